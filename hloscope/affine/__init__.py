@@ -26,12 +26,20 @@ if TYPE_CHECKING:
     from hloscope.affine.map import AffineMap as AffineMap, parse_map_prefix as parse_map_prefix
     from hloscope.affine.meaning import (
         Box as Box,
+        Terms as Terms,
+        as_sum as as_sum,
         bounds as bounds,
         bounds_of_node as bounds_of_node,
         evaluate as evaluate,
         is_multiple_of as is_multiple_of,
         known_divisor as known_divisor,
+        largest_number as largest_number,
+        postorder as postorder,
+        rebuild as rebuild,
+        replace as replace,
         safe_evaluate as safe_evaluate,
+        substitute as substitute,
+        variables as variables,
     )
     from hloscope.affine.nodes import (
         ONE as ONE,
@@ -81,14 +89,6 @@ if TYPE_CHECKING:
         texts as texts,
         to_text as to_text,
         where_text as where_text,
-    )
-    from hloscope.affine.walk import (
-        largest_number as largest_number,
-        postorder as postorder,
-        rebuild as rebuild,
-        replace as replace,
-        substitute as substitute,
-        variables as variables,
     )
 
 if not TYPE_CHECKING:

@@ -7,6 +7,7 @@ from functools import reduce
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from hloscope.affine.meaning import postorder
 from hloscope.affine.nodes import (
     CeilDiv,
     Const,
@@ -22,7 +23,6 @@ from hloscope.affine.nodes import (
     Sum,
     Var,
 )
-from hloscope.affine.walk import postorder
 from hloscope.arrays import Ints, np
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
+from hloscope.affine.meaning import postorder, replace, substitute, variables
 from hloscope.affine.nodes import Const, Dim, Expr, ExprLike, Max, Min, Product, Range, Var
 from hloscope.affine.text import Style, parse_prefix, texts, where_text
-from hloscope.affine.walk import postorder, replace, substitute, variables
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.lazy import dataclass, pattern
 from hloscope.source import Source, Span

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field
 from typing import Final
 
+from hloscope.affine.meaning import postorder, rebuild
 from hloscope.affine.nodes import Const, Dim, Expr, Range, Runtime, Var, children
-from hloscope.affine.walk import postorder, rebuild
 from hloscope.lazy import dataclass
 
 LONG: Final = 64

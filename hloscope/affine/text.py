@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, NoReturn, TypeAlias
 
 from hloscope.affine.extrema import maximum, minimum
+from hloscope.affine.meaning import largest_number
 from hloscope.affine.nodes import (
     CeilDiv,
     Const,
@@ -39,7 +40,6 @@ from hloscope.affine.nodes import (
 )
 from hloscope.affine.order import printed_terms
 from hloscope.affine.sharing import Shared, shared, written_size
-from hloscope.affine.walk import largest_number
 from hloscope.errors import ParseError, TooLargeError, did_you_mean
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers

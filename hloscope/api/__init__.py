@@ -83,7 +83,6 @@ if TYPE_CHECKING:
         rows_of_tree as rows_of_tree,
         types_of as types_of,
     )
-    from hloscope.api.language import language_of as language_of
     from hloscope.api.maps import (
         MAP_SCHEMA as MAP_SCHEMA,
         simplified as simplified,
@@ -126,6 +125,7 @@ if TYPE_CHECKING:
     from hloscope.api.proving import Tally as Tally, prover_of as prover_of
     from hloscope.api.reading import (
         Readable as Readable,
+        language_of as language_of,
         read as read,
         read_source as read_source,
     )

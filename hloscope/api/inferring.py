@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from hloscope.api.language import language_of
 from hloscope.api.modules import joined, pieces_of
+from hloscope.api.reading import language_of
 from hloscope.dialects import DIALECTS
 from hloscope.display import OpTypes, opcode_of
 from hloscope.errors import HloscopeError

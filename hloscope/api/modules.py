@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from hloscope.api.language import language_of
+from hloscope.api.reading import language_of
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Computation, Module

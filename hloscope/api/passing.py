@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from hloscope.api.artifacts import Serializable, tree_of
-from hloscope.api.language import language_of
 from hloscope.api.modules import pieces_of
 from hloscope.api.program import Program
+from hloscope.api.reading import language_of
 from hloscope.errors import Diagnostic, ParseError, UnknownNameError, VerifyError
 from hloscope.lazy import lazy, pattern
 from hloscope.source import Source

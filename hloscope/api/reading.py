@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from hloscope.api.compressed import MLIR, read_stream
 from hloscope.api.files import bytes_of_file
-from hloscope.api.language import language_of
 from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import decode, is_proto, parse_hlo
@@ -19,11 +18,13 @@ from hloscope.source import Source
 if TYPE_CHECKING:
     import hloscope.api.artifacts as artifacts
     import hloscope.hlo_parser as hlo_parser
+    import hloscope.mlir as mlir
     import hloscope.stablehlo as stablehlo
 else:
     artifacts = lazy("hloscope.api.artifacts")
     hlo_parser = lazy("hloscope.hlo_parser")
     stablehlo = lazy("hloscope.stablehlo")
+    mlir = lazy("hloscope.mlir")
 
 
 @runtime_checkable
@@ -154,3 +155,19 @@ def _decoded(data: bytes, name: str) -> str:
         return decode(data, name)
     except ParseError as error:
         raise InputError(error.message, span=error.span) from None
+
+
+Language: TypeAlias = Literal["hlo", "stablehlo"]
+_HLO: Final = "HloModule"
+"""What begins so needs nothing of MLIR to be known."""
+
+
+def language_of(source: Source) -> Language:
+    """The language of a source: by the name of a `.mlir` file, else by how the text begins.
+
+    >>> language_of(Source("a.txt", "HloModule m")), language_of(Source("a.mlir", "func.func @f("))
+    ('hlo', 'stablehlo')
+    """
+    if source.name.endswith(".mlir"):
+        return "stablehlo"
+    return "hlo" if source.text.startswith(_HLO) or not mlir.is_mlir(source.text) else "stablehlo"

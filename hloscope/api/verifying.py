@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hloscope.api.language import language_of
 from hloscope.api.program import Program
-from hloscope.api.reading import Readable, read_source
+from hloscope.api.reading import Readable, language_of, read_source
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Module

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hloscope.display.answer import opcode_of, shape_text
 from hloscope.display.provenance import provenance_of
 from hloscope.errors import ParseError
-from hloscope.hlo_parser import STYLES, brief_type, extra, print_instruction, read_backend_config
+from hloscope.hlo_parser import STYLES, brief_type, print_instruction, read_backend_config
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import lazy
 
@@ -95,7 +95,7 @@ def _line(ins: Instruction, full: bool) -> str:
     """The instruction in its own language."""
     if ins.location is not None:
         return mlir_text(ins)
-    if full and (config := extra(ins, "backend_config")) is not None and _pretty(config):
+    if full and (config := ins.extra("backend_config")) is not None and _pretty(config):
         style = replace(STYLES["short"], backend_config=False)
         return print_instruction(ins, style=style)  # it stands below
     return print_instruction(ins, style="short" if full else "brief")
@@ -115,7 +115,7 @@ def _origin(found: Found, full: bool) -> Iterator[str]:
 
 def _config(ins: Instruction) -> Iterator[str]:
     """The backend config over several lines, if it is an object of JSON."""
-    text = extra(ins, "backend_config")
+    text = ins.extra("backend_config")
     pretty = _pretty(text) if text is not None else None
     if pretty:
         yield "  backend_config:"

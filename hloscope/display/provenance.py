@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hloscope.errors import ParseError
-from hloscope.hlo_parser import Frame, Metadata, extra, read_metadata, source_trace
+from hloscope.hlo_parser import Frame, Metadata, read_metadata, source_trace
 from hloscope.ir import Instruction, Module
 from hloscope.lazy import dataclass, lazy
 
@@ -63,7 +63,7 @@ def provenance_of(ins: Instruction, module: Module) -> Provenance:
     ('x', '/a/train.py:12')
     """
     try:
-        text = extra(ins, "metadata")
+        text = ins.extra("metadata")
         if text is not None:
             data = read_metadata(text)
             return Provenance(data.op_name, data.op_type, source_trace(data, module))
@@ -79,7 +79,7 @@ def metadata_of(ins: Instruction, module: Module) -> Metadata:
     Raises:
         ParseError: The metadata is not in its grammar.
     """
-    text = extra(ins, "metadata")
+    text = ins.extra("metadata")
     data = Metadata() if text is None else read_metadata(text)
     found = provenance_of(ins, module)
     at = found.source

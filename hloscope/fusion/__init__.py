@@ -12,7 +12,16 @@ if TYPE_CHECKING:
         Analysis as Analysis,
         Convention as Convention,
     )
-    from hloscope.fusion.blueprint import Blueprints as Blueprints
+    from hloscope.fusion.blueprint import (
+        RECURSIVE as RECURSIVE,
+        Blueprints as Blueprints,
+        counterparts as counterparts,
+        origin_text as origin_text,
+        origins_of as origins_of,
+        renamed_value as renamed_value,
+        with_origins as with_origins,
+    )
+    from hloscope.fusion.bodies import Source as Source, source_in as source_in
     from hloscope.fusion.costs import (
         ALIASES as ALIASES,
         PRODUCTS as PRODUCTS,
@@ -24,20 +33,11 @@ if TYPE_CHECKING:
     )
     from hloscope.fusion.leaves import Leaves as Leaves, Part as Part, leaf_types as leaf_types
     from hloscope.fusion.memory_order import linear as linear, physical as physical
-    from hloscope.fusion.nesting import RECURSIVE as RECURSIVE
-    from hloscope.fusion.origins import (
-        counterparts as counterparts,
-        origin_text as origin_text,
-        origins_of as origins_of,
-        renamed_value as renamed_value,
-        with_origins as with_origins,
-    )
     from hloscope.fusion.parameter_reads import Leaf as Leaf, ParameterReads as ParameterReads
     from hloscope.fusion.pool import Pool as Pool
     from hloscope.fusion.region import Region as Region, epilogue as epilogue, grouped as grouped
     from hloscope.fusion.sizes import OUT_OF_STEP as OUT_OF_STEP, Sizes as Sizes
     from hloscope.fusion.structure import READS as READS
-    from hloscope.fusion.unchanged import Source as Source, source_in as source_in
     from hloscope.fusion.values import MOVES as MOVES
     from hloscope.fusion.walk import Flow as Flow, Walk as Walk, composed as composed
 

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
-from hloscope.fusion.blueprint import Blueprints
-from hloscope.fusion.bodies import dependence_of, in_every_application, varying
-from hloscope.fusion.leaves import Leaves
-from hloscope.fusion.nesting import RECURSIVE, Nesting
-from hloscope.fusion.origins import (
+from hloscope.fusion.blueprint import (
+    RECURSIVE,
+    Blueprints,
+    Nesting,
     Summary,
     has_runtime,
     origins_of,
     with_origins,
 )
+from hloscope.fusion.bodies import Source, dependence_of, in_every_application, varying
+from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.pool import Pool, normal
 from hloscope.fusion.reaching import Reaching
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
-from hloscope.fusion.unchanged import Source
 from hloscope.fusion.values import fold_runtime
 from hloscope.fusion.walk import Flow, Walk
 from hloscope.indexing import (

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from hloscope.fusion.bodies import is_handed_on
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.structure import Context, reads, writes
-from hloscope.fusion.unchanged import is_handed_on
 from hloscope.fusion.walk import Flow, composed
 from hloscope.fusion.widen import hull, join_reasons, relaxed
 from hloscope.indexing import Access, Accesses, Precision, joined, parted, shortest

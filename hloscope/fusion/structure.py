@@ -12,9 +12,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from hloscope.fusion.origins import has_runtime, with_origins
+from hloscope.fusion.blueprint import has_runtime, with_origins
+from hloscope.fusion.bodies import Source
 from hloscope.fusion.pool import Pool
-from hloscope.fusion.unchanged import Source
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access
 from hloscope.ir import Computation, Instruction, Op, TupleType, Type, compatible

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from hloscope.hlo_parser.metadata import (
         Frame as Frame,
         Metadata as Metadata,
-        extra as extra,
         read_backend_config as read_backend_config,
         read_metadata as read_metadata,
         source_trace as source_trace,

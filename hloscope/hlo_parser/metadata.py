@@ -111,14 +111,9 @@ def read_metadata(text: str) -> Metadata:
     return Metadata(**known, others=tuple(others))
 
 
-def extra(ins: Instruction, name: str) -> str | None:
-    """Return the text of an attribute that is kept as written, `None` if there is none."""
-    return next((text for key, text in ins.extras if key == name), None)
-
-
 def metadata(ins: Instruction) -> Metadata:
     """Return the metadata of an instruction; empty if it has none."""
-    text = extra(ins, "metadata")
+    text = ins.extra("metadata")
     return Metadata() if text is None else read_metadata(text)
 
 

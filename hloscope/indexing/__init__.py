@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         output_to_input as output_to_input,
     )
     from hloscope.indexing.compose import merge_runtime as merge_runtime
-    from hloscope.indexing.constraints import ConstraintStep as ConstraintStep, MapTrace as MapTrace
     from hloscope.indexing.deep import compose_deep as compose_deep, is_deep as is_deep
     from hloscope.indexing.exact import (
         prove_composed as prove_composed,
@@ -93,6 +92,7 @@ if TYPE_CHECKING:
         size_reads as size_reads,
     )
     from hloscope.indexing.sets import IndexSet as IndexSet
+    from hloscope.indexing.simplify import ConstraintStep as ConstraintStep, MapTrace as MapTrace
     from hloscope.indexing.symbolic.analysis import (
         Called as Called,
         SizeComparison as SizeComparison,

@@ -25,6 +25,7 @@ from hloscope.affine import (
     Runtime,
     Sum,
     Var,
+    as_sum,
     bounds,
     children,
     linear,
@@ -162,11 +163,16 @@ def _without_shift(m: M) -> M:
         before = [*results], len(known)
         for e in results:
             used = variables(e)
-            if not _reads(e) and len(used) == 1 and len(_terms(e)) == 1 and _terms(e)[0][0] in used:
+            if (
+                not _reads(e)
+                and len(used) == 1
+                and len(as_sum(e)[0]) == 1
+                and as_sum(e)[0][0][0] in used
+            ):
                 known |= used  # a variable, scaled and moved
         known |= {Runtime(i) for i, v in enumerate(m.runtime) if variables(*v.arguments) <= known}
         for k, e in enumerate(results):
-            moved = [(t, c) for t, c in _terms(e) if isinstance(t, Runtime) and t in known]
+            moved = [(t, c) for t, c in as_sum(e)[0] if isinstance(t, Runtime) and t in known]
             rest = e - sum((t * c for t, c in moved), Const(0))
             if moved and not _reads(rest):
                 results[k] = rest
@@ -177,10 +183,6 @@ def _without_shift(m: M) -> M:
 
 def _exprs(constraints: Sequence[Constraint]) -> list[Expr]:
     return [e for e, _ in constraints]
-
-
-def _terms(e: Expr) -> Sequence[tuple[Expr, int]]:
-    return e.terms if isinstance(e, Sum) else ((e, 1),)
 
 
 def _reads(*exprs: Expr) -> bool:
@@ -295,7 +297,7 @@ def _surely(m: M) -> M | None:
         if not _reads(e):
             constraints.append((e, interval))
             continue
-        read = linear(*[(t, c) for t, c in _terms(e) if _reads(t)])
+        read = linear(*[(t, c) for t, c in as_sum(e)[0] if _reads(t)])
         rest = e - read
         values = bounds(read, m.box)
         if _reads(rest) or not values.is_finite:
@@ -331,7 +333,7 @@ def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
     """The number of values of a sum of scaled variables that are dense or a mixed radix."""
     if isinstance(e, Const):
         return 1
-    terms = e.terms if isinstance(e, Sum) else ((e, 1),)
+    terms, _ = as_sum(e)
     sizes: list[tuple[int, int]] = []
     for t, c in terms:
         if not isinstance(t, Dim | Range) or not box[t].is_finite:

@@ -26,6 +26,7 @@ from hloscope.affine import (
     Runtime,
     Sum,
     Var,
+    as_sum,
     bounds,
     bounds_of_node,
     children,
@@ -142,22 +143,18 @@ def _better(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Expr, Ex
 def _number_of_terms(e: Expr, inner: Mapping[Expr, Expr]) -> int:
     """The terms of all sums, where names stand for the sums that are inside."""
     sums = [x for x in postorder(e) if isinstance(x, Sum)]
-    return sum([len(_terms(inner.get(t, t))) for x in sums for t, _ in x.terms])
-
-
-def _terms(e: Expr) -> Sequence[tuple[Expr, int]]:
-    return e.terms if isinstance(e, Sum) else ((e, 1),)
+    return sum([len(as_sum(inner.get(t, t))[0]) for x in sums for t, _ in x.terms])
 
 
 def _inside(e: Expr) -> list[Expr]:
     """What of an expression is not looked at: numerators of many divisions inside each other."""
     found = []
-    for t, _ in _terms(e):
+    for t, _ in as_sum(e)[0]:
         if t._divisions > SMALL + 1:
             x = _numerator(t)
             if x is None:
                 found.append(t)
-            elif any([u._divisions > FLAT for u, _ in _terms(x)]):
+            elif any([u._divisions > FLAT for u, _ in as_sum(x)[0]]):
                 found.append(x)
     return found
 
@@ -168,14 +165,15 @@ def _numerator(t: Expr) -> Expr | None:
 
 def _outside(e: Expr, names: dict[Expr, Expr]) -> Expr:
     """The expression with names for what is inside."""
-    parts: list[tuple[Expr, int]] = []
-    for t, c in _terms(e):
+    terms, const = as_sum(e)
+    named: list[tuple[Expr, int]] = []
+    for t, c in terms:
         x = _numerator(t)
         if x is None or x not in names:
-            parts.append((names.get(t, t), c))
+            named.append((names.get(t, t), c))
         else:
-            parts.append((rebuild(t, lambda y: names.get(y, y)), c))
-    return linear(*parts, (e.const if isinstance(e, Sum) else 0, 1))
+            named.append((rebuild(t, lambda y: names.get(y, y)), c))
+    return linear(*named, (const, 1))
 
 
 class _Bounds:
@@ -183,7 +181,7 @@ class _Bounds:
 
     def __init__(self, box: dict[Var, Interval], constraints: Sequence[Constraint]) -> None:
         self._box, self._known = box, dict[Expr, Interval]()
-        self._facts = {tuple(_terms(e)): _moved(i, e) for e, i in constraints}
+        self._facts = {as_sum(e)[0]: _moved(i, e) for e, i in constraints}
 
     def of(self, roots: Sequence[Expr]) -> list[Interval]:
         """The bounds of each expression."""

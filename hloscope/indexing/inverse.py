@@ -21,6 +21,7 @@ from hloscope.affine import (
     Runtime,
     Sum,
     Var,
+    as_sum,
     bounds,
     from_terms,
     postorder,
@@ -269,10 +270,7 @@ def _has_unknown(e: Expr) -> bool:
 
 def _sides(equation: Expr) -> tuple[Terms, Expr]:
     """Terms with unknowns, and minus the rest; scaled down where that is possible."""
-    terms = equation.terms if isinstance(equation, Sum) else ((equation, 1),)
-    const = equation.const if isinstance(equation, Sum) else 0
-    if isinstance(equation, Const):
-        terms, const = (), equation.value
+    terms, const = as_sum(equation)
     left = [(t, c) for t, c in terms if _has_unknown(t)]
     right = from_terms([(t, -c) for t, c in terms if not _has_unknown(t)], -const)
     return left, right

@@ -9,7 +9,6 @@ from hloscope.affine import Dim, Expr, Interval, Style, Var
 from hloscope.arrays import Bools, Ints
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.compose import compose
-from hloscope.indexing.constraints import MapTrace
 from hloscope.indexing.evaluate import (
     Arrays,
     Index,
@@ -22,7 +21,7 @@ from hloscope.indexing.evaluate import (
     satisfies_array,
 )
 from hloscope.indexing.inverse import inverse
-from hloscope.indexing.simplify import simplify
+from hloscope.indexing.simplify import MapTrace, simplify
 from hloscope.indexing.text import parse_map, print_map
 from hloscope.indexing.transform import (
     bounded,

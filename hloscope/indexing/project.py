@@ -19,6 +19,7 @@ from hloscope.affine import (
     Range,
     Sum,
     Var,
+    as_sum,
     bounds,
     children,
     from_terms,
@@ -27,7 +28,7 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.indexing.base import M
-from hloscope.indexing.constraints import Table
+from hloscope.indexing.simplify import Table
 from hloscope.indexing.transform import without
 from hloscope.indexing.variables import Constraint, replace_interval
 
@@ -138,7 +139,7 @@ def eliminated(
 
 
 def _part(s: Var, e: Expr, interval: Interval) -> _Part | None:
-    terms, const = (e.terms, e.const) if isinstance(e, Sum) else (((e, 1),), 0)
+    terms, const = as_sum(e)
     factor = sum(c for t, c in terms if t is s)
     rest = [(t, c) for t, c in terms if t is not s]
     if s in variables(*[t for t, _ in rest]) or not factor:

@@ -11,7 +11,18 @@ from dataclasses import field, replace
 from math import gcd, prod
 from typing import Any, Generic, TypeAlias
 
-from hloscope.affine import Const, Dim, Expr, Interval, Mod, Range, Runtime, Sum, Var, variables
+from hloscope.affine import (
+    Const,
+    Dim,
+    Expr,
+    Interval,
+    Mod,
+    Range,
+    Runtime,
+    Var,
+    as_sum,
+    variables,
+)
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import M
 from hloscope.indexing.counts import card, card_bounds, with_values
@@ -305,7 +316,7 @@ def _solve_remainder(m: M) -> M | None:
         if not isinstance(e, Mod) or not isinstance(e.den, Const) or not interval.is_point:
             continue
         c, inner = e.den.value, e.num
-        for x, a in inner.terms if isinstance(inner, Sum) else ((inner, 1),):
+        for x, a in as_sum(inner)[0]:
             rest = inner - x * a
             if not isinstance(x, Range) or c < 2 or gcd(a, c) > 1 or x in variables(rest):
                 continue

@@ -1,22 +1,305 @@
-"""Simplification of maps: constraints first, then results within the ranges that are left."""
+"""Simplification of maps: constraints first, then results within the ranges that are left.
+
+Constraints `expr in [lo, hi]` are solved for simpler expressions, merged, decided; every step keeps
+the set of points that satisfy all of them within the box.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from math import gcd
+from typing import TYPE_CHECKING, TypeAlias
 
-from hloscope.affine import Const, Dim, Expr, Range, Runtime, Sum, from_terms
+from hloscope.affine import (
+    NEG_INF,
+    POS_INF,
+    CeilDiv,
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Interval,
+    Mod,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    as_sum,
+    bounds,
+    from_terms,
+    to_text,
+)
 from hloscope.indexing.base import NEVER, M, MapBase
-from hloscope.indexing.constraints import EmptyDomainError, MapTrace, settle, simplified
 from hloscope.indexing.variables import Constraint, RuntimeVariable, replace_interval
-from hloscope.lazy import lazy
-from hloscope.simplifier import Domain, Step
+from hloscope.lazy import dataclass, lazy
+from hloscope.simplifier import Domain, Step, simplify as simplify_expr
 
 if TYPE_CHECKING:
     import hloscope.simplifier as simplifier
 else:
     simplifier = lazy("hloscope.simplifier")
+
+Table: TypeAlias = dict[Expr, Interval]
+"""Constraints that all hold, by expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintStep:
+    """One step in which a constraint became another, became bounds, or was found to always hold.
+
+    Attributes:
+        law: What was done.
+        before: The constraint.
+        after: What it was replaced by; `None` if by nothing.
+    """
+
+    law: str
+    before: Constraint
+    after: Constraint | None
+
+    def text(self, names: dict[Var, str] | None = None) -> str:
+        """`before becomes after   by law`, for people."""
+        before, after = (
+            f"{to_text(c[0], names)} in {c[1]}" if c else "nothing"
+            for c in (self.before, self.after)
+        )
+        return f"{before} becomes {after}   by {self.law}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+MapTrace: TypeAlias = list[Step | ConstraintStep]
+"""The steps of a simplification, in order."""
+
+
+class EmptyDomainError(Exception):
+    """The constraints hold nowhere; never leaves this package."""
+
+
+def settle(
+    box: dict[Var, Interval], constraints: Iterable[Constraint], trace: MapTrace | None = None
+) -> Table:
+    """Simplify constraints to a fixpoint; what they say about single variables goes into `box`.
+
+    Raises:
+        EmptyDomainError: No point satisfies them.
+    """
+    table: Table = {}
+    for e, interval in constraints:
+        if not interval.contains(bounds(e, box)) or trace is not None:
+            _meet(table, e, interval)
+    while table:
+        domain = Domain(dict(box))
+        before, size = table, dict(box)
+        table = {}
+        for constraint in before.items():
+            _settle_one(constraint, domain, box, table, trace)
+        merge_mods(box, table, trace)
+        if table == before and box == size:
+            break
+    return table
+
+
+def _meet(table: Table, expr: Expr, interval: Interval) -> None:
+    """Add a constraint to those that already hold."""
+    interval = table[expr] & interval if expr in table else interval
+    if interval.is_empty:
+        raise EmptyDomainError
+    table[expr] = interval
+
+
+def _settle_one(
+    constraint: Constraint,
+    domain: Domain,
+    box: dict[Var, Interval],
+    table: Table,
+    trace: MapTrace | None,
+) -> None:
+    expr, interval = constraint
+    expr = simplified(expr, domain, trace)
+    values = domain.bounds(expr)
+    while not interval.contains(values) and (solved := solve(expr, interval, domain)) is not None:
+        if trace is not None:
+            trace.append(ConstraintStep("solving", (expr, interval), solved))
+        expr, interval = solved
+        if interval.is_empty:
+            raise EmptyDomainError
+        expr = simplified(expr, domain, trace)
+        values = domain.bounds(expr)
+    if interval.contains(values):
+        if trace is not None:
+            trace.append(ConstraintStep(f"values in {values}", (expr, interval), None))
+        return
+    if (interval & values).is_empty:
+        raise EmptyDomainError
+    if isinstance(expr, Dim | Range | Runtime) and expr in box:
+        box[expr] = box[expr] & interval
+        if trace is not None:
+            trace.append(ConstraintStep("bounds", (expr, interval), (expr, box[expr])))
+        if box[expr].is_empty:
+            raise EmptyDomainError
+    else:
+        _meet(table, expr, interval)
+
+
+def simplified(expr: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
+    """The simplified expression; its steps go into the trace."""
+    if trace is None:
+        return domain.simplify(expr)
+    steps: list[Step] = []
+    new = simplify_expr(expr, domain, trace=steps)
+    trace += steps
+    return new
+
+
+def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interval] | None:
+    """One step towards a simpler expression; `None` where there is none.
+
+    >>> from hloscope.affine import Dim
+    >>> solve(Dim(0) // -3, Interval(-11, -5), Domain({}))
+    (<d0>, Interval(lo=13, hi=33))
+    """
+    match expr:
+        case Sum(terms, const) if const:
+            moved = shifted(interval, -const)
+            return None if moved is None else (from_terms(list(terms), 0), moved)
+        case Sum(((term, factor),), 0):
+            return term, divided(interval, factor)
+        case Sum(terms, 0):
+            return _without_low_part(expr, interval, domain)
+        case FloorDiv(num, Const(den)) if den:
+            found = of_quotient(interval, den)
+            return None if found is None else (num, found)
+        case CeilDiv(num, Const(den)) if den:  # ceil(x / d) = -floor(x / -d)
+            found = of_quotient(-interval, -den)
+            return None if found is None else (num, found)
+    return None
+
+
+def shifted(interval: Interval, by: int) -> Interval | None:
+    """The interval moved; `None` if an end leaves int64, whose limits stand for no limit.
+
+    >>> shifted(Interval(0, 5), 2), shifted(Interval(0, 2**62), 2**62)
+    (Interval(lo=2, hi=7), None)
+    """
+    return _ends(
+        interval.lo if interval.lo == NEG_INF else interval.lo + by,
+        interval.hi if interval.hi == POS_INF else interval.hi + by,
+        interval,
+    )
+
+
+def _ends(lo: int, hi: int, old: Interval) -> Interval | None:
+    """An interval whose ends are infinite only if as many ends of another are."""
+    finite = (lo == NEG_INF) + (hi == POS_INF) <= (old.lo == NEG_INF) + (old.hi == POS_INF)
+    return Interval(lo, hi) if finite and lo >= NEG_INF and hi <= POS_INF else None
+
+
+def divided(interval: Interval, factor: int) -> Interval:
+    """All integers `x` with `x * factor` in the interval.
+
+    >>> divided(Interval(14, 33), 8), divided(Interval(-11, -5), -3)
+    (Interval(lo=2, hi=4), Interval(lo=2, hi=3))
+    """
+    lo, hi = (interval.lo, interval.hi) if factor > 0 else _negated(interval)
+    size = abs(factor)
+    low = lo if lo == NEG_INF else -(-lo // size)
+    high = hi if hi == POS_INF else hi // size
+    return Interval(low, high)
+
+
+def _negated(interval: Interval) -> tuple[int, int]:
+    negated = -interval
+    return negated.lo, negated.hi
+
+
+def of_quotient(interval: Interval, den: int) -> Interval | None:
+    """All integers `x` with `floor(x / den)` in the interval; `None` if an end leaves int64.
+
+    >>> of_quotient(Interval(-11, -5), 3), of_quotient(Interval(-11, -5), -3)
+    (Interval(lo=-33, hi=-13), Interval(lo=13, hi=33))
+    """
+    lo, hi = interval.lo, interval.hi
+    if den > 0:
+        low = lo if lo == NEG_INF else lo * den
+        high = hi if hi == POS_INF else hi * den + den - 1
+    else:
+        low = NEG_INF if hi == POS_INF else (hi + 1) * den + 1
+        high = POS_INF if lo == NEG_INF else lo * den
+    return _ends(low, high, interval)
+
+
+def _without_low_part(
+    expr: Sum, interval: Interval, domain: Domain
+) -> tuple[Expr, Interval] | None:
+    """Drop the part of a sum that cannot change the answer.
+
+    In `g * a + b in [lo, hi]` each of the two comparisons has one answer for every `b` in
+    `[b.lo, b.hi]` if the quotients `(lo - b) / g`, rounded up, and `(hi - b) / g`, rounded down,
+    are the same at both ends.
+    """
+    for g in sorted({abs(c) for _, c in expr.terms} - {1}, reverse=True):
+        high = [(t, c // g) for t, c in expr.terms if c % g == 0]
+        low = domain.bounds(from_terms([(t, c) for t, c in expr.terms if c % g], 0))
+        if not low.is_finite:
+            continue
+        ends = [shifted(interval, -b) for b in (low.lo, low.hi)]
+        new = [divided(end, g) for end in ends if end is not None]
+        if len(new) == 2 and new[0] == new[1]:
+            return from_terms(high, 0), new[0]
+    return None
+
+
+def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = None) -> None:
+    """Join `x mod m = r` and `x mod n = q` into one; bounds of `x` snap to the remainder.
+
+    >>> from hloscope.affine import Dim
+    >>> box, table = {Dim(0): Interval(-5, 10)}, {Dim(0) % 6: Interval(1, 1)}
+    >>> merge_mods(box, table)
+    >>> print(box[Dim(0)])
+    [-5, 7]
+    """
+    found: dict[Expr, tuple[int, int]] = {}
+    merged: dict[Expr, list[Expr]] = {}
+    for expr, interval in table.items():
+        match expr:
+            case Mod(num, Const(m)) if m and interval.is_point:
+                if not 0 <= interval.lo < abs(m):
+                    raise EmptyDomainError
+                old = found.get(num)
+                pair = interval.lo, abs(m)
+                new = pair if old is None else _both(*old, *pair)
+                found[num] = new
+                merged.setdefault(num, []).append(expr)
+    for num, (r, m) in found.items():
+        if len(merged[num]) > 1:
+            intervals = [table.pop(expr) for expr in merged[num]]
+            _meet(table, num % m, Interval(r, r))
+            if trace is not None:
+                after = num % m, Interval(r, r)
+                trace += [
+                    ConstraintStep("a common modulus", (e, i), after)
+                    for e, i in zip(merged[num], intervals, strict=True)
+                ]
+        if isinstance(num, Dim | Range | Runtime) and num in box:
+            lo, hi = box[num].lo, box[num].hi
+            lo = lo if lo == NEG_INF else lo + (r - lo) % m
+            hi = hi if hi == POS_INF else hi - (hi - r) % m
+            if lo > hi:
+                raise EmptyDomainError
+            box[num] = Interval(lo, hi)
+
+
+def _both(r: int, m: int, q: int, n: int) -> tuple[int, int]:
+    """The remainder and modulus of the numbers that leave `r` modulo `m` and `q` modulo `n`."""
+    g = gcd(m, n)
+    if (q - r) % g:
+        raise EmptyDomainError
+    lcm = m // g * n
+    k = (q - r) // g * pow(m // g, -1, n // g) % (n // g)
+    return (r + k * m) % lcm, lcm
 
 
 def simplify(
@@ -105,7 +388,7 @@ def _result(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
 
 def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
     """The simplified expression with the dimensions that are its terms, even if constant."""
-    terms = e.terms if isinstance(e, Sum) else ((e, 1),)
+    terms, _ = as_sum(e)
     points: list[tuple[Expr, int]] = [
         (t, c) for t, c in terms if c == 1 and isinstance(t, Dim) and domain.box[t].is_point
     ]

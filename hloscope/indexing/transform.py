@@ -19,7 +19,7 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.indexing.base import NEVER, M, MapBase
-from hloscope.indexing.constraints import (
+from hloscope.indexing.simplify import (
     EmptyDomainError,
     Table,
     divided,

@@ -7,7 +7,7 @@ actual one, also where the type leaves it open.  Arrays are never written to onc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
@@ -116,11 +116,30 @@ def plain(value: Value) -> Value:
     >>> plain((TOKEN, ()))
     (token, ())
     """
-    if isinstance(value, tuple):
-        return tuple(map(plain, value))
-    if not hasattr(value, "memory"):
-        return value
-    return np.asarray(value)
+    return each_leaf(value, lambda leaf: np.asarray(leaf) if hasattr(leaf, "memory") else leaf)
+
+
+def each_leaf(value: Value, change: Callable[[Array | Token], Array | Token]) -> Value:
+    """The value with each array and token in it changed; tuples, of any depth, stay tuples.
+
+    >>> each_leaf((TOKEN, (TOKEN, ())), repr)
+    ('token', ('token', ()))
+    """
+    if not isinstance(value, tuple):
+        return change(value)
+    opened: list[tuple[Iterator[Value], list[Value]]] = [(iter(value), [])]
+    while True:
+        rest, done = opened[-1]
+        for part in rest:
+            if isinstance(part, tuple):
+                opened.append((iter(part), []))
+                break
+            done.append(change(part))
+        else:
+            opened.pop()
+            if not opened:
+                return tuple(done)
+            opened[-1][1].append(tuple(done))
 
 
 def check_evaluable(type_: Type) -> None:

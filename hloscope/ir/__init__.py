@@ -67,19 +67,17 @@ if TYPE_CHECKING:
         compatible_elements as compatible_elements,
     )
     from hloscope.ir.views import (
+        WIDE as WIDE,
         captured as captured,
         captures as captures,
         inside_out as inside_out,
         neighbourhood as neighbourhood,
-        to_networkx as to_networkx,
-        topological_order as topological_order,
-        users as users,
-    )
-    from hloscope.ir.wide import (
-        WIDE as WIDE,
         of_last as of_last,
         operand_type_ids as operand_type_ids,
         operand_types as operand_types,
+        to_networkx as to_networkx,
+        topological_order as topological_order,
+        users as users,
     )
     from hloscope.ir.written import (
         Written as Written,

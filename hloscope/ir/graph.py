@@ -78,6 +78,10 @@ class Instruction:
         """Metadata, sharding, unknown attributes …: `(name, text)` as written."""
         return self._extras
 
+    def extra(self, name: str) -> str | None:
+        """The text of an attribute that is kept as written, `None` if there is none."""
+        return next((text for key, text in self.extras if key == name), None)
+
     @property
     def span(self) -> Span | None:
         """Where the instruction stands in the source."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hloscope.affine import Dim, Expr, Sum, Var, evaluate, to_text, variables
+from hloscope.affine import Dim, Var, as_sum, evaluate, to_text, variables
 from hloscope.devices import SECTOR
 from hloscope.lazy import dataclass
 from hloscope.memory.requests import Requests
@@ -58,7 +58,7 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
         return None
     names = original.names
     best: tuple[int, Spoiler] | None = None
-    for term, factor in _terms(original.results[0]):
+    for term, factor in as_sum(original.results[0])[0]:
         if not {Dim(0), Dim(1), Dim(2)} & variables(term):
             continue
         values = [
@@ -75,10 +75,6 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
         if best is None or weight > best[0]:
             best = weight, found
     return best[1] if best else None
-
-
-def _terms(address: Expr) -> list[tuple[Expr, int]]:
-    return [*address.terms] if isinstance(address, Sum) else [(address, 1)]
 
 
 def _threads_of(requests: Requests, request: Request) -> list[dict[Var, int] | None] | None:

@@ -13,13 +13,14 @@ from hloscope.affine import (
     Interval,
     Sum,
     Var,
+    as_sum,
     bounds,
     largest_number,
     postorder,
 )
 from hloscope.locks import shared_lock
 from hloscope.simplifier.engine import Engine, TooDeepError
-from hloscope.simplifier.ranges import VARIABLES, Ends, ends, interval, parts, scaled_sum
+from hloscope.simplifier.ranges import VARIABLES, Ends, ends, interval, scaled_sum
 from hloscope.simplifier.rule import Trace
 
 Constraint: TypeAlias = tuple[Expr, Interval]
@@ -81,7 +82,7 @@ class Domain:
         found = self._bounds.get(e)
         if found is None:
             if not self.constraints and is_linear(e):
-                found = interval(scaled_sum(*parts(e), self._ends))
+                found = interval(scaled_sum(*as_sum(e), self._ends))
             else:
                 try:
                     found = self._of_forms(e)
@@ -126,7 +127,7 @@ class Domain:
         if self.constraints or not is_linear(e):
             return False
         box = self.box
-        return not any([v in box and box[v].is_point for v, _ in parts(e)[0]])  # type: ignore[index]
+        return not any([v in box and box[v].is_point for v, _ in as_sum(e)[0]])  # type: ignore[index]
 
     def flat(self, e: Expr) -> Expr:
         """An equal linear combination of variables and quotients: remainders are written out.

@@ -29,6 +29,7 @@ from hloscope.affine import (
     Product,
     Sum,
     Var,
+    as_sum,
     children,
     linear,
     rebuild,
@@ -36,7 +37,7 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.simplifier.context import Context
-from hloscope.simplifier.ranges import VARIABLES, ends, interval, parts
+from hloscope.simplifier.ranges import VARIABLES, ends, interval
 from hloscope.simplifier.rule import Rule, Step, Trace
 from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT, MERGED, features, laws_of
 from hloscope.simplifier.rules.leaves import KNOWN, LEAVES
@@ -112,7 +113,7 @@ class Engine(Context):
         stack = [self.flat(e)]
         while stack:
             x = stack.pop()
-            terms, _ = parts(x.num if x.by else x)  # type: ignore[union-attr]
+            terms, _ = as_sum(x.num if x.by else x)  # type: ignore[union-attr]
             inner = [t for t, _ in terms if t.by and t not in seen]
             seen.update(inner)
             stack += inner
@@ -324,10 +325,10 @@ class Engine(Context):
         num = f.num  # type: ignore[union-attr]
         for g, k in coeffs.items():
             if g.by and d % g.by == 0 and g.by < d:
-                for t, c in parts(self.floor(num, g.by))[0]:
+                for t, c in as_sum(self.floor(num, g.by))[0]:
                     if t is g:
                         return -k // c * (d // g.by)
-        for t, c in parts(num)[0]:
+        for t, c in as_sum(num)[0]:
             if t in coeffs:
                 return -coeffs[t] // c * d
         return 0

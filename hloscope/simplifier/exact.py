@@ -19,6 +19,7 @@ from hloscope.affine import (
     Interval,
     Sum,
     Var,
+    as_sum,
     bounds,
     evaluate_array,
     linear,
@@ -32,7 +33,6 @@ from hloscope.simplifier.domain import Domain, simplify, within_int64
 from hloscope.simplifier.fit import one_floor, slopes, step_sizes
 from hloscope.simplifier.isl import prove_within
 from hloscope.simplifier.isl_relations import System
-from hloscope.simplifier.ranges import parts
 from hloscope.simplifier.rule import Rule, Step, Trace
 
 BUDGET: Final = 200_000
@@ -144,7 +144,7 @@ def _one_floor(part: Expr, domain: Domain, budget: int) -> Expr | None:
         return None
     at = _sample(box, domain)
     values = evaluate_array(part, at)
-    coefficients = [c for t, c in parts(flat)[0] if t._divisions]
+    coefficients = [c for t, c in as_sum(flat)[0] if t._divisions]
     divisors = sorted({x.by for x in postorder(flat) if x.by})
     divisors += [a * b for a, b in combinations(divisors, 2)]
     candidates = one_floor(values, at, box, slope, step_sizes(coefficients or [1]), divisors)

@@ -20,6 +20,7 @@ from hloscope.affine import (
     Runtime,
     Sum,
     Var,
+    as_sum,
     linear,
     substitute,
     variables,
@@ -163,7 +164,7 @@ class _Reader:
             for e, interval in self.rows.items():
                 if not interval.is_finite or (width_limit and not interval.is_point):
                     continue
-                for x, c in _terms(e):
+                for x, c in as_sum(e)[0]:
                     if not isinstance(x, Range) or x not in self.open or interval.size > abs(c):
                         continue
                     rest = e - x * c
@@ -192,7 +193,7 @@ class _Reader:
             if bare.is_finite:
                 continue
             for e, interval in self.rows.items():
-                factor = dict(_terms(e)).get(x, 0)
+                factor = dict(as_sum(e)[0]).get(x, 0)
                 rest = e - x * factor
                 if abs(factor) != 1 or not interval.is_finite or x in variables(rest):
                     continue
@@ -217,10 +218,6 @@ class _Reader:
             lo = int(str(low)) if low.is_int() else Interval.EVERYTHING.lo
             hi = int(str(high)) if high.is_int() else Interval.EVERYTHING.hi
             self._restrict(x, Interval(lo, hi))
-
-
-def _terms(e: Expr) -> Sequence[tuple[Expr, int]]:
-    return e.terms if isinstance(e, Sum) else ((e, 1),)
 
 
 def _int(value: Any, den: int = 1) -> int:

@@ -24,7 +24,9 @@ from hloscope.affine import (
     Range,
     Runtime,
     Sum,
+    Terms,
     Var,
+    as_sum,
     bounds_of_node,
     children,
     from_terms,
@@ -32,21 +34,11 @@ from hloscope.affine import (
 )
 
 Ends: TypeAlias = tuple[int, int]
-Terms: TypeAlias = tuple[tuple[Expr, int], ...]
 HUGE: Final = 1 << 1000
 """Stands for infinity: no product of int64 numbers comes near it."""
 MAX_DEPTH: Final = 4
 """Facts are used inside facts so many times: the floors in them may lead round in a circle."""
 VARIABLES: Final = (Dim, Range, Runtime)
-
-
-def parts(e: Expr) -> tuple[Terms, int]:
-    """The terms and the constant of any expression, seen as a sum."""
-    if type(e) is Sum:
-        return e.terms, e.const
-    if type(e) is Const:
-        return (), e.value
-    return ((e, 1),), 0
 
 
 def ends(interval: Interval) -> Ends:
@@ -192,7 +184,7 @@ class Ranges:
         """`scale * f == combination of variables + slack`, with the slack's ends."""
         found = self._relaxed.get(f)
         if found is None:
-            terms, const = parts(f.num)  # type: ignore[union-attr]
+            terms, const = as_sum(f.num)  # type: ignore[union-attr]
             inner = [(c, self._relax(t)) for t, c in terms if t.by]
             scale = 1
             for _, r in inner:
@@ -269,7 +261,7 @@ class Ranges:
 
     def learn(self, e: Expr, lo: int, hi: int) -> None:
         """Use that the flat expression `e` lies in `[lo, hi]`."""
-        terms, const = parts(e)
+        terms, const = as_sum(e)
         if not terms:
             return
         g = 0
@@ -322,7 +314,7 @@ class Ranges:
     def use_residues(self) -> None:
         """Where `d` divides `v + const`, the ends of `v` move inwards to the next such value."""
         for d, multiple in self.equal.values():
-            terms, const = parts(multiple)
+            terms, const = as_sum(multiple)
             if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] in self.box:
                 v = terms[0][0]
                 lo, hi = self.box[v]

@@ -11,9 +11,8 @@ from math import gcd, isqrt
 from operator import attrgetter
 from typing import Final
 
-from hloscope.affine import Const, Expr, FloorDiv, Sum, linear, mod
+from hloscope.affine import Const, Expr, FloorDiv, Sum, Terms, as_sum, linear, mod
 from hloscope.simplifier.context import Context
-from hloscope.simplifier.ranges import Terms, parts
 from hloscope.simplifier.rule import Rule
 
 HEAVY = 100
@@ -28,7 +27,7 @@ def best_form(e: Expr, engine: Context) -> Expr:
         num: Expr = e.num  # type: ignore[union-attr]
         shown = engine.surface(num)
         return e if shown is num else FloorDiv(shown, Const(e.by))
-    terms, const = parts(e)
+    terms, const = as_sum(e)
     coeffs = dict(terms)
     floors = [t for t in coeffs if t.by]
     if not floors:
@@ -122,7 +121,7 @@ def _as_remainder(
         num: Expr = f.num  # type: ignore[union-attr]
         inner = num if m == d else engine.floor(num, d // m)
         gain = size = 0
-        for t, c in parts(inner)[0]:
+        for t, c in as_sum(inner)[0]:
             old = coeffs.get(t, 0)
             new = old - k * c
             weight = 1 + HEAVY * t._divisions
@@ -153,7 +152,7 @@ def _take_wrapped(
     for f in floors:
         if f not in coeffs or f._divisions > 1:
             continue
-        terms, _ = parts(f.num)  # type: ignore[union-attr]
+        terms, _ = as_sum(f.num)  # type: ignore[union-attr]
         c, d = coeffs[f], f.by
         if len(terms) < 2:
             continue
@@ -186,7 +185,7 @@ def _take_remainder(
 ) -> int:
     """Move `k * (inner % m)` from the sum to `done`; returns the change of the constant."""
     del coeffs[f]
-    terms, const = parts(inner)
+    terms, const = as_sum(inner)
     for t, c in terms:
         new = coeffs.get(t, 0) - k * c
         if new:
@@ -231,7 +230,7 @@ def _take_quotient(
     """Move the term of `f` from the sum to `done`; returns what the constant becomes."""
     coeff = coeffs.pop(f)
     d = f.by
-    terms, shift = parts(f.num)  # type: ignore[union-attr]
+    terms, shift = as_sum(f.num)  # type: ignore[union-attr]
     new: list[tuple[Expr, int]] = []
     for t, c in terms:
         if t in coeffs:

@@ -10,7 +10,7 @@ import pytest
 import hloscope as hs
 from hloscope.api import InstructionView
 from hloscope.fusion import Analysis
-from hloscope.fusion.nesting import EVERY, RECURSIVE, Nesting
+from hloscope.fusion.blueprint import EVERY, RECURSIVE, Nesting
 from hloscope.fusion.sizes import Sizes
 from hloscope.ir.graph import Body, Computation, Instruction
 from hloscope.ir.op import Op

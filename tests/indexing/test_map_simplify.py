@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import Dim, Interval, parse_expr
 from hloscope.indexing import ConstraintStep, IndexingMap, MapTrace, VariableKind
-from hloscope.indexing.constraints import divided, merge_mods, of_quotient, settle
+from hloscope.indexing.simplify import divided, merge_mods, of_quotient, settle
 from hloscope.simplifier import Step
 
 D0 = "(d0) -> (d0), domain: d0 in "

@@ -18,8 +18,7 @@ from hloscope.mlir.attributes import (
 )
 from hloscope.mlir.ir import Block, Operation
 from hloscope.mlir.text.lexer import TextError
-from hloscope.mlir.text.parser import parse_mlir
-from hloscope.mlir.text.parser_recovery import MOST_ERRORS
+from hloscope.mlir.text.parser import MOST_ERRORS, parse_mlir
 from hloscope.mlir.text.split import split_input
 from hloscope.mlir.types import I32, I64, type_text
 

@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Final
 
 from hloscope.dialects.attributes.enums import read_value_or_attribute
+from hloscope.dialects.forms.special import literal_type
 from hloscope.errors import VerifyError
-from hloscope.ir import ElementType, TensorType, Type
+from hloscope.ir import ElementType, TensorType
 from hloscope.mlir import (
     F64,
     I1,
@@ -23,7 +24,6 @@ from hloscope.mlir import (
     NONE,
     AsmParser,
     AsmPrinter,
-    Attribute,
     BoolAttr,
     Context,
     DenseArrayAttr,
@@ -38,9 +38,7 @@ from hloscope.mlir import (
     Reading,
     StringAttr,
     SymbolAttr,
-    VerbatimAttr,
     elements,
-    parse_type,
 )
 
 _MOST: Final = 1 << 13
@@ -252,19 +250,6 @@ def value(context: Context, arguments: list[str]) -> Part:
         return found is not None and literal_type(found) == values[0].type
 
     return Part(read, write, (Need(name, object),), fits)
-
-
-def literal_type(attribute: Attribute) -> Type | None:
-    """The type of a literal: a number, or the elements of a tensor."""
-    match attribute:
-        case BoolAttr():
-            return I1
-        case DenseAttr(_, type) | IntegerAttr(_, type) | FloatAttr(_, type):
-            return type
-        case VerbatimAttr(text) if " : " in text:
-            return parse_type(text.rpartition(" : ")[2])
-        case _:
-            return None
 
 
 DIRECTIVES: Final[dict[str, Directive]] = {

@@ -7,23 +7,42 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.dialects.forms.directives import literal_type
 from hloscope.ir import Type
 from hloscope.mlir import (
     I1,
     I32,
     AsmParser,
     AsmPrinter,
+    Attribute,
+    BoolAttr,
     DenseArrayAttr,
+    DenseAttr,
     DictAttr,
+    FloatAttr,
     Form,
+    IntegerAttr,
     Operation,
     Reading,
     State,
     UnfitError,
     Use,
     Value,
+    VerbatimAttr,
+    parse_type,
 )
+
+
+def literal_type(attribute: Attribute) -> Type | None:
+    """The type of a literal: a number, or the elements of a tensor."""
+    match attribute:
+        case BoolAttr():
+            return I1
+        case DenseAttr(_, type) | IntegerAttr(_, type) | FloatAttr(_, type):
+            return type
+        case VerbatimAttr(text) if " : " in text:
+            return parse_type(text.rpartition(" : ")[2])
+        case _:
+            return None
 
 
 def read_constant(parser: AsmParser, state: State) -> None:

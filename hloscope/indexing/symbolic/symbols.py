@@ -23,6 +23,7 @@ from hloscope.affine import (
     Runtime,
     Sum,
     Var,
+    as_sum,
     linear,
     substitute,
     variables,
@@ -197,7 +198,7 @@ class Symbols:
     def unify(self, a: Expr, b: Expr) -> None:
         """Remember that two sizes are the same whenever the program runs to its end."""
         difference = _without_factor(self.settled(a - b))
-        terms = difference.terms if isinstance(difference, Sum) else ((difference, 1),)
+        terms, _ = as_sum(difference)
         single = [
             (v, factor)
             for v, factor in terms

@@ -121,7 +121,7 @@ class SizeWalk:
         self._frames[callee] = None if callee in self._frames else inner
         for parameter, argument in zip(callee.parameters, call.operands, strict=False):
             known = inner.values[parameter] = frame.of(argument)
-            name = dict(parameter.extras).get(_NAMED, "").strip('"')
+            name = (parameter.extra(_NAMED) or "").strip('"')
             first = known[0].contents if known else None
             if name and first and len(first) == 1 and first[0] is not None:
                 self.symbols.call(first[0], name)

@@ -7,7 +7,7 @@ from itertools import product
 from math import gcd, prod
 from typing import NamedTuple
 
-from hloscope.affine import Const, Dim, Sum, Var
+from hloscope.affine import Const, Dim, Sum, Var, as_sum
 from hloscope.indexing.tiles.images import Images, Missing, Shape, Shared, Tile, most_frequent
 from hloscope.indexing.tiles.parts import Part
 
@@ -46,7 +46,7 @@ def _linear(part: Part) -> list[tuple[Var, int]] | None:
     if len(part.results) > 1 or part.constraints:
         return None
     (e,) = part.results or (Const(0),)
-    terms = e.terms if isinstance(e, Sum) else () if isinstance(e, Const) else ((e, 1),)
+    terms, _ = as_sum(e)
     found = {t: c for t, c in terms if t in part.intervals}
     if len(found) != len(terms):
         return None

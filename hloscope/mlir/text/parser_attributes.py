@@ -1,10 +1,14 @@
-"""Reads attributes.  Source: MLIR language reference, "Builtin attributes"."""
+"""Reads attributes; of those that are locations, `loc(…)`, the text is kept and only looked at.
+
+Source: MLIR language reference, "Builtin attributes", "Location attributes".
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, NoReturn, cast
 
+from hloscope.errors import ParseError
 from hloscope.ir import TensorType, Type, VectorType
 from hloscope.lazy import pattern
 from hloscope.limits import MOST_ALIASED, MOST_NESTING
@@ -20,6 +24,7 @@ from hloscope.mlir.attributes import (
     VerbatimAttr,
 )
 from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.locations import LazyLoc, LocationTable, check_location
 from hloscope.mlir.text.asm import AsmParser
 from hloscope.mlir.text.parser_elements import ElementParser
 from hloscope.mlir.types import type_text
@@ -30,6 +35,8 @@ TRUE: Final = BoolAttr(True)
 FALSE: Final = BoolAttr(False)
 
 _LOC: Final = pattern(r"loc\s*\(")
+_LOCATION_NAME: Final = pattern(r"#[\w$.-]+")
+_COMMON_LOCATION: Final = pattern(r"loc\((#loc\d*|unknown)\)")
 
 
 class AttributeParser(ElementParser):
@@ -37,14 +44,19 @@ class AttributeParser(ElementParser):
 
     Attributes:
         attribute_aliases: Attributes and their text by the name after `#`.
+        locations: Locations by their names.
+        named_locations: Names of locations the text uses, where it does so first.
     """
 
-    __slots__ = ("_weights", "attribute_aliases")
+    __slots__ = ("_lazy", "_weights", "attribute_aliases", "locations", "named_locations")
 
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, dialects, at)
         self.attribute_aliases: dict[str, tuple[Attribute, str]] = {}
         self._weights: dict[str, tuple[int, int]] = {}  # depth and characters, written out
+        self.locations: Final = LocationTable()
+        self.named_locations: Final[dict[str, int]] = {}
+        self._lazy: dict[str, LazyLoc] = {}
 
     # -------------------------------------------------------------------------------- choices
 
@@ -307,6 +319,44 @@ class AttributeParser(ElementParser):
         if self.kind == "hash" and "." not in self.tok and not self.text.startswith("<", self.end):
             return self._attribute_alias(self.tok[1:])[1]
         return "" if self.try_attribute() is None else self.verbatim(start)
+
+    # ------------------------------------------------------------------------------ locations
+
+    def location(self) -> LazyLoc | None:
+        """Read `loc(…)` if it is there."""
+        if self.tok != "loc":
+            return None
+        found = _COMMON_LOCATION.match(self.text, self.start)
+        if found is not None:
+            at = self.start
+            self.move(found.end())
+            return self.lazy(found[1], at)
+        self.next()
+        if self.tok != "(":
+            self.wrong("expected '(' in location")
+        start, at = self.end, self.start
+        end = self.closing()
+        if end < 0:
+            self.move(self.end)
+            self._raise("expected ')' in location", self._span(None, None))
+        self.move(end)
+        return self.lazy(self.text[start : end - 1].strip(), at)
+
+    def lazy(self, text: str, at: int) -> LazyLoc:
+        """The location with this text, one object for each text."""
+        known = self._lazy.get(text)
+        if known is None:
+            self._check_location(text, at)
+            known = self._lazy[text] = LazyLoc(text, self.locations)
+            if _LOCATION_NAME.fullmatch(text):
+                self.named_locations.setdefault(text, at)
+        return known
+
+    def _check_location(self, text: str, at: int) -> None:
+        try:
+            check_location(text)
+        except ParseError as error:
+            self.fail_plainly(error.message, at)
 
 
 def _word(value: Attribute) -> Callable[[AttributeParser, Type | None], Attribute]:

@@ -19,7 +19,7 @@ from hloscope.mlir.attributes import (
 )
 from hloscope.mlir.text.dense import LiteralError, check_brackets, check_dense, limits
 from hloscope.mlir.text.lexer import STRING
-from hloscope.mlir.text.parser_locations import LocationParser
+from hloscope.mlir.text.parser_types import TypeParser
 from hloscope.mlir.types import F64, I1, I64, type_text
 
 _COMMENT: Final = pattern(rf"({STRING})|//[^\n]*")
@@ -27,7 +27,7 @@ _IN_DENSE: Final = pattern(rf"{STRING}|//[^\n]*|[<>]|\Z")
 _NUMBERS: Final = pattern(r"\s*-?\d+\s*(?:,\s*-?\d+\s*)*>")
 
 
-class ElementParser(LocationParser):
+class ElementParser(TypeParser):
     """Reads numbers, `dense<…>` and `array<…>`."""
 
     __slots__ = ()

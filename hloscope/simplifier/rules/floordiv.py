@@ -17,6 +17,8 @@ from hloscope.affine import (
     Expr,
     Max,
     Min,
+    Terms,
+    as_sum,
     from_terms,
     linear,
     maximum,
@@ -26,7 +28,6 @@ from hloscope.affine import (
     sorted_sum,
 )
 from hloscope.simplifier.context import Context
-from hloscope.simplifier.ranges import Terms, parts
 from hloscope.simplifier.rule import Rule
 
 FloorCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
@@ -48,7 +49,7 @@ def features(num: Expr, den: int, reduce_all: bool) -> int:
     >>> features(Dim(0) * 4 + Dim(1), 12, False) == FACTOR
     True
     """
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     found = 0 if 0 <= const < den else OUTSIDE
     half = (den - 1) // 2
     common = den
@@ -84,7 +85,7 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
     The coefficient of a quotient is brought near to where it forms a remainder with the terms
     that it divides: `42*x + 15*(x // 5)` over 224 is `x // 5 + (42*x - 209*(x // 5)) // 224`.
     """
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     half = (den - 1) // 2
     base = const % den
     outer: list[tuple[Expr, int]] = []  # what to take out
@@ -120,7 +121,7 @@ def _quotients_last(term: tuple[Expr, int]) -> int:
 
 def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     """Terms with a multiple of `den`; of quotients the coefficients are reduced too."""
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     outer: list[tuple[Expr, int]] = []
     rest: list[tuple[Expr, int]] = []
     half = (den - 1) // 2
@@ -145,7 +146,7 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
 
 def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
     """All coefficients and the divisor share a factor."""
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     g = den
     for _, c in terms:
         g = gcd(g, c)
@@ -156,7 +157,7 @@ def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
 
 def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | None:
     """Some coefficients and the divisor share a factor, and the other terms over it get simpler."""
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     factors: list[int] = []
     for _, c in terms:
         g = gcd(c, den)
@@ -180,7 +181,7 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | Non
 
 def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
     """A quotient with coefficient 1 or -1 inside: one division instead of two."""
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     best: Expr | None = None
     sign = 0
     for t, c in terms:
@@ -202,7 +203,7 @@ def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
 
 def sign_is_canonical(num: Expr, den: int, engine: Context) -> Expr | None:
     """`-x // c` is `-((x + c - 1) // c)`: the first term gets a positive coefficient."""
-    terms, _ = parts(num)
+    terms, _ = as_sum(num)
     lead = leading_coefficient(terms, den)
     if lead >= 0:
         return None
@@ -225,7 +226,7 @@ def leading_coefficient(terms: Terms, den: int) -> int:
 
 def enters_minimum(num: Expr, den: int, engine: Context) -> Expr | None:
     """The floor of a smallest or largest: at most one operand is not a constant."""
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     if len(terms) != 1 or abs(terms[0][1]) != 1:
         return None
     e, sign = terms[0]

@@ -17,6 +17,7 @@ from hloscope.affine import (
     Min,
     Mod,
     Product,
+    as_sum,
     floordiv,
     from_terms,
     linear,
@@ -26,7 +27,6 @@ from hloscope.affine import (
     product,
 )
 from hloscope.simplifier.context import Context
-from hloscope.simplifier.ranges import parts
 from hloscope.simplifier.rule import Rule
 
 
@@ -61,7 +61,7 @@ def _divides(x: Expr, den: Expr) -> tuple[list[tuple[Expr, int]], Expr]:
     factors, scale = _factors(den)
     quotient: list[tuple[Expr, int]] = []
     rest: list[tuple[Expr, int]] = []
-    terms, const = parts(x)
+    terms, const = as_sum(x)
     for t, c in terms:
         own = list(_factors(t)[0])
         for f in factors:
@@ -77,7 +77,7 @@ def _divides(x: Expr, den: Expr) -> tuple[list[tuple[Expr, int]], Expr]:
 
 
 def _factors(e: Expr) -> tuple[tuple[Expr, ...], int]:
-    terms, const = parts(e)
+    terms, const = as_sum(e)
     if len(terms) == 1 and not const:
         t, c = terms[0]
         return tuple(getattr(t, "factors", (t,))), c

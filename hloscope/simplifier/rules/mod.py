@@ -10,9 +10,8 @@ from collections.abc import Callable
 from math import gcd
 from typing import Final, TypeAlias
 
-from hloscope.affine import Const, Expr, Mod, from_terms, linear
+from hloscope.affine import Const, Expr, Mod, as_sum, from_terms, linear
 from hloscope.simplifier.context import Context
-from hloscope.simplifier.ranges import parts
 from hloscope.simplifier.rule import Rule
 
 ModCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
@@ -36,7 +35,7 @@ def does_not_wrap(num: Expr, den: int, engine: Context) -> Expr | None:
 
 def multiples_vanish(num: Expr, den: int, engine: Context) -> Expr | None:
     """Terms with a multiple of `den`, and the whole multiples of the constant."""
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     rest = [(t, c % den if t._divisions else c) for t, c in terms if c % den]
     if tuple(rest) == terms and 0 <= const < den:
         return None
@@ -45,7 +44,7 @@ def multiples_vanish(num: Expr, den: int, engine: Context) -> Expr | None:
 
 def common_factor_comes_out(num: Expr, den: int, engine: Context) -> Expr | None:
     """All coefficients and the divisor share a factor."""
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     g = den
     for _, c in terms:
         g = gcd(g, c)
@@ -57,7 +56,7 @@ def common_factor_comes_out(num: Expr, den: int, engine: Context) -> Expr | None
 
 def small_terms_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     """Some coefficients and the divisor share a factor, and the others stay below it."""
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     for g in sorted({gcd(c, den) for _, c in terms} - {1, den}, reverse=True):
         small = from_terms([(t, c) for t, c in terms if c % g], const % g)
         lo, hi = engine.bounds(small)
@@ -69,7 +68,7 @@ def small_terms_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
 
 def inner_remainder_vanishes(num: Expr, den: int, engine: Context) -> Expr | None:
     """A remainder by a multiple of `den` inside changes nothing."""
-    terms, const = parts(num)
+    terms, const = as_sum(num)
     new: list[tuple[Expr, int]] = []
     for t, c in terms:
         if type(t) is Mod and type(t.den) is Const and c * t.den.value % den == 0:

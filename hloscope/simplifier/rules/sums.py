@@ -7,9 +7,8 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import Final, TypeAlias
 
-from hloscope.affine import Expr, Max, Min, Sum, linear, scaled
+from hloscope.affine import Expr, Max, Min, Sum, as_sum, linear, scaled
 from hloscope.simplifier.context import Context
-from hloscope.simplifier.ranges import parts
 from hloscope.simplifier.rule import Rule
 
 SumCode: TypeAlias = Callable[[Sum, Context], Expr | None]
@@ -59,7 +58,7 @@ def shifted_floors_add_up(e: Sum, engine: Context) -> Expr | None:
     families: dict[tuple[Expr, int], list[tuple[int, Expr, int]]] = {}
     for t, c in e.terms:
         if t.by and count[t.by] > 1:
-            _, const = parts(t.num)  # type: ignore[union-attr]
+            _, const = as_sum(t.num)  # type: ignore[union-attr]
             base = scaled(t.num, 1, -const)  # type: ignore[union-attr]
             families.setdefault((base, t.by), []).append((const, t, c))
     for (base, d), family in families.items():
