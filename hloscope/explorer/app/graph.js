@@ -29,8 +29,9 @@ function svg(tag, attributes = {}, ...children) {
 function nodeOf(program, k) {
   const opcode = short(program.opcodeOf(k), 26);
   const name = short(program.name[k], 26);
-  const width = Math.max(64, CHARACTER * Math.max(opcode.length * 1.05, name.length * 0.94) + 20);
-  return { id: k, k, opcode, name, width, height: 40 };
+  const shape = short(program.typeText(k).replace(/\{[^}]*\}/g, ""), 30); // stands below it
+  const width = Math.max(64, CHARACTER * Math.max(opcode.length * 1.05, name.length * 0.94) + 20, CHARACTER * shape.length * 0.94);
+  return { id: k, k, opcode, name, shape, width, height: 40 };
 }
 
 const more = (id, count) => ({ id, more: count, width: 72, height: 24 });
@@ -153,9 +154,8 @@ class Graph {
   // The shape that flows from a node, just below it: nodes of a layer have room beside each other.
   #label(a) {
     if (!a || a.k === undefined) return null;
-    const text = short(this.program.typeText(a.k).replace(/\{[^}]*\}/g, ""), Math.max(12, Math.floor(a.width / 5.6)));
     const attributes = { class: "edge-label", x: a.x, y: a.y + a.height / 2 + 13, "text-anchor": "middle" };
-    return svg("text", attributes, text);
+    return svg("text", attributes, a.shape);
   }
 
   #node(node, isSelected) {
