@@ -11,9 +11,10 @@ from typing import Any, Final
 from hloscope.api.compressed import read_stream
 from hloscope.api.dumps import dumps_in, is_dump
 from hloscope.api.files import bytes_of_file
-from hloscope.errors import InputError
+from hloscope.errors import HloscopeError, InputError
 
 _URL: Final = "://"
+_CHAIN: Final = "::"
 
 
 def files_of(paths: Sequence[str]) -> list[str]:
@@ -45,6 +46,10 @@ def programs_meant(path: str) -> Iterator[str]:
 
 
 def _at_url(url: str) -> list[str]:
+    """The programs at a URL; of a chain, `zip://a/*.hlo::file:///x.zip`, each keeps the chain."""
+    first, chained, rest = url.partition(_CHAIN)
+    if chained and _URL not in first:  # such as a cache in front of all that follows
+        return [f"{first}{_CHAIN}{name}" for name in _at_url(rest)]
     fsspec = _fsspec()
     try:
         system, path = fsspec.core.url_to_fs(url)
@@ -55,11 +60,11 @@ def _at_url(url: str) -> list[str]:
         else:
             found = [path] if system.exists(path) else []
         names = [str(system.unstrip_protocol(name)) for name in found]
-    except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"cannot read `{url}`: {error}") from None
+    except Exception as error:  # each system raises errors of its own
+        raise _unreadable(url, error) from None
     if not names:
         raise InputError(f"there are no programs at `{url}`")
-    return names
+    return [f"{name}{chained}{rest}" for name in names]
 
 
 def content_of(file: str) -> bytes:
@@ -73,8 +78,14 @@ def content_of(file: str) -> bytes:
     try:
         with _fsspec().open(file, "rb") as stream:
             return read_stream(stream, f"`{file}`")
-    except (OSError, ValueError, ImportError) as error:
-        raise InputError(f"cannot read `{file}`: {error}") from None
+    except HloscopeError:
+        raise
+    except Exception as error:  # each system raises errors of its own
+        raise _unreadable(file, error) from None
+
+
+def _unreadable(url: str, error: Exception) -> InputError:
+    return InputError(f"cannot read `{url}`: {error or type(error).__name__}")
 
 
 def _fsspec() -> Any:

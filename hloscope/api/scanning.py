@@ -107,7 +107,7 @@ class ScanReport:
 
 def scan_files(
     paths: Sequence[str],
-    folder: Path,
+    folder: Path | str,
     *,
     jobs: int | None = None,
     dask: str | None = None,
@@ -115,7 +115,7 @@ def scan_files(
     device: str = DEFAULT,
     seconds: float | None = SECONDS,
     memory: int | None = MEMORY,
-    cache: Path | None = None,
+    cache: Path | str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ScanReport:
     """Write the facts of many programs into tables, `modules.parquet` and `kernels.parquet`.
@@ -138,9 +138,10 @@ def scan_files(
     """
     device_of(device)
     files = files_of(paths)
-    cache = folder / "cache" if cache is None else cache
+    folder = Path(folder)
+    kept = folder / "cache" if cache is None else Path(cache)
     limits, code = Limits(seconds, memory), code_digest()
-    tasks = [Task(file, device, cache.absolute(), code, limits) for file in files]
+    tasks = [Task(file, device, kept.absolute(), code, limits) for file in files]
     workers = jobs or cpu_count() or 1
     report = ScanReport(folder, len(files), 0, 0, dict.fromkeys(STATUSES, 0), [])
     tables = Tables(folder)

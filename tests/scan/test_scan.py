@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import zipfile
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -335,6 +336,29 @@ def test_urls_and_patterns_are_files(corpus: Path, tmp_path: Path) -> None:
     ]
     assert of_urls == of_files
     assert of_urls
+
+
+def test_chained_urls_are_read_as_they_were_found(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec", reason="needs fsspec (the extra `scan`)")
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.mlir").write_text("func.func @f() { return }")
+    (corpus / "b.mlir").write_text("func.func @g() { return }")
+    packed = tmp_path / "x.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in corpus.glob("*.mlir"):
+            archive.write(path, f"inside/{path.name}")
+    names = [path.name for path in corpus.glob("*.mlir")]
+    chains = [f"zip://inside/*.mlir::{packed}", f"zip://inside::{packed.as_uri()}",
+              f"simplecache::zip://inside/*::{packed.as_uri()}",
+              f"simplecache::file://{corpus}/*.mlir"]  # fmt: skip
+    for k, url in enumerate(chains):
+        report = scan_files([url], str(tmp_path / f"out{k}"), jobs=1)
+        assert report.statuses["ok"] == report.files == len(names), report.troubles
+        files = {row["file"] for row in rows(tmp_path / f"out{k}", "modules")}
+        assert all(any(name in file for file in files) for name in names)
+    with pytest.raises(hloscope.HloscopeError, match="not a zip file"):
+        scan_files([f"zip://a::{corpus / 'a.mlir'}"], tmp_path / "y", jobs=1)
 
 
 def test_names_that_are_no_text_and_numbers_that_are_too_large(tmp_path: Path) -> None:
