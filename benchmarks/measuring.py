@@ -30,6 +30,12 @@ def percent(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} ({100 * part / max(whole, 1):.2f} %)"
 
 
+def span_of(rows: list[dict[str, Any]], name: str) -> str:
+    """The least and the largest of ratios that have a best and a median each."""
+    best, middle = zip(*(row[name] for row in rows), strict=True)
+    return f"{min(best)}–{max(best)} × (medians {min(middle)}–{max(middle)})"
+
+
 def suite(*paths: str, options: tuple[str, ...] = ("--full",)) -> tuple[Counter[str], list[str]]:
     """How many test cases passed, failed and skipped; and the names of those that did not pass."""
     with tempfile.TemporaryDirectory() as folder:

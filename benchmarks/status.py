@@ -38,7 +38,15 @@ from benchmarks import (  # noqa: E402
     status_soundness,
     status_stablehlo,
 )
-from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, suite  # noqa: E402
+from benchmarks.measuring import (  # noqa: E402
+    HAS_XLA,
+    Figure,
+    benchmark,
+    figure,
+    percent,
+    span_of,
+    suite,
+)
 from hloscope.api import read  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
 from hloscope.hlo_parser import parse_hlo, print_hlo  # noqa: E402
@@ -184,21 +192,23 @@ def start() -> Figure:
 
 
 def parse() -> Figure:
-    """Reading beside XLA's parser."""
+    """Reading beside XLA's parser, best and median of interleaved runs, by processor time."""
     files = sorted(map(str, (SHARED / "real/big").glob("*.hlo.txt")))
-    rows = benchmark("parse.py", "--runs", "3", *files)
-    ratios = [r["strict_over_xla"] for r in rows if r["strict_over_xla"]]
-    queries = [r["query_over_xla"] for r in rows if r["query_over_xla"]]
+    rows = benchmark("parse.py", "--runs", "7", *files)
     notes = [
         f"{r['file']}: {r['megabytes']} MB, strict {r['strict_ms']} ms"
-        f" ({r['instructions_per_s']:,} instructions/s), query {r['query_ms']} ms,"
-        f" XLA {r['xla_ms'] or '–'} ms, memory {r['peak_over_text']} × the text"
+        f" ({r['instructions_per_s']:,} instructions/s), all decoded {r['decoded_ms']} ms,"
+        f" query {r['query_ms']} ms, XLA {r['xla_ms'] or '–'} ms,"
+        f" memory {r['peak_over_text']} × the text, load {r['load']} a core"
         for r in rows
     ]
-    if not ratios:
+    if not all(r["strict_over_xla"] for r in rows):
         return "XLA not measured (jaxlib is absent)", notes
-    said = f"strict {min(ratios)}–{max(ratios)} × XLA's throughput"
-    return f"{said}; one query {min(queries)}–{max(queries)} × as fast as XLA's parse", notes
+    strict, decoded, query = (
+        span_of(rows, f"{what}_over_xla") for what in ("strict", "decoded", "query")
+    )
+    said = f"strict {strict}, everything decoded {decoded} XLA's throughput"
+    return f"{said}; one query {query} as fast as XLA's parse", notes
 
 
 def analysis() -> Figure:
@@ -320,7 +330,12 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "truth": ("truth", "200 cases an op, no mismatch", False, truth),
     "real": ("real fusions", "no crash; ≥ 95 % exact", True, real),
     "start": ("start-up", "< 0.15 s, < 0.3 s", False, start),
-    "parse": ("parse", "≥ 0.5 × XLA's; query faster than its parse", True, parse),
+    "parse": (
+        "parse",
+        "≥ 1.5 × XLA's, decoded ≥ 0.8 ×; query faster than its parse",
+        True,
+        parse,
+    ),
     "analysis": (
         "analysis",
         "linear or better; ≥ 10,000 instructions/s, distinct ones too",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hloscope.errors import ParseError
@@ -84,15 +83,14 @@ def metadata_of(ins: Instruction, module: Module) -> Metadata:
     found = provenance_of(ins, module)
     at = found.source
     if at is not None:
-        data = replace(
-            data,
+        data = data._replace(
             source_file=at.file,
             source_line=at.line,
             source_end_line=at.end_line,
             source_column=at.column,
             source_end_column=at.end_column,
         )
-    return replace(data, op_name=found.op_name)
+    return data._replace(op_name=found.op_name)
 
 
 def _of_location(location: object) -> Provenance:

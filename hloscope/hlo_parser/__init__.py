@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.hlo_parser.decoding import decode_module as decode_module
     from hloscope.hlo_parser.literals import (
         literal_value as literal_value,
         print_literal as print_literal,

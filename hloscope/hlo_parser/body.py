@@ -7,17 +7,16 @@ instructions, computations inside attributes) and every error goes through `Inst
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import moved
 from hloscope.hlo_parser.instruction import START, Callees, InstructionReader
 from hloscope.hlo_parser.memo import (
-    CALLING,
     Calls,
+    Heads,
     Tails,
     Types,
-    Variants,
     compatible,
     take_callees,
 )
@@ -28,20 +27,21 @@ from hloscope.hlo_parser.sections import Section
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir import Body, Computation, Instruction
 from hloscope.lazy import pattern
+from hloscope.ops import Parameter
 from hloscope.source import Source
 
 _LAYOUT: Final = r"(?:\{[^{}\n]*\})?"
-_LINE: Final = pattern(
-    rf"\s*(ROOT )?%?({NAME}) = "
-    rf"([a-z]\w*\[[^\[\]\n]*\]{_LAYOUT}|\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)) "  # type
-    r"([a-z][a-z0-9-]*)\(([^()\n]*)\)"  # opcode and operands
-    r"([^\r\n]*)\r?\n"
+_START: Final = (
+    rf"[ \t\r\n]*(ROOT )?%?({NAME}) = "
+    rf"((?:[a-z][a-z0-9_]*\[[^\[\]\n]*\]{_LAYOUT}|\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)) "  # type
+    r"[a-z][a-z0-9-]*)\(([^()\n]*)\)"  # opcode and operands
 )
+_LINE: Final = pattern(_START + r"(.*)\n")
+_LINE_OF_WINDOWS: Final = pattern(_START + r"([^\r\n]*)\r?\n")
+_METADATA: Final = ", metadata={"
 _OPERAND: Final = pattern(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
 _INDEX_COMMENT: Final = pattern(r"/\*index=\d+\*/")
 _BLANKS: Final = pattern(r"[ \t]*")
-_HOLDING_TEXT: Final = frozenset(("constant", "parameter"))
-"""Opcodes with something else than operands in parentheses."""
 
 
 class Texts:
@@ -50,8 +50,9 @@ class Texts:
     def __init__(self, source: Source) -> None:
         self.source: Final = source
         self.types: Final = Types()
-        self.variants: Final = Variants()
+        self.heads: Final = Heads(self.types)
         self.tails: Final = Tails()
+        self.line: Final = (_LINE_OF_WINDOWS if "\r" in source.text else _LINE).match
 
 
 class _Doubt(Exception):  # noqa: N818  (never leaves this file)
@@ -86,11 +87,12 @@ class _BodyReader:
 
     def _read_lines(self) -> None:  # noqa: C901  (one loop, unrolled for speed)
         texts, scope = self._texts, self._scope
-        source, types, variants, tails = texts.source, texts.types, texts.variants, texts.tails
-        text, by_name, match = source.text, scope.by_name, _LINE.match
+        source, heads, tails = texts.source, texts.heads, texts.tails
+        by_name, new = scope.by_name, object.__new__
         lookup = by_name.__getitem__
+        text, match = source.text, texts.line
         at, end, before = self._section.body, self._section.end, -1
-        calls: tuple[Computation, ...]
+        calls: tuple[Any, ...]
         operands: tuple[Instruction, ...]
         while True:
             line = match(text, at, end)
@@ -100,11 +102,9 @@ class _BodyReader:
                     return
                 at, before = next_at, -1
                 continue
-            root, name, type_text, opcode, inside, rest = line.groups()
+            root, name, head, inside, rest = line.groups()
             try:
-                if name in by_name:
-                    raise _Doubt
-                cut = rest.find(", metadata={")
+                cut = rest.find(_METADATA)
                 if cut >= 0:
                     tail, rest = rest[cut:], rest[:cut]
                     stop = tail.find("}") + 1
@@ -112,38 +112,46 @@ class _BodyReader:
                         raise _Doubt
                 else:
                     tail = ""
-                if opcode in _HOLDING_TEXT:
-                    op, calls, control, extras = variants[opcode, rest, inside]
+                type_, variants, may_call, has_operands = heads[head]
+                if not has_operands:
+                    op, calls, control, extras = variants[rest, inside]
                     operands = ()
                 else:
-                    if opcode in CALLING:
+                    if may_call:
                         rest, names = take_callees(rest)
-                        op, calls, control, extras = variants[opcode, rest]
+                        op, calls, control, extras = variants[rest]
                         calls = self._calls(calls, names)
                     else:
-                        op, calls, control, extras = variants[opcode, rest]
+                        op, calls, control, extras = variants[rest]
                         if calls:
                             calls = self._calls(calls, [])
                     if not inside:
                         operands = ()
                     elif "[" in inside or "/" in inside:
                         operands = self._typed_operands(inside)
+                    elif inside[0] == "%":
+                        operands = tuple(map(lookup, inside[1:].split(", %")))
                     else:
-                        operands = tuple(map(lookup, inside.replace("%", "").split(", ")))
-                if control:
-                    control = tuple(map(lookup, control))
-                ins = TextInstruction(
-                    name, types[type_text], op, operands, calls, extras, tail, control, source, at
-                )
-                if root:
-                    if scope.root is not None:
-                        raise _Doubt
-                    scope.root = ins
+                        operands = tuple(map(lookup, inside.split(", ")))
+                ins: Any = new(TextInstruction)  # its `__init__` takes longer than all of this
+                ins.name = name
+                ins.type = type_
+                ins.op = op
+                ins.operands = operands
+                ins.calls = calls
+                ins.control_predecessors = tuple(map(lookup, control)) if control else ()
+                ins._extras = extras
+                ins._tail = tail
+                ins._source = source
+                ins._at = at
+                if (root and scope.root) or by_name.setdefault(name, ins) is not ins:
+                    raise _Doubt
             except (_Doubt, KeyError, ParseError):
                 at, before = self._read_carefully(at), -1
                 continue
-            by_name[name] = ins
-            if opcode == "parameter":
+            if root:
+                scope.root = ins
+            if not has_operands and type(op) is Parameter:
                 scope.parameters.append(ins)
             before, at = at, line.end()
 

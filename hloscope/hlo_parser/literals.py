@@ -8,10 +8,10 @@ Source: XLA docs "Operation semantics", `Constant`; the number formats are those
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from math import ceil, log10, prod
-from typing import Final, NoReturn
+from typing import Final, NoReturn, cast
 
 from hloscope.arrays import np
 from hloscope.errors import UnsupportedError
@@ -44,6 +44,8 @@ _BOOLS: Final = {"true": True, "false": False}
 _INTEGER: Final = pattern(r"-?\d+|true|false")
 _MOST_BITS: Final = 1 << 33
 """Size of the largest array made from a literal that does not list its elements."""
+_SHORT: Final = 64
+"""Characters of a literal whose value is kept for the next one that is alike."""
 _IEEE: Final = frozenset(("f8e3m4", "f8e4m3", "f8e5m2", "bf16", "f16", "f32", "f64"))
 """Element types whose NaNs have a payload."""
 
@@ -60,7 +62,10 @@ class HloLiteral(Literal):
 
     def array(self, type: Type) -> Value:
         """See `literal_value`."""
-        return literal_value(type, self.written)
+        text: str = self.written
+        if len(text) <= _SHORT and isinstance(type, TensorType) and not type.bounds:
+            return _short_value(type.element, type.sizes, text).copy()
+        return literal_value(type, text)
 
     def _integers(self, type: TensorType) -> tuple[int, ...] | None:
         text: str = self.written
@@ -69,6 +74,12 @@ class HloLiteral(Literal):
         if "{" not in text and type.num_elements != 1:  # the first element, the others are 0
             return None
         return tuple([int(_BOOLS.get(word, word)) for word in _INTEGER.findall(text)])
+
+
+@lru_cache(maxsize=1 << 10)
+def _short_value(element: ElementType, sizes: Dims, text: str) -> Array:
+    """The array of a short literal: equal ones are read once."""
+    return cast(Array, literal_value(TensorType(element, sizes), text))
 
 
 def literal_text(literal: Literal, type_: Type) -> str:

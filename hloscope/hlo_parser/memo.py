@@ -34,6 +34,8 @@ CALLING: Final = frozenset(
     for opcode in (base, f"{base}-start", f"{base}-update", f"{base}-done")
 )
 """Opcodes whose attributes may name a computation."""
+HOLDING_TEXT: Final = frozenset(("constant", "parameter"))
+"""Opcodes with something else than operands in parentheses."""
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -59,11 +61,19 @@ class Types(dict[str, Type]):
         return type_
 
 
-class Variants(dict[tuple[str, ...], Variant]):
-    """Ops by opcode, attributes without computation names, and for some what is in parentheses."""
+class Variants(dict[str | tuple[str, str], Variant]):
+    """Ops of one opcode by their attributes without computation names.
 
-    def __missing__(self, key: tuple[str, ...]) -> Variant:
-        opcode, attributes, *inside = key
+    What is in parentheses comes second in the key where it is not operands.
+    """
+
+    def __init__(self, opcode: str) -> None:
+        super().__init__()
+        self._opcode: Final = opcode
+
+    def __missing__(self, key: str | tuple[str, str]) -> Variant:
+        opcode = self._opcode
+        attributes, *inside = (key,) if isinstance(key, str) else key
         if inside and not attributes and "/" not in inside[0]:
             common = _unadorned(opcode, inside[0])
             if common is not None:
@@ -79,6 +89,28 @@ class Variants(dict[tuple[str, ...], Variant]):
             raise ParseError("a computation's name stands inside a string")
         variant = self[key] = (op, calls, predecessors, extras)
         return variant
+
+
+Head = tuple[Type, Variants, bool, bool]
+"""Type, ops of the opcode, whether they may call, whether they have operands in parentheses."""
+
+
+class Heads(dict[str, Head]):
+    """What stands before the parenthesis, `f32[2]{0} add`, by its text."""
+
+    def __init__(self, types: Types) -> None:
+        super().__init__()
+        self._types: Final = types
+        self._variants: Final[dict[str, Variants]] = {}
+
+    def __missing__(self, text: str) -> Head:
+        type_text, _, opcode = text.rpartition(" ")
+        type_ = self._types[type_text]
+        variants = self._variants.get(opcode)
+        if variants is None:
+            variants = self._variants[opcode] = Variants(opcode)
+        head = self[text] = (type_, variants, opcode in CALLING, opcode not in HOLDING_TEXT)
+        return head
 
 
 class Tails(set[str]):

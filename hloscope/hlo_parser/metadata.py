@@ -8,11 +8,12 @@ Source: XLA's `OpMetadata`, `StackFrameIndex`, as printed in HLO text.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import lru_cache
+from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import (
@@ -38,8 +39,7 @@ else:
 # ---------------------------------------------------------------------------------- metadata
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(NamedTuple):
     """Where an instruction comes from; 0 and `""` where nothing is said.
 
     Attributes:
@@ -59,17 +59,14 @@ class Metadata:
     others: tuple[tuple[str, str], ...] = ()
 
 
-_TEXTS: Final = {name for name, kind in Metadata.__annotations__.items() if kind == "str"}
-_NUMBERS: Final = {name for name, kind in Metadata.__annotations__.items() if kind == "int"}
+_new: Final = tuple.__new__
+_NONE: Final = Metadata()
+_TEXTS: Final = {name for name, value in _NONE._asdict().items() if type(value) is str}
+_NUMBERS: Final = {name for name, value in _NONE._asdict().items() if type(value) is int}
 _FIELD: Final = pattern(r'[\s,]*([\w.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s{},"]+(?=[\s,]|$))?')
 
-_USUAL: Final = pattern(
-    r'\{(?:op_type="([^"\\]*)" ?)?(?:op_name="([^"\\]*)" ?)?(?:scheduling_name="([^"\\]*)" ?)?'
-    r"(?:stack_frame_id=(\d{1,9}))?\}"
-)
-"""The fields of a compiled program, in the order they are printed; no text with an escape."""
 
-
+@lru_cache(maxsize=1 << 13)
 def read_metadata(text: str) -> Metadata:
     """Return the metadata `{op_name="a/b" source_line=3}`.
 
@@ -79,15 +76,41 @@ def read_metadata(text: str) -> Metadata:
     Raises:
         ParseError: Something is not `field=value`.
     """
-    usual = _USUAL.fullmatch(text)
-    if usual is not None:
-        op_type, op_name, scheduling_name, frame = usual.groups("")
-        return Metadata(
-            op_type,
-            op_name,
-            stack_frame_id=int(frame or 0),
-            scheduling_name=scheduling_name,
-        )
+    if "\\" not in text:
+        parts = text.split('"')
+        fields = _fields_between(tuple(parts[::2])) if len(parts) % 2 else None
+        if fields is not None:
+            known, pick = fields
+            return _new(Metadata, pick(parts + known))
+    return _read_fields(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _fields_between(
+    parts: tuple[str, ...],
+) -> tuple[list[Any], Callable[[list[Any]], tuple[Any, ...]]] | None:
+    """What metadata says whose strings stand between these parts of its text.
+
+    The fields, and what picks all of them from the text's parts, strings included, and the fields;
+    `None` where the text is not to be read in this way.
+    """
+    marks = [f"\0{number}" for number in range(len(parts) - 1)]
+    texts = [f'{part}"{mark}"' for part, mark in zip(parts, marks, strict=False)]
+    try:
+        found = _read_fields("".join([*texts, parts[-1]]))
+    except ParseError:
+        return None
+    if sum(value in marks for value in found) != len(marks):
+        return None
+    count = len(parts) + len(marks)
+    places = [
+        2 * marks.index(value) + 1 if value in marks else count + place
+        for place, value in enumerate(found)
+    ]
+    return [*found], itemgetter(*places)
+
+
+def _read_fields(text: str) -> Metadata:
     inner = inside(text)
     known: dict[str, Any] = {}
     others: list[tuple[str, str]] = []
@@ -114,7 +137,7 @@ def read_metadata(text: str) -> Metadata:
 def metadata(ins: Instruction) -> Metadata:
     """Return the metadata of an instruction; empty if it has none."""
     text = ins.extra("metadata")
-    return Metadata() if text is None else read_metadata(text)
+    return _NONE if text is None else read_metadata(text)
 
 
 # --------------------------------------------------------------------------------- attributes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from hloscope.errors import ParseError
@@ -28,6 +29,30 @@ _METADATA_ALONE: Final = pattern(
     r'\s*,?\s*metadata=(\{[^{}"\\/]*(?:"[^"\\]*"[^{}"\\/]*)*\})\s*', re.ASCII
 )
 """The attributes of nearly every instruction: they need not be split."""
+_METADATA: Final = ", metadata={"
+_BEFORE_METADATA: Final = len(", metadata=")
+
+
+def _is_metadata(text: str) -> bool:
+    """Is a text that ends with its only `}`, for certain, `, metadata={…}` as it is printed?
+
+    Strings are closed, and no comment or escape is in it.
+    """
+    return (
+        text.startswith(_METADATA)
+        and text.count("{") == 1
+        and not text.count('"') % 2
+        and "\\" not in text
+        and "/*" not in text
+        and "//" not in text
+    )
+
+
+@lru_cache(maxsize=1 << 10)
+def _pairs(text: str) -> Pairs:
+    """What `read_pairs` finds; errors have their place in `text`."""
+    parts = split_attributes(without_comments(text))
+    return tuple((name, written(name, value)) for name, value, _ in parts)
 
 
 def read_pairs(source: Source, text: str, at: int) -> Pairs:
@@ -35,10 +60,9 @@ def read_pairs(source: Source, text: str, at: int) -> Pairs:
     if alone := _METADATA_ALONE.fullmatch(text):
         return (("metadata", alone[1]),)
     try:
-        parts = split_attributes(without_comments(text))
+        return _pairs(text)
     except ParseError as error:
         raise moved(error, source, at) from None
-    return tuple((name, written(name, value)) for name, value, _ in parts)
 
 
 class TextInstruction(Instruction):
@@ -79,9 +103,14 @@ class TextInstruction(Instruction):
     @property
     def extras(self) -> Pairs:
         """Metadata, sharding, unknown attributes …: `(name, text)` as written."""
-        if self._tail:
-            span = self.span
-            self._extras += read_pairs(self._source, self._tail, span.end - len(self._tail))
+        tail = self._tail
+        if tail:
+            stop = tail.find("}") + 1
+            if stop and _is_metadata(tail if stop == len(tail) else tail[:stop]):
+                self._extras += (("metadata", tail[_BEFORE_METADATA:stop]),)
+                tail = tail[stop:]
+            if tail:
+                self._extras += read_pairs(self._source, tail, self.span.end - len(tail))
             self._tail = ""
         return self._extras
 

@@ -71,7 +71,7 @@ class Scope:
         self.parameters: Final[list[Instruction]] = []
         self.root: Instruction | None = None
         self.free_parameters: Final = free_parameters
-        self._counts: Final[Counter[str]] = Counter()
+        self._counts: Counter[str] | None = None
 
     def add(self, ins: Instruction, *, is_root: bool = False) -> None:
         """Add an instruction with a new name."""
@@ -91,6 +91,8 @@ class Scope:
 
     def fresh(self, stem: str) -> str:
         """Return a name that is not taken, as XLA names instructions without one."""
+        if self._counts is None:
+            self._counts = Counter()
         return unused(f"{stem}.anon", self.by_name, self._counts)
 
     def unknown(self, name: str, source: Source, at: int, end: int, start: int) -> NoReturn:
@@ -129,7 +131,7 @@ class Scope:
         """
         if not self.by_name:
             fail(f"computation `{self.name}` has no instructions", source, start, end)
-        numbered = {_number(ins): ins for ins in self.parameters}
+        numbered = {ins.op.number: ins for ins in self.parameters}  # type: ignore[attr-defined]
         ordered = tuple(map(numbered.get, range(len(self.parameters))))
         if None in ordered:
             self._explain_numbers(source, start, end)

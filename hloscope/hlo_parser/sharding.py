@@ -7,6 +7,7 @@ Source: XLA docs "Sharding", Shardy docs "Sharding representation".
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Final, TypeAlias
 
@@ -79,6 +80,7 @@ class TupleSharding:
 Sharding: TypeAlias = WholeSharding | MaximalSharding | TileSharding | NamedSharding | TupleSharding
 
 
+@lru_cache(maxsize=1 << 10)
 def read_sharding(text: str) -> Sharding:
     """Return the sharding `{…}`; groups (`shard_as`) and metadata are checked and dropped.
 
