@@ -13,6 +13,7 @@ import pytest
 import hloscope as hs
 from hloscope.errors import HloscopeError, ParseError, UnsupportedError
 from hloscope.hlo_parser.printer import print_hlo
+from hloscope.hlo_parser.proto.module import proto_text
 from hloscope.hlo_parser.proto.sniff import form
 from hloscope.hlo_parser.proto.wire import File, Message
 
@@ -181,3 +182,42 @@ def test_what_cannot_be_turned_into_text_names_field_and_offset(
     body = f(1, "e") + ins("p", "parameter", shape(F32, 4), 1, more) + f(5, 9) + f(6, 1)
     with pytest.raises(error, match=message):
         hs.read(f(1, "m") + f(3, body) + f(6, 9), strict=True)
+
+
+def instructions(*lines: bytes, root: int) -> bytes:
+    """A module of one computation."""
+    return f(1, "m") + f(3, f(1, "e") + b"".join(lines) + f(5, 9) + f(6, root)) + f(6, 9)
+
+
+def test_equal_fields_of_comparisons_are_written_for_the_types_of_their_operands() -> None:
+    """XLA writes the type of a comparison only where it isn't that of the operands."""
+    pred, less = shape(1), f(63, "LT") + f(72, "SIGNED")
+    data = instructions(
+        ins("f", "parameter", shape(F32), 1, f(9, 0)),
+        ins("s", "parameter", shape(4), 2, f(9, 1)),
+        ins("a", "compare", pred, 3, f(36, [2, 2]), less),
+        ins("b", "compare", pred, 4, f(36, [1, 1]), less),
+        ins("c", "compare", pred, 5, f(36, [2, 2]), less),
+        root=5,
+    )
+    lines = [line for line in proto_text(data, "m").splitlines() if "compare(" in line]
+    assert [", type=SIGNED" in line for line in lines] == [False, True, False]
+
+
+def test_two_values_are_told_from_one_that_has_the_tag_of_the_second_within_it() -> None:
+    size, first, second = shape(F32, 2, 6), f(1, 1) + f(2, 4), f(2, 6)
+    two = f(17, first) + f(17, second)
+    one = f(17, two[two.index(first) :])
+
+    def text(second_slice: bytes) -> str:
+        data = instructions(
+            ins("p", "parameter", shape(F32, 4, 6), 1, f(9, 0)),
+            ins("x", "slice", size, 2, f(36, [1]), two),
+            ins("y", "slice", size, 3, f(36, [1]), second_slice),
+            root=3,
+        )
+        return proto_text(data, "m")
+
+    assert text(two).count("slice={[1:4:0], [0:6:0]}") == 2
+    with pytest.raises(UnsupportedError, match="field 17 is not known"):
+        text(one)

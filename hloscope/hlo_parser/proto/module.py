@@ -7,7 +7,7 @@ Source: XLA's `HloModule::CreateFromProto`, `HloPrintOptions`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from hloscope.errors import InputError
 from hloscope.hlo_parser.opcodes import COMMON, SPELLINGS, Spelling
@@ -41,8 +41,19 @@ _FIELDS: Final = {"origin": ("original_value",), "statistics": ("statistics_viz"
 """The fields of attributes that every instruction may have, where they are called differently."""
 _ROWS: Final = tuple((name, frozenset(_FIELDS.get(name, (name,)))) for name in COMMON)
 _PREDECESSORS: Final = COMMON.index("control-predecessors")
-_BEFORE, _AFTER = _ROWS[:_PREDECESSORS], _ROWS[_PREDECESSORS + 1 :]
+_SOURCE: Final = COMMON.index("metadata")
+_BEFORE, _BETWEEN = _ROWS[:_PREDECESSORS], _ROWS[_PREDECESSORS + 1 : _SOURCE]
+_METADATA, _AFTER = _ROWS[_SOURCE : _SOURCE + 1], _ROWS[_SOURCE + 1 :]
+_OWN_FIELDS: Final = frozenset(("name", "id", "operand_ids", "control_predecessor_ids", "metadata"))
+"""Fields that say what only one instruction is; what the others say comes again and again."""
+_BY_OPERANDS: Final = frozenset(("compare", "conditional"))
+"""Opcodes whose attributes are written differently for operands of different types."""
+_MOST_REMEMBERED: Final = 1 << 12
+"""Bytes of the fields of an instruction whose text is kept for others with the same fields."""
 _LOCATION: Final = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
+
+_Shared: TypeAlias = tuple[str, str, str, str]
+"""Parts of a line: up to the operands, up to control predecessors, up to metadata, and the rest."""
 
 
 def proto_text(data: bytes, name: str) -> str:
@@ -68,6 +79,7 @@ class _Text:
     def __init__(self, module: Message) -> None:
         self.module = module
         self.computations: dict[int, str] = {}
+        self._shared: dict[tuple[Any, ...], _Shared] = {}
         for computation in module.each("computations"):
             name = _name(computation)
             if computation["id"] in self.computations:
@@ -164,25 +176,29 @@ class _Text:
         self, begin: str, ins: Message, known: dict[int, Message], names: dict[int, str]
     ) -> Iterator[str]:
         """The line of an instruction, in as few parts as do not repeat a name without end."""
-        opcode = ins["opcode"]
-        if not _OPCODE.fullmatch(opcode):
-            ins.fail("opcode", f"expected an opcode, found {quote(opcode)}")
-        begin = f"{begin} = {shape_text(ins['shape'])} {opcode}("
-        if opcode == "parameter":
-            begin += str(ins["parameter_number"])
-        elif opcode == "constant":
-            begin += literal_text(ins["literal"]) if "literal" in ins else "{...}"
-        yield begin
+        head, attributes, between, after = self.shared(ins, known)
+        yield f"{begin}{head}"
         yield from _names(ins, "operand_ids", names)
-        yield f"){self.attributes(ins, known)}"
+        yield attributes
         if "control_predecessor_ids" in ins:
             yield ", control-predecessors={"
             yield from _names(ins, "control_predecessor_ids", names)
             yield "}"
-        yield f"{_common(_AFTER, ins)}\n"
+        yield f"{between}{_common(_METADATA, ins)}{after}\n"
+
+    def shared(self, ins: Message, known: dict[int, Message]) -> _Shared:
+        """What the line of an instruction has in common with those of equal fields."""
+        key = ins.values_but(_OWN_FIELDS) if ins.length <= _MOST_REMEMBERED else None
+        found = self._shared.get(key) if key else None
+        if found is None:
+            attributes = f"){self.attributes(ins, known)}{_common(_BEFORE, ins)}"
+            found = _head(ins), attributes, _common(_BETWEEN, ins), _common(_AFTER, ins)
+            if key and ins["opcode"] not in _BY_OPERANDS:
+                self._shared[key] = found
+        return found
 
     def attributes(self, ins: Message, known: dict[int, Message]) -> str:
-        """`, name=value` of each attribute up to the control predecessors."""
+        """`, name=value` of each attribute of its opcode."""
         found = []
         spelling = _spelling(ins["opcode"])
         for name, attribute in spelling.attributes.items() if spelling else ():
@@ -198,7 +214,7 @@ class _Text:
             found.append(f", {name}={computations}")
         if "sparsity_config" in ins and any(s in ins["sparsity_config"] for s in ("lhs", "rhs")):
             ins.refuse("sparsity_config", "sparse operands are not read")
-        return "".join(found) + _common(_BEFORE, ins)
+        return "".join(found)
 
     def calls(
         self, ins: Message, spelling: Spelling | None, known: dict[int, Message]
@@ -233,6 +249,19 @@ class _Text:
         else:
             many = [row.name for row in rows if row.kind == "calls"]
             yield (many[-1] if many else "calls"), f"{{{', '.join(names)}}}"
+
+
+def _head(ins: Message) -> str:
+    """Type and opcode, and what a parameter or a constant has for operands."""
+    opcode = ins["opcode"]
+    if not _OPCODE.fullmatch(opcode):
+        ins.fail("opcode", f"expected an opcode, found {quote(opcode)}")
+    head = f" = {shape_text(ins['shape'])} {opcode}("
+    if opcode == "parameter":
+        return head + str(ins["parameter_number"])
+    if opcode == "constant":
+        return head + (literal_text(ins["literal"]) if "literal" in ins else "{...}")
+    return head
 
 
 def _spelling(opcode: str) -> Spelling | None:

@@ -136,6 +136,25 @@ class Message:
         return self.file.data[self.at : self._end]
 
     @property
+    def length(self) -> int:
+        """How many bytes it is."""
+        return self._end - self.at
+
+    def values_but(self, names: frozenset[str]) -> tuple[Any, ...]:
+        """The bytes of all values but those of some fields: equal for equal values."""
+        data = self.file.data
+        found: list[Any] = []
+        for name, places in self._found().items():
+            if name not in names:
+                found.append(name)
+                if len(places) == 2:
+                    found.append(data[places[0] : places[1]])
+                else:
+                    pairs = zip(places[::2], places[1::2], strict=True)
+                    found.append(tuple([data[at:stop] for at, stop in pairs]))
+        return tuple(found)
+
+    @property
     def given(self) -> Container[str]:
         """The names of the fields that are given."""
         return self._found()
@@ -264,7 +283,12 @@ class Message:
         if not tag >> 3:
             file.fail(name, at, "field 0 does not exist")
         if wire == _VARINT:
-            return at, file.varint(at, self._end, name)[1]
+            data, stop = file.data, at
+            while stop < self._end and data[stop] > 127:
+                stop += 1
+            if stop >= min(at + 10, self._end):
+                file.varint(at, self._end, name)  # which says what is wrong
+            return at, stop + 1
         if wire == _LENGTH:
             size, at = file.varint(at, self._end, name)
             return at, at + size
@@ -286,6 +310,9 @@ class Message:
             raise UnsupportedError(f"{where}: field {number} is not known")
 
     def _value(self, field: Field, places: Sequence[int]) -> Any:
+        if not field.repeated and _WIRE[field.kind] == _VARINT:
+            number: Any = self._numbers(field.kind, *places[-2:])[-1]
+            return number
         if field.kind in MESSAGES:
             if field.repeated:
                 return tuple(self.each(field.name))
