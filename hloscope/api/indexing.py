@@ -280,10 +280,10 @@ class _Proving:
         for output, (each, rest), checks in zip(outputs, asked, found, strict=True):
             told = self._told(each, None if self._is_inverse else rest, checks)
             operands = output.operands
-            if rest is None or not isinstance(operands, OperandAnswers):
-                yield replace(output, operands=told)
+            if rest is not None and isinstance(operands, OperandAnswers):
+                yield OutputAnswer(output.number, output.type, operands.proved(told, rest))
             else:
-                yield replace(output, operands=operands.proved(told, rest))
+                yield OutputAnswer(output.number, output.type, told)
 
     def _maps(self, each: _Each) -> list[tuple[int, int, Accesses]]:
         """The maps of each tensor that is asked about."""
@@ -305,5 +305,5 @@ class _Proving:
             found = [next(left) for _ in leaves]
             if rest is not None and len(leaves) < self._tensors[operand.number]:
                 found.append(rest)
-            told.append(replace(operand, check=proof.combined(found)))
+            told.append(operand.proved(proof.combined(found)))
         return told

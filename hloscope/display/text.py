@@ -28,6 +28,8 @@ MAX_NAMED: Final = 64
 """Of more operands that are not touched only the number is told."""
 WIDTH: Final = 100
 """Where the conditions of a map would make a line longer, they stand below it."""
+_BELOW: Final = "\n      for "
+"""What conditions below a map begin with."""
 
 
 def to_text(answer: Answer) -> str:
@@ -77,10 +79,11 @@ def _output(
     if answer.convention == "xla":
         verb += " by XLA's convention"
     which = output_name(answer, output)
-    element = f"{_element(answer, sizes)} of {which}, {brief_type(output.type)},"
+    type = known.type(output.type)
+    element = f"{known.element(answer, sizes)} of {which}, {type},"
     if len(output.touched) > MAX_NAMED:
         blocks = tuple(_alike(answer, output, sizes, known))
-        before = told.setdefault((brief_type(output.type), *blocks), which)
+        before = told.setdefault((type, *blocks), which)
         if before != which:
             yield f"{element} {verb} what that of {before} does"
             return
@@ -89,7 +92,7 @@ def _output(
         return
     yield f"{element} {verb}"
     for operand in output.touched:
-        title = f"{answer.what} {operand.number}  {brief_type(operand.type)}  {operand.name}"
+        title = f"{answer.what} {operand.number}  {known.type(operand.type)}  {operand.name}"
         yield f"  {title}\n{known.body(operand, sizes)}"
     if len(output.operands) > len(output.touched):
         yield _untouched(answer, output)
@@ -101,21 +104,46 @@ def _untouched(answer: Answer, output: OutputAnswer) -> str:
 
 
 class _Blocks:
-    """What was written of one answer: thousands of outputs read the same of the same operands.
+    """What was written of one answer: thousands of outputs read alike, or the same operands.
 
     The answer keeps what the keys are the identities of.
     """
 
     def __init__(self) -> None:
         self._bodies: dict[tuple[object, ...], str] = {}
+        self._alike: dict[tuple[object, ...], str] = {}
         self._types: dict[int, str] = {}
+        self._elements: dict[Dims, str] = {}
 
     def body(self, operand: OperandAnswer, sizes: Dims) -> str:
         """The lines about an operand, after its title."""
         key = sizes, id(operand.check), *map(id, operand.accesses)
         known = self._bodies.get(key)
         if known is None:
-            known = self._bodies[key] = _block("", operand, sizes).partition("\n")[2]
+            known = self._bodies[key] = self._body(operand, sizes)
+        return known
+
+    def _body(self, operand: OperandAnswer, sizes: Dims) -> str:
+        """The same; of one map that differs from another by its array only, without its parts."""
+        if len(operand.accesses) != 1:
+            return _lines_about(operand, sizes)
+        (access,) = operand.accesses
+        of = access.map, access.precision, access.reason, access.replica, access.via
+        key = sizes, str(operand.check), *of
+        array = f"    {{{access.leaf}}} " if access.leaf else "    "
+        known = self._alike.get(key)
+        if known is not None and len(array) + len(known.partition("\n")[0]) <= WIDTH:
+            return array + known
+        known = _lines_about(operand, sizes)
+        if _BELOW not in known:
+            self._alike[key] = known[len(array) :]
+        return known
+
+    def element(self, answer: Answer, sizes: Dims) -> str:
+        """What an element is called."""
+        known = self._elements.get(sizes)
+        if known is None:
+            known = self._elements[sizes] = _element(answer, sizes)
         return known
 
     def type(self, type: Type) -> str:
@@ -214,6 +242,11 @@ def _element(answer: Answer, sizes: Dims) -> str:
     return f"Position{dims} in memory" if sizes else "The position in memory"
 
 
+def _lines_about(operand: OperandAnswer, sizes: Dims) -> str:
+    """What is written of an operand after its title."""
+    return _block("", operand, sizes).partition("\n")[2]
+
+
 def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
     parts = [access_parts(access, sizes) for access in operand.accesses]
     arrows = [_arrow(access, p) for access, p in zip(operand.accesses, parts, strict=True)]
@@ -226,7 +259,7 @@ def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
     for i, access in enumerate(operand.accesses):
         out.append(lines[i])
         if wide and where[i]:
-            out += _filled("for ", parts[i].where)
+            out += _filled(_BELOW.strip() + " ", parts[i].where)
         out += [f"      with {origin}" for origin in parts[i].origins]
         if access.precision is not Precision.EXACT:
             out.append(f"      {parts[i].claim}")

@@ -164,6 +164,8 @@ def combined(checks: Sequence[Check]) -> Check:
     """
     if not checks:
         return Check(Outcome.UNCLAIMED)
+    if len(checks) == 1:
+        return checks[0]
     worst = min(checks, key=lambda check: _WORST.index(check.outcome))
     seconds = sum(check.seconds for check in checks)
     executed = _together([c.executed for c in checks if c.executed is not None])

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Blueprints, Convention, Part
-from hloscope.indexing import Accesses
+from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Elementwise, Tuple
 from hloscope.proof.allowance import SECONDS, SECONDS_ALL, Allowance
@@ -25,6 +25,8 @@ from hloscope.simplifier import CounterExample, UndecidedError
 
 BUDGET: Final = 200_000
 """Steps of isl for the walk from an output, and again for each operand; a second or two."""
+
+_OUT_OF_REACH: Final = Check(Outcome.PROVED, ("out of reach",))
 
 
 class Prover:
@@ -171,20 +173,18 @@ class Prover:
         which execution has something to show are among them.
         """
         found: frozenset[tuple[int, int]] = frozenset()
-        if self.allowance.is_spent:
-            rest = Check(Outcome.UNDECIDED, reason=self.allowance.reason)
-        else:
-            try:
-                part = None if computation else self._part(ins, output)
-                if part is None:
-                    found = self._truth(ins, output, computation).reached()
-                else:
-                    found = frozenset([part])
-                rest = Check(Outcome.PROVED, ("out of reach",))
-            except UndecidedError as error:
-                rest = Check(Outcome.UNDECIDED, reason=str(error))
-            except UnsupportedError as error:
-                rest = Check(Outcome.UNDECIDED, reason=error.message)
+        try:
+            part = None if computation else self._part(ins, output)
+            if part is not None:
+                found, rest = frozenset([part]), _OUT_OF_REACH
+            elif self.allowance.is_spent:
+                rest = Check(Outcome.UNDECIDED, reason=self.allowance.reason)
+            else:
+                found, rest = self._truth(ins, output, computation).reached(), _OUT_OF_REACH
+        except UndecidedError as error:
+            rest = Check(Outcome.UNDECIDED, reason=str(error))
+        except UnsupportedError as error:
+            rest = Check(Outcome.UNDECIDED, reason=error.message)
         if not self.by_execution:
             return found, rest
         if self.allowance.is_spent:
@@ -251,7 +251,9 @@ class Prover:
             here = self._steps.tensor_types(ins.type)[output]
             there = self._steps.tensor_types(ins.operands[operand].type)[leaf]
             types = map(self._blueprints.type_number, (here, there))
-            return Tuple, *types, part == (operand, leaf), *others
+            accesses, *how = others
+            about = tuple([_of_any_leaf(a) if a.leaf == leaf else a for a in accesses])
+            return Tuple, *types, part == (operand, leaf), about, *how
         if self._asked[0] is not ins:
             number = self._structures.setdefault(self._structure(ins), len(self._structures))
             self._asked = (ins, number)
@@ -283,6 +285,11 @@ class Prover:
                 for i in found
             ]
         )
+
+
+def _of_any_leaf(access: Access) -> tuple[Any, ...]:
+    """What an access says, but for the tensor it is about."""
+    return access.map, access.precision, access.reason, access.replica, access.via
 
 
 def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
