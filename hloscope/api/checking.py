@@ -14,6 +14,8 @@ from hloscope.checks import (
     NO_LIMIT,
     RULES,
     TOP,
+    UNREAD,
+    Finding,
     Report,
     Setting,
     baseline_of,
@@ -28,7 +30,7 @@ from hloscope.checks import (
     setting_of,
     settings_of,
 )
-from hloscope.errors import InputError
+from hloscope.errors import HloscopeError, InputError
 
 CHECK_FILE: Final = FILE
 """Where rules are looked for, if none are named."""
@@ -97,7 +99,7 @@ def check_settings(rules: Sequence[str] = (), config: str | None = None) -> list
 def check_files(
     files: Iterable[str], settings: Sequence[Setting], *, baseline: str | None = None
 ) -> Checked:
-    """What breaks the rules in some programs.
+    """What breaks the rules in some programs, and which of them cannot be read.
 
     Args:
         files: Paths; `-` is not among them.
@@ -105,13 +107,24 @@ def check_files(
         baseline: A report as JSON; only what is new or worse is told.
 
     Raises:
-        InputError: A file cannot be read.
-        ParseError: A program is wrong.
+        InputError: The baseline is none.
+        UnsupportedError: A program has what cannot be read yet.
     """
-    report = merged(check_program(read(Path(f)).module, f, settings) for f in files)
+    report = merged(_checked(file, settings) for file in files)
     if baseline is not None:
         report = report.since(baseline_of(_json(Path(baseline))))
     return Checked(report)
+
+
+def _checked(file: str, settings: Sequence[Setting]) -> Report:
+    try:
+        return check_program(read(Path(file)).module, file, settings)
+    except HloscopeError as error:
+        if error.exit_code != InputError.exit_code:
+            raise
+        line = error.span.line_col[0] if error.span else 0
+        names = tuple(dict.fromkeys(s.rule.name for s in settings if s.is_for(file)))
+        return Report((Finding(UNREAD, error.message, file, line=line),), names, (file,))
 
 
 def check_one(program: Program, rule: str, **values: object) -> Checked:

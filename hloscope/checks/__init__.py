@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     )
     from hloscope.checks.findings import (
         SCHEMA as SCHEMA,
+        UNREAD as UNREAD,
         Finding as Finding,
         Report as Report,
         baseline_of as baseline_of,

@@ -11,6 +11,8 @@ from hloscope.lazy import dataclass, pattern
 
 SCHEMA: Final = "hloscope.check/1"
 SEVERITIES: Final = ("error", "warning", "note")
+UNREAD: Final = "unread"
+"""Stands for the rule where a program cannot be read, and so was not checked."""
 _SUFFIX: Final = pattern(r"(\.\d+|\.remat\d*|\.clone)+$")
 
 
@@ -113,6 +115,11 @@ class Report:
         """Is there an error among the findings?"""
         return any(finding.severity == "error" for finding in self.findings)
 
+    @property
+    def unread(self) -> dict[str, Finding]:
+        """The programs that could not be read, and why."""
+        return {f.file: f for f in self.findings if f.rule == UNREAD}
+
     def to_json(self) -> dict[str, Any]:
         """An object of schema `hloscope.check/1`."""
         return {
@@ -124,7 +131,7 @@ class Report:
         }
 
     def since(self, baseline: Iterable[Finding]) -> Report:
-        """Only what is new or worse.
+        """Only what is new or worse, and what could not be read.
 
         Findings of one rule at one place of the source are compared in the order of their values:
         one more than before is new, a larger value is worse.
@@ -143,7 +150,7 @@ class Report:
         now: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
         for finding in self.findings:
             now[finding.key].append(finding)
-        fresh: set[int] = set()
+        fresh = {id(finding) for finding in self.findings if finding.rule == UNREAD}
         for key, group in now.items():
             fresh |= {id(finding) for finding in _new_or_worse(group, before.get(key, []))}
         kept = tuple([finding for finding in self.findings if id(finding) in fresh])

@@ -1,6 +1,7 @@
 """Reports as JUnit's XML, which CI systems show as tests.
 
-Source: the `testsuites`, `testsuite`, `testcase`, `failure` elements that Ant's JUnit task writes.
+Source: the elements `testsuites`, `testsuite`, `testcase`, `failure` and `error` that Ant's
+JUnit task writes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ def junit_text(report: Report) -> str:
         by_case[finding.file, finding.rule].append(finding)
     top = Xml.Element("testsuites", name="hloscope check")
     for file in report.files:
+        if file in report.unread:
+            _unread(top, report.unread[file])
+            continue
         failed = sum(bool(by_case.get((file, rule))) for rule in report.rules)
         counts = {"tests": str(len(report.rules)), "failures": str(failed), "errors": "0"}
         suite = Xml.SubElement(top, "testsuite", {"name": _plain(file), **counts})
@@ -34,6 +38,15 @@ def junit_text(report: Report) -> str:
                 failure.text = "\n".join(map(_line, found))
     Xml.indent(top)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(top, encoding="unicode")
+
+
+def _unread(top: Xml.Element, finding: Finding) -> None:
+    """A suite of one case, which is in error: no rule has looked at the program."""
+    counts = {"tests": "1", "failures": "0", "errors": "1"}
+    suite = Xml.SubElement(top, "testsuite", {"name": _plain(finding.file), **counts})
+    case = Xml.SubElement(suite, "testcase", classname=_plain(finding.file), name=finding.rule)
+    error = Xml.SubElement(case, "error", message=_plain(finding.message), type=finding.severity)
+    error.text = _line(finding)
 
 
 def _line(finding: Finding) -> str:

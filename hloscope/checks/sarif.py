@@ -9,18 +9,24 @@ import hashlib
 from typing import Any, Final
 from urllib.parse import quote
 
-from hloscope.checks.findings import Finding, Report
+from hloscope.checks.findings import UNREAD, Finding, Report
 from hloscope.checks.registry import RULES
 from hloscope.visible import visible
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_READABLE: Final = "Every program can be read."
 
 
 def sarif(report: Report, version: str) -> dict[str, Any]:
     """The report as a SARIF log of one run; `version` is the tool's."""
-    rules = [{"id": name, "shortDescription": {"text": RULES[name].help}} for name in report.rules]
+    names = [*report.rules, UNREAD] if report.unread else list(report.rules)
+    helps = [RULES[name].help if name in RULES else _READABLE for name in names]
+    rules = [
+        {"id": name, "shortDescription": {"text": text}}
+        for name, text in zip(names, helps, strict=True)
+    ]
     driver = {"name": "hloscope", "version": version, "rules": rules}
-    results = [_result(finding, report.rules.index(finding.rule)) for finding in report.findings]
+    results = [_result(finding, names.index(finding.rule)) for finding in report.findings]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 

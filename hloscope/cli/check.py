@@ -67,7 +67,8 @@ def check(
 ) -> None:
     """Check programs by rules: copies, collectives, utilisation, what must be fused, and others.
 
-    The exit code is 1 if a rule of severity error is broken.
+    The exit code is 1 if a rule of severity error is broken, and 3 if a program cannot be read;
+    the others are checked all the same.
     """
     if is_list:
         _print_rules()
@@ -85,6 +86,8 @@ def check(
     else:
         _write(output, told)
         click.echo(found.told("text").splitlines()[-1], err=True)
+    if found.report.unread:
+        click.get_current_context().exit(InputError.exit_code)
     if found.report.failed:
         click.get_current_context().exit(FAILED)
 

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from hloscope.checks import (
@@ -25,6 +26,7 @@ from hloscope.checks import (
     settings_of,
 )
 from hloscope.checks.reports import TOP
+from hloscope.cli.app import app
 from hloscope.errors import InputError
 from hloscope.testing import (
     assert_checked,
@@ -254,3 +256,33 @@ def test_every_rule_tells_what_it_is_for() -> None:
         assert name == rule.name
         assert rule.help.endswith(".")
         assert all(parameter.help for parameter in rule.parameters.values())
+
+
+@pytest.mark.parametrize(
+    "wrong", ["ENTRY e { ROOT p = f32[2] add(q, q) }", "", "no program", None],
+    ids=["wrong", "empty", "noise", "absent"],
+)  # fmt: skip
+def test_a_program_that_cannot_be_read_is_told_and_the_others_are_checked(
+    tmp_path: Path, wrong: str | None
+) -> None:
+    bad, good = str(tmp_path / "bad.hlo"), str(tmp_path / "good.hlo")
+    if wrong is not None:
+        Path(bad).write_text(wrong)
+    Path(good).write_text("ENTRY e { p = f32[8] parameter(0) ROOT c = f32[8] copy(p) }")
+    asked = ["check", bad, good, "--rule", "copies"]
+    for form in ("text", "json", "github", "markdown"):
+        done = CliRunner().invoke(app, [*asked, "--format", form])
+        assert done.exit_code == 3
+        assert "unread" in done.stdout
+        assert "copy of 32 bytes" in done.stdout
+    old = tmp_path / "old.json"
+    assert CliRunner().invoke(app, [*asked, "--json", "-o", str(old)]).exit_code == 3
+    known = CliRunner().invoke(app, [*asked, "--baseline", str(old), "--json"])
+    assert known.exit_code == 3
+    assert [found["rule"] for found in json.loads(known.stdout)["findings"]] == ["unread"]
+    suites = ElementTree.fromstring(CliRunner().invoke(app, [*asked, "--format", "junit"]).stdout)
+    assert [(s.get("errors"), s.get("failures")) for s in suites] == [("1", "0"), ("0", "1")]
+    (run,) = json.loads(CliRunner().invoke(app, [*asked, "--format", "sarif"]).stdout)["runs"]
+    assert [result["ruleId"] for result in run["results"]] == ["unread", "copies"]
+    names = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert all(names[r["ruleIndex"]] == r["ruleId"] for r in run["results"])
