@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hloscope.dialects import DEFINITIONS
+from hloscope.dialects import is_isolated
 from hloscope.mlir import Operation, Value
 
 
@@ -37,7 +37,7 @@ def isolated_ops(module: Operation, *, by_trait: bool = False) -> set[Operation]
             low = lowest.pop()
             if lowest and low < lowest[-1]:
                 lowest[-1] = low
-            if _by_definition(op) or (not by_trait and low > len(stack)):
+            if is_isolated(op.name) or (not by_trait and low > len(stack)):
                 found.add(op)
     return found
 
@@ -52,8 +52,3 @@ def _inside(op: Operation, depth_of: dict[Value, int], depth: int) -> Iterator[O
                 depth_of[result] = depth
     for block in op.blocks:
         yield from block.operations
-
-
-def _by_definition(op: Operation) -> bool:
-    definition = DEFINITIONS.get(op.name)
-    return definition is not None and "isolated" in definition.traits

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         CLASSES as CLASSES,
         DEFINITIONS as DEFINITIONS,
         DIALECTS as DIALECTS,
+        is_isolated as is_isolated,
     )
 
 if not TYPE_CHECKING:

@@ -78,6 +78,18 @@ of `sdy`, `arith`, `tensor`, `shape` and `cf`.
 """
 
 
+def is_isolated(name: str) -> bool:
+    """Do the regions of an op read no value that is defined outside of them?
+
+    Source: MLIR's trait `IsolatedFromAbove`.
+
+    >>> is_isolated("func.func"), is_isolated("stablehlo.while")
+    (True, False)
+    """
+    definition = DEFINITIONS.get(name)
+    return definition is not None and "isolated" in definition.traits
+
+
 def _classes() -> Iterator[tuple[str, type[Op]]]:
     """An op has the class of its full name, or in StableHLO and CHLO of its name alone."""
     for name, row in _ROWS.items():

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         identity_map as identity_map,
         output_sizes as output_sizes,
         sizes as sizes,
+        trailing as trailing,
     )
     from hloscope.indexing.rules.custom_calls import CUDNN_ROLES as CUDNN_ROLES
     from hloscope.indexing.rules.dependence import (

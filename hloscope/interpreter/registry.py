@@ -158,8 +158,6 @@ LIFTED: Final[set[type[Op]]] = set()
 """Ops that compute element by element, whatever the shape: kernels take arrays of any shape."""
 ON_REALS: Final[set[type[Op]]] = set()
 """Ops that on quantized operands compute the real numbers they stand for; element-wise ones do."""
-NOT_EVALUATED: Final[dict[type[Op], str]] = {}
-"""Ops without evaluation, and why."""
 
 
 class Concern(Enum):
@@ -271,12 +269,6 @@ def concerns(ins: Instruction) -> set[Concern]:
     return found | {Concern.PRECISIONS} if len(floats) > 1 else found
 
 
-def not_evaluated(reason: str, *ops: type[Op]) -> None:
-    """State that these ops have no evaluation, and why."""
-    for cls in ops:
-        NOT_EVALUATED[cls] = reason
-
-
 @cache
 def load_families() -> None:
     """Register every maker there is."""
@@ -293,8 +285,8 @@ def kernel(ins: Instruction, world: World) -> Kernel:
     load_families()
     maker = MAKERS.get(type(ins.op))
     if maker is None:
-        reason = NOT_EVALUATED.get(type(ins.op), "it has no evaluation")
-        raise UnsupportedError(f"`{ins.op.name}` cannot be evaluated: {reason}", span=ins.span)
+        message = f"`{ins.op.name}` cannot be evaluated: it has no evaluation"
+        raise UnsupportedError(message, span=ins.span)
     concerned = concerns(ins)
     for concern in Concern if concerned else ():
         if concern in concerned:

@@ -193,6 +193,11 @@ class TensorType:
         return len(self.sizes)
 
     @property
+    def is_tiled(self) -> bool:
+        """Does the layout say that tiles of elements follow each other in memory?"""
+        return self.layout is not None and bool(self.layout.tiles)
+
+    @property
     def is_static(self) -> bool:
         """Are all sizes known?"""
         return None not in self.sizes

@@ -71,7 +71,7 @@ def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
 @lru_cache(maxsize=1 << 12)
 def _all_sectors(type: TensorType) -> tuple[int, bool]:
     """Sectors that hold an element, not only padding of tiles; else the most, and `False`."""
-    if not _is_tiled(type) or not element_count(type):
+    if not type.is_tiled or not element_count(type):
         return -(-data_bytes(type) // SECTOR), True
     found = _measured(_part(IndexingMap.identity(type.shape), type), type)
     return found.sectors, found.is_exact
@@ -79,10 +79,6 @@ def _all_sectors(type: TensorType) -> tuple[int, bool]:
 
 def _most_sectors(type: TensorType) -> int:
     return -(-storage_bytes(type) // SECTOR)
-
-
-def _is_tiled(type: TensorType) -> bool:
-    return type.layout is not None and bool(type.layout.tiles)
 
 
 def touched_by(maps: Sequence[IndexingMap], type: TensorType) -> Touched:
@@ -207,7 +203,7 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
             sets.append(addresses)
     start = sum([e.value for e in places if isinstance(e, Const)])
     is_all = prod([len(some) for some in sets]) == element_count(type)
-    if is_all and not _is_tiled(type):
+    if is_all and not type.is_tiled:
         return _Part(None, (), reads, True, element_count(type))
     return _summed(sets, start, reads)
 

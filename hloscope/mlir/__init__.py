@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         TypeAttr as TypeAttr,
         UnitAttr as UnitAttr,
         VerbatimAttr as VerbatimAttr,
+        string_of as string_of,
     )
     from hloscope.mlir.constants import (
         MOST_SPLAT as MOST_SPLAT,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         Region as Region,
         SourceModule as SourceModule,
         Value as Value,
+        function_type as function_type,
         illegal as illegal,
     )
     from hloscope.mlir.literals import (

@@ -53,6 +53,15 @@ class StringAttr:
         return self.value.decode("utf-8", "surrogateescape")
 
 
+def string_of(attribute: object) -> str:
+    """The text of a string attribute; empty for any other, and for none.
+
+    >>> string_of(StringAttr(b"main")), string_of(None)
+    ('main', '')
+    """
+    return attribute.text if isinstance(attribute, StringAttr) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class ArrayAttr:
     """`[a, b]`."""

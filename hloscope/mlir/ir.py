@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hloscope.ir import Type
-from hloscope.mlir.attributes import Attribute
+from hloscope.ir import FunctionType, Type
+from hloscope.mlir.attributes import Attribute, TypeAttr
 from hloscope.mlir.locations import UNKNOWN, Location
 from hloscope.source import Source, Span
 from hloscope.walks import nested
@@ -199,6 +199,13 @@ class Region:
         """The only block."""
         (block,) = self.blocks
         return block
+
+
+def function_type(function: Operation) -> FunctionType | None:
+    """The type that a function declares, `None` where it declares none."""
+    found = function.get("function_type")
+    known = found.type if isinstance(found, TypeAttr) else None
+    return known if isinstance(known, FunctionType) else None
 
 
 def illegal(name: str) -> str:

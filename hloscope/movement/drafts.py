@@ -21,7 +21,7 @@ from hloscope.lazy import dataclass
 from hloscope.movement.chains import Arrival, Chain, composed
 from hloscope.movement.flow import COPY, computes, moves, only_map
 from hloscope.movement.rearranging import Rearrangement, split_transposed
-from hloscope.movement.verdicts import Judgement, Kind, is_tiled, judge, row_major, same_layout
+from hloscope.movement.verdicts import Judgement, Kind, judge, row_major, same_layout
 from hloscope.ops import (
     Bitcast,
     Broadcast,
@@ -223,7 +223,7 @@ def moved(judged: Judgement, source: TensorType, output: TensorType) -> list[Mov
     if judged.kind is Kind.BITCAST:
         return [last]
     assert judged.form is not None
-    if is_tiled(source) or is_tiled(output):
+    if source.is_tiled or output.is_tiled:
         steps = split_transposed(judged.form, source.shape, output.shape)
         path = [_arranged(step) for step in steps]
         path[-1] = replace(path[-1], layout=output.layout)

@@ -110,11 +110,6 @@ def _order(type_: TensorType) -> tuple[Dims, tuple[Dims, ...]]:
     return layout.minor_to_major, layout.tiles
 
 
-def is_tiled(type_: TensorType) -> bool:
-    """Is the order in memory not that of the dimensions?"""
-    return type_.layout is not None and bool(type_.layout.tiles)
-
-
 def row_major(rank: int) -> Layout:
     """The layout in which the last dimension varies fastest."""
     return Layout(tuple(range(rank - 1, -1, -1)))
@@ -158,7 +153,7 @@ def _judge_movement(
 
 def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Strided | None:
     """From addresses in the output to addresses in the source; of tiled arrays, row-major ones."""
-    if is_tiled(output) or is_tiled(source):
+    if output.is_tiled or source.is_tiled:
         placed = flat(m, output.shape, source.shape)
     else:
         read = linear((Access(m),), output, source)

@@ -14,7 +14,16 @@ from typing import Final, TypeAlias
 
 from hloscope.errors import Diagnostic
 from hloscope.ir import FunctionType, Type
-from hloscope.mlir import Attribute, Block, Operation, TypeAttr, UnitAttr, Value, illegal
+from hloscope.mlir import (
+    Attribute,
+    Block,
+    Operation,
+    TypeAttr,
+    UnitAttr,
+    Value,
+    function_type,
+    illegal,
+)
 from hloscope.passes.framework import Run
 from hloscope.passes.patterns import Chooser, Pattern
 from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
@@ -175,14 +184,6 @@ def convert_regions(rewriter: Rewriter, operation: Operation, types: TypeMap) ->
     """Give all blocks of an operation's regions their new arguments."""
     for block in operation.blocks:
         convert_arguments(rewriter, block, types)
-
-
-def function_type(function: Operation) -> FunctionType | None:
-    """The signature of a `func.func`."""
-    given = function.get("function_type")
-    if isinstance(given, TypeAttr) and isinstance(given.type, FunctionType):
-        return given.type
-    return None
 
 
 def cancel_casts(rewriter: Rewriter, scope: Operation) -> None:

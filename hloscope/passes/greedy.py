@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from hloscope.dialects import DEFINITIONS
+from hloscope.dialects import DEFINITIONS, is_isolated
 from hloscope.errors import HloscopeError
 from hloscope.ir import Type
 from hloscope.mlir import (
@@ -321,7 +321,7 @@ def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
             break
         region = outer
         definition = DEFINITIONS.get(at.name) if at is not None else None
-        if definition is None or "isolated" in definition.traits or definition.name in _HOMES:
+        if definition is None or is_isolated(definition.name) or definition.name in _HOMES:
             break
     block = region.blocks[0] if region is not None and region.blocks else None
     return block if isinstance(block, OpenBlock) else None

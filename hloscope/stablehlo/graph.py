@@ -13,8 +13,18 @@ from typing import Final
 
 from hloscope.dialects import CALLEES, CLASSES
 from hloscope.errors import NoFunctionError, VerifyError, did_you_mean
-from hloscope.ir import Body, Computation, FunctionType, Instruction, TupleType, no_collection
-from hloscope.mlir import UNKNOWN, ArrayAttr, Block, Operation, Region, SymbolAttr, TypeAttr, Value
+from hloscope.ir import Body, Computation, Instruction, TupleType, no_collection
+from hloscope.mlir import (
+    UNKNOWN,
+    ArrayAttr,
+    Block,
+    Operation,
+    Region,
+    SymbolAttr,
+    Value,
+    function_type,
+    string_of,
+)
 from hloscope.ops import Op, Result, Return, UnknownOp
 from hloscope.stablehlo.kinds import attribute_text
 from hloscope.stablehlo.nodes import (
@@ -24,7 +34,6 @@ from hloscope.stablehlo.nodes import (
     TreeModule,
     location_extras,
     loose,
-    string_of,
 )
 from hloscope.stablehlo.op_making import OpMaker
 
@@ -187,13 +196,8 @@ class _Function:
         if len(blocks) == 1 and not _jumps(blocks[0]):
             return self._straight(blocks[0])
         frame = _Frame(self.name, None, operation)
-        type = operation.get("function_type")
-        signature = type.type if isinstance(type, TypeAttr) else None
-        inputs, results = (
-            (signature.inputs, signature.results)
-            if isinstance(signature, FunctionType)
-            else ((), ())
-        )
+        signature = function_type(operation)
+        inputs, results = (signature.inputs, signature.results) if signature else ((), ())
         arguments = blocks[0].arguments if blocks else tuple(map(Value, inputs))
         self._parameters(frame, arguments)
         settings = (("reason", SEVERAL_BLOCKS),) if blocks else ()

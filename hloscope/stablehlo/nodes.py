@@ -12,12 +12,10 @@ from hloscope.ir import Body, Computation, Instruction, Module, Type, Written
 from hloscope.mlir import (
     UNKNOWN,
     ArrayAttr,
-    Attribute,
     DictAttr,
     LazyLoc,
     Location,
     Operation,
-    StringAttr,
     Value,
     location_text,
     print_mlir,
@@ -182,7 +180,3 @@ def location_extras(location: Location) -> Extras:
         return ()
     text = location.text if isinstance(location, LazyLoc) else location_text(location)
     return (("loc", text),)
-
-
-def string_of(attribute: Attribute | None) -> str:
-    return attribute.text if isinstance(attribute, StringAttr) else ""

@@ -16,7 +16,7 @@ PACKAGE: Final = Path(hloscope.__file__).parent
 ROOMS: Final = {
     "indexing/rules": {"output_to_input", "input_to_output"},
     "indexing/symbolic/rules": {"add"},
-    "interpreter/ops": {"evaluates", "not_evaluated"},
+    "interpreter/ops": {"evaluates"},
     "tiling/propagation": {"to_operands", "to_outputs"},
 }
 """Folders with a file for each family, and what registers a function for classes of ops there."""

@@ -160,6 +160,11 @@ d1 + s0 in [1, 6]
         return self.map(results).simplify().remove_unused_symbols()
 
 
+def trailing(source: Dims, target: Dims) -> Dims:
+    """The last dimensions of the target, as many as the source has."""
+    return tuple(range(len(target) - len(source), len(target)))
+
+
 def exact(*maps: IndexingMap) -> Accesses:
     """These maps together are precisely what is touched."""
     return tuple(Access(m) for m in maps)

@@ -15,6 +15,7 @@ from hloscope.indexing.rules.build import (
     exact,
     identity,
     sizes,
+    trailing,
     unknown,
 )
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
@@ -59,20 +60,16 @@ def _(ins: Instruction, op: BroadcastInDim, operand: int) -> tuple[Accesses, ...
     return (broadcast_write(source, sizes(ins.type), op.broadcast_dimensions),)
 
 
-def _trailing(source: Dims, target: Dims) -> Dims:
-    return tuple(range(len(target) - len(source), len(target)))
-
-
 @output_to_input(Broadcast)
 def _(ins: Instruction, op: Broadcast, output: int) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[0].type), sizes(ins.type)
-    return (broadcast_read(source, target, _trailing(source, target)),)
+    return (broadcast_read(source, target, trailing(source, target)),)
 
 
 @input_to_output(Broadcast)
 def _(ins: Instruction, op: Broadcast, operand: int) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[0].type), sizes(ins.type)
-    return (broadcast_write(source, target, _trailing(source, target)),)
+    return (broadcast_write(source, target, trailing(source, target)),)
 
 
 @output_to_input(Transpose)

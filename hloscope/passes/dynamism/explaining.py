@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from hloscope.dialects import CLASSES
 from hloscope.ir import TensorType, Type, UnrankedTensorType
-from hloscope.mlir import Block, Operation, StringAttr, SymbolAttr, Value
+from hloscope.mlir import Block, Operation, StringAttr, SymbolAttr, Value, string_of
 from hloscope.passes.dynamism.constants import ints, literal_of
 from hloscope.passes.dynamism.shape_operands import SHAPE_OPERANDS, shape_operands
 from hloscope.passes.dynamism.values import flattened
@@ -172,8 +172,7 @@ class _Explainer:
         return _Step("", None, Origin("declared", _DECLARED.format(owner.name)))
 
     def _of_parameter(self, value: Value, function: Operation) -> _Step:
-        name = function.get("sym_name")
-        text = name.text if isinstance(name, StringAttr) else ""
+        text = string_of(function.get("sym_name"))
         call = self.calls.get(text)
         public = function.get("sym_visibility") != StringAttr(b"private")
         if call is not None and not public and value.index < len(call.operands):
@@ -237,8 +236,7 @@ class _Explainer:
             held = operands[value.index : value.index + 1] if operands else []
             if held and ints(held[0]) is None:
                 return _Step("sizes held by", held[0])
-        target = op.get("call_target_name")
-        name = target.text if isinstance(target, StringAttr) else ""
+        name = string_of(op.get("call_target_name"))
         remedy = f"say where @{name} takes its sizes from, by `{SHAPE_OPERANDS}`"
         return _Step("", None, Origin("custom_call", remedy))
 

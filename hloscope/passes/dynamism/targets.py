@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hloscope.ir import FunctionType, Type
-from hloscope.mlir import Block, Operation, StringAttr, TypeAttr
+from hloscope.mlir import Block, Operation, TypeAttr, function_type, string_of
 from hloscope.passes.framework import Run
 from hloscope.passes.rewriting import Rewriter
 
@@ -22,8 +22,7 @@ def name_of(function: Operation) -> str:
     >>> name_of(tree.regions[0].block.operations[0])
     'f'
     """
-    name = function.get("sym_name")
-    return name.text if isinstance(name, StringAttr) else ""
+    return string_of(function.get("sym_name"))
 
 
 def target_of(run: Run) -> Operation | None:
@@ -80,7 +79,4 @@ def set_signature(
 
 def signature_of(function: Operation) -> FunctionType:
     """The declared types of a function."""
-    written = function.get("function_type")
-    if isinstance(written, TypeAttr) and isinstance(written.type, FunctionType):
-        return written.type
-    return FunctionType((), ())
+    return function_type(function) or FunctionType((), ())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Final
 
-from hloscope.dialects import DEFINITIONS
+from hloscope.dialects import is_isolated
 from hloscope.errors import HloscopeError
 from hloscope.mlir import UNKNOWN, Attribute, Block, DenseAttr, Operation, Value, elements
 from hloscope.passes.effects import may_go
@@ -66,7 +66,7 @@ class _Merging:
             if operation is None:
                 stack.pop()
             elif not self._is_merged(operation, scope) and operation.regions:
-                stack += self._opened(operation, None if _is_isolated(operation) else scope)
+                stack += self._opened(operation, None if is_isolated(operation.name) else scope)
         for operation in reversed(self.dead):
             if not self.rewriter.is_used(operation):
                 self.rewriter.erase(operation)
@@ -101,11 +101,6 @@ class _Merging:
         self.rewriter.replace(operation, known.results)
         self.run.fired["merge"] += 1
         return True
-
-
-def _is_isolated(operation: Operation) -> bool:
-    definition = DEFINITIONS.get(operation.name)
-    return definition is not None and "isolated" in definition.traits
 
 
 def _count(operation: Operation) -> int:

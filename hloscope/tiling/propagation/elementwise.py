@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hloscope.indexing import output_sizes, sizes
+from hloscope.indexing import output_sizes, sizes, trailing
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import (
     ConstantLike,
@@ -48,11 +48,6 @@ def spread_to_output(
         else:
             expanded.append(tile.dims[k])
     return unless(maybe_empty(space, expanded), tile.with_dims(out))
-
-
-def trailing(source: Dims, target: Dims) -> Dims:
-    """The last dimensions of the target, as many as the source has."""
-    return tuple(range(len(target) - len(source), len(target)))
 
 
 @to_operands(Elementwise, Map, ImplicitBroadcast)

@@ -73,7 +73,7 @@ def _bitcast(space: TilingSpace, tile: Tile, here: object, there: object) -> Ans
     """Through the physical order: a transpose to it, a reshape, a transpose from the other's."""
     if not isinstance(here, TensorType) or not isinstance(there, TensorType):
         return refused("a bitcast of something that is not an array")
-    if any(t.layout is not None and t.layout.tiles for t in (here, there)):
+    if here.is_tiled or there.is_tiled:
         return refused("a bitcast of arrays in tiled layouts")
     from_sizes, to_sizes = sizes(here), sizes(there)
     if prod(from_sizes) != prod(to_sizes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.affine import Const, maximum, minimum
-from hloscope.indexing import output_sizes, sizes
+from hloscope.indexing import output_sizes, sizes, trailing
 from hloscope.ir import Instruction
 from hloscope.ops import (
     BitcastConvert,
@@ -23,7 +23,6 @@ from hloscope.tiling.propagation.edges import joined, lost_start, maybe_empty
 from hloscope.tiling.propagation.elementwise import (
     spread_to_operand,
     spread_to_output,
-    trailing,
 )
 from hloscope.tiling.propagation.registry import (
     Answer,

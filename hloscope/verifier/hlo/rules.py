@@ -81,7 +81,7 @@ def _bitcast(ins: Instruction) -> None:
         return
     if not (operand.is_static and result.is_static):
         return
-    if any(t.layout is not None and t.layout.tiles for t in (operand, result)):
+    if operand.is_tiled or result.is_tiled:
         return
     bits = [prod(t.shape) * _stored_bits(t) for t in (operand, result)]
     floats = operand.element.kind == result.element.kind == "float"

@@ -19,6 +19,7 @@ from hloscope.mlir import (
     StringAttr,
     StructAttr,
     attribute_text,
+    string_of,
     to_array,
     type_text,
 )
@@ -172,8 +173,7 @@ def _part(operation: Operation, type_: Type, indices: Dims, what: str) -> Type:
 
 
 def _check_buffer_calls(operation: Operation) -> None:
-    target = operation.get("call_target_name")
-    name = target.text if isinstance(target, StringAttr) else ""
+    name = string_of(operation.get("call_target_name"))
     operands = [value.type for value in operation.operands]
     results = [value.type for value in operation.results]
     if name == "CreateBuffer":

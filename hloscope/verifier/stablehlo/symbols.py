@@ -21,8 +21,8 @@ from hloscope.mlir import (
     StringAttr,
     StructAttr,
     SymbolAttr,
-    TypeAttr,
     VerbatimAttr,
+    function_type,
     type_text,
 )
 from hloscope.verifier.stablehlo.traits import refuse
@@ -83,14 +83,6 @@ def symbol_name(operation: Operation) -> str | None:
     """The name an op defines, if it does."""
     name = operation.get("sym_name")
     return name.text if isinstance(name, StringAttr) else None
-
-
-def function_type(function: Operation) -> FunctionType | None:
-    """The declared type of a function."""
-    found = function.get("function_type")
-    if isinstance(found, TypeAttr) and isinstance(found.type, FunctionType):
-        return found.type
-    return None
 
 
 # --- functions ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from hloscope.dialects import DEFINITIONS
+from hloscope.dialects import DEFINITIONS, is_isolated
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.mlir import NAME_SCOPES, Block, Operation, Region
 from hloscope.verifier.stablehlo.branches import wrong_branch
@@ -36,9 +36,7 @@ from hloscope.verifier.stablehlo.symbols import (
 from hloscope.verifier.stablehlo.traits import refuse
 from hloscope.verifier.stablehlo.typing import TYPED, Typing, infers, is_inference, message_of
 
-ISOLATED: Final = frozenset(
-    name for name, definition in DEFINITIONS.items() if "isolated" in definition.traits
-)
+ISOLATED: Final = frozenset(filter(is_isolated, DEFINITIONS))
 """Ops whose regions read no value defined outside them.
 
 Source: MLIR's trait `IsolatedFromAbove`.

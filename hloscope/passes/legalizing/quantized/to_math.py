@@ -12,12 +12,11 @@ from typing import Final
 
 from hloscope.errors import Diagnostic
 from hloscope.ir import QuantizedType, TensorType
-from hloscope.mlir import Operation, Value
+from hloscope.mlir import Operation, Value, function_type
 from hloscope.passes.conversion import (
     Conversion,
     convert_function,
     convert_regions,
-    function_type,
     replace_converted,
 )
 from hloscope.passes.framework import Pass, Run
