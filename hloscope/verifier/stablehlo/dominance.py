@@ -5,10 +5,14 @@ Source: MLIR's `Verifier.cpp` and `Dominance.cpp`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from operator import attrgetter
+from typing import Final
 
 from hloscope.errors import Diagnostic
 from hloscope.mlir import Block, Operation, Region, Value
+
+_owner_of: Final = attrgetter("owner")
 
 
 class Dominance:
@@ -109,10 +113,15 @@ def _immediate_dominators(region: Region) -> dict[int, int]:
     return nearest
 
 
-def undominated(root: Operation, isolated: frozenset[str]) -> Iterator[Diagnostic]:
+def undominated(
+    root: Operation, isolated: frozenset[str], closed: Container[Operation]
+) -> Iterator[Diagnostic]:
     """Yield an error for each op below `root` that uses a value before it is defined.
 
-    Ops of the names in `isolated` are left out: they are roots themselves.
+    Args:
+        root: The op.
+        isolated: Names of ops that are left out: they are roots themselves.
+        closed: Ops with nothing in their regions that does so.
     """
     dominance = Dominance()
     waiting = [root]
@@ -123,22 +132,23 @@ def undominated(root: Operation, isolated: frozenset[str]) -> Iterator[Diagnosti
             reachable = None if len(blocks) < 2 else dominance.nearest(region)
             for block in blocks:
                 check = reachable is None or id(block) in reachable
-                order = dominance.number(block)
-                for i, op in enumerate(block.operations):
-                    if check:
-                        for number, value in enumerate(op.operands):
-                            owner = value.owner
-                            if owner is block or (
-                                isinstance(owner, Operation)
-                                and owner.parent is block
-                                and order[id(owner)] < i
-                            ):
-                                continue
-                            if not dominance.dominates(value, op):
-                                yield _error(op, number, value)
-                                break
-                    if op.regions and op.name not in isolated:
+                defined: set[object] = {block}
+                for op in block.operations:
+                    if check and not defined.issuperset(map(_owner_of, op.operands)):
+                        yield from _undominated_uses(op, defined, dominance)
+                    defined.add(op)
+                    if op.regions and op.name not in isolated and op not in closed:
                         waiting.append(op)
+
+
+def _undominated_uses(
+    op: Operation, defined: set[object], dominance: Dominance
+) -> Iterator[Diagnostic]:
+    """The first use in an op of a value that is not defined in its block and does not reach it."""
+    for number, value in enumerate(op.operands):
+        if value.owner not in defined and not dominance.dominates(value, op):
+            yield _error(op, number, value)
+            return
 
 
 def _error(user: Operation, number: int, value: Value) -> Diagnostic:

@@ -26,7 +26,6 @@ from hloscope.mlir import (
     type_text,
 )
 from hloscope.verifier.stablehlo.traits import refuse
-from hloscope.walks import nested
 
 _TABLES: Final = frozenset({"builtin.module"})
 
@@ -223,11 +222,16 @@ class RedefinitionError(VerifyError):
 
 def users(table: Operation) -> Iterator[Operation]:
     """The ops in a symbol table that refer to symbols, without those in nested tables."""
-
-    def inside(operation: Operation) -> list[Operation]:
-        return operation.inside if operation.name not in _TABLES else []
-
-    return (inner for inner in nested(table.inside, inside) if inner.name in _USERS)
+    waiting = [iter(table.inside)]
+    while waiting:
+        for operation in waiting[-1]:
+            if operation.name in _USERS:
+                yield operation
+            if operation.regions and operation.name not in _TABLES:
+                waiting.append(iter(operation.inside))
+                break
+        else:
+            waiting.pop()
 
 
 def _check_call(operation: Operation, symbols: Symbols) -> None:

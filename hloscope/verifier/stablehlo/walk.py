@@ -19,6 +19,12 @@ from hloscope.verifier.stablehlo.branches import wrong_branch
 from hloscope.verifier.stablehlo.custom_calls import check_custom_call
 from hloscope.verifier.stablehlo.dominance import undominated
 from hloscope.verifier.stablehlo.invariants import check_definition
+from hloscope.verifier.stablehlo.likeness import (
+    Likeness,
+    closed_likeness,
+    full_likeness,
+    quick_likeness,
+)
 from hloscope.verifier.stablehlo.programs import (
     check_async_start,
     check_constant,
@@ -62,10 +68,6 @@ _OWN: Final[dict[str, Callable[[Operation], None]]] = {
 """Rules of single ops that need their attributes or surroundings."""
 
 
-_LOOKING_AROUND: Final = frozenset({"func.return", "stablehlo.return", "interpreter.run_parallel"})
-"""Ops without regions whose checks depend on where they stand, or on other ops."""
-
-
 def verify_mlir(
     root: Operation, *, allow_unregistered: bool = True, first_only: bool = False
 ) -> list[Diagnostic]:
@@ -100,8 +102,10 @@ class _Walk:
         """Isolated ops in an op, which are walked after all else in it, by its identity."""
         self._broken: set[int] = set()
         """Ops in which something is wrong, by identity."""
-        self._sound: set[tuple[object, ...]] = set()
+        self._sound: set[Likeness | None] = set()
         """What is alike in ops that were found right, so that the next one need not be checked."""
+        self._closed: dict[Operation, Likeness] = {}
+        """Ops with regions that use no value but their own, and what they are alike in."""
         self._postponed: dict[int, VerifyError] = {}
         """What inference found, reported if the op's regions are sound."""
 
@@ -111,7 +115,7 @@ class _Walk:
         stack = self._stack
         while stack:
             item, rest = stack[-1]
-            following = next(rest, None)
+            following = self._next_new(rest) if isinstance(item, Block) else next(rest, None)
             if isinstance(following, Operation):
                 if isinstance(item, Block) and following.regions and following.name in ISOLATED:
                     self._put_off(following)
@@ -128,6 +132,22 @@ class _Walk:
             else:
                 stack.pop()
                 self._leave_block(item)
+
+    def _next_new(self, rest: Iterator[Operation | Block]) -> Operation | Block | None:
+        """The next op that is not known to be right, with all in it."""
+        sound = self._sound
+        for operation in rest:
+            assert isinstance(operation, Operation)
+            if not operation.regions:
+                if quick_likeness(operation) not in sound:
+                    return operation
+                continue
+            key = closed_likeness(operation)
+            if key is not None:
+                self._closed[operation] = key
+            if key not in sound:
+                return operation
+        return None
 
     # --- reporting --------------------------------------------------------------------------
 
@@ -152,18 +172,19 @@ class _Walk:
             if operation.name in ISOLATED or not self._stack:
                 self._scopes.append(len(self._stack))
             self._stack.append((operation, iter(operation.blocks)))
-            key = None
+            quick = full = None
         else:
-            key = _likeness(operation)
-            if key in self._sound:
+            quick, full = quick_likeness(operation), full_likeness(operation)
+            if full in self._sound:
+                self._sound.add(quick)
                 return
         try:
             self._check(operation)
         except VerifyError as error:
             self._refuse(operation, error)
         else:
-            if key is not None and self._typing.depends_on_types_only(operation):
-                self._sound.add(key)
+            if full is not None and self._typing.depends_on_types_only(operation):
+                self._sound |= {quick, full}
         if not operation.regions:
             self._spread(operation)
 
@@ -224,6 +245,10 @@ class _Walk:
                     self._refuse(operation, error)
                 else:
                     self._note(operation, *_diagnostics(operation, error))
+            else:
+                key = self._closed.get(operation)
+                if key is not None and self._typing.depends_on_types_only(operation):
+                    self._sound.add(key)
         if is_scope:
             self._check_names(operation)
             self._check_uses(operation)
@@ -264,7 +289,7 @@ class _Walk:
     def _check_uses(self, root: Operation) -> None:
         if self._is_done(root):
             return
-        for diagnostic in undominated(root, ISOLATED):
+        for diagnostic in undominated(root, ISOLATED, self._closed):
             self._note(root, diagnostic)
             if self._first_only:
                 break
@@ -311,22 +336,6 @@ def _owner(operation: Operation) -> Operation | None:
     """The op whose region this op is in."""
     region = operation.parent.parent if operation.parent else None
     return region.parent if region else None
-
-
-def _likeness(operation: Operation) -> tuple[object, ...] | None:
-    """All that the checks of an op look at; `None` if they look around it too.
-
-    Types and attributes count by identity: the tree keeps them, and the reader shares them.
-    """
-    if operation.successors or operation.name in _LOOKING_AROUND:
-        return None
-    return (
-        operation.name,
-        tuple([id(value.type) for value in operation.operands]),
-        tuple([id(value.type) for value in operation.results]),
-        tuple([(name, id(attribute)) for name, attribute in operation.properties.items()]),
-        tuple([(name, id(attribute)) for name, attribute in operation.attributes.items()]),
-    )
 
 
 def _diagnostics(operation: Operation, error: VerifyError) -> list[Diagnostic]:
