@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         Value as Value,
         function_type as function_type,
         illegal as illegal,
+        likeness as likeness,
     )
     from hloscope.mlir.literals import (
         array_text as array_text,

@@ -8,6 +8,7 @@ Nodes compare by identity and are not changed once the reader or builder has han
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Final
 
 from hloscope.ir import FunctionType, Type
@@ -16,6 +17,7 @@ from hloscope.mlir.locations import UNKNOWN, Location
 from hloscope.source import Source, Span
 from hloscope.walks import nested
 
+_type_of: Final = attrgetter("type")
 NO_ATTRIBUTES: Final[Mapping[str, Attribute]] = {}
 
 
@@ -206,6 +208,22 @@ def function_type(function: Operation) -> FunctionType | None:
     found = function.get("function_type")
     known = found.type if isinstance(found, TypeAttr) else None
     return known if isinstance(known, FunctionType) else None
+
+
+def likeness(operation: Operation) -> tuple[object, ...]:
+    """Name, properties, attributes and types of an op: ops with equal ones differ in names only.
+
+    They count by identity: the tree keeps them, and readers share them.
+    """
+    operands = operation.operands
+    return (
+        operation.name,
+        id(operation.properties),
+        id(operation.attributes),
+        len(operands),
+        *map(id, map(_type_of, operands)),
+        *map(id, map(_type_of, operation.results)),
+    )
 
 
 def illegal(name: str) -> str:

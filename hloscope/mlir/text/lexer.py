@@ -27,6 +27,11 @@ _TOKEN: Final = pattern(
     + r"|(?P<bad>[\s\S]))",
     re.ASCII,
 )
+_KINDS: Final = (
+    *("", "value", "word", "sign", "number", "symbol"),
+    *("hash", "type", "string", "block", "end", "bad"),
+)
+"""The groups of a token, by number."""
 _BRACKET: Final = pattern(rf"{STRING}|//[^\n]*|->|>=|[<>()\[\]{{}}]|\Z", re.ASCII)
 _BAD: Final = {
     '"': "expected '\"' in string literal",
@@ -107,9 +112,10 @@ class Lexer:
         self.before = at
         found = _TOKEN.match(self.text, at)
         assert found is not None
-        self.kind = found.lastgroup or ""
-        self.start, self.end = found.span(self.kind)
-        self.tok = found[self.kind]
+        number = found.lastindex or 0
+        self.kind = _KINDS[number]
+        self.start, self.end = found.span(number)
+        self.tok = found[number]
 
     def next(self) -> str:
         """Go to the next token; returns the one left behind."""

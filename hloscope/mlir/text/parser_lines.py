@@ -8,7 +8,8 @@ new, or where anything is wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
 from hloscope.ir import Type
@@ -20,11 +21,13 @@ from hloscope.mlir.locations import UNKNOWN, Location
 from hloscope.mlir.text.parser_ops import OperationParser
 from hloscope.source import Source
 
-_NAME: Final = pattern(r"%((?:\d+|[A-Za-z_$.-][\w$.-]*)(?:[#:]\d+)?)", re.ASCII)
+_NAME: Final = pattern(r"%((?:[0-9]+|[A-Za-z_$.-][A-Za-z0-9_$.-]*)(?:[#:][0-9]+|))")
 _NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII
 )
 _LONG: Final = 4000
+_type_of: Final = attrgetter("type")
+_new: Final = object.__new__
 
 
 class Template(NamedTuple):
@@ -32,8 +35,9 @@ class Template(NamedTuple):
 
     Attributes:
         name: Of the op.
-        operands: For each operand the number of its name among the names in the line, the one of
-            the results not counted, and its type.
+        places: Where the names of the operands are among the parts of the line.
+        pick: Takes them from there, if there are two or more.
+        operands: Their types.
         results: Types of the results.
         regions: Those the line stands for, with nothing in them but what they define.
         width: Length of the op's name in the text.
@@ -41,7 +45,9 @@ class Template(NamedTuple):
     """
 
     name: str
-    operands: tuple[tuple[int, Type], ...]
+    places: tuple[int, ...]
+    pick: Callable[[list[str]], tuple[str, ...]] | None
+    operands: tuple[Type, ...]
     results: tuple[Type, ...]
     properties: Mapping[str, Attribute]
     attributes: Mapping[str, Attribute]
@@ -61,27 +67,42 @@ class LineParser(OperationParser):
         super().__init__(source, dialects, allow_unregistered, at)
         self._templates: Final[dict[str, dict[str, Template]]] = {}
 
-    def _operations(self, block: Block) -> None:
+    def _operations(self, block: Block) -> None:  # noqa: C901  (one loop, unrolled for speed)
         """Read the operations up to `}` or the next block."""
         text, size = self.text, len(self.text)
+        find, split = text.find, _NAME.split
         templates = self._templates.setdefault(self.default_dialect, {})
         operations: list[Operation] = []
+        indent, following = "", "\n%"
         at = self.before
         while True:
             begin = at + 1 if text.startswith("\n", at) else at
-            end = text.find("\n", begin, begin + _LONG)
+            end = find("\n", begin, begin + _LONG)
             key = ""
             if end >= 0:
-                parts = _NAME.split(text[begin:end])
-                key, location = self._key(parts)
+                parts = split(text[begin:end])
+                if parts[-1][-1:] == ")" or len(parts) < 3 or ":" in parts[1]:
+                    key, location = self._key(parts)
+                elif parts[2][:3] == " = " and (parts[0] == indent or not parts[0].strip()):
+                    key, location = "\0".join(parts[2::2]), None
+                    if parts[0] != indent:
+                        indent = parts[0]
+                        following = f"\n{indent}%"
+                else:
+                    key, location = self._key(parts)
                 template = templates.get(key)
                 if (
                     template is not None
                     and not self.forward
-                    and (location is not None or _NEXT.match(text, end) is not None)
+                    and (
+                        location is not None
+                        or text.startswith(following, end)
+                        or _NEXT.match(text, end) is not None
+                    )
                 ):
                     operation = self._line(template, parts, location, begin)
                     if operation is not None:
+                        operation.parent = block
                         operations.append(operation)
                         at = end
                         continue
@@ -94,6 +115,7 @@ class LineParser(OperationParser):
             if read is None:
                 continue
             operation = read
+            operation.parent = block
             operations.append(operation)
             if end >= at > begin > 0 and first < end and not text[at:end].strip() and end < size:
                 if location is None and operation.location is not UNKNOWN:
@@ -101,8 +123,6 @@ class LineParser(OperationParser):
                 template = self._learn(operation, first, end)
                 if template is not None:
                     templates[key] = template
-        for operation in operations:
-            operation.parent = block
         block.operations = tuple(operations)
 
     def next_operation(self) -> Operation | None:
@@ -129,43 +149,45 @@ class LineParser(OperationParser):
         self, template: Template, parts: list[str], location: Location | None, begin: int
     ) -> Operation | None:
         """The operation of a line; `None` if names are not as they should be."""
-        name, uses, types, properties, attributes, regions, width, at = template
+        name, places, pick, needed, types, properties, attributes, regions, width, at = template
         scope = self.scope
-        first = 1
         if types:
             result = parts[1]
-            first = 3
-            begin += len(result) + 4
+            begin += len(parts[0]) + len(result) + 4
             if ":" in result:  # of one result, `%0:1` may be written
                 result = result[: result.rindex(":")]
             if result in scope:
                 return None
-        operands = []
+        else:
+            begin += len(parts[0]) - len(parts[0].lstrip())
         try:
-            for number, type in uses:
-                value = scope.get(parts[2 * number + first])
-                if value is None or (value.type is not type and value.type != type):
-                    return None
-                operands.append(value)
-        except IndexError:  # a NUL in the text
+            names = pick(parts) if pick else [parts[place] for place in places]
+            operands = tuple(map(scope.__getitem__, names))
+        except (KeyError, IndexError):  # a name that is not defined, or a NUL in the text
             return None
-        begin += len(parts[0]) if types else len(parts[0]) - len(parts[0].lstrip())
-        operation = Operation(
-            name,
-            tuple(operands),
-            (),
-            properties,
-            attributes,
-            _copied(regions, begin - at) if regions else regions,
-            (),
-            (),
-            location or UNKNOWN,
-            self.source,
-            begin,
-            begin + width,
-        )
+        if tuple(map(_type_of, operands)) != needed:
+            return None
+        operation = _new(Operation)  # its `__init__` takes longer than this
+        operation.name = name
+        operation.operands = operands
+        operation.results = ()
+        operation.properties = properties
+        operation.attributes = attributes
+        operation.regions = _copied(regions, operation, begin - at) if regions else ()
+        operation.successors = operation.successor_operands = ()
+        operation.location = location or UNKNOWN
+        operation.source = self.source
+        operation.start = begin
+        operation.end = begin + width
         if len(types) == 1:
-            value = scope[result] = Value(types[0], operation, 0, result)
+            value = _new(Value)
+            value.type = types[0]
+            value.owner = operation
+            value.index = 0
+            value.name = result
+            value.location = UNKNOWN
+            value.at = -1
+            scope[result] = value
             operation.results = (value,)
         elif types:
             values = tuple(
@@ -187,16 +209,16 @@ class LineParser(OperationParser):
             if not written or written[0] != first:
                 return None
             written = written[1:]
-        numbers = {start: number for number, start in enumerate(written)}
+        first_part = 3 if operation.results else 1
+        part_of = {start: 2 * number + first_part for number, start in enumerate(written)}
         if len(self.used) != len(operation.operands) or set(self.used) != set(written):
             return None
-        operands = tuple(
-            (numbers[at], value.type)
-            for at, value in zip(self.used, operation.operands, strict=True)
-        )
+        places = tuple(part_of[at] for at in self.used)
         return Template(
             operation.name,
-            operands,
+            places,
+            itemgetter(*places) if len(places) > 1 else None,
+            tuple(value.type for value in operation.operands),
             tuple(value.type for value in operation.results),
             operation.properties,
             operation.attributes,
@@ -224,9 +246,12 @@ def _owner(value: Value) -> Block | None:
     return value.owner.parent if isinstance(value.owner, Operation) else value.owner
 
 
-def _copied(regions: tuple[Region, ...], by: int) -> tuple[Region, ...]:
-    """Copies of simple regions, moved in the source."""
-    return tuple(Region((_copied_block(region.blocks[0], by),)) for region in regions)
+def _copied(regions: tuple[Region, ...], parent: Operation, by: int) -> tuple[Region, ...]:
+    """Copies of simple regions for an op, moved in the source."""
+    copies = tuple([Region((_copied_block(region.blocks[0], by),)) for region in regions])
+    for region in copies:
+        region.parent = parent
+    return copies
 
 
 def _copied_block(block: Block, by: int) -> Block:

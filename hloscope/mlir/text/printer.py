@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type
 from hloscope.mlir.attributes import Attribute, DictAttr, VerbatimAttr
 from hloscope.mlir.dialects import Dialects
-from hloscope.mlir.ir import Block, Operation, Region, SourceModule, Value
+from hloscope.mlir.ir import Block, Operation, Region, SourceModule, Value, likeness
 from hloscope.mlir.text.asm import UnfitError, Write
 from hloscope.mlir.text.attribute_text import entry, write
 from hloscope.mlir.text.escape import quoted, symbol
@@ -108,6 +108,11 @@ class _Ops(NamedTuple):
     inside: str
 
 
+_REPEATED: Final = "stablehlo."
+"""The dialect of which a text has many ops that are alike."""
+_OPERAND: Final = "\ud802"
+"""Stands around the number of an operand, see `Printer._learn`; no text from a file can have it."""
+
 _Part: TypeAlias = str | _Body | _Ops
 
 
@@ -137,6 +142,8 @@ class Printer:
         self._places = Places(dialects.behind)
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
+        self._lines: dict[tuple[str, tuple[object, ...]], str] = {}
+        """What is alike in what is printed of ops that are alike, see `_learn`."""
         self._indent = ""
         self._default = "builtin."
         self._waiting = False  # is there a region among the parts of the op?
@@ -184,9 +191,40 @@ class Printer:
         if writer is None:
             parts.append(quoted(op.name))
             self.generic(op)
-        else:
+        elif op.regions or op.name[: len(_REPEATED)] != _REPEATED:
             self._pretty(op, writer)
+        else:
+            key = (where.inside, likeness(op))
+            template = self._lines.get(key)
+            if template is None:
+                template = self._lines[key] = self._learn(op, writer)
+            if template:
+                parts.append(template % tuple(map(self.names.values.__getitem__, op.operands)))
+            else:
+                self._pretty(op, writer)
         parts.append(f" loc({place})\n" if place else "\n")
+
+    def _learn(self, op: Operation, writer: Write) -> str:
+        """What is printed of all ops like this one, `%s` for each operand in order.
+
+        Nothing where operands stand in another order or not each once.
+        """
+        names, parts = self.names.values, self._parts
+        kept = {value: names[value] for value in op.operands if value in names}
+        if len(kept) != len(op.operands):
+            return ""
+        self._parts = []
+        names.update((value, f"{_OPERAND}{i}{_OPERAND}") for i, value in enumerate(op.operands))
+        try:
+            self._pretty(op, writer)
+            text = "".join(self._parts)  # type: ignore[arg-type]
+        finally:
+            names.update(kept)
+            self._parts = parts
+        between = text.split(_OPERAND)
+        if between[1::2] != [str(i) for i in range(len(op.operands))] or "\n" in text:
+            return ""
+        return "%s".join(part.replace("%", "%%") for part in between[::2])
 
     def _pretty(self, op: Operation, writer: Write) -> None:
         parts = self._parts

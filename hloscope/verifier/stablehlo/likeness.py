@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final
 
-from hloscope.mlir import Block, Operation, Value
+from hloscope.mlir import Block, Operation, Value, likeness
 
 Likeness = tuple[object, ...]
 
@@ -29,19 +29,7 @@ def quick_likeness(operation: Operation) -> Likeness | None:
     """All that the checks of an op without regions look at; `None` if they look around it too."""
     if operation.successors or operation.name in _LOOKING_AROUND:
         return None
-    return _of_one(operation)
-
-
-def _of_one(operation: Operation) -> Likeness:
-    operands = operation.operands
-    return (
-        operation.name,
-        id(operation.properties),
-        id(operation.attributes),
-        len(operands),
-        *map(id, map(_type_of, operands)),
-        *map(id, map(_type_of, operation.results)),
-    )
+    return likeness(operation)
 
 
 def full_likeness(operation: Operation) -> Likeness | None:
@@ -65,7 +53,7 @@ def closed_likeness(operation: Operation) -> Likeness | None:
     """
     if operation.name not in _WITH_REGIONS or operation.successors:
         return None
-    found = [_of_one(operation)]
+    found = [likeness(operation)]
     for region in operation.regions:
         if len(region.blocks) != 1:
             return None
@@ -86,7 +74,7 @@ def _add_block(block: Block, found: list[Likeness]) -> bool:
         uses = tuple(map(numbers.get, operation.operands))
         if None in uses:
             return False
-        found += (_of_one(operation), uses)
+        found += (likeness(operation), uses)
         _number(operation.results, numbers)
     return True
 
