@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type
+from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type, no_collection
 from hloscope.mlir.attributes import Attribute, DictAttr, VerbatimAttr
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule, Value, likeness
@@ -54,12 +54,13 @@ def print_mlir(
         names: Number values as MLIR does, or call them what the source calls them.
     """
     root = _outermost(operation)
-    if names == "source":
-        chosen = source_names(root)
-    else:
-        chosen = mlir_names(root, dialects, generic=generic)
-    printer = Printer(dialects, chosen, generic=generic, locations=locations, aliases=aliases)
-    text = printer.print(operation)
+    with no_collection():
+        if names == "source":
+            chosen = source_names(root)
+        else:
+            chosen = mlir_names(root, dialects, generic=generic)
+        printer = Printer(dialects, chosen, generic=generic, locations=locations, aliases=aliases)
+        text = printer.print(operation)
     return text if operation is root else text.removesuffix("\n")
 
 
@@ -110,6 +111,8 @@ class _Ops(NamedTuple):
 
 _REPEATED: Final = "stablehlo."
 """The dialect of which a text has many ops that are alike."""
+_SEEN: Final = "%s%s"
+"""Instead of a template: one such op was printed."""
 _OPERAND: Final = "\ud802"
 """Stands around the number of an operand, see `Printer._learn`; no text from a file can have it."""
 
@@ -196,7 +199,9 @@ class Printer:
         else:
             key = (where.inside, likeness(op))
             template = self._lines.get(key)
-            if template is None:
+            if template is None:  # perhaps there is but one
+                self._lines[key] = _SEEN
+            elif template == _SEEN:
                 template = self._lines[key] = self._learn(op, writer)
             if template:
                 parts.append(template % tuple(map(self.names.values.__getitem__, op.operands)))
