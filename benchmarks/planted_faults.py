@@ -70,7 +70,10 @@ LARGEST: Final = 4 << 30
 ABOUT_TEXT: Final = ("tests/test_layers.py", "tests/test_docs.py", "tests/test_notebook.py")
 """Tests that read the package's text, which planting changes, or run documents."""
 
-EQUIVALENT: Final[dict[str, str]] = {}
+EQUIVALENT: Final[dict[str, str]] = {
+    "floats.py kernel: first.size <= _BLOCK  ->  Lt": "one block is computed whole or as one block",
+    "shape.py _reshape: prod(shape) <= _SMALL  ->  Lt": "the limit tells which way is faster",
+}
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 
 SLEEPING: Final = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hloscope.bytecode.ways import Fields, Way, only, string_of, text_of, wrap
+from hloscope.bytecode.ways import Fields, Way, only, text_of, wrap
 from hloscope.dialects import ENUMS as STABLEHLO_ENUMS, SDY_STRUCTS, free_struct
 from hloscope.ir import ElementType
 from hloscope.mlir import (
@@ -33,7 +33,7 @@ def _dictionary(_: str, pairs: Fields) -> DictAttr:
 
 
 def _dictionary_fields(_: str, value: DictAttr) -> Fields:
-    return (tuple([(string_of(name), one) for name, one in value.entries]),)
+    return (tuple([(StringAttr.of(name), one) for name, one in value.entries]),)
 
 
 def _bool(_: str, value: int) -> BoolAttr:
@@ -238,7 +238,7 @@ def _mesh_axes(_: str, mesh: object, axes: object) -> StructAttr:
 def _mesh_axes_fields(_: str, value: StructAttr) -> Fields:
     mesh = value.get("mesh")
     if isinstance(mesh, SymbolAttr):
-        mesh = string_of(mesh.root)
+        mesh = StringAttr.of(mesh.root)
     return mesh, value.get("axes")
 
 
@@ -258,7 +258,7 @@ def _nested_symbol(_: str, root: StringAttr, nested: Fields) -> SymbolAttr:
 
 
 def _nested_symbol_fields(_: str, value: SymbolAttr) -> Fields:
-    return string_of(value.root), tuple([SymbolAttr(one) for one in value.nested])
+    return StringAttr.of(value.root), tuple([SymbolAttr(one) for one in value.nested])
 
 
 ATTRIBUTE_WAYS: Final[dict[str, Way]] = {
@@ -290,7 +290,7 @@ ATTRIBUTE_WAYS: Final[dict[str, Way]] = {
     "mesh": Way(_mesh, _mesh_fields),
     "mesh_axes": Way(_mesh_axes, _mesh_axes_fields),
     "mesh_axes_list": Way(_mesh_axes, _mesh_axes_list_fields),
-    "symbol": Way(_symbol, lambda _, value: (string_of(value.root),)),
+    "symbol": Way(_symbol, lambda _, value: (StringAttr.of(value.root),)),
     "nested_symbol": Way(_nested_symbol, _nested_symbol_fields),
     "sdy": Way(
         lambda name, *values: StructAttr(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hloscope.bytecode.ways import Way, string_of, text_of
+from hloscope.bytecode.ways import Way, text_of
 from hloscope.mlir import (
     UNKNOWN,
     CallSiteLoc,
     FileLoc,
     FusedLoc,
     NameLoc,
+    StringAttr,
     attribute_text,
     parse_attribute,
 )
@@ -39,7 +40,7 @@ def _range_fields(_: str, value: FileLoc) -> Sequence[Any]:
         numbers = () if line == end == 0 else (line,)
     else:
         numbers = (line, column) if column == end else (line, column, end)
-    return string_of(value.file), numbers
+    return StringAttr.of(value.file), numbers
 
 
 LOCATION_WAYS: Final[dict[str, Way]] = {
@@ -50,7 +51,7 @@ LOCATION_WAYS: Final[dict[str, Way]] = {
     ),
     "file": Way(
         lambda _, file, line, column: FileLoc(text_of(file), line, column),
-        lambda _, value: (string_of(value.file), value.line, value.column),
+        lambda _, value: (StringAttr.of(value.file), value.line, value.column),
     ),
     "file_range": Way(_range, _range_fields),
     "fused": Way(lambda _, parts: FusedLoc(parts), lambda _, value: (value.locations,)),
@@ -60,7 +61,7 @@ LOCATION_WAYS: Final[dict[str, Way]] = {
     ),
     "name": Way(
         lambda _, name, child: NameLoc(text_of(name), child),
-        lambda _, value: (string_of(value.name), value.child),
+        lambda _, value: (StringAttr.of(value.name), value.child),
     ),
 }
 """Ways of locations by their name in rows."""

@@ -156,7 +156,7 @@ def resource_text(data: bytes, resources: Iterable[Resource]) -> str:
 def _named(name: str) -> str:
     if _BARE.fullmatch(name):
         return name
-    return attribute_text(StringAttr(name.encode("utf-8", "surrogateescape")))
+    return attribute_text(StringAttr.of(name))
 
 
 _BARE: Final = pattern(r"[A-Za-z_][\w$.]*")

@@ -59,7 +59,7 @@ def _read_attribute(parser: AsmParser, mnemonic: str) -> Attribute | None:
 
 def _read_function(parser: AsmParser, state: State) -> None:
     symbol = parser.symbol()
-    state.properties["sym_name"] = StringAttr(symbol.root.encode("utf-8", "surrogateescape"))
+    state.properties["sym_name"] = StringAttr.of(symbol.root)
     arguments = parser.arguments(types=True)
     parser.token("->")
     parser.token("(")

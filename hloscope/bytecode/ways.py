@@ -27,11 +27,6 @@ def text_of(value: object) -> str:
     return value.text
 
 
-def string_of(text: str) -> StringAttr:
-    """The string attribute of a text."""
-    return StringAttr(text.encode("utf-8", "surrogateescape"))
-
-
 def only(type: Any) -> Way:
     """The way of a value that has no fields."""
     return Way(lambda _: type, lambda _, value: ())

@@ -47,6 +47,15 @@ class StringAttr:
     value: bytes
     type: Type | None = None
 
+    @classmethod
+    def of(cls, text: str) -> StringAttr:
+        """The string of a text, in which surrogates stand for bytes that are not UTF-8.
+
+        >>> StringAttr.of("main").value
+        b'main'
+        """
+        return cls(text.encode("utf-8", "surrogateescape"))
+
     @property
     def text(self) -> str:
         """The string; bytes that are not UTF-8 become surrogates."""

@@ -415,7 +415,7 @@ def _write_api_version(value: str | int) -> IntegerAttr:
 
 _I32: Final = _plain(read_int, lambda value: IntegerAttr(int(value), I32))
 _I64: Final = _plain(read_int, lambda value: IntegerAttr(value, I64))
-_TEXT: Final = _plain(read_text, lambda value: StringAttr(value.encode("utf-8", "surrogateescape")))
+_TEXT: Final = _plain(read_text, lambda value: StringAttr.of(value))
 _TABLE: Final = _plain(read_table, write_table)
 VERBATIM: Final = _plain(verbatim, read_verbatim)
 """What nobody interprets is kept as text."""

@@ -80,7 +80,7 @@ def attribute_of(value: Any) -> Attribute:
         case float():
             return FloatAttr(encode(value, "f64"), F64)
         case str():
-            return StringAttr(value.encode("utf-8", "surrogateescape"))
+            return StringAttr.of(value)
         case dict():
             return DictAttr(tuple(sorted((str(k), attribute_of(v)) for k, v in value.items())))
         case list() | tuple():

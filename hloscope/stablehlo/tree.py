@@ -74,7 +74,7 @@ def to_mlir(module: Module) -> Operation:
 
 
 def _string(text: str) -> StringAttr:
-    return StringAttr(text.encode("utf-8", "surrogateescape"))
+    return StringAttr.of(text)
 
 
 def _region(arguments: tuple[Value, ...], operations: list[Operation]) -> Region:

@@ -135,7 +135,7 @@ def _list(*, truths: bool = False) -> Kind:
 def _symbol(name: str, value: Any, _: str) -> Pairs:
     if not isinstance(value, SymbolAttr) or value.nested:
         raise MappingError(f"`{name}` is no symbol")
-    return {name: StringAttr(value.root.encode("utf-8", "surrogateescape"))}
+    return {name: StringAttr.of(value.root)}
 
 
 def _symbol_back(found: Pairs, name: str) -> Attribute:

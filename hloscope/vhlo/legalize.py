@@ -281,7 +281,7 @@ def _with_strings(value: Attribute) -> Attribute:
     """An attribute with strings for names of functions; parsers bound how deep it is nested."""
     match value:
         case SymbolAttr() if not value.nested:
-            return StringAttr(value.root.encode("utf-8", "surrogateescape"))
+            return StringAttr.of(value.root)
         case ArrayAttr(parts):
             return ArrayAttr(tuple(map(_with_strings, parts)))
         case DictAttr(entries):

@@ -206,3 +206,10 @@ def test_mlir_has_no_min():
     with pytest.raises(UnsupportedError, match=r"cannot contain max\(d0, 2\)"):
         AffineMap.parse("(d0) -> (max(d0, 2) + 1)").text("mlir")
     assert AffineMap.parse("(d0) -> (d0 / 2)").text("mlir") == "(d0) -> (d0 floordiv 2)"
+
+
+def test_what_follows_a_map_is_pointed_at() -> None:
+    with pytest.raises(ParseError) as caught:
+        AffineMap.parse("(d0) -> (d0)   x")
+    assert caught.value.span is not None
+    assert caught.value.span.start == len("(d0) -> (d0)   ")

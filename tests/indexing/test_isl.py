@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.affine import Dim, Interval, Range, Runtime, parse_expr
+from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, parse_expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap, RuntimeVariable, Variable
 from hloscope.indexing.exact import (
@@ -20,8 +20,9 @@ from hloscope.indexing.variables import below
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.ops.control import Parameter
-from hloscope.simplifier import isl
-from hloscope.simplifier.isl_relations import to_isl
+from hloscope.simplifier import UndecidedError, isl
+from hloscope.simplifier.isl_relations import System, to_isl
+from hloscope.simplifier.isl_sets import count_results
 
 
 def parse(text: str) -> IndexingMap:
@@ -258,3 +259,8 @@ def test_subsets() -> None:
 def test_variables_are_interned() -> None:
     assert Variable(Interval(0, 3), "pid") is Variable(Interval(0, 3), "pid")
     assert Variable(Interval(0, 3)) != Variable(Interval(0, 3), "pid")
+
+
+def test_results_without_end_are_not_counted() -> None:
+    with pytest.raises(UndecidedError):
+        count_results([System(1, 0, {Dim(0): Interval(0, POS_INF)}, (), [Dim(0)])])

@@ -187,3 +187,18 @@ def test_replica_maps_and_runtime_indices_follow_the_physical_order() -> None:
     assert [v.interval.hi for v in found.map.dims] == [2, 1]
     assert found.map.runtime[0].index == (Dim(1), Dim(0))
     assert without_domain(found.replica) == "(d0, d1)[s0]{rt0} -> (d1)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f32[6,10]{1,0:T(2,4)}",
+        "f32[5,7]{0,1:T(8)}",
+        "f32[6,10]{0,1}",
+        "f32[3]",
+        "bf16[9,8]{1,0:T(4,8)(2,1)}",
+    ],
+)
+def test_addresses_are_simple(text: str) -> None:
+    found = address_map(parse_type(text))
+    assert str(found) == str(found.simplify())

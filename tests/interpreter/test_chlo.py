@@ -87,6 +87,8 @@ def test_zeta_and_polygamma() -> None:
     np.testing.assert_allclose(apply("chlo.zeta", s, q), exact, rtol=1e-14)
     s, q = F64([1, 0.5, 3, 2.5, 3, NAN]), F64([2, 1, -1, -1.5, INF, 1])
     assert numbers(apply("chlo.zeta", s, q)) == [INF, "nan", INF, "nan", 0, "nan"]
+    s, q = F64([INF, INF, INF, INF]), F64([1, 2, 0.5, 1.5])
+    assert numbers(apply("chlo.zeta", s, q)) == [1, 0, INF, 0]
     below = apply("chlo.zeta", F64([4, 3]), F64([-2.5, -1.25]))
     sums = [sum((k - 2.5) ** -4.0 for k in range(20000)), None]
     sums[1] = sum((k - 1.25) ** -3.0 for k in range(20000))

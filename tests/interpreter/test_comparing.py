@@ -99,3 +99,10 @@ def test_distance_of_complex_numbers_is_that_of_the_larger_part() -> None:
 def test_rank_0() -> None:
     assert ulps(np.array(1.0), np.array(1.0)).tolist() == 0
     assert within_ulps(np.array(1.0), np.array(1.5), most=1) is not None
+
+
+def test_integers_are_apart_by_their_difference() -> None:
+    for dtype in (np.int8, np.int32, np.uint8, np.uint64):
+        a, b = np.array([3, 100, 0], dtype), np.array([5, 1, 0], dtype)
+        assert ulps(a, b).tolist() == ulps(b, a).tolist() == [2, 99, 0]
+    assert ulps(np.int8([-128]), np.int8([127])).tolist() == [255]

@@ -8,6 +8,7 @@ import pytest
 
 from hloscope.errors import VerifyError
 from hloscope.hlo_parser.replica_groups import HloGroups
+from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.op import Op, Signature
 from hloscope.ir.types import TensorType
 from hloscope.mlir.types import INDEX, type_text
@@ -22,6 +23,7 @@ from hloscope.ops.collectives import (
     PartitionId,
     ReduceScatter,
     ReplicaId,
+    is_in_place,
 )
 from hloscope.ops.groups import MeshGroups, Table
 from tests.ops.typings import Case, check_refused, read_types, refused
@@ -283,3 +285,19 @@ def test_indices_are_not_promoted() -> None:
     with pytest.raises(VerifyError, match="expected to be promotable") as caught:
         AllReduce(PAIR).verify((index,), (index,), (Signature((index, index), (index,)),))
     assert caught.value.rule == "all_reduce_c5"
+
+
+@pytest.mark.parametrize(
+    ("offsets", "are"),
+    [
+        (("(s32[], s32[])", "(s32[], s32[])"), True),
+        (("s32[]", "(s32[], (u32[], s32[]))"), True),
+        (("(s32[], f32[])", "(s32[], s32[])"), False),
+        (("s32[]", "s32[2]"), False),
+    ],
+)
+def test_offsets_of_a_permutation_in_place_are_all_integers(
+    offsets: tuple[str, str], are: bool
+) -> None:
+    types = tuple(map(parse_type, ("f32[4]", "f32[4]", *offsets)))
+    assert is_in_place(types) is are

@@ -159,3 +159,9 @@ def test_any_of_several_types_may_be_quantized() -> None:
     assert any_quantized(F32, Q)
     assert not any_quantized(F32, S32, parse_type("token[]"))
     assert type_text(Q) == "tensor<2x3x!quant.uniform<i8:f32, 5.000000e-01:17>>"
+
+
+def test_a_transpose_of_another_rank_breaks_no_rule_of_axes() -> None:
+    each = ((0.5, 17), (0.25, 3))
+    operand = quantized((2, 3), *each, axis=0)
+    check_transpose(operand, quantized((3, 2, 2), *each, axis=2), (1, 0))

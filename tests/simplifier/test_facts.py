@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.affine import Dim, Expr, Interval
+from hloscope.affine import Const, Dim, Expr, Interval, Range
 from hloscope.simplifier import Domain
+from hloscope.simplifier.domain import is_linear
 
 D = Dim(0)
 BOX = {D: Interval(0, 100), Dim(1): Interval(0, 100)}
@@ -19,3 +20,8 @@ def test_bounds_are_within_what_is_known(e: Expr, fact: Interval) -> None:
     assert fact.lo <= found.lo or free.lo >= fact.lo
     assert max(free.lo, fact.lo) <= found.lo
     assert found.hi <= min(free.hi, fact.hi)
+
+
+@pytest.mark.parametrize("e", [Dim(0), Range(1), Const(3), Dim(0) * 2 + Range(0) - 1], ids=str)
+def test_variables_and_constants_are_linear(e: Expr) -> None:
+    assert is_linear(e)

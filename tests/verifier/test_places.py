@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import hloscope as hs
-from hloscope.hlo_parser import parse_type
+from hloscope.hlo_parser import parse_hlo, parse_type
 from hloscope.ops import Broadcast
+from hloscope.verifier.hlo import verify_hlo
 
 DOT = """func.func @main(%a: tensor<2x3xf32>, %b: tensor<3x2xf32>) -> tensor<2x2xf32> {
   %0 = "stablehlo.dot_general"(%a, %b) {dot_dimension_numbers = GIVEN}
@@ -70,3 +71,20 @@ def test_every_size_of_a_dynamic_reshape_is_an_integer(wrong: int) -> None:
 
 def test_a_broadcast_may_have_no_elements() -> None:
     assert Broadcast((0, 2)).infer((parse_type("f32[3]"),)) == parse_type("f32[0,2,3]")
+
+
+def test_findings_are_in_the_order_of_the_text() -> None:
+    """Channels are looked at after all types."""
+    module = parse_hlo("""HloModule m
+ENTRY e {
+  a = f32[2] parameter(0)
+  t = token[] after-all()
+  s = (f32[2], u32[], token[]) send(a, t), channel_id=1
+  d = token[] send-done(s), channel_id=2
+  b = f32[3] abs(a)
+  ROOT c = f32[4] negate(a)
+}
+""")
+    found = [d.message for d in verify_hlo(module)]
+    assert found == ["it has channel 2, `s` channel 1", *found[1:]]
+    assert ["abs" in found[1], "negate" in found[2]] == [True, True]

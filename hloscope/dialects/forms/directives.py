@@ -184,7 +184,7 @@ def symbol(context: Context, arguments: list[str]) -> Part:
     def read(reading: Reading) -> None:
         found = reading.parser.symbol()
         assert isinstance(found, SymbolAttr)
-        reading.state.properties[name] = StringAttr(found.root.encode("utf-8", "surrogateescape"))
+        reading.state.properties[name] = StringAttr.of(found.root)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.symbol(op.properties[name].text)  # type: ignore[union-attr]

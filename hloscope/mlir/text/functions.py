@@ -32,7 +32,7 @@ def _read_module(parser: AsmParser, state: State) -> None:
 
 
 def _name(symbol: SymbolAttr) -> StringAttr:
-    return StringAttr(symbol.root.encode("utf-8", "surrogateescape"))
+    return StringAttr.of(symbol.root)
 
 
 def _read_function(parser: AsmParser, state: State) -> None:

@@ -59,7 +59,7 @@ def _probe(rewriter: Rewriter, operation: Operation, value: Value, name: str) ->
     new = rewriter.create(
         "interpreter.probe",
         (value,),
-        {"probe_id": StringAttr(name.encode("utf-8", "surrogateescape"))},
+        {"probe_id": StringAttr.of(name)},
         before=following,
         into=None if following is not None else block,
         types=(value.type,),
