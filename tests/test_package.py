@@ -130,6 +130,14 @@ def test_the_source_distribution_passes_its_quick_tests(built: Built, tmp_path: 
     assert " passed" in told
 
 
+def test_modules_and_texts_at_the_top_are_in_the_source_distribution() -> None:
+    named = (ROOT / "MANIFEST.in").read_text().split()
+    always = {"README.md", "pyproject.toml"}  # setuptools takes these by itself
+    at_the_top = [path.name for kind in ("*.py", "*.md", "*.toml") for path in ROOT.glob(kind)]
+    assert "conftest.py" in at_the_top
+    assert [name for name in at_the_top if name not in {*named, *always}] == []
+
+
 def test_the_examples_of_one_module_are_found() -> None:
     """As the first file that is asked for, of a package that imports its modules."""
     said = run(sys.executable, "-m", "pytest", "-q", "hloscope/ops/windows.py",
