@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache, reduce
 from math import gcd, prod
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from hloscope.affine.extrema import maximum, minimum
 from hloscope.affine.interval import NEG_INF, POS_INF, Interval
@@ -268,10 +268,56 @@ def bounds(e: Expr, box: Box) -> Interval:
     >>> print(bounds(Dim(0) // 4 * 2 - Range(0), box))
     [-3, 3]
     """
+    ends = _ends(e, box)
+    if ends is not None:
+        return Interval(*ends)
     known: dict[Expr, Interval] = {}
     for x in postorder(e):
         known[x] = bounds_of_node(x, known, box)
     return known[e]
+
+
+def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
+    """The ends of the interval of what most indices are; `None`: to be found node by node.
+
+    These are linear combinations of variables, of quotients and of remainders by positive
+    constants, not deep, where no number comes near the limits that stand for infinity.
+    """
+    kind = type(e)
+    if kind is Dim or kind is Range or kind is Runtime:
+        side = box.get(e)  # type: ignore[arg-type]
+        if side is not None and side.lo <= side.hi and side.lo > -_FAR and side.hi < _FAR:
+            return side.lo, side.hi
+    elif not depth:
+        return None
+    elif kind is Sum:
+        lo = hi = e.const  # type: ignore[union-attr]
+        largest = abs(lo)
+        for t, c in e.terms:  # type: ignore[union-attr]
+            ends = _ends(t, box, depth - 1)
+            if ends is None:
+                return None
+            low, high = (ends[0] * c, ends[1] * c) if c > 0 else (ends[1] * c, ends[0] * c)
+            lo, hi = lo + low, hi + high
+            largest += max(-low, high)
+        return (lo, hi) if largest < _FAR else None
+    elif kind is FloorDiv or kind is Mod:
+        den = e.den  # type: ignore[union-attr]
+        if type(den) is Const and den.value > 0:
+            ends, d = _ends(e.num, box, depth - 1), den.value  # type: ignore[union-attr]
+            if ends is None or d > _FAR:
+                return None
+            lo, hi = ends
+            if kind is FloorDiv:
+                return lo // d, hi // d
+            if lo // d == hi // d:
+                return lo % d, hi % d
+            return 0, min(d - 1, hi) if lo >= 0 else d - 1
+    return None
+
+
+_FAR: Final = 1 << 61
+"""Numbers below this, and the sum of two of them, are far from those that stand for infinity."""
 
 
 def bounds_of_node(x: Expr, known: Mapping[Expr, Interval], box: Box) -> Interval:

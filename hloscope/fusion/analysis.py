@@ -219,6 +219,9 @@ class Analysis:
         """What a leaf of an instruction's value reads of its operands."""
         if not ins.operands and not ins.calls:
             return ()
+        key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
+        if key is not None and (shared := self._shared.get(key)) is not None:
+            return shared[1]
         entry = READS.get(type(ins.op))
         if entry is not None:
             if not self._sizes.in_step(ins):
@@ -229,7 +232,8 @@ class Analysis:
             if dimension is not None:
                 return tuple(self._sizes.of_size(ins, part))
             leaf = tensor
-        flows = self._ruled(ins, leaf)
+            key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
+        flows = self._ruled(ins, leaf, key)
         return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
 
     def captured(self, ins: Instruction) -> tuple[Instruction, ...]:
@@ -317,6 +321,8 @@ class Analysis:
         answer = input_to_output(ins, operand, reader=self.bodies)
         known = self._written.get((id(answer), leaf))
         if known is not None and known[0] is answer:
+            if key is not None:
+                self._shared[key] = (ins, known[1])
             return known[1]
         if self._sizes.concern(ins):
             return self._sized_writes(ins, operand, leaf, answer)
@@ -334,13 +340,17 @@ class Analysis:
 
         Objects stand for themselves, as those of a module are shared and hashing them is slow.
         """
-        if ins.calls:
-            return None
         entry = lookup(direction, type(ins.op))
         if entry is None or not entry.is_shared:
             return None
         types = operand_type_ids(ins)
-        return direction, id(ins.op), number, leaf, id(ins.type), types
+        if not ins.calls:
+            which = id(entry if entry.is_of_types else ins.op)
+            return direction, which, number, leaf, id(ins.type), types
+        if self.captured(ins):
+            return None
+        bodies = tuple([self._blueprints.number(callee) for callee in ins.calls])
+        return direction, id(ins.op), number, leaf, id(ins.type), types, bodies
 
     def _sized_writes(
         self, ins: Instruction, operand: int, leaf: int, answer: tuple[Accesses, ...]
@@ -374,22 +384,25 @@ class Analysis:
                     flows.append(Flow(operand, target, None if same else kept))
         return tuple(flows)
 
-    def _ruled(self, ins: Instruction, output: int) -> tuple[Flow, ...]:
+    def _ruled(
+        self, ins: Instruction, output: int, key: tuple[object, ...] | None
+    ) -> tuple[Flow, ...]:
         """A rule's answer for a tensor of the value as flows, by operand and leaf."""
-        key = self._key(ins, Direction.OUTPUT_TO_INPUT, output)
-        if key is not None and (shared := self._shared.get(key)) is not None:
-            return shared[1]
         answer = output_to_input(ins, output, reader=self.bodies)
-        known = self._flows.get(id(answer))
+        concerned = self._sizes.concern(ins)
+        known = None if concerned else self._flows.get(id(answer))
         if known is not None and known[0] is answer:
+            if key is not None:
+                self._shared[key] = (ins, known[1])
             return known[1]
         flows: list[Flow] = []
         folded = False
         for k, accesses in enumerate(answer):
-            if any(access.map is not None and access.map.runtime for access in accesses):
+            if any([access.map is not None and access.map.runtime for access in accesses]):
                 accesses, folded = tuple([self._folded(ins, a) for a in accesses]), True
-            leaves = self.leaves(ins.operands[k].type)
-            for tensor, leaf in enumerate(self._leaves.tensors(ins.operands[k].type)):
+            operand = ins.operands[k].type
+            leaves = self.leaves(operand)
+            for tensor, leaf in enumerate(self._leaves.tensors(operand)):
                 type = leaves[leaf]
                 mine = [a for a in accesses if a.leaf == tensor or a.map is None]
                 kept = self.pool.keep_all(mine)
@@ -397,7 +410,7 @@ class Analysis:
                     flows.append(Flow(k, leaf, None if self._is_same(ins, type) else kept))
                 elif kept:
                     flows.append(Flow(k, leaf, kept))
-        if self._sizes.concern(ins):
+        if concerned:
             return (*flows, *self._sizes.of_elements(ins, output, answer))
         found = tuple(flows)
         if not folded:

@@ -17,6 +17,7 @@ from hloscope.indexing import (
     Precision,
     Variable,
     compose_deep,
+    compose_inside,
     everything_map,
     identity_map,
     is_deep,
@@ -49,10 +50,11 @@ class Pool:
         self.small: Final[set[int]] = set()
         """Identities of the accesses kept whose maps are not too large to be carried along."""
         self._known: dict[Access, Access] = {}
+        self._exact: dict[IndexingMap, Access] = {}
         self._composed: dict[tuple[int, int, bool], Access | None] = {}
         self._changed: dict[tuple[int, int, Change], tuple[Access, Type, Access]] = {}
         self._identities: set[int] = set()
-        self._identity_of: dict[tuple[int, ...], Access] = {}
+        self._identity_of: dict[int, tuple[Type, Access]] = {}
 
     @property
     def number_of_compositions(self) -> int:
@@ -61,6 +63,16 @@ class Pool:
 
     def keep(self, access: Access) -> Access:
         """The one access of this pool that equals `access`, without its leaf."""
+        map = access.map
+        is_plain = access.precision is Precision.EXACT and access.replica is None
+        if is_plain and map is not None and not (access.via or access.reason):
+            known = self._exact.get(map)  # a map has its hash, and most accesses are like that
+            if known is None:
+                known = self._exact[map] = self._entered(access)
+            return known
+        return self._entered(access)
+
+    def _entered(self, access: Access) -> Access:
         if access.leaf:
             access = replace(access, leaf=0)
         known = self._known.get(access)
@@ -97,14 +109,16 @@ class Pool:
 
     def identity(self, type: Type) -> Access:
         """Every element of a value of this type touches itself."""
+        known = self._identity_of.get(id(type))
+        if known is None:
+            known = self._identity_of[id(type)] = type, self._new_identity(type)
+        return known[1]
+
+    def _new_identity(self, type: Type) -> Access:
         try:
-            shape = sizes(type)
+            return self.keep(Access(identity_map(sizes(type))))
         except UnsupportedError as error:
             return self.keep(Access.unknown(error.message))
-        known = self._identity_of.get(shape)
-        if known is None:
-            known = self._identity_of[shape] = self.keep(Access(identity_map(shape)))
-        return known
 
     def whole(self, here: Type, there: Type) -> Access:
         """Every element of one value touches all elements of another."""
@@ -176,7 +190,7 @@ def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     if is_deep(first):
         return normal(compose_deep(first, second))
     if second.simplify() != second:
-        return normal(first.compose(second))
+        return normal(compose_inside(first, second))
     names_anew = _names_anew(first, second)
     if _touches_the_same(second):
         where = first if names_anew else _where_inside(first, second.dims)
@@ -185,7 +199,7 @@ def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
             map.mark_simplified()
             return map
     if not names_anew:
-        return normal(first.compose(second))
+        return normal(compose_inside(first, second))
     if not second.constraints and _uses_all_runtime(second):
         return _renamed(first, second)
     map = first.compose(second)
@@ -219,7 +233,7 @@ def _renamed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
 
 def _touches_the_same(map: IndexingMap) -> bool:
     """Are the same elements touched whatever the index, and is every range variable of use?"""
-    if map.constraints or map.runtime:
+    if map.constraints or map.runtime or any([type(e) is Dim for e in map.results]):
         return False
     used = variables(*map.results)
     return len(used) == len(map.ranges) and all([isinstance(v, Range) for v in used])
@@ -228,13 +242,13 @@ def _touches_the_same(map: IndexingMap) -> bool:
 def _where_inside(first: IndexingMap, dims: tuple[Variable, ...]) -> IndexingMap:
     """The indices from which `first` touches something within the bounds, as a map to nothing."""
     if first.runtime:  # the memory of runtime variables would keep programs alive
-        return normal(first.compose(IndexingMap(dims)))
+        return normal(compose_inside(first, IndexingMap(dims)))
     return _remembered_where(first, dims)
 
 
 @lru_cache(maxsize=1 << 10)
 def _remembered_where(first: IndexingMap, dims: tuple[Variable, ...]) -> IndexingMap:
-    return normal(first.compose(IndexingMap(dims)))
+    return normal(compose_inside(first, IndexingMap(dims)))
 
 
 def _names_anew(first: IndexingMap, second: IndexingMap) -> bool:

@@ -116,15 +116,19 @@ class Walk:
         for ins in self.found:
             if (at := position(ins)) is not None:
                 heappush(heap, (-at, ins))
+        found, add, pool = self.found, self.add, self._pool
         while heap:
             _, ins = heappop(heap)
-            for leaf, accesses in self.found[ins].items():
+            operands = ins.operands
+            if not operands and not ins.calls:
+                continue
+            for leaf, accesses in found[ins].items():
                 for operand, source, further in reads(ins, leaf):
-                    target = ins.operands[operand] if isinstance(operand, int) else operand
+                    target = operands[operand] if isinstance(operand, int) else operand
                     touched: Iterable[Access] = accesses.values()
                     if further is not None:
-                        touched = composed(self._pool, touched, further)
-                    if not touched or not self.add(target, source, touched):
+                        touched = composed(pool, touched, further)
+                    if not touched or not add(target, source, touched):
                         continue
                     if (at := position(target)) is not None:
                         heappush(heap, (-at, target))

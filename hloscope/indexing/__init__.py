@@ -19,7 +19,10 @@ if TYPE_CHECKING:
         instances as instances,
         output_to_input as output_to_input,
     )
-    from hloscope.indexing.compose import merge_runtime as merge_runtime
+    from hloscope.indexing.compose import (
+        compose_inside as compose_inside,
+        merge_runtime as merge_runtime,
+    )
     from hloscope.indexing.deep import compose_deep as compose_deep, is_deep as is_deep
     from hloscope.indexing.exact import (
         prove_composed as prove_composed,

@@ -18,6 +18,7 @@ from hloscope.affine import (
     Range,
     Runtime,
     Var,
+    bounds,
     to_text,
     variables,
 )
@@ -62,6 +63,7 @@ class MapBase:
         "_domain",
         "_hash",
         "_is_simplified",
+        "_result_bounds",
         "_text",
         "constraints",
         "dims",
@@ -80,6 +82,7 @@ class MapBase:
     _box: dict[Var, Interval]
     _domain: Domain
     _hash: int
+    _result_bounds: tuple[Interval, ...]
     _is_simplified: bool
     _text: str
 
@@ -98,7 +101,7 @@ class MapBase:
         constraints = tuple(constraints)
         if constraints:
             dims, ranges, runtime, constraints = _canonical(dims, ranges, runtime, constraints)
-        if constraints == NEVER or _some_interval_is_empty(dims, ranges, runtime):
+        if constraints == NEVER or _shared_box(dims, ranges) is None or _is_empty(runtime):
             dims = (Variable(Interval.EMPTY),) * len(dims)
             ranges = (Variable(Interval.EMPTY),) * len(ranges)
             runtime = (RuntimeVariable(Interval.EMPTY),) * len(runtime)
@@ -155,6 +158,10 @@ class MapBase:
         constraints: Iterable[Constraint] | None = None,
     ) -> Self:
         """The same map with some fields replaced."""
+        others = dims, ranges, runtime, constraints
+        if results is not None and others == (None,) * 4 and not self.is_known_empty:
+            exprs = tuple([Const(r) if isinstance(r, int) else r for r in results])
+            return self._with_results(exprs)
         return type(self)(
             self.dims if dims is None else dims,
             self.ranges if ranges is None else ranges,
@@ -163,6 +170,25 @@ class MapBase:
             self.constraints if constraints is None else constraints,
             is_undefined=self.is_undefined,
         )
+
+    def _with_results(self, results: tuple[Expr, ...]) -> Self:
+        """The same map with other results: everything else is in canonical form already."""
+        map = object.__new__(type(self))
+        for name in ("dims", "ranges", "runtime", "constraints", "is_undefined"):
+            _set(map, name, getattr(self, name))
+        _set(map, "results", results)
+        return map
+
+    @property
+    def result_bounds(self) -> tuple[Interval, ...]:
+        """For each result an interval that holds its values, whatever the constraints say."""
+        try:
+            return self._result_bounds
+        except AttributeError:
+            box = self.box
+            found = tuple([bounds(e, box) for e in self.results])
+            _set(self, "_result_bounds", found)
+            return found
 
     @property
     def is_known_empty(self) -> bool:
@@ -257,9 +283,9 @@ def _rebuild(cls: type[M], fields: tuple[Any, ...], is_undefined: bool) -> M:
     return cls(*fields, is_undefined=is_undefined)
 
 
-def _some_interval_is_empty(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> bool:
-    every: tuple[Variable | RuntimeVariable, ...] = (*dims, *ranges, *runtime)
-    return any([v.interval.lo > v.interval.hi for v in every])
+def _is_empty(variables: Iterable[Variable | RuntimeVariable]) -> bool:
+    """Is an interval of these empty?"""
+    return any([v.interval.lo > v.interval.hi for v in variables])
 
 
 @lru_cache(maxsize=64)
@@ -268,13 +294,18 @@ def _identity(rank: int) -> tuple[Expr, ...]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _shared_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval]:
+def _shared_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval] | None:
+    """The intervals of dimension and range variables; `None` if one of them is empty."""
+    return None if _is_empty(dims) or _is_empty(ranges) else _new_box(dims, ranges)
+
+
+def _new_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval]:
     box: dict[Var, Interval] = {Dim(i): v.interval for i, v in enumerate(dims)}
     return box | {Range(i): v.interval for i, v in enumerate(ranges)}
 
 
 def _box(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> dict[Var, Interval]:
-    box = _shared_box(dims, ranges)
+    box = _shared_box(dims, ranges) or _new_box(dims, ranges)
     return box | {Runtime(i): v.interval for i, v in enumerate(runtime)} if runtime else box
 
 

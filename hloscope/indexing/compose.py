@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hloscope.affine import Dim, Expr, Range, Runtime, Var
@@ -26,6 +27,25 @@ def compose(first: M, second: M) -> M:
     Raises:
         ValueError: `first` has another number of results than `second` has dimensions.
     """
+    bounds = [(e, v.interval) for e, v in zip(first.results, second.dims, strict=False)]
+    return _composed(first, second, bounds)
+
+
+def compose_inside(first: M, second: M) -> M:
+    """Like `compose`, without the bounds that all values of the results of `first` keep.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
+    >>> print(compose_inside(halves, halves))
+    (d0) -> (d0 / 2 / 2), domain: d0 in [0, 9]
+    """
+    sides = zip(first.results, second.dims, first.result_bounds, strict=False)
+    bounds = [(e, v.interval) for e, v, image in sides if not v.interval.contains(image)]
+    return _composed(first, second, bounds)
+
+
+def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
+    """The composition, where the results of `first` are in bounds."""
     if first.is_undefined or second.is_undefined:
         return type(first)(is_undefined=True)
     if len(first.results) != len(second.dims):
@@ -51,7 +71,7 @@ def compose(first: M, second: M) -> M:
     else:
         constraints = substituted_constraints(second.constraints, inward)
         constraints += substituted_constraints(first.constraints, shift)
-        constraints += [(e, v.interval) for e, v in zip(middle, second.dims, strict=True)]
+        constraints += substituted_constraints(bounds, shift)
     composed = first.with_(
         ranges=second.ranges + first.ranges,
         runtime=runtime,

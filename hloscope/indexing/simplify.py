@@ -6,10 +6,10 @@ the set of points that satisfy all of them within the box.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import gcd
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hloscope.affine import (
     NEG_INF,
@@ -317,9 +317,51 @@ def simplify(
         return _shortest(simplify(m, replace_points=replace_points, trace=trace), trace)
     if m.is_known_empty or m.is_undefined or (replace_points and m.is_simplified):
         return m
+    if not m.constraints and not m.runtime and trace is None and _is_plain(m):
+        if replace_points:
+            m.mark_simplified()
+        return m
     if trace is not None or m.runtime:  # the memory of runtime variables would keep programs alive
         return _simplify(m, replace_points, trace)
     return _remembered(m, replace_points)  # type: ignore[return-value]  # a map as `m` is
+
+
+def _is_plain(m: MapBase) -> bool:
+    """Is it plain to see that simplifying changes no result?
+
+    That is so for linear combinations of variables that have more than one value, with at most one
+    quotient or remainder of another such variable, which has more than one value too.
+    This is looked at first, as most maps are like that.
+    """
+    box = m.box
+    for e in m.results:
+        terms, _ = as_sum(e)
+        if e._divisions and (e._divisions > 1 or not _has_plain_division(terms, box)):
+            return False
+        for t, _ in terms:
+            if type(t) in _VARIABLES:
+                interval = box.get(t)  # type: ignore[arg-type]
+                if interval is None or interval.lo == interval.hi:
+                    return False
+            elif not t._divisions:
+                return False
+    return True
+
+
+def _has_plain_division(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Interval]) -> bool:
+    """Is the division by a constant, of a variable that is in no other term and is not negative?"""
+    for t, _ in terms:
+        if t._divisions:
+            if not isinstance(t, FloorDiv | Mod) or type(t.den) is not Const:
+                return False
+            interval, d = box.get(t.num), t.den.value  # type: ignore[arg-type]
+            if d < 2 or interval is None or interval.lo < 0 or interval.lo // d == interval.hi // d:
+                return False
+            return not any([other is t.num for other, _ in terms])
+    return False
+
+
+_VARIABLES: Final = frozenset((Dim, Range, Runtime))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -359,12 +401,13 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
 
 def _value_if_pinned(result: Expr, pinned: Sequence[tuple[Expr, int]]) -> Expr:
     """The result's value where a constraint leaves it only one: `d0 - rt0 in [0, 0]`."""
+    terms, const = as_sum(result)
     for e, value in pinned:
-        match result - e, result + e:
-            case Const(difference), _:
-                return Const(difference + value)
-            case _, Const(total):
-                return Const(total - value)
+        others, other = as_sum(e)
+        if terms == others:
+            return Const(const - other + value)
+        if len(terms) == len(others) and terms == tuple([(t, -c) for t, c in others]):
+            return Const(const + other - value)
     return result
 
 

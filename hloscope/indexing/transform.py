@@ -73,6 +73,10 @@ def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
     its constraints are known to hold somewhere; not one with runtime variables, whose values are
     given.  Without `dims`, dimensions stay.
     """
+    if not (dims or m.runtime):  # do the results depend on all range variables, as they often do?
+        of_results = variables(*m.results)
+        if all([Range(i) in of_results for i in range(len(m.ranges))]):
+            return set()
     used = used_variables(m)
     used = _with_indices(m, used | _conditions(m))
     if not dims:
@@ -141,7 +145,7 @@ def _all_hold(table: Table, at: dict[Var, int]) -> bool:
 
 def remove_unused(m: M, *, dims: bool) -> M:
     """The map without its unused range and runtime variables, and `dims` too if asked."""
-    if m.is_known_empty or m.is_undefined:
+    if m.is_known_empty or m.is_undefined or not (dims or m.ranges or m.runtime):
         return m
     gone = unused_variables(m, dims=dims)
     if not gone:
@@ -192,6 +196,8 @@ def rescale(m: M) -> M:
 
     Source: XLA `RescaleSymbols`.
     """
+    if not any([type(e) is Mod for e, _ in m.constraints]):
+        return m
     table: Table = dict(m.constraints)
     box = dict(m.box)
     try:

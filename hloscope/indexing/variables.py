@@ -9,7 +9,22 @@ from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
-from hloscope.affine import Const, Dim, Expr, Interval, Range, Runtime, Var, substitute
+from hloscope.affine import (
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Interval,
+    Mod,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    floordiv,
+    linear,
+    mod,
+    substitute,
+)
 from hloscope.ir import Instruction
 from hloscope.lazy import dataclass, pattern
 from hloscope.locks import shared_lock
@@ -191,9 +206,34 @@ def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]
     for e in exprs:
         found = new.get(e)  # type: ignore[arg-type]  # most expressions are bare variables
         if found is None:
-            found = e if isinstance(e, _ATOMS) else substitute(e, new)
+            found = e if type(e) in _ATOMS else _simply(e, new) or substitute(e, new)
         out.append(found)
     return tuple(out)
+
+
+def _simply(e: Expr, new: dict[Var, Expr]) -> Expr | None:
+    """The expression with variables replaced, if it is a sum or a quotient of variables."""
+    kind = type(e)
+    if kind is FloorDiv or kind is Mod:
+        num, den = e.num, e.den  # type: ignore[union-attr]
+        if type(den) is not Const:
+            return None
+        inner = new.get(num, num) if num in new else _simply_sum(num, new)
+        if inner is None:
+            return None
+        return floordiv(inner, den) if kind is FloorDiv else mod(inner, den)
+    return _simply_sum(e, new)
+
+
+def _simply_sum(e: Expr, new: dict[Var, Expr]) -> Expr | None:
+    if type(e) is not Sum or e._divisions:
+        return None
+    parts: list[tuple[Expr | int, int]] = [(e.const, 1)]
+    for t, c in e.terms:
+        if not isinstance(t, Var):
+            return None
+        parts.append((new.get(t, t), c))
+    return linear(*parts)
 
 
 def substituted_constraints(
@@ -206,7 +246,7 @@ def substituted_constraints(
     return [(e, interval) for e, (_, interval) in zip(exprs, constraints, strict=True)]
 
 
-_ATOMS: Final = (Dim, Range, Runtime, Const)
+_ATOMS: Final = frozenset((Dim, Range, Runtime, Const))
 
 
 PREFIXES: Final[dict[type[Var], str]] = {Dim: "d", Range: "s", Runtime: "rt"}

@@ -41,6 +41,8 @@ def sizes(type: Type) -> Dims:
     Raises:
         UnsupportedError: A dimension has neither size nor bound.
     """
+    if isinstance(type, TensorType) and None not in type.sizes:
+        return type.sizes  # type: ignore[return-value]  # none of them is unknown
     if isinstance(type, BufferType):
         type = type.element
     if not isinstance(type, TensorType):

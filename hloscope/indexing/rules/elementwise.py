@@ -28,7 +28,7 @@ from hloscope.ops import ELEMENTWISE, Elementwise, ImplicitBroadcast, Map
 _SHAPE_ONLY = ELEMENTWISE["chlo.constant_like"]
 
 
-@output_to_input(Elementwise, memo=False, shared=True)
+@output_to_input(Elementwise, memo=False, shared=True, of_types=True)
 def _(ins: Instruction, op: Elementwise, output: int) -> tuple[Accesses, ...]:
     return _reads(sizes(ins.type), tuple([sizes(operand.type) for operand in ins.operands]))
 
@@ -42,7 +42,7 @@ def _reads(target: Dims, sources: tuple[Dims, ...]) -> tuple[Accesses, ...]:
     )
 
 
-@input_to_output(Elementwise, memo=False, shared=True)
+@input_to_output(Elementwise, memo=False, shared=True, of_types=True)
 def _(ins: Instruction, op: Elementwise, operand: int) -> tuple[Accesses, ...]:
     return _writes(sizes(ins.operands[operand].type), sizes(ins.type))
 

@@ -41,6 +41,7 @@ class Entry:
         reason: Why it is not exact; empty for exact rules.
         has_bodies: Is the rule told what the computations do that the op calls?
         is_shared: Does the answer depend only on the op and the types, and on the bodies?
+        is_of_types: Does it depend on the types alone, and not on the op's attributes?
     """
 
     rule: Rule | None
@@ -48,9 +49,10 @@ class Entry:
     reason: str = ""
     has_bodies: bool = False
     is_shared: bool = False
+    is_of_types: bool = False
 
 
-Claim: TypeAlias = tuple[Precision, str, bool, bool]
+Claim: TypeAlias = tuple[Precision, str, bool, bool, bool]
 """The fields of an entry after the rule."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
 """The rules by direction and op class."""
@@ -107,6 +109,7 @@ def output_to_input(
     *classes: type[Op],
     memo: bool = True,
     shared: bool = False,
+    of_types: bool = False,
     precision: Precision = Precision.EXACT,
     reason: str = "",
     bodies: bool = False,
@@ -118,11 +121,12 @@ def output_to_input(
         memo: Are answers remembered, by the op and the types?
         shared: Does the answer depend only on these, so that equal instructions share it?  An
             answer that is remembered does.
+        of_types: Does it depend on the types alone, so that different ops share it?
         precision: The weakest claim the rule makes.
         reason: Why it is not exact.
         bodies: Does it take, last, what the computations do that the op calls?
     """
-    claim = (precision, reason, bodies, memo or shared)
+    claim = (precision, reason, bodies, memo or shared, of_types)
     return _register(Direction.OUTPUT_TO_INPUT, classes, memo, claim)
 
 
@@ -130,6 +134,7 @@ def input_to_output(
     *classes: type[Op],
     memo: bool = True,
     shared: bool = False,
+    of_types: bool = False,
     precision: Precision = Precision.EXACT,
     reason: str = "",
     bodies: bool = False,
@@ -138,7 +143,7 @@ def input_to_output(
 
     The arguments are those of `output_to_input`; the relation is its exact inverse.
     """
-    claim = (precision, reason, bodies, memo or shared)
+    claim = (precision, reason, bodies, memo or shared, of_types)
     return _register(Direction.INPUT_TO_OUTPUT, classes, memo, claim)
 
 
