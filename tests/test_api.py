@@ -205,7 +205,7 @@ def test_the_answer_as_json_has_the_schema(program: Program) -> None:
     found = program["fusion.1"].indexing().to_json()
     assert json.loads(json.dumps(found)) == found
     assert found == {
-        "schema": "hloscope.index/2",
+        "schema": "hloscope.index/3",
         "file": "<string>",
         "instruction": "fusion.1",
         "opcode": "fusion",
@@ -215,22 +215,23 @@ def test_the_answer_as_json_has_the_schema(program: Program) -> None:
             {
                 "output": 0,
                 "shape": "f32[6,2]",
-                "operands": [
-                    {
-                        "operand": 0,
-                        "name": "p",
-                        "shape": "f32[4,6]",
-                        "maps": [0],
-                    },
-                    {
-                        "operand": 1,
-                        "name": "i",
-                        "shape": "s32[]",
-                        "maps": [1],
-                    },
-                ],
+                "operands": [0, 1],
                 "unread": 0,
             }
+        ],
+        "operands": [
+            {
+                "operand": 0,
+                "name": "p",
+                "shape": "f32[4,6]",
+                "maps": [0],
+            },
+            {
+                "operand": 1,
+                "name": "i",
+                "shape": "s32[]",
+                "maps": [1],
+            },
         ],
         "maps": [
             {

@@ -112,7 +112,7 @@ def test_the_wheel_works_in_an_empty_environment(built: Built, tmp_path: Path) -
     assert where.startswith(str(site))
     example = home / "share/hloscope/examples/softmax.hlo"
     assert "operand 2  f32[]  scale" in run(command, "index", example, cwd=tmp_path)
-    assert '"title": "hloscope.index/2"' in run(command, "schema", "index", cwd=tmp_path)
+    assert '"title": "hloscope.index/3"' in run(command, "schema", "index", cwd=tmp_path)
     assert (home / "share/man/man1/hloscope.1").is_file()
 
 

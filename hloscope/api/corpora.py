@@ -247,21 +247,19 @@ def _nameless(found: Indexing, told: dict[str, Any]) -> dict[str, Any] | None:
         return None
     if any(a.map is None or a.map.runtime for a in every):
         return None
-    outputs = [
-        {**o, "operands": [{**operand, "name": ""} for operand in o["operands"]]}
-        for o in told["outputs"]
-    ]
-    return {"unreached": told.get("unreached"), "outputs": outputs, "maps": told["maps"]}
+    operands = [{**operand, "name": ""} for operand in told["operands"]]
+    same = {key: told[key] for key in ("outputs", "maps")}
+    return {"unreached": told.get("unreached"), **same, "operands": operands}
 
 
 def _is_whole(kept: Any, view: InstructionView) -> bool:
     """Is it what `_nameless` gave for an instruction of as many operands?"""
     count = len(view.ir.operands)
     try:
-        numbers = [
-            operand["operand"] for output in kept["outputs"] for operand in output["operands"]
-        ]
-        is_right = kept.keys() == {"unreached", "outputs", "maps"} and type(kept["maps"]) is list
+        numbers = [operand["operand"] for operand in kept["operands"]]
+        is_right = kept.keys() == {"unreached", "outputs", "operands", "maps"} and all(
+            [type(kept[key]) is list for key in ("outputs", "operands", "maps")]
+        )
         return is_right and all(type(n) is int and 0 <= n < count for n in numbers)
     except (TypeError, KeyError, AttributeError):
         return False
@@ -274,9 +272,7 @@ def _named(view: InstructionView, part: dict[str, Any]) -> dict[str, Any]:
     if part["unreached"] is not None:
         told["unreached"] = part["unreached"]
     names = [value.name for value in view.ir.operands]
-    told["outputs"] = [
-        {**o, "operands": [{**one, "name": names[one["operand"]]} for one in o["operands"]]}
-        for o in part["outputs"]
-    ]
+    told["outputs"] = part["outputs"]
+    told["operands"] = [{**one, "name": names[one["operand"]]} for one in part["operands"]]
     told["maps"] = part["maps"]
     return told

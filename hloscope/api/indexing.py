@@ -148,7 +148,7 @@ class Indexing:
 
     @explains_invalid_program
     def to_json(self) -> dict[str, Any]:
-        """The answer as an object of schema `hloscope.index/2`."""
+        """The answer as an object of schema `hloscope.index/3`."""
         return to_json(self.answer, self._file)
 
     @explains_invalid_program

@@ -24,7 +24,7 @@ def schema(name: str) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of what is printed under a name.
 
     Args:
-        name: As `schema_names` has it, or as JSON says it: `hloscope.index/2`.
+        name: As `schema_names` has it, or as JSON says it: `hloscope.index/3`.
 
     Returns:
         The schema; its `title` is what the key `schema` of such JSON says.  Objects may get
@@ -34,7 +34,7 @@ def schema(name: str) -> dict[str, Any]:
         UnknownNameError: There is no such schema.
 
     >>> schema("index")["title"]
-    'hloscope.index/2'
+    'hloscope.index/3'
     >>> schema("hloscope.equal/1")["required"]
     ['schema', 'verdict', 'compared']
     """

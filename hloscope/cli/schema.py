@@ -19,7 +19,7 @@ def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
 def schema(name: str | None) -> None:
     """Print the JSON Schema (draft 2020-12) of what --json prints under NAME, or list them all.
 
-    NAME is `index`, or as JSON says it, `hloscope.index/2`.
+    NAME is `index`, or as JSON says it, `hloscope.index/3`.
     """
     if name is not None:
         print_json(schema_of(name))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
     json = lazy("json")
 
-INDEX_SCHEMA: Final = "hloscope.index/2"
+INDEX_SCHEMA: Final = "hloscope.index/3"
 MOST_TOLD: Final = 1024
 """Of a tuple of more parts an answer tells some, and their number."""
 _NAMED: Final = 6
@@ -294,11 +294,12 @@ def opcode_of(ins: Instruction) -> str:
 
 
 def to_json(answer: Answer, file: str) -> dict[str, Any]:
-    """The answer as an object of schema `hloscope.index/2`.
+    """The answer as an object of schema `hloscope.index/3`.
 
-    What is not touched is left out and counted; equal maps are there once.
+    What is not touched is left out and counted; equal maps are there once, and so are equal
+    answers about an operand: many outputs of a training step read the same of the same parameters.
     """
-    shared = _SharedMaps()
+    shared = _Shared()
     found: dict[str, Any] = {
         "schema": INDEX_SCHEMA,
         "file": file,
@@ -315,12 +316,13 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
         found["unreached"] = sum(not output.touched for output in answer.outputs)
     most = max(FEW_TOLD, min(MOST_TOLD, MOST_TOLD_IN_ALL // max(1, len(outputs))))
     found["outputs"] = [_output_json(answer, output, shared, most) for output in outputs]
+    found["operands"] = shared.operands
     found["maps"] = shared.maps
     return found
 
 
 def _output_json(
-    answer: Answer, output: OutputAnswer, shared: _SharedMaps, most: int
+    answer: Answer, output: OutputAnswer, shared: _Shared, most: int
 ) -> dict[str, Any]:
     touched, untouched = output.touched, output.checked_untouched
     wrong = [o for o in untouched if o.check and o.check.is_refuted]
@@ -342,37 +344,49 @@ def _output_json(
     return found
 
 
-def _operand_json(operand: OperandAnswer, shared: _SharedMaps, most: int) -> dict[str, Any]:
+def _operand_json(operand: OperandAnswer, maps: Sequence[int], most: int) -> dict[str, Any]:
     return {
         "operand": operand.number,
         "name": operand.name,
         "shape": brief_type(operand.type, most),
         **({"leaf": operand.leaf} if operand.leaf else {}),
-        "maps": [shared.number(access) for access in operand.accesses],
+        "maps": list(maps),
         **({"proof": operand.check.to_json()} if operand.check else {}),
     }
 
 
-class _SharedMaps:
-    """The different maps of an answer, each with its number, and what is told of operands."""
+class _Shared:
+    """The different answers about operands, and the different maps in them, each with a number."""
 
     def __init__(self) -> None:
+        self.operands: list[dict[str, Any]] = []
         self.maps: list[dict[str, Any]] = []
-        self._numbers: dict[Access, int] = {}
-        self._operands: dict[int, tuple[OperandAnswer, dict[str, Any]]] = {}
+        self._known: dict[int, tuple[OperandAnswer, int]] = {}
+        self._numbers: dict[tuple[int, int, tuple[int, ...], str], int] = {}
+        self._numbers_of_maps: dict[Access, int] = {}
 
-    def operand(self, operand: OperandAnswer, most: int) -> dict[str, Any]:
-        """What is told of one operand: one object for all outputs that share the answer."""
-        known = self._operands.get(id(operand))
+    def operand(self, operand: OperandAnswer, most: int) -> int:
+        """The place of an answer about an operand in `operands`."""
+        known = self._known.get(id(operand))
         if known is None:
-            known = self._operands[id(operand)] = operand, _operand_json(operand, self, most)
+            known = self._known[id(operand)] = operand, self._number(operand, most)
         return known[1]
+
+    def _number(self, operand: OperandAnswer, most: int) -> int:
+        maps = tuple([self.number(access) for access in operand.accesses])
+        proof = json.dumps(operand.check.to_json()) if operand.check else ""
+        number = self._numbers.setdefault(
+            (operand.number, operand.leaf, maps, proof), len(self.operands)
+        )
+        if number == len(self.operands):
+            self.operands.append(_operand_json(operand, maps, most))
+        return number
 
     def number(self, access: Access) -> int:
         """The place of an access in `maps`."""
-        known = self._numbers.get(access)
+        known = self._numbers_of_maps.get(access)
         if known is None:
-            known = self._numbers[access] = len(self.maps)
+            known = self._numbers_of_maps[access] = len(self.maps)
             self.maps.append(access_json(access))
         return known
 

@@ -61,8 +61,9 @@ def test_each_tensor_is_told_with_its_own_indices(run: Any) -> None:
 
 
 def test_every_form_tells_from_which_tensor(run: Any, ask: Any) -> None:
-    (output,) = ask(*FROM, "--json", stdin=NESTED)["outputs"]
-    assert [(o["operand"], o["leaf"]) for o in output["operands"]] == [(0, 2), (0, 3)]
+    answer = ask(*FROM, "--json", stdin=NESTED)
+    assert [(o["operand"], o["leaf"]) for o in answer["operands"]] == [(0, 2), (0, 3)]
+    assert [output["operands"] for output in answer["outputs"]] == [[0, 1]]
     lines = run(*FROM, "--format", "print_indexing", stdin=NESTED).stdout
     assert re.findall(r"operand 0(\S*):", lines) == ["{2}", "{3}"]
     assert r"c from p\{2\}" in run(*FROM, "--format", "latex", stdin=NESTED).stdout
@@ -102,7 +103,8 @@ def test_of_many_tensors_only_those_that_reach_take_room(ask: Any) -> None:
     shape = ", ".join(["f32[2]"] * count)
     text = f"ENTRY e {{ p = ({shape}) parameter(0) ROOT o = ({shape}) opt-barrier(p) }}"
     answer = ask(*FROM, "--json", "--verify", "--seconds", "60", stdin=text)
-    told = [(o["output"], [p.get("leaf", 0) for p in o["operands"]]) for o in answer["outputs"]]
+    leaves = [operand.get("leaf", 0) for operand in answer["operands"]]
+    told = [(o["output"], [leaves[k] for k in o["operands"]]) for o in answer["outputs"]]
     assert told == [(k, [k]) for k in range(count)]
     assert answer["unreached"] == 0
     assert {o["proofs_of_nothing"][0]["count"] for o in answer["outputs"]} == {count - 1}

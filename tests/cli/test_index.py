@@ -39,26 +39,34 @@ def read_maps(answer: Any) -> dict[tuple[int, int], list[str]]:
     return {
         (output["output"], operand["operand"]): [answer["maps"][m]["map"] for m in operand["maps"]]
         for output in answer["outputs"]
-        for operand in output["operands"]
+        for operand in operands_of(answer, output)
     }
 
 
+def operands_of(answer: Any, output: Any) -> list[dict[str, Any]]:
+    """What an output says of operands."""
+    return [answer["operands"][number] for number in output["operands"]]
+
+
 def check_schema(answer: Any) -> None:
-    """Every key of schema `hloscope.index/2`, with values of its type."""
-    assert answer["schema"] == "hloscope.index/2"
+    """Every key of schema `hloscope.index/3`, with values of its type."""
+    assert answer["schema"] == "hloscope.index/3"
     backwards = answer["direction"] == "output_to_input"
     assert backwards or answer["direction"] == "input_to_output"
     assert set(answer) - {"op_name", "source"} == {
-        "schema", "file", "instruction", "opcode", "computation", "direction", "outputs", "maps",
-        *(() if backwards else ("unreached",)),
+        "schema", "file", "instruction", "opcode", "computation", "direction", "outputs",
+        "operands", "maps", *(() if backwards else ("unreached",)),
     }  # fmt: skip
     used = set()
     for output in answer["outputs"]:
         assert set(output) == {"output", "shape", "operands", *(["unread"] if backwards else [])}
-        for operand in output["operands"]:
-            assert set(operand) == {"operand", "name", "shape", "maps"}
-            assert operand["maps"]
-            used |= {*operand["maps"]}
+    told = [number for output in answer["outputs"] for number in output["operands"]]
+    assert {*told} == {*range(len(answer["operands"]))}
+    assert len({json.dumps(o) for o in answer["operands"]}) == len(answer["operands"])
+    for operand in answer["operands"]:
+        assert set(operand) - {"leaf"} == {"operand", "name", "shape", "maps"}
+        assert operand["maps"]
+        used |= {*operand["maps"]}
     assert used == {*range(len(answer["maps"]))}
     assert len({json.dumps(m) for m in answer["maps"]}) == len(answer["maps"])
     for m in answer["maps"]:
@@ -79,7 +87,7 @@ def test_the_entry_root_is_asked_about_without_a_name(ask: Any) -> None:
     assert answer["instruction"] == "softmax"
     assert answer["opcode"] == "fusion"
     assert answer["file"] == SOFTMAX
-    names = [(o["name"], o["shape"]) for o in answer["outputs"][0]["operands"]]
+    names = [(o["name"], o["shape"]) for o in answer["operands"]]
     assert names == [("scores", "bf16[8,16,32]"), ("mask", "pred[16,32]"), ("scale", "f32[]")]
     box = "d0 in [0, 7], d1 in [0, 15], d2 in [0, 31]"
     assert read_maps(answer)[0, 0] == [
@@ -135,7 +143,7 @@ def test_from_operand_asks_in_the_other_direction(run: Any, ask: Any) -> None:
 
 def test_runtime_variables_tell_their_origin(run: Any, ask: Any) -> None:
     answer = ask("index", KV, "embed_fusion", "--json")
-    (first, _) = answer["outputs"][0]["operands"]
+    (first, _) = answer["operands"]
     (variable,) = answer["maps"][first["maps"][0]]["runtime_variables"]
     assert variable["name"] == "rt0"
     assert variable["origin"]
@@ -158,7 +166,7 @@ def test_operands_that_are_not_read_are_said_to_be(run: Any) -> None:
 def test_to_parameters_follows_the_reads_through_the_computation(run: Any, ask: Any) -> None:
     answer = ask("index", CONV, "--to-parameters", "--json")
     check_schema(answer)
-    assert [o["name"] for o in answer["outputs"][0]["operands"]] == ["image", "filter", "bias"]
+    assert [o["name"] for o in answer["operands"]] == ["image", "filter", "bias"]
     assert read_maps(answer)[0, 2] == [
         "(d0, d1, d2, d3) -> (d3), domain: d0 in [0, 0], d1 in [0, 3], d2 in [0, 3], d3 in [0, 7]"
     ]
@@ -318,5 +326,7 @@ def test_what_thousands_of_outputs_read_is_one_line_of_json(run: Run, tmp_path: 
     assert {**found, "file": ""} == {**told, "file": ""}
     assert sum([len(o["operands"]) for o in found["outputs"]]) == count * count
     assert len({id(o) for output in answer.answer.outputs for o in output.touched}) == count
+    assert len(found["operands"]) == count  # and 4 bytes say which of them an output reads
+    assert len(done.stdout) < 5 * count * count
     said = str(answer)
     assert said.count("reads what that of output 0 does") == count - 1

@@ -33,7 +33,7 @@ def test_json_of_a_tuple_grows_with_what_is_read(ask: Any, options: tuple[str, .
         read_of = [
             (output["output"], operand["operand"], output["unread"])
             for output in answer["outputs"]
-            for operand in output["operands"]
+            for operand in [answer["operands"][k] for k in output["operands"]]
         ]
         assert read_of == [(k, k, count - 1) for k in range(count)]
         assert len(answer["maps"]) == 7
@@ -46,7 +46,7 @@ def test_a_tuple_of_tuples_counts_its_tensors(ask: Any) -> None:
     leaves = [
         (operand["operand"], answer["maps"][number].get("leaf", 0))
         for output in answer["outputs"]
-        for operand in output["operands"]
+        for operand in [answer["operands"][k] for k in output["operands"]]
         for number in operand["maps"]
     ]
     assert leaves == [(k // 5, k % 5) for k in range(10)]

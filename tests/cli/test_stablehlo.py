@@ -54,15 +54,15 @@ def test_an_op_of_a_region_is_shown(run: Run, model: Path) -> None:
 
 def test_an_op_a_function_and_a_region_are_asked(ask: Ask, model: Path) -> None:
     called = ask("index", model, "main/0", "--json")
-    (operand,) = called["outputs"][0]["operands"]
+    (operand,) = called["operands"]
     assert called["maps"][operand["maps"][0]]["map"].startswith("(d0, d1) -> (d1, d0)")
     inside = ask("index", model, "main.1.do/s", "--json")
-    assert [o["name"] for o in inside["outputs"][0]["operands"]] == ["v", "0"]
+    assert [o["name"] for o in inside["operands"]] == ["v", "0"]
     loop = ask("index", model, "main/1", "--output", "1", "--json")
     (output,) = loop["outputs"]
     assert len(output["operands"]) + output["unread"] == len(["c", "0", "n", "0"])
     whole = ask("index", model, "--to-parameters", "--json")
-    assert [bool(o["maps"]) for o in whole["outputs"][0]["operands"]] == [True, True]
+    assert [bool(o["maps"]) for o in whole["operands"]] == [True, True]
 
 
 def test_a_program_is_text_in_its_own_language(model: Path) -> None:

@@ -52,11 +52,11 @@ def test_each_operand_has_its_proof(run: Run) -> None:
 
 def test_json_has_the_proof_beside_the_maps(ask: Callable[..., Any]) -> None:
     answer = ask("index", SOFTMAX, "--verify", "--json", "--seed", "7")
-    proofs = [operand["proof"] for operand in answer["outputs"][0]["operands"]]
+    proofs = [operand["proof"] for operand in answer["operands"]]
     assert {p["verdict"] for p in proofs} == {"proved"}
     assert {tuple(p["by"]) for p in proofs} == {("isl", "sampled 32, seed 7")}
     plain = ask("index", SOFTMAX, "--json")
-    for operand in answer["outputs"][0]["operands"]:
+    for operand in answer["operands"]:
         del operand["proof"]
     assert answer == plain
 
