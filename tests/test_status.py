@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import measuring, status, status_house, status_soundness, walk
+from benchmarks import growth, measuring, status, status_house, status_soundness, walk
 
 CHILD = """
 import json, sys
@@ -135,3 +138,30 @@ def test_a_walk_names_the_files_it_enters() -> None:
         files = walk.entered(language, "value")
         assert {"api/evaluating.py", "interpreter/ops/windows.py"} <= {*files}
         assert "indexing/rules/windows.py" in walk.entered(language, "map")
+
+
+def test_what_grows_too_fast_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The process ends with 1, and the row of the status names what is not linear."""
+    exponents = {"slices to parameters": 1.05, "turns of a loop": 1.31}
+
+    def measured(name: str) -> dict[str, Any]:
+        return {"row": name, "sizes": (1, 2), "ms": [1.0, 2.0], "exponent": exponents[name]}
+
+    monkeypatch.setattr(growth, "measure", measured)
+    monkeypatch.setattr(sys, "argv", ["growth.py", "slices to parameters"])
+    with pytest.raises(SystemExit, match="False"):
+        growth.main()
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "argv", ["growth.py", "--json", *exponents])
+    with pytest.raises(SystemExit, match="True"):
+        growth.main()
+    lines = capsys.readouterr().out.splitlines()
+    monkeypatch.setattr(status, "benchmark", lambda name: [json.loads(line) for line in lines])
+    figure, notes = status.growing()
+    assert figure == (
+        "1 of 2 (50.00 %) questions grow by at most n ** 1.1; exponents 1.05–1.31; "
+        "FAILS: turns of a loop above n ** 1.3"
+    )
+    assert len(notes) == len(exponents)

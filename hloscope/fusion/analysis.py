@@ -40,6 +40,7 @@ from hloscope.indexing import (
     parted,
 )
 from hloscope.ir import (
+    WIDE,
     Computation,
     Instruction,
     TupleType,
@@ -235,6 +236,18 @@ class Analysis:
             key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
         flows = self._ruled(ins, leaf, key)
         return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
+
+    def places(self, ins: Instruction, leaf: int) -> list[tuple[int | Instruction, int]]:
+        """The operands, and the leaves of them, that a leaf of an instruction's value may read.
+
+        Of a wide op with a rule these are all: what each of them reaches is the rule's to say, and
+        maps to thousands of operands are not made for the sake of their numbers.
+        """
+        if len(ins.operands) > WIDE and type(ins.op) not in READS and not ins.calls:  # noqa: SIM102
+            if not self._sizes.concern(ins):
+                tensors = self._leaves.tensors
+                return [(k, j) for k, v in enumerate(ins.operands) for j in tensors(v.type)]
+        return [(flow.operand, flow.leaf) for flow in self.reads(ins, leaf)]
 
     def captured(self, ins: Instruction) -> tuple[Instruction, ...]:
         """The values that the regions of an instruction read without being handed them."""

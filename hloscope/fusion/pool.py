@@ -145,11 +145,31 @@ class Pool:
         try:
             return self._composed[key]
         except KeyError:
-            found = compose(first, second, forward=forward)
+            found = self._as_it_is(first, second) or compose(first, second, forward=forward)
             if found is not None:
                 found = self.keep(found)
             self._composed[key] = found
             return found
+
+    def _as_it_is(self, first: Access, second: Access) -> Access | None:
+        """`first`, if `second` touches what it is asked about and nothing of it is out of bounds.
+
+        Only where `first` has no variables but dimensions, so that none are named anew.
+        """
+        map, same = first.map, second.map
+        if id(second) not in self._identities or map is None or same is None or not same.dims:
+            return None
+        if map.ranges or map.runtime or first.replica is not None or is_deep(map):
+            return None
+        if same.ranges or len(map.results) != len(same.dims):
+            return None
+        values = zip(same.dims, map.result_bounds, strict=True)
+        if not all([v.interval.contains(bounds) for v, bounds in values]):
+            return None
+        map = normal(map)
+        if map is first.map:
+            return first
+        return None if map.is_known_empty else replace(first, map=map)
 
 
 def compose(first: Access, second: Access, *, forward: bool = False) -> Access | None:

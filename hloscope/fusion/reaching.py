@@ -86,7 +86,7 @@ class Reaching:
             walk = Walk(about.pool, about.leaves, type)
             walk.add(callee.root, output, [about.pool.identity(type)])
             position = about.positions(callee).get
-            walk.from_producers(position, about.reads, about.writes, through)
+            walk.from_producers(position, about.places, about.writes, through)
             for number, parameter in enumerate(callee.parameters):
                 for leaf, accesses in walk.found.get(parameter, {}).items():
                     table.setdefault((number, leaf), {})[output] = tuple(accesses.values())

@@ -136,7 +136,7 @@ class Walk:
     def from_producers(
         self,
         position: Callable[[Instruction], int | None],
-        reads: Callable[[Instruction, int], Iterable[Flow]],
+        places: Callable[[Instruction, int], Iterable[tuple[int | Instruction, int]]],
         writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
         through: Container[Instruction] | None = None,
     ) -> None:
@@ -148,7 +148,7 @@ class Walk:
         Args:
             position: Place of an instruction in the order of definition; `None` for those where
                 the walk ends.
-            reads: What leaf `i` of an instruction reads: which operands count.
+            places: The operands, and the leaves of them, that leaf `i` of an instruction may read.
             writes: What leaf `j` of operand `k` of an instruction reaches.
             through: The values that are of interest; all, unless given.
         """
@@ -159,9 +159,7 @@ class Walk:
         while heap:
             _, ins = heappop(heap)
             ends = self.found[ins]
-            sources = {
-                (flow.operand, flow.leaf): None for leaf in ends for flow in reads(ins, leaf)
-            }
+            sources = dict.fromkeys([place for leaf in ends for place in places(ins, leaf)])
             for operand, source in sources:
                 target = ins.operands[operand] if isinstance(operand, int) else operand
                 if through is not None and target not in through:
