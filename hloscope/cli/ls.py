@@ -26,6 +26,7 @@ from hloscope.errors import NoFunctionError, UnknownNameError
 SCHEMA: Final = "hloscope.ls/1"
 TREE_SCHEMA: Final = "hloscope.tree/1"
 DUMPS_SCHEMA: Final = "hloscope.dumps/1"
+_COMMANDLINE: Final = click.core.ParameterSource.COMMANDLINE
 
 
 @click.command
@@ -75,8 +76,9 @@ def ls(
         raise click.UsageError("--like and --source both say where instructions come from")
     if tsv and as_json:
         raise click.UsageError("--tsv and --json are two forms")
+    _refuse_others(os.path.isdir(file), tree)
     if os.path.isdir(file):
-        _print_dumps(Path(file), as_json=as_json, tsv=tsv)
+        _print_dumps(Path(file), top, as_json=as_json, tsv=tsv)
         return
     program = _read(file, is_named=computation is not None or like is not None)
     if program is None:
@@ -113,6 +115,23 @@ def ls(
             click.echo(tab_separated(table))
         else:
             print_table(table)
+
+
+def _refuse_others(is_folder: bool, tree: bool) -> None:
+    """Refuse options that would be passed over in silence."""
+    if is_folder:
+        listing, heeded = "a directory", {"tsv", "top"}
+    elif tree:
+        listing, heeded = "--tree", {"tree", "computation", "top"}
+    else:
+        return
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        is_given = context.get_parameter_source(name) is _COMMANDLINE
+        if is_given and name not in heeded | {"file", "as_json", "debug"}:
+            called = name.upper() if isinstance(parameter, click.Argument) else parameter.opts[0]
+            raise click.UsageError(f"{called} is about instructions, {listing} lists none")
 
 
 def _read(file: str, *, is_named: bool) -> Program | None:
@@ -157,9 +176,9 @@ def _print_tree(program: Program, name: str | None, top: int | None, *, as_json:
         click.echo(f"{unreached} computations are not called from {root.name}", err=True)
 
 
-def _print_dumps(folder: Path, *, as_json: bool, tsv: bool) -> None:
+def _print_dumps(folder: Path, top: int | None, *, as_json: bool, tsv: bool) -> None:
     """Print what is in a directory of dumps."""
-    found = dumps_in(folder)
+    found = dumps_in(folder)[:top]
     if as_json:
         programs = list(map(dump_json, found))
         print_json({"schema": DUMPS_SCHEMA, "directory": str(folder), "programs": programs})

@@ -183,3 +183,22 @@ def test_a_pipe_is_not_padded_to_the_longest_name(run: Any, tmp_path: Path) -> N
     lines = run("ls", "-", stdin=text).stdout.splitlines()
     assert any(line.startswith(f"{LONG}  parameter") for line in lines)
     assert len(next(line for line in lines if line.startswith("n "))) < len(LONG) + 100
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--opcode dot", "--fusions", "--all", "--sort bytes", "--source a.py", "main", "--tree"],
+)
+def test_options_that_would_be_passed_over_are_refused(
+    options: str, tmp_path: Path, run: Any
+) -> None:
+    (tmp_path / "m.hlo").write_text(TABLES)
+    refused = run("ls", str(tmp_path), *options.split())
+    assert refused.exit_code == 2
+    assert "a directory lists none" in refused.stderr
+    assert len(run("ls", str(tmp_path), "--tsv", "--top", "1").stdout.splitlines()) == 2
+    if options in ("main", "--tree"):
+        return
+    refused = run("ls", "-", "--tree", *options.split(), stdin=TABLES)
+    assert refused.exit_code == 2
+    assert "--tree lists none" in refused.stderr
