@@ -63,13 +63,13 @@ if TYPE_CHECKING:
         const as const,
         divisions as divisions,
         expr as expr,
+        floor_by as floor_by,
         floordiv as floordiv,
         from_terms as from_terms,
         linear as linear,
         mod as mod,
         product as product,
-        scaled as scaled,
-        sorted_sum as sorted_sum,
+        sum_of as sum_of,
     )
     from hloscope.affine.order import (
         compare as compare,
@@ -77,6 +77,12 @@ if TYPE_CHECKING:
         printed_terms as printed_terms,
     )
     from hloscope.affine.sharing import Shared as Shared, shared as shared
+    from hloscope.affine.sums import (
+        plus as plus,
+        scaled as scaled,
+        sorted_sum as sorted_sum,
+        with_terms as with_terms,
+    )
     from hloscope.affine.text import (
         MAX_DIGITS as MAX_DIGITS,
         RESERVED as RESERVED,

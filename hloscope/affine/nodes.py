@@ -235,13 +235,13 @@ class Sum(Node):
     const: int
 
     def __new__(cls, terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
-        return _the_sum(terms, const)
+        return the_sum(terms, const)
 
 
 _SUMS: Final = Sum._live
 
 
-def _the_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
+def the_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
     """The live sum of these terms: a class would be called more slowly."""
     key = terms, const
     entry = _SUMS.get(key)
@@ -440,55 +440,35 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
     if 0 in coeffs.values():
         coeffs = {t: c for t, c in coeffs.items() if c}
     if in_order and len(coeffs) > 1:
-        return _the_sum(tuple(coeffs.items()), const)
-    return _sum_of(coeffs, const)
+        return the_sum(tuple(coeffs.items()), const)
+    return sum_of(coeffs, const)
 
 
 def from_terms(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
     """The sum of distinct terms (no sums, no constants) with nonzero coefficients."""
-    return _sum_of(dict(terms), const)
+    return sum_of(dict(terms), const)
 
 
-def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
-    """Like `from_terms`, for terms in stored order already, as some terms of a sum are."""
-    if len(terms) == 1:
-        if const == 0 and terms[0][1] == 1:
-            return terms[0][0]
-    elif not terms:
-        return Const(const)
-    return _the_sum(tuple(terms), const)
+def sum_of(coeffs: dict[Expr, int], const: int) -> Expr:
+    """The sum of terms (no sums, no constants) with nonzero coefficients, which is not copied.
 
-
-def scaled(e: Expr, k: int, add: int = 0) -> Expr:
-    """`k * e + add` for `k` that is not zero: cheaper than `linear`.
-
-    >>> print(scaled(Dim(0) + 1, -2, 7))
-    d0 * -2 + 5
+    >>> print(sum_of({Dim(1): 2, Dim(0): 1}, 3))
+    d1 * 2 + d0 + 3
     """
-    kind = type(e)
-    if kind is Sum:
-        terms = [(t, c * k) for t, c in e.terms]  # type: ignore[union-attr]
-        return sorted_sum(terms, e.const * k + add)  # type: ignore[union-attr]
-    if kind is Const:
-        return Const(e.value * k + add)  # type: ignore[union-attr]
-    return e if k == 1 and not add else _the_sum(((e, k),), add)
-
-
-def _sum_of(coeffs: dict[Expr, int], const: int) -> Expr:
     if len(coeffs) < 2:
         for t, c in coeffs.items():
-            return t if c == 1 and not const else _the_sum(((t, c),), const)
+            return t if c == 1 and not const else the_sum(((t, c),), const)
         return Const(const)
     try:
         if len(coeffs) == 2:
             first, second = coeffs.items()
             if second[0]._key < first[0]._key:  # type: ignore[operator]
                 first, second = second, first
-            return _the_sum((first, second), const)
+            return the_sum((first, second), const)
         terms = sorted(coeffs, key=STORED)
     except RecursionError:
         terms = by_key([*coeffs], order_key)
-    return _the_sum(tuple([(t, coeffs[t]) for t in terms]), const)
+    return the_sum(tuple([(t, coeffs[t]) for t in terms]), const)
 
 
 def product(*factors: ExprLike) -> Expr:
@@ -544,6 +524,34 @@ def floordiv(num: ExprLike, den: ExprLike) -> Expr:
         if d == 1 or d == -1:
             return linear((num, d))
     return FloorDiv(num, den)
+
+
+_DIVISORS: Final[dict[int, Const]] = {}
+_MANY: Final = 1 << 12
+_FLOORS: Final = FloorDiv._live
+
+
+def floor_by(num: Expr, den: int) -> Expr:
+    """The node `num / den` for a positive `den`, as it is: cheaper than the class.
+
+    >>> floor_by(Dim(0), 8) is Dim(0) // 8
+    True
+    """
+    divisor = _DIVISORS.get(den)
+    if divisor is None:
+        divisor = Const(den)
+        if len(_DIVISORS) < _MANY:
+            _DIVISORS[den] = divisor
+    key = num, divisor
+    entry = _FLOORS.get(key)
+    if entry is not None and (node := entry()) is not None:
+        return node  # type: ignore[no-any-return]
+    node = _new(FloorDiv._draft)
+    node.num, node.den, node.by = num, divisor, den
+    divisions = node._divisions = 1 + num._divisions
+    order: OrderKey = 2, num._key or order_key(num), divisor._key
+    node._key = order if divisions <= DEEP else DeepKey(order)
+    return _enter(FloorDiv, key, node)
 
 
 def ceildiv(num: ExprLike, den: ExprLike) -> Expr:

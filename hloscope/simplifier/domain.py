@@ -10,7 +10,9 @@ from hloscope.affine import (
     POS_INF,
     Const,
     Expr,
+    FloorDiv,
     Interval,
+    Mod,
     Sum,
     Var,
     as_sum,
@@ -64,7 +66,7 @@ class Domain:
         cls, box: Mapping[Var, Interval], constraints: tuple[Constraint, ...] = ()
     ) -> Domain:
         constraints = tuple(constraints)
-        key = *box, *[x for i in box.values() for x in (i.lo, i.hi)], constraints
+        key = *box, *[(i.lo, i.hi) for i in box.values()], constraints
         found = _RECENT.get(key)
         if found is None:
             found = object.__new__(cls)
@@ -152,10 +154,20 @@ class Domain:
             new = self._round(seen[-1], path)
             if new in seen:
                 return min(seen[seen.index(new) :])
-            if is_linear(new):
+            if self._is_final(new):
                 return new
             seen.append(new)
         return seen[-1]
+
+    def _is_final(self, e: Expr) -> bool:
+        """Would another round change nothing?
+
+        One division alone is printed from the only flat form it has; several, that were found by
+        an engine one by one, may meet in another order.
+        """
+        if e._divisions:
+            return e._divisions == 1 and not self._engine(0).extrema
+        return is_linear(e)
 
     def _round(self, e: Expr, path: Path | None) -> Expr:
         """The form with the fewest divisions that an engine finds; `e` itself if all have more."""
@@ -262,8 +274,33 @@ def within_int64(new: Expr, old: Expr) -> bool:
     >>> within_int64(Dim(0) * 2**63, Dim(0)), within_int64(Dim(0) * 2**63, Dim(0) * 2**64)
     (False, True)
     """
+    if new._divisions <= _MANY and _has_small_numbers(new):
+        return True
     size = largest_number(new)
     return size <= POS_INF or size <= largest_number(old)
+
+
+def _has_small_numbers(e: Expr) -> bool:
+    """Are all numbers int64?  False too if there are other operations than sums and divisions."""
+    open = [e]
+    for x in open:
+        kind = type(x)
+        if kind is Sum:
+            numbers = [x.const]  # type: ignore[union-attr]
+            for t, c in x.terms:  # type: ignore[union-attr]
+                numbers.append(c)
+                if type(t) not in VARIABLES:
+                    open.append(t)
+            if max(numbers) > POS_INF or min(numbers) < -POS_INF:
+                return False
+        elif kind is FloorDiv or kind is Mod:
+            open += x.num, x.den  # type: ignore[union-attr]
+        elif kind is Const:
+            if not -POS_INF <= x.value <= POS_INF:  # type: ignore[union-attr]
+                return False
+        elif kind not in VARIABLES:
+            return False
+    return True
 
 
 def forget_domains() -> None:

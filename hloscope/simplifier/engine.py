@@ -31,10 +31,13 @@ from hloscope.affine import (
     Var,
     as_sum,
     children,
+    floor_by,
     linear,
+    plus,
     rebuild,
     scaled,
     variables,
+    with_terms,
 )
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import VARIABLES, ends, interval
@@ -42,7 +45,7 @@ from hloscope.simplifier.rule import Rule, Step, Trace
 from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT, MERGED, features, laws_of
 from hloscope.simplifier.rules.leaves import KNOWN, LEAVES
 from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
-from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
+from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS, are_unrelated
 from hloscope.simplifier.surface import PRINTED, best_form
 
 FLAT_LIMIT: Final = 64
@@ -89,7 +92,11 @@ class Engine(Context):
         if constraints:  # what was found without the facts is out of date
             self.use_residues()
             self.forget()
-        self._flat.update({v: v for v, (lo, hi) in self.box.items() if lo != hi})
+        self._bounds.update(self.box)
+        self._shown.update(self.box)
+        for v, (lo, hi) in self.box.items():
+            if lo != hi:
+                self._flat[v] = v
 
     def forget(self) -> None:
         """Empty the memo tables."""
@@ -140,38 +147,47 @@ class Engine(Context):
             if x in memo:
                 stack.pop()
                 continue
-            ready = True
             kind = type(x)
             if kind is Sum:
-                for y, _ in x.terms:  # type: ignore[union-attr]
-                    if y not in memo:
-                        ready = False
-                        stack.append(y)
-            elif (kind is FloorDiv or kind is Mod) and type(x.den) is Const:  # type: ignore[union-attr]
-                if x.num not in memo:  # type: ignore[union-attr]
-                    ready = False
+                missing = [y for y, _ in x.terms if y not in memo]  # type: ignore[union-attr]
+                if missing:
+                    stack += missing
+                    continue
+                new = self._flat_sum(x)  # type: ignore[arg-type]
+            elif (kind is FloorDiv or kind is Mod) and type(x.den) is Const and x.den.value:  # type: ignore[union-attr]
+                num = memo.get(x.num)  # type: ignore[union-attr]
+                if num is None:
                     stack.append(x.num)  # type: ignore[union-attr]
-            elif kind is not Const and kind not in VARIABLES:
-                missing = [y for y in children(x) if y not in memo]
-                ready = not missing
-                stack += missing
-            if ready:
-                stack.pop()
+                    continue
+                new = self._flat_division(x, num, x.den.value)  # type: ignore[union-attr]
+            else:
+                if kind is not Const and kind not in VARIABLES:
+                    missing = [y for y in children(x) if y not in memo]
+                    if missing:
+                        stack += missing
+                        continue
                 new = self._flat_node(x)
-                if new._divisions > MAX_DIVISIONS + _EACH * len(memo):
-                    raise TooDeepError
-                memo[x] = new
+            if new._divisions > MAX_DIVISIONS + _EACH * len(memo):
+                raise TooDeepError
+            stack.pop()
+            memo[x] = new
         return memo[e]
 
+    def _flat_sum(self, x: Sum) -> Expr:
+        """The flat form of a sum whose terms have theirs."""
+        memo = self._flat
+        new: Expr = x
+        for t, _ in x.terms:
+            if memo[t] is not t:
+                new = with_terms(x, memo)
+                break
+        if new._divisions > 1 or self.equal or self.extrema:
+            return self.settle(new)
+        return new
+
     def _flat_node(self, x: Expr) -> Expr:
-        """The flat form of a node whose operands have theirs."""
+        """The flat form of anything but a sum, where its operands have theirs."""
         kind, memo = type(x), self._flat
-        if kind is Sum:
-            for t, _ in x.terms:  # type: ignore[union-attr]
-                if memo[t] is not t:
-                    terms = [(memo[t], c) for t, c in x.terms]  # type: ignore[union-attr]
-                    return self.settle(linear(*terms, (x.const, 1)))  # type: ignore[union-attr]
-            return self.settle(x)
         if kind is FloorDiv or kind is Mod or kind is CeilDiv:
             den: Expr = x.den  # type: ignore[union-attr]
             if type(den) is not Const:
@@ -213,7 +229,7 @@ class Engine(Context):
             if self.trace is not None:
                 self.note(MERGED, before, FloorDiv(written, Const(den)))
             num = self._flat[written]
-        return self.floor(num, den)
+        return self._floors.get((num, den)) or self.floor(num, den)
 
     def _flat_leaf(self, x: Expr) -> Expr:
         """Simplify the operands as they are printed, then try the laws of leaves."""
@@ -247,14 +263,20 @@ class Engine(Context):
 
     def _find_floor(self, num: Expr, den: int) -> Expr:
         rule = FLOORDIV[0]
-        new = rule.code(num, den, self)
+        new: Expr | None = None
+        if not (num._divisions and self.takes_several(num, den)):
+            lo, hi = self._bounds.get(num) or self.bounds(num)
+            if lo // den == hi // den:  # the first law, without a call
+                new = Const(lo // den)
+            elif type(num) in VARIABLES:
+                return floor_by(num, den)
         if new is None:
             for rule in laws_of(features(num, den, self.reduce_all)):
                 new = rule.code(num, den, self)
                 if new is not None:
                     break
             else:
-                return FloorDiv(num, Const(den))
+                return floor_by(num, den)
         if self.trace is not None:
             self.note(rule, FloorDiv(num, Const(den)), new)
         return new
@@ -270,21 +292,24 @@ class Engine(Context):
                     return new
             return Mod(self.surface(num), Const(den))
         quotient = self._nested_floor(num, den, written)
-        return self.settle(linear((num, 1), (quotient, -den)))
+        new = plus(num, quotient, -den)
+        if new._divisions > 1 or self.equal or self.extrema:
+            return self.settle(new)
+        return new
 
     def settle(self, e: Expr) -> Expr:
         """Apply the laws between the terms of a sum."""
         if e._divisions < 2 and not (self.equal or self.extrema):
             return e
         while type(e) is Sum and len(e.terms) > (not self.equal):
-            quotients = others = 0
+            others = 0
+            divisors = []
             for t, _ in e.terms:
-                kind = type(t)
-                if kind is FloorDiv or kind is Mod:
-                    quotients += 1
-                elif kind is Min or kind is Max:
+                if t.by:
+                    divisors.append(t.by)
+                elif type(t) is Min or type(t) is Max:
                     others += 1
-            if quotients < 2 and others < 2 and not (quotients and self.equal):
+            if others < 2 and not (self.equal and e._divisions) and are_unrelated(divisors):
                 return e
             for rule in SUMS if others < 2 else (*SUMS, *EXTREMA_SUMS):
                 new = rule.code(e, self)

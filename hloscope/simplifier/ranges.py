@@ -34,6 +34,9 @@ from hloscope.affine import (
 )
 
 Ends: TypeAlias = tuple[int, int]
+Values: TypeAlias = tuple[int, int, int, int]
+FAR: Final = 1 << 20
+"""Of an unbounded variable, points this far from zero are looked at."""
 HUGE: Final = 1 << 1000
 """Stands for infinity: no product of int64 numbers comes near it."""
 MAX_DEPTH: Final = 4
@@ -73,7 +76,10 @@ class Ranges:
     """What is known about values on one domain: variables, facts, and everything derived."""
 
     def __init__(self, box: Mapping[Var, Interval]) -> None:
-        self.box: dict[Expr, Ends] = {v: ends(i) for v, i in box.items()}
+        self.box: dict[Expr, Ends] = {}
+        for v, i in box.items():
+            lo, hi = i.lo, i.hi
+            self.box[v] = (lo, hi) if lo > NEG_INF and hi < POS_INF else ends(i)
         self.known: dict[Expr, Ends] = {}  # facts about sums without constant, and about floors
         self.equal: dict[Expr, tuple[int, Expr]] = {}  # floor -> (k, e) where k * floor == e
         self._depth = 0
@@ -84,6 +90,7 @@ class Ranges:
         self._bounds: dict[Expr, Ends] = {}
         self._shown: dict[Expr, Ends] = {}
         self._relaxed: dict[Expr, Relaxed] = {}
+        self._values: dict[Expr, Values | None] = {}
         self._inside: Self | None = None
 
     def inside(self) -> Self:
@@ -178,6 +185,64 @@ class Ranges:
                 lo, hi = max(lo, k * high + rest_lo), min(hi, k * low + rest_hi)
         return lo, hi
 
+    # --------------------------------------------------------------------- values at points
+
+    def takes_several(self, e: Expr, den: int) -> bool:
+        """Has `e // den` different values at the few points that are looked at?
+
+        Then no bounds, however sharp, say that it has one.
+        """
+        values = self._values.get(e) or self.values(e)
+        if values is None:
+            return False
+        a, b, c, d = values
+        first = a // den
+        return first != b // den or first != c // den or first != d // den
+
+    def values(self, e: Expr) -> Values | None:
+        """The values of a flat expression at four points of the box.
+
+        None if there are no such points, or an operation that is looked at in no other way.
+        """
+        if e in self._values:
+            return self._values[e]
+        found: Values | None = None
+        if e.by:
+            num = self.values(e.num)  # type: ignore[union-attr]
+            if num is not None:
+                den = e.by
+                found = num[0] // den, num[1] // den, num[2] // den, num[3] // den
+        elif type(e) is Sum:
+            found = self._values_of_terms(e.terms, e.const)
+        elif type(e) in VARIABLES:
+            found = self._values_of_variable(e)
+        elif type(e) is Const:
+            found = (e.value,) * 4
+        self._values[e] = found
+        return found
+
+    def _values_of_terms(self, terms: Iterable[tuple[Expr, int]], const: int) -> Values | None:
+        a = b = c = d = const
+        known = self._values
+        for t, k in terms:
+            values = known.get(t) or self.values(t)
+            if values is None:
+                return None
+            a += k * values[0]
+            b += k * values[1]
+            c += k * values[2]
+            d += k * values[3]
+        return a, b, c, d
+
+    def _values_of_variable(self, v: Expr) -> Values | None:
+        """Both ends, and two points between them that differ from variable to variable."""
+        lo, hi = self.box.get(v, (-HUGE, HUGE))
+        if lo > hi or self.known or self.equal:  # not all points of the box are in the domain
+            return None
+        lo, hi = max(lo, min(hi, 0) - FAR), min(hi, max(lo, 0) + FAR)
+        step = v.index % 3 + 1  # type: ignore[union-attr]
+        return lo, hi, lo + (hi - lo) * step // 4, hi - (hi - lo) * step // 5
+
     # -------------------------------------------------------------------- relaxed quotients
 
     def _relax(self, f: Expr) -> Relaxed:
@@ -245,7 +310,17 @@ class Ranges:
         if kind is Const:
             return e.value, e.value  # type: ignore[union-attr]
         if kind is Sum:
-            return scaled_sum(e.terms, e.const, self.shown_bounds)  # type: ignore[union-attr]
+            lo = hi = e.const  # type: ignore[union-attr]
+            known = self._shown
+            for t, c in e.terms:  # type: ignore[union-attr]
+                low, high = known.get(t) or self.shown_bounds(t)
+                if c > 0:
+                    lo += c * low
+                    hi += c * high
+                else:
+                    lo += c * high
+                    hi += c * low
+            return lo, hi
         if kind in VARIABLES:
             return self.box.get(e, (-HUGE, HUGE))
         if (kind is FloorDiv or kind is Mod) and type(e.den) is Const and e.den.value > 0:  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ from math import gcd, isqrt
 from operator import attrgetter
 from typing import Final
 
-from hloscope.affine import Const, Expr, FloorDiv, Sum, Terms, as_sum, linear, mod
+from hloscope.affine import Const, Expr, FloorDiv, Mod, Sum, Terms, as_sum, linear, mod, sum_of
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.rule import Rule
 
@@ -41,7 +41,14 @@ def best_form(e: Expr, engine: Context) -> Expr:
     for f in sorted(floors, key=_weight, reverse=True):  # first those that others go into
         if f in coeffs:
             const = _take_quotient(f, coeffs, const, done, engine)
-    return linear(*coeffs.items(), *done, (const, 1))
+    for t, c in done:
+        if type(t) is Const:
+            const += c * t.value
+        elif new := coeffs.get(t, 0) + c:
+            coeffs[t] = new
+        else:
+            del coeffs[t]
+    return sum_of(coeffs, const)
 
 
 PRINTED: Final = Rule("x - c * (x // c)", "x % c", "", best_form)
@@ -214,14 +221,16 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
                 c %= m
         elif c < 0 and positive:
             c %= m
-        chosen[t] = c
+        if c:
+            chosen[t] = c
     const %= m
-    num = linear(*chosen.items(), (const, 1))
+    num = sum_of(chosen, const)
     if const:
         lo, hi = engine.bounds(num)
         if hi < 1 << 62 and lo > -1 << 62:
             num = linear((num, 1), (-(lo // m) * m, 1))
-    return mod(engine.surface(num), m)
+    shown = engine.surface(num) if num._divisions else num
+    return mod(shown, m) if m == 1 or type(shown) is Const else Mod(shown, Const(m))
 
 
 def _take_quotient(

@@ -24,16 +24,21 @@ from hloscope.affine import (
     children,
     compare,
     evaluate,
+    floor_by,
     floordiv,
     linear,
     maximum,
     minimum,
     order_key,
     parse_expr,
+    plus,
     postorder,
     replace,
+    scaled,
     substitute,
+    sum_of,
     variables,
+    with_terms,
 )
 from hloscope.affine.order import _KNOWN, DeepKey
 from tests.strategies import VARS, exprs, small
@@ -273,3 +278,16 @@ def test_constants_hold_plain_integers(value: Any) -> None:
     node = Const(value)
     assert type(node.value) is int
     assert node is Const(int(value))
+
+
+@given(exprs, exprs, st.integers(-9, 9).filter(bool), st.integers(1, 9))
+def test_short_cuts_build_the_same_nodes_as_the_operators(e, other, k, den):
+    assert plus(e, other, k) is linear((e, 1), (other, k))
+    assert scaled(e, k, den) is linear((e, k), (den, 1))
+    assert floor_by(e, den) is FloorDiv(e, Const(den))
+    whole = linear((e, k), (7, 1))
+    if type(whole) is Sum:
+        new = {t: linear((t, den), (other, 1)) for t, _ in whole.terms}
+        written_out = linear(*[(new[t], c) for t, c in whole.terms], (whole.const, 1))
+        assert with_terms(whole, new) is written_out
+        assert sum_of(dict(whole.terms), whole.const) is linear((whole, 1))

@@ -17,6 +17,7 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.simplifier import Domain, Step, forget_domains, simplify
+from hloscope.simplifier.domain import within_int64
 from hloscope.simplifier.engine import Engine
 from tests.simplifier.cases import BOX, CASES
 from tests.strategies import affine_exprs, boxes_and_points, exprs
@@ -246,3 +247,68 @@ def test_all_rounds_are_in_the_trace(monkeypatch):
     assert str(new) == "d0 / 2 + s0 / 2"
     after = {str(step.after) for step in trace}
     assert {"d0 / 2", "s0 / 2"} <= after
+
+
+@given(affine_exprs, boxes_and_points())
+@settings(max_examples=200, deadline=None)
+def test_values_at_points_are_those_of_points_of_the_box(e, box_and_point):
+    box, _ = box_and_point
+    engine = Engine(box)
+    flat = engine.flat(e)
+    found = engine.values(flat)
+    assert found is not None
+    points = [{v: engine.values(v)[i] for v in variables(flat)} for i in range(len(found))]
+    assert all(at in box[v] for point in points for v, at in point.items())
+    assert [evaluate(flat, point) for point in points] == list(found)
+
+
+@given(exprs, boxes_and_points(), st.integers(2, 9))
+@settings(max_examples=200, deadline=None)
+def test_what_takes_several_values_has_no_bounds_that_say_one(e, box_and_point, den):
+    box, _ = box_and_point
+    engine = Engine(box)
+    flat = engine.flat(e)
+    lo, hi = engine.bounds(flat)
+    assert not engine.takes_several(flat, den) or lo // den < hi // den
+
+
+def test_no_points_are_looked_at_where_a_constraint_leaves_some_out():
+    engine = Engine({d0: Interval(0, 9), d1: Interval(0, 9)}, ((d0 + d1, Interval(0, 3)),))
+    assert not engine.takes_several(d0 // 2 + d1 // 2, 3)
+    assert Engine({d0: Interval(5, 4)}).values(d0 // 2) is None
+
+
+@given(exprs, boxes_and_points())
+@settings(max_examples=200, deadline=None)
+def test_one_division_is_printed_from_its_only_flat_form(e, box_and_point):
+    """So there is no second round: it would find the same."""
+    box, _ = box_and_point
+    forget_domains()
+    once = simplify(e, box)
+    if once._divisions == 1:
+        engine = Engine(box)
+        assert engine.simplify(once)._divisions >= 1
+
+
+def test_one_round_is_enough_for_one_division(monkeypatch):
+    rounds = []
+    best = Domain._best
+    monkeypatch.setattr(
+        Domain, "_best", lambda self, e, path: rounds.append(e) or best(self, e, path)
+    )
+    forget_domains()
+    box = {d0: Interval(0, 1023)}
+    assert str(simplify(d0 // 12 * 4 + d0 % 12 // 3, box)) == "d0 / 3"
+    assert len(rounds) == 1
+    simplify(d0 // 12 % 5 + d0 % 12, box)
+    assert len(rounds) > 2
+    forget_domains()
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63), 2**80])
+def test_numbers_beyond_int64_are_seen_wherever_they_are(number):
+    small = d0 // 3
+    for big in (d0 * number, d0 + number, (d0 * number + d1) // 3, (d0 + number) % 7 + d1):
+        assert not within_int64(big, small)
+        assert within_int64(big, big)
+    assert within_int64(small % 5 + d1 * (2**63 - 1), d0)

@@ -63,9 +63,11 @@ def features(num: Expr, den: int, reduce_all: bool) -> int:
         elif c > half:
             found |= FAR | OUTSIDE if reduce_all or c >= den else FAR
         g = gcd(c, den)
-        if g != 1:
+        if g == 1:
+            common = 1
+        else:
             found |= FACTOR
-        common = gcd(common, g)
+            common = gcd(common, g)
     if common != 1:
         found |= COMMON
     if len(terms) == 1 and type(terms[0][0]) in (Min, Max):
@@ -85,13 +87,15 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
     The coefficient of a quotient is brought near to where it forms a remainder with the terms
     that it divides: `42*x + 15*(x // 5)` over 224 is `x // 5 + (42*x - 209*(x // 5)) // 224`.
     """
+    if not num._divisions:
+        return _known_after_residues(num, den, engine)
     terms, const = as_sum(num)
     half = (den - 1) // 2
     base = const % den
     outer: list[tuple[Expr, int]] = []  # what to take out
     rest: dict[Expr, int] = {}  # what stays
     floors = False
-    for t, c in sorted(terms, key=_quotients_last) if num._divisions else terms:
+    for t, c in sorted(terms, key=_quotients_last):
         target = 0
         if t.by:
             floors = True
@@ -109,8 +113,37 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
         if low // den == high // den:
             lo, hi, outer = low, high, [(t, c // den) for t, c in terms]
         elif floors and outer:
-            lo, hi = engine.bounds(from_terms(list(rest.items()), base))
+            narrow = from_terms(list(rest.items()), base)
+            if engine.takes_several(narrow, den):
+                return None
+            lo, hi = engine.bounds(narrow)
     if lo // den != hi // den:
+        return None
+    return engine.settle(linear(*outer, (const // den + lo // den, 1)))
+
+
+def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
+    """The same where there are no quotients: residues near zero, or from zero on."""
+    terms, const = as_sum(num)
+    half = (den - 1) // 2
+    lo = hi = low = high = const % den
+    for t, c in terms:
+        least, most = engine.bounds(t)
+        near = (c + half) % den - half
+        if near > 0:
+            lo += near * least
+            hi += near * most
+        else:
+            lo += near * most
+            hi += near * least
+        c %= den
+        low += c * least
+        high += c * most
+    if lo // den == hi // den:
+        outer = [(t, (c + half) // den) for t, c in terms]
+    elif low // den == high // den:
+        lo, outer = low, [(t, c // den) for t, c in terms]
+    else:
         return None
     return engine.settle(linear(*outer, (const // den + lo // den, 1)))
 
@@ -195,9 +228,11 @@ def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
     inner = best.num  # type: ignore[union-attr]
     rest = [(t, c * d) for t, c in terms if t is not best]
     new = engine.settle(linear(*rest, (const * d, 1), (inner, sign), (d - 1 if sign < 0 else 0, 1)))
-    lo, hi = engine.bounds(new)
+    lo, hi = engine.bounds_of_terms(*as_sum(new))
     if lo < -LIMIT or hi > LIMIT:
-        return None
+        lo, hi = engine.bounds(new)
+        if lo < -LIMIT or hi > LIMIT:
+            return None
     return engine.floor(new, d * den)
 
 

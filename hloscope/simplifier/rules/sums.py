@@ -14,6 +14,19 @@ from hloscope.simplifier.rule import Rule
 SumCode: TypeAlias = Callable[[Sum, Context], Expr | None]
 
 
+def are_unrelated(divisors: list[int]) -> bool:
+    """Is none of the divisors another one, or twice another one?
+
+    >>> are_unrelated([2, 5, 8]), are_unrelated([2, 5, 4]), are_unrelated([3, 3])
+    (True, False, False)
+    """
+    if len(divisors) == 2:
+        a, b = divisors
+        return a != b and a != 2 * b and b != 2 * a
+    known = set(divisors)
+    return len(known) == len(divisors) and not any([2 * d in known for d in divisors])
+
+
 def multiple_is_known(e: Sum, engine: Context) -> Expr | None:
     """A constraint says what a multiple of the quotient is."""
     equal = engine.equal

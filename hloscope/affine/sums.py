@@ -1,0 +1,90 @@
+"""Sums in normal form from parts that are in it already: cheaper than `linear`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hloscope.affine.nodes import Const, Expr, Sum, sum_of, the_sum
+
+
+def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
+    """Like `from_terms`, for terms in stored order already, as some terms of a sum are."""
+    if len(terms) == 1:
+        if const == 0 and terms[0][1] == 1:
+            return terms[0][0]
+    elif not terms:
+        return Const(const)
+    return the_sum(tuple(terms), const)
+
+
+def scaled(e: Expr, k: int, add: int = 0) -> Expr:
+    """`k * e + add` for `k` that is not zero: cheaper than `linear`.
+
+    >>> from hloscope.affine.nodes import Dim
+    >>> print(scaled(Dim(0) + 1, -2, 7))
+    d0 * -2 + 5
+    """
+    kind = type(e)
+    if kind is Sum:
+        terms = [(t, c * k) for t, c in e.terms]  # type: ignore[union-attr]
+        return sorted_sum(terms, e.const * k + add)  # type: ignore[union-attr]
+    if kind is Const:
+        return Const(e.value * k + add)  # type: ignore[union-attr]
+    return e if k == 1 and not add else the_sum(((e, k),), add)
+
+
+def plus(e: Expr, other: Expr, k: int) -> Expr:
+    """`e + k * other` for `k` that is not zero: cheaper than `linear`.
+
+    >>> from hloscope.affine.nodes import Dim
+    >>> print(plus(Dim(0) * 2 + 5, Dim(1) + 1, -3))
+    d0 * 2 + d1 * -3 + 2
+    """
+    kind, other_kind = type(e), type(other)
+    if other_kind is Const:
+        return scaled(e, 1, k * other.value) if other.value else e  # type: ignore[union-attr]
+    if kind is Const:
+        return scaled(other, k, e.value)  # type: ignore[union-attr]
+    if kind is Sum:
+        coeffs, const = dict(e.terms), e.const  # type: ignore[union-attr]
+    else:
+        coeffs, const = {e: 1}, 0
+    if other_kind is Sum:
+        const += k * other.const  # type: ignore[union-attr]
+        terms = other.terms  # type: ignore[union-attr]
+        for term, c in terms:
+            if new := coeffs.get(term, 0) + k * c:
+                coeffs[term] = new
+            else:
+                del coeffs[term]
+    elif new := coeffs.get(other, 0) + k:
+        coeffs[other] = new
+    else:
+        del coeffs[other]
+    return sum_of(coeffs, const)
+
+
+def with_terms(e: Sum, of: Mapping[Expr, Expr]) -> Expr:
+    """The sum with each term `t` replaced by `of[t]`, in normal form.
+
+    >>> from hloscope.affine.nodes import Dim
+    >>> print(with_terms(Dim(0) * 2 + 5, {Dim(0): Dim(1) + 1}))
+    d1 * 2 + 7
+    """
+    coeffs: dict[Expr, int] = {}
+    const = e.const
+    get = coeffs.get
+    for t, k in e.terms:
+        new = of[t]
+        kind = type(new)
+        if kind is Sum:
+            const += k * new.const  # type: ignore[union-attr]
+            for term, c in new.terms:  # type: ignore[union-attr]
+                coeffs[term] = get(term, 0) + k * c
+        elif kind is Const:
+            const += k * new.value  # type: ignore[union-attr]
+        else:
+            coeffs[new] = get(new, 0) + k
+    if 0 in coeffs.values():
+        coeffs = {t: c for t, c in coeffs.items() if c}
+    return sum_of(coeffs, const)
