@@ -162,12 +162,19 @@ class Domain:
     def _is_final(self, e: Expr) -> bool:
         """Would another round change nothing?
 
-        One division alone is printed from the only flat form it has; several, that were found by
-        an engine one by one, may meet in another order.
+        One division of a sum with positive coefficients is printed from the only flat form that
+        it has.  Several, that were found by an engine one by one, may meet in another order.
         """
-        if e._divisions:
-            return e._divisions == 1 and not self._engine(0).extrema
-        return is_linear(e)
+        if e._divisions != 1:
+            return is_linear(e)
+        for t, _ in parts(e)[0]:
+            if t._divisions:
+                kind = type(t)
+                if not (kind is FloorDiv or kind is Mod) or type(t.den) is not Const:  # type: ignore[union-attr]
+                    return False
+                inside, _ = parts(t.num)  # type: ignore[union-attr]
+                return all([c > 0 for _, c in inside]) and not self._engine(0).extrema
+        return False
 
     def _round(self, e: Expr, path: Path | None) -> Expr:
         """The form with the fewest divisions that an engine finds; `e` itself if all have more."""

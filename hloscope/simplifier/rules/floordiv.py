@@ -130,6 +130,8 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
     for t, c in terms:
         least, most = engine.bounds(t)
         near = (c + half) % den - half
+        if abs(near) * (most - least) >= den:
+            return None  # one term alone takes values too far apart, by either residue
         if near > 0:
             lo += near * least
             hi += near * most
