@@ -167,12 +167,12 @@ class Domain:
         """
         if e._divisions != 1:
             return is_linear(e)
-        for t, _ in parts(e)[0]:
+        for t, _ in as_sum(e)[0]:
             if t._divisions:
                 kind = type(t)
                 if not (kind is FloorDiv or kind is Mod) or type(t.den) is not Const:  # type: ignore[union-attr]
                     return False
-                inside, _ = parts(t.num)  # type: ignore[union-attr]
+                inside, _ = as_sum(t.num)  # type: ignore[union-attr]
                 return all([c > 0 for _, c in inside]) and not self._engine(0).extrema
         return False
 
