@@ -163,9 +163,10 @@ class Domain:
         """Would another round change nothing?
 
         One division of a sum with positive coefficients is printed from the only flat form that
-        it has.  Several, that were found by an engine one by one, may meet in another order.
+        it has.  Several, that were found by an engine one by one, may meet in another order; with
+        constraints, what is printed may be known better than what it was found from.
         """
-        if e._divisions != 1:
+        if e._divisions != 1 or self.constraints:
             return is_linear(e)
         for t, _ in as_sum(e)[0]:
             if t._divisions:

@@ -297,6 +297,16 @@ def test_one_division_of_a_negative_sum_has_another_round(e, box, after):
     assert simplify(once, box) is once
 
 
+def test_constraints_may_say_more_of_what_is_printed():
+    box = {d0: Interval(0, 9), d1: Interval(0, 9), Dim(2): Interval(0, 3)}
+    known = (
+        (d0 // 6 + d1 + Dim(2), Interval(2, 39)),
+        (d0 // 16 - d1 + 29, Interval(3, 16)),
+    )
+    e = (Dim(2) // 64 // 48 + (d0 - d1) % 4) % 10 % 7
+    assert str(Domain(box, known).simplify(e)) == "d1 * 3 + d0 - 36"
+
+
 def test_one_round_is_enough_for_one_division(monkeypatch):
     rounds = []
     best = Domain._best
