@@ -38,7 +38,7 @@ def plus(e: Expr, other: Expr, k: int) -> Expr:
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(plus(Dim(0) * 2 + 5, Dim(1) + 1, -3))
-    d0 * 2 + d1 * -3 + 2
+    d0 * 2 - d1 * 3 + 2
     """
     kind, other_kind = type(e), type(other)
     if other_kind is Const:
