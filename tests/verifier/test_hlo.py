@@ -270,3 +270,22 @@ ENTRY e {{
 def test_a_begun_computation_has_a_place_for_its_result_whatever_its_root_is() -> None:
     assert not verify_hlo(parse_hlo(BEGUN.format(result="f32[2]")))
     assert verify_hlo(parse_hlo(BEGUN.format(result="f32[3]")))
+
+
+@pytest.mark.parametrize("ids", ["", ", channel_id=1, use_global_device_ids=true"])
+def test_groups_tell_how_much_is_gathered(ids: str) -> None:
+    """With a channel and without global ids they list replicas only, of all partitions."""
+
+    def fits(size: int, more: str) -> bool:
+        groups = "replica_groups={{0,1},{2,3}}, dimensions={0}"
+        return not verify_hlo(
+            parse_hlo(
+                "HloModule m, replica_count=4, num_partitions=2\n"
+                f"ENTRY e {{ a = f32[2] parameter(0) "
+                f"ROOT b = f32[{size}] all-gather(a), {groups}{more} }}"
+            )
+        )
+
+    assert fits(4, ids)
+    assert not fits(6, ids)
+    assert fits(8, ", channel_id=1")
