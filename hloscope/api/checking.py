@@ -107,7 +107,7 @@ def check_files(
         baseline: A report as JSON; only what is new or worse is told.
 
     Raises:
-        InputError: The baseline is none.
+        InputError: There is no such file, or the baseline is none.
         UnsupportedError: A program has what cannot be read yet.
     """
     report = merged(_checked(file, settings) for file in files)
@@ -120,7 +120,7 @@ def _checked(file: str, settings: Sequence[Setting]) -> Report:
     try:
         return check_program(read(Path(file)).module, file, settings)
     except HloscopeError as error:
-        if error.exit_code != InputError.exit_code:
+        if error.exit_code != InputError.exit_code or not Path(file).exists():
             raise
         line = error.span.line_col[0] if error.span else 0
         names = tuple(dict.fromkeys(s.rule.name for s in settings if s.is_for(file)))

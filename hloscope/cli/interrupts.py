@@ -2,7 +2,8 @@
 
 While modules are loaded and while the process ends there is nobody to catch an exception, and one
 in code that is made of text, as `namedtuple` does, ends Python by the signal.  So the process ends
-at once there.  While a command runs, it is a `KeyboardInterrupt`, which puts away what was begun.
+at once there.  While a command runs, it is a `KeyboardInterrupt`, which puts away what was begun;
+where Python would lose that, in callbacks of the memory, the process ends at once as well.
 """
 
 from __future__ import annotations
@@ -40,11 +41,20 @@ class Raising:
     def __enter__(self) -> None:
         self._is_ours = signal.getsignal(signal.SIGINT) is _leave
         if self._is_ours:
+            self._hook = sys.unraisablehook
+            sys.unraisablehook = self._lost
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def __exit__(self, *_: object) -> None:
         if self._is_ours:
             signal.signal(signal.SIGINT, _leave)
+            sys.unraisablehook = self._hook
+
+    def _lost(self, lost: sys.UnraisableHookArgs) -> None:
+        """An exception that has nobody to go to: an interrupt would be forgotten."""
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            _leave(signal.SIGINT, None)
+        self._hook(lost)
 
 
 def end(code: object) -> NoReturn:
