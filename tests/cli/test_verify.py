@@ -63,7 +63,7 @@ def test_json_has_the_proof_beside_the_maps(ask: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("options", [[], ["--json"], ["--from-operand", "0"]])
 def test_a_wrong_map_ends_with_exit_code_5(run: Run, wrong: None, options: list[str]) -> None:
-    result = run("index", SOFTMAX, "--verify", *options)
+    result = run("index", SOFTMAX, "--verify", "--seconds", "60", *options)
     assert result.exit_code == 5
     assert "softmax, output 0, operand 0 (scores): the maps are wrong: (" in result.stderr
     assert "is in the " in result.stderr
@@ -71,7 +71,7 @@ def test_a_wrong_map_ends_with_exit_code_5(run: Run, wrong: None, options: list[
 
 
 def test_all_goes_on_after_a_wrong_map(run: Run, wrong: None) -> None:
-    result = run("index", SOFTMAX, "--all", "--verify")
+    result = run("index", SOFTMAX, "--all", "--verify", "--seconds", "60")
     assert result.exit_code == 5
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert lines[-1]["instruction"] == "softmax"
