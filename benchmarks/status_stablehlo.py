@@ -129,7 +129,7 @@ def verifies_hlo() -> Figure:
     accepted = percent(whole - len(wrong), whole)
     said = f"{accepted} accepted; {faults} faults refused, of those XLA refuses {both}"
     notes = [
-        f"not counted, as the text breaks XLA's own rules: {n} ({why})"
+        f"not counted, as the text breaks rules of XLA or StableHLO: {n} ({why})"
         for n, why in INCONSISTENT.items()
     ]
     return said, [*wrong, *notes, *missed]
