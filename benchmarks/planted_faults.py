@@ -5,7 +5,7 @@
 Takes functions of the rooms below at random and plants one fault in each: a comparison, a sign, a
 constant, a condition is changed.  All faults are planted in one copy of the checkout and sleep
 there: `x < n` becomes `x <= n if planted(17) else x < n`.  The tests are taken in turns: the folder
-of each planted room, then all that is left.  A run of a turn with all asleep says which test asks
+of each planted room, then the others.  A run of a turn with all asleep says which test asks
 which `planted(...)` and how long it takes: a sample of the cases of each test function, without the
 slow ones.  Then each fault that nothing has noticed yet wakes in a process of its own, and the
 tests that ask for it are run until one fails, those first that are named like its file, are quick
@@ -36,6 +36,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -366,7 +367,10 @@ class Run:
             try:
                 work()
                 told.write_text(self._failing or "")
+            except BaseException:  # a child of a fork ends here, whatever happened
+                traceback.print_exc()
             finally:
+                sys.stderr.flush()
                 os._exit(0)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
@@ -447,11 +451,14 @@ def _copy(tree: Path, to: Path) -> None:
 
 
 def _turns(found: Sequence[Fault], tree: Path) -> list[list[str]]:
-    """The tests' folders in turns: one for each planted room, then what is left."""
-    rooms = {Path(fault.path).parts[1]: None for fault in found}
-    named = [f"tests/{room}" for room in rooms if (tree / "tests" / room).is_dir()]
-    named.sort(key=lambda folder: sum(p.stat().st_size for p in (tree / folder).rglob("*.py")))
-    return [*([folder] for folder in named), ["tests", *(f"--ignore={f}" for f in named)]]
+    """The tests' folders in turns: those of planted rooms, the others, and what is in none."""
+    rooms = {Path(fault.path).parts[1] for fault in found}
+    folders = [p.parent for p in (tree / "tests").glob("*/__init__.py")]
+    sizes = {f: sum(p.stat().st_size for p in f.rglob("*.py")) for f in folders}
+    folders.sort(key=lambda folder: (folder.name not in rooms, sizes[folder]))
+    files = sorted((tree / "tests").glob("test_*.py"))
+    turns = [*([folder] for folder in folders), files]
+    return [[str(path.relative_to(tree)) for path in turn] for turn in turns]
 
 
 def _run_turns(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> None:
@@ -476,7 +483,9 @@ def _run_turns(args: argparse.Namespace, results: Path, found: Sequence[Fault]) 
         name = turn[0].replace("/", "-")
         with (results / f"log-{name}").open("w") as log:
             command = [*again, "--inside", name, "--", *turn]
-            subprocess.run(command, cwd=copy, env=env, stdout=log, check=True)
+            ended = subprocess.run(command, cwd=copy, env=env, stdout=log, check=False).returncode
+        if ended:
+            print(f"the turn of {turn[0]} ended with {ended}: see {log.name}", file=sys.stderr)
 
 
 def _tell(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> None:
