@@ -96,7 +96,13 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
     metavar="DIR",
     help="With --by-execution: write what refutes maps as a program and its inputs.",
 )
-@click.option("--seed", metavar="N", type=int, default=0, help="Of the elements --verify samples.")
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    help="Of the elements --verify samples.",
+)
 @click.option(
     "--seconds",
     metavar="S",

@@ -45,7 +45,7 @@ FAILED = 1
     about="Arguments: arrays of a .npz file (by name, else in order) or .npy files, once for each."
     "  With a grid: a .npz file for each process, or one for all.",
 )
-@click.option("--random", metavar="SEED", type=int, help="Arguments: random numbers.")
+@click.option("--random", metavar="SEED", type=click.IntRange(0), help="Arguments: random numbers.")
 @file_option(
     "--infeed",
     multiple=True,

@@ -106,3 +106,12 @@ def test_what_is_undecided_says_why(run: Run, tmp_path: Path) -> None:
 )
 def test_options_that_do_not_go_together(run: Run, options: list[str]) -> None:
     assert run("index", SOFTMAX, *options).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "asked", [["index", SOFTMAX, "--verify", "--seed"], ["run", SOFTMAX, "--random"]]
+)
+def test_seeds_are_not_negative(run: Run, asked: list[str]) -> None:
+    result = run(*asked, "-1")
+    assert result.exit_code == 2
+    assert "x>=0" in result.stderr
