@@ -27,7 +27,6 @@ import os
 import resource
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -70,12 +69,11 @@ def by_structure(module: Module) -> tuple[list[Instruction], list[Instruction]]:
 
 
 def ask(analysis: Analysis, some: list[Instruction]) -> float:
-    """Seconds for the maps of every output of fusions; `count` reports those that fail."""
+    """Seconds for the maps of every output of fusions; what fails ends it, as it costs no time."""
     start = perf_counter()
     for ins in some:
-        with suppress(Exception):
-            for output in range(len(analysis.tensors(ins.type))):
-                analysis.output_to_input(ins, output)
+        for output in range(len(analysis.tensors(ins.type))):
+            analysis.output_to_input(ins, output)
     return perf_counter() - start
 
 
