@@ -259,6 +259,28 @@ def test_an_address_leads_to_an_instruction_and_an_element(page: Browser, tmp_pa
     page.until("location.hash === '#e/t?from=0.0&at=5,3'", 20)
 
 
+def test_a_key_held_is_few_steps_of_the_history_and_back_returns(
+    page: Browser, tmp_path: Path
+) -> None:
+    shown(page, tmp_path, PROGRAMS["moved"], "#e/t", parts=["maps"])
+    page.value("tell = history.pushState.bind(history), steps = 0")
+    page.value("history.pushState = (...given) => { steps++; tell(...given); }, 0")
+    page.value(
+        "new Promise((done) => { let n = 0; const press = () => {"
+        "  document.body.dispatchEvent("
+        "    new KeyboardEvent('keydown', {key: n++ % 2 ? 'j' : 'k', bubbles: true}));"
+        "  n < 400 ? setTimeout(press, 4) : done(); }; press(); })"
+    )
+    name = page.value("H.program.name[H.state.k]")
+    page.until(f"location.hash.endsWith('/{name}')")
+    assert not page.said  # a browser that passed over a change would say so
+    assert 0 < page.value("steps") < 100
+    page.key("k")
+    page.until(f"!location.hash.endsWith('/{name}')")
+    page.key("Backspace")
+    page.until(f"H.program.name[H.state.k] === '{name}'")
+
+
 @pytest.mark.parametrize(
     "fragment", ["#nothing/here", "#e/t?at=99,99", "#e/t?out=7", "#%", "#e/t?from=9.9"]
 )

@@ -156,24 +156,26 @@ function address() {
   return `#${H.program.address(state.k)}${query.length ? `?${query.join("&")}` : ""}`;
 }
 
-let untold = null;
+// Browsers pass over changes of the address beyond 200 in ten seconds, and a key held makes 300.
+const APART = 100;
 
-// An instruction is a step of the history.  The address of an element follows when it is lit: to
-// change it takes longer than to light it.
+let untold = null;
+let lastTold = -APART;
+
+// An instruction is a step of the history, but for those passed quickly.  The address follows when
+// the elements are lit: to change it takes longer than to light them.
 function remember(isNew) {
-  if (isNew) {
-    if (untold) tell("replaceState", untold);
-    tell("pushState", address());
-    return;
-  }
-  if (!untold) requestAnimationFrame(() => setTimeout(() => untold && tell("replaceState", untold), 0));
-  untold = address();
+  if (!untold) requestAnimationFrame(() => setTimeout(tell, Math.max(0, lastTold + APART - performance.now())));
+  untold = { place: address(), isStep: isNew || Boolean(untold?.isStep) };
 }
 
-function tell(how, place) {
+function tell() {
+  if (!untold) return;
+  const { place, isStep } = untold;
   untold = null;
+  lastTold = performance.now();
   try {
-    history[how](null, "", place);
+    history[isStep ? "pushState" : "replaceState"](null, "", place);
   } catch {
     // In a notebook's frame there is no address to change.
   }
@@ -244,7 +246,10 @@ const PRESSED = {
     maps.draw();
   },
   t: theme,
-  Backspace: () => history.back(),
+  Backspace: () => {
+    tell();
+    history.back();
+  },
   Enter: () => H.view.rows.fold(true),
 };
 
