@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
@@ -43,6 +44,7 @@ from hloscope.ir import (
     WIDE,
     Computation,
     Instruction,
+    TensorType,
     TupleType,
     Type,
     called_value,
@@ -101,14 +103,11 @@ class Analysis:
         """
         self.has_regions: Final = has_regions
         self.convention: Final = convention
-        self.pool: Final = Pool()
         self._leaves = Leaves()
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
         self.starts = self._leaves.starts
         self.tensors = self._leaves.tensor_types
         self.leaf_of, self.tensor_of = self._leaves.leaf, self._leaves.tensor
-        self._sizes = Sizes(self.pool, self._leaves)
-        self._blueprints = Blueprints()
         self._plain: dict[int, bool] = {}
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
@@ -116,12 +115,33 @@ class Analysis:
         self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
         self._shared: dict[tuple[object, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
         self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
-        self._dependence: dict[int, Dependence] = {}
+        self._dependence: dict[Computation, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
-        self._nesting: Final = Nesting()
-        self._reaching: Final = Reaching(self)
         self._open: Final[set[tuple[int, ...]]] = set()
         """What is being found out: who asks for it meanwhile is a function that calls itself."""
+
+    # What only walks need begins with the first walk: most questions about one op go nowhere.
+
+    @cached_property
+    def pool(self) -> Pool:
+        """Every access on the way, once."""
+        return Pool()
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        return Sizes(self.pool, self._leaves)
+
+    @cached_property
+    def _blueprints(self) -> Blueprints:
+        return Blueprints()
+
+    @cached_property
+    def _nesting(self) -> Nesting:
+        return Nesting()
+
+    @cached_property
+    def _reaching(self) -> Reaching:
+        return Reaching(self)
 
     @property
     def number_of_summaries(self) -> int:
@@ -138,11 +158,16 @@ class Analysis:
         leaf = self.leaf_of(ins.type, output)
         if leaf is None:
             return {}
+        found: dict[Place, Accesses] = {}
+        if _is_plain(ins) and not self.captured(ins):
+            for k, rule in enumerate(output_to_input(ins, output, reader=self.bodies)):
+                if touching := _touching([self._folded(ins, access) for access in rule]):
+                    found[k, 0] = touching
+            return found
         if self._is_inside(ins):
             flows: Iterable[Flow] = self.summary(ins.calls[0], leaf)
         else:
             flows = self.reads(ins, leaf)
-        found: dict[Place, Accesses] = {}
         for operand, part, accesses in flows:
             source = ins.operands[operand] if isinstance(operand, int) else operand
             tensor = self.tensor_of(source.type, part)
@@ -266,11 +291,9 @@ class Analysis:
 
     def dependence(self, callee: Computation) -> Dependence:
         """What each result of a computation depends on."""
-        number = self._blueprints.number(callee)
-        known = self._dependence.get(number)
+        known = self._dependence.get(callee)
         if known is None:
-            known = dependence_of(callee, self, self.summary)
-            self._dependence[number] = known
+            known = self._dependence[callee] = dependence_of(callee, self, self.summary)
         return known
 
     def _read_inside(self, ins: Instruction, output: int) -> Iterator[Flow]:
@@ -566,6 +589,18 @@ class Analysis:
         return self._positions[1]
 
     _positions: tuple[Computation | None, Mapping[Instruction, int]] = (None, {})
+
+
+def _is_plain(ins: Instruction) -> bool:
+    """Is it an op with a rule, of tensors whose sizes are known?"""
+    return type(ins.op) not in READS and all(
+        [isinstance(v.type, TensorType) and None not in v.type.sizes for v in (ins, *ins.operands)]
+    )
+
+
+def _touching(accesses: Iterable[Access]) -> Accesses:
+    """Those that touch something, each once."""
+    return tuple(dict.fromkeys([a for a in accesses if a.map is None or not a.map.is_known_empty]))
 
 
 def _with_few_values(access: Access) -> Access:

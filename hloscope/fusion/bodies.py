@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from hloscope.affine import Expr, Range, Runtime, Var, variables
@@ -12,16 +13,18 @@ from hloscope.fusion.widen import join_reasons
 from hloscope.indexing import (
     Access,
     Dependence,
+    Direction,
     IndexingMap,
     Precision,
     RuntimeVariable,
     Variable,
     joined,
+    lookup,
     parted,
     substituted,
     substituted_constraints,
 )
-from hloscope.ir import Computation, Instruction, Type, captured
+from hloscope.ir import Computation, Instruction, TensorType, Type, captured
 from hloscope.ops import (
     ELEMENTWISE,
     AddDependency,
@@ -31,6 +34,7 @@ from hloscope.ops import (
     CopyDone,
     CopyStart,
     Domain,
+    Elementwise,
     Fusion,
     GetTupleElement,
     OptimizationBarrier,
@@ -48,6 +52,7 @@ Source: TypeAlias = tuple[Instruction, int]
 _ALL_OPERANDS: Final = Tuple, Return, OptimizationBarrier
 _FIRST_OPERAND: Final = AddDependency, Domain, CopyDone, Bitcast, Reshape, ELEMENTWISE["copy"]
 _CALLS: Final = Call, Fusion, Composite
+_rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
 
 
 class Numbers(Protocol):
@@ -189,25 +194,60 @@ def dependence_of(
     first = [0]
     for parameter in callee.parameters:
         first.append(first[-1] + len(at.leaves(parameter.type)))
-    reads, sure, aligned, unchanged = [], [], [], []
-    for leaf in range(len(at.leaves(callee.root.type))):
-        rows: tuple[set[int], set[int], set[int]] = set(), set(), set()
-        for flow in summary(callee, leaf):
-            if isinstance(flow.operand, int):
-                number = first[flow.operand] + flow.leaf
-                accesses = flow.accesses
-                rows[0].add(number)
-                if accesses is None or any(map(_is_sure, accesses)):
-                    rows[1].add(number)
-                if accesses is None or all(a.map and a.map.is_identity for a in accesses):
-                    rows[2].add(number)
-        reads.append(frozenset(rows[0]))
-        sure.append(frozenset(rows[1]))
-        aligned.append(frozenset(rows[2]))
+    leaves = range(len(at.leaves(callee.root.type)))
+    plain = _of_scalars(callee)
+    if plain is None or len(plain) != len(leaves):
+        rows = [_row(summary(callee, leaf), first) for leaf in leaves]
+    else:
+        rows = [(read, read, read) for read in plain]
+    unchanged = []
+    for leaf in leaves:
         source, inner = source_in(at, callee, leaf)
         is_parameter = source in callee.parameters
         unchanged.append(first[callee.parameters.index(source)] + inner if is_parameter else -1)
-    return Dependence(tuple(reads), tuple(sure), tuple(aligned), tuple(unchanged))
+    reads, sure, aligned = zip(*rows, strict=True) if rows else ((), (), ())
+    return Dependence(reads, sure, aligned, tuple(unchanged))
+
+
+_Row: TypeAlias = tuple[frozenset[int], frozenset[int], frozenset[int]]
+"""What a result reads, what of it surely, and what of it at its own index only."""
+
+
+def _of_scalars(callee: Computation) -> list[frozenset[int]] | None:
+    """What each result reads, where scalars are combined element by element; `None` elsewhere.
+
+    Such an op reads all its operands, whatever their values are: no map is needed to tell.
+    """
+    root = callee.root
+    results = root.operands if isinstance(root.op, Tuple | Return) else (root,)
+    found: dict[Instruction, frozenset[int]] = {}
+    for ins in callee.instructions:
+        if ins is root and results != (root,):
+            continue
+        if not isinstance(ins.type, TensorType) or ins.type.sizes:
+            return None
+        if isinstance(ins.op, Parameter):
+            found[ins] = frozenset([ins.op.number])
+        elif not ins.operands or _rule_of(type(ins.op)) is _rule_of(Elementwise):
+            found[ins] = frozenset[int]().union(*[found.get(v, ()) for v in ins.operands])
+        else:
+            return None
+    return [found.get(value, frozenset()) for value in results]
+
+
+def _row(flows: Iterable[Flow], first: Sequence[int]) -> _Row:
+    """The row of a result, told from the maps to the parameters' leaves."""
+    reads, sure, aligned = set[int](), set[int](), set[int]()
+    for flow in flows:
+        if isinstance(flow.operand, int):
+            number = first[flow.operand] + flow.leaf
+            accesses = flow.accesses
+            reads.add(number)
+            if accesses is None or any(map(_is_sure, accesses)):
+                sure.add(number)
+            if accesses is None or all(a.map and a.map.is_identity for a in accesses):
+                aligned.add(number)
+    return frozenset(reads), frozenset(sure), frozenset(aligned)
 
 
 def _is_sure(access: Access) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import hloscope as hs
+from hloscope.fusion import Analysis, bodies
 from hloscope.indexing import Precision
 from tests.agreement.claims import claim
 from tests.agreement.execution import Runner, observe
@@ -383,3 +384,25 @@ def test_the_second_walk_agrees(op: str, language: str, full: bool) -> None:
         case = OPS[op](seed, language)
         answer = hs.read(case.hlo or case.mlir).root.to_parameters(None).prove()
         assert not [check for check in answer.checks if check.is_refuted], answer
+
+
+SCALARS = {
+    "a minimum and its place": "c = pred[] compare(a, x), direction=LE m = f32[] minimum(a, x) "
+    "n = s32[] select(c, b, y) ROOT t = (f32[], s32[]) tuple(m, n)",
+    "parts handed on, one changed": "n = s32[] negate(y) ROOT t = (f32[], s32[]) tuple(x, n)",
+    "copies in exchange": "k = f32[] copy(x) l = s32[] copy(b) ROOT t = (f32[], s32[]) tuple(k, l)",
+    "constants": "k = f32[] constant(1) m = f32[] add(k, a) o = s32[] constant(0) "
+    "ROOT t = (f32[], s32[]) tuple(m, o)",
+}
+
+
+@pytest.mark.parametrize("body", SCALARS.values(), ids=SCALARS)
+def test_scalars_depend_on_what_maps_through_the_body_read(
+    body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "body { a = f32[] parameter(0) b = s32[] parameter(1) x = f32[] parameter(2) "
+    text += f"y = s32[] parameter(3) {body} }} ENTRY e {{ ROOT p = f32[] parameter(0) }}"
+    callee = hs.read(text)["t"].computation.ir
+    told = Analysis().dependence(callee)
+    monkeypatch.setattr(bodies, "_of_scalars", lambda callee: None)
+    assert told == Analysis().dependence(callee)
