@@ -5,15 +5,16 @@
 Takes functions of the rooms below at random and plants one fault in each: a comparison, a sign, a
 constant, a condition is changed.  All faults are planted in one copy of the checkout and sleep
 there: `x < n` becomes `x <= n if planted(17) else x < n`.  The tests are taken in turns: the folder
-of each planted room, then the others.  A run of a turn with all asleep says which test asks
-which `planted(...)` and how long it takes: a sample of the cases of each test function, without the
-slow ones.  Then each fault that nothing has noticed yet wakes in a process of its own, and the
-tests that ask for it are run until one fails, those first that are named like its file, are quick
-and ask for few others.  So most faults cost what the tests of their own room cost.
+and the examples of each planted room for the faults of that room, then every folder for those that
+are left; as many turns at once as there are cores.  A run of a turn with all asleep says which test
+asks which `planted(...)` and how long it takes: a sample of the cases of each test function,
+without the slow ones.  Then each fault that nothing has noticed yet wakes in a process of its own,
+and the tests that ask for it are run until one fails, those first that are named like its file, are
+quick and ask for few others.  So most faults cost what the tests of their own room cost.
 
-A fault that no such test notices is tried in a fresh process, with all tests of the folders and
-files that are named like its room or file: what the sample left out, and what is computed once
-and kept, which only its first reader asks for.
+A fault that no such test notices is tried in a fresh process, with its file's examples and all
+tests of the files and folders that are named like its file or room: what the sample left out, and
+what is computed once and kept, which only its first reader asks for.
 Faults that survive are listed; each is read by a person, who writes the test that is missing, or
 finds that the change changes nothing and says why in `EQUIVALENT`.
 
@@ -39,6 +40,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -62,8 +64,10 @@ CASES: Final = 4
 """Cases of one test function in the sample."""
 SLOW: Final = 2.0
 """Seconds of CPU after which a test is left out of the sample."""
-BUDGET: Final = 15.0
+BUDGET: Final = 5.0
 """Seconds of CPU for the tests of one fault; what is not noticed then is tried apart, in full."""
+ELSEWHERE: Final = 2.0
+"""Seconds of CPU for the tests of one fault in the folder of another room."""
 ENDLESS: Final = 60
 """Seconds of CPU after which a fault counts as noticed: it made a loop endless."""
 LARGEST: Final = 4 << 30
@@ -248,6 +252,7 @@ class Run:
     results: Path
     found: Sequence[Fault]
     turn: str
+    own: bool
     asked: dict[int, list[str]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
@@ -314,6 +319,8 @@ class Run:
         so_far = _told(self.results, number)
         if so_far["by"] or self.turn in so_far["turns"]:
             return
+        if self.own and self.turn not in map(_name, _own(self.found[number])):
+            return
         asking = [t for t in self.asked.get(number, ()) if t in tests and t not in self.failed]
         named = self._like(number)
         asking.sort(key=lambda t: (not t.startswith(named), self.width[t] * self.seconds[t]))
@@ -322,9 +329,10 @@ class Run:
         by = None
         if chosen and not at_import:
             by = self._in_child(lambda: self._wake(number, [tests[t] for t in chosen]))
+        so_far = _told(self.results, number)  # another turn may have told of it since
         told = {
             "number": number,
-            "by": by,
+            "by": so_far["by"] or by,
             "asking": so_far["asking"] + len(asking),
             "at_import": so_far["at_import"] or at_import,
             "turns": [*so_far["turns"], self.turn],
@@ -347,7 +355,7 @@ class Run:
         signal.signal(signal.SIGPROF, _too_slow)
         begin = time.process_time()
         for item, following in zip(items, [*items[1:], None], strict=True):
-            if time.process_time() - begin > BUDGET:
+            if time.process_time() - begin > (BUDGET if self.own else ELSEWHERE):
                 break
             signal.setitimer(signal.ITIMER_PROF, 4 * SLOW)
             with suppress(_SlowError):
@@ -358,7 +366,7 @@ class Run:
 
     def _in_child(self, work: Any, limited: bool = True) -> str | None:
         """What failed in a child of this process that did the work."""
-        told = self.results / "child"
+        told = self.results / f"child-{self.turn}"
         told.unlink(missing_ok=True)
         if not (child := os.fork()):
             if limited:
@@ -388,7 +396,7 @@ def _told(results: Path, number: int) -> dict[str, Any]:
 
 
 def _keep(results: Path, number: int, told: dict[str, Any]) -> None:
-    written = results / "telling"
+    written = results / f"telling-{os.getpid()}-{number}"
     written.write_text(json.dumps(told))
     written.rename(results / f"{number}.json")
 
@@ -418,11 +426,23 @@ def _spread(tests: list[str], most: int) -> list[str]:
     return tests[:half] + [tests[half + int(i * step)] for i in range(most - half)]
 
 
+def _own(fault: Fault) -> list[str]:
+    """Turns of a fault's room: its tests, and its examples."""
+    room = Path(fault.path).parts[1]
+    return [f"tests/{room}", f"hloscope/{room}"]
+
+
+def _name(turn: str) -> str:
+    return turn.replace("/", "-")
+
+
 def _like_named(fault: Fault, tree: Path) -> list[str]:
-    """Folders and files of tests that bear the name of a fault's room or file."""
-    room, *_, file = Path(fault.path).relative_to("hloscope").parts
-    named = [tree / "tests" / room, *(tree / "tests").rglob(f"test_{Path(file).stem}*.py")]
-    return [str(path.relative_to(tree)) for path in named if path.exists()]
+    """A fault's file with its examples, tests that bear the name of its file, tests of its room."""
+    stem = Path(fault.path).stem
+    files = sorted((tree / "tests").rglob(f"test_*{stem}*.py"))
+    folder = Path(_own(fault)[0])
+    files.sort(key=lambda path: folder not in path.relative_to(tree).parents)
+    return [fault.path, *(str(path.relative_to(tree)) for path in files), str(folder)]
 
 
 def fresh(number: int, fault: Fault, tree: Path) -> str | None:
@@ -479,23 +499,36 @@ def _run_turns(args: argparse.Namespace, results: Path, found: Sequence[Fault]) 
     ]
     again += ["--count", str(args.count), "--seed", str(args.seed)]
     env = dict(os.environ, PYTHONPATH=str(copy))
-    for turn in [[folder] for folder in args.tests] or _turns(found, copy):
-        name = turn[0].replace("/", "-")
+
+    def take(turn: list[str], *options: str) -> None:
+        name = _name(turn[0])
         with (results / f"log-{name}").open("w") as log:
-            command = [*again, "--inside", name, "--", *turn]
+            command = [*again, "--inside", name, *options, "--", *turn]
             ended = subprocess.run(command, cwd=copy, env=env, stdout=log, check=False).returncode
         if ended:
             print(f"the turn of {turn[0]} ended with {ended}: see {log.name}", file=sys.stderr)
+
+    own = sorted({turn for fault in found for turn in _own(fault)}, reverse=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        if not args.tests:
+            list(pool.map(lambda turn: take([turn], "--own"), own))
+        list(pool.map(take, [[folder] for folder in args.tests] or _turns(found, copy)))
 
 
 def _tell(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> None:
     """Prints what became of each fault, and the counts on stderr."""
     ends: Counter[str] = Counter()
-    for number, fault in enumerate(found):
+
+    def told_of(number: int) -> dict[str, Any]:
         told = _told(results, number)
         if not told["by"] and not (args.quick or args.so_far or told.get("fresh")):
-            told |= {"by": fresh(number, fault, results / "copy"), "fresh": True}
+            told |= {"by": fresh(number, found[number], results / "copy"), "fresh": True}
             _keep(results, number, told)
+        return told
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        all_told = list(pool.map(told_of, range(len(found))))
+    for fault, told in zip(found, all_told, strict=True):
         why = EQUIVALENT.get(f"{Path(fault.path).name} {fault.function}: {fault.what}", "")
         alive = "survived" if told["asking"] else "never entered"
         if args.so_far and not told.get("fresh"):
@@ -522,6 +555,7 @@ def main() -> None:
     parser.add_argument("--so-far", action="store_true", help="nothing is run: what RESULTS tells")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--inside", metavar="TURN", help=argparse.SUPPRESS)
+    parser.add_argument("--own", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.tree = args.tree.absolute()
     results = (args.results or Path(tempfile.mkdtemp())).absolute()
@@ -530,7 +564,8 @@ def main() -> None:
     if args.inside:
         left_out = [f"--ignore={path}" for path in ABOUT_TEXT]
         quiet = ["-q", "-p", "no:cacheprovider", *left_out]
-        sys.exit(pytest.main([*quiet, *args.tests], plugins=[Run(results, found, args.inside)]))
+        run = Run(results, found, args.inside, args.own)
+        sys.exit(pytest.main([*quiet, *args.tests], plugins=[run]))
     if not args.so_far:
         _run_turns(args, results, found)
     _tell(args, results, found)

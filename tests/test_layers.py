@@ -153,3 +153,16 @@ def test_a_door_leads_to_what_it_names(room: str) -> None:
     module = import_module(f"hloscope.{room}")
     for name in dir(module):
         assert getattr(module, name) is not None or name.startswith("__")
+
+
+@pytest.mark.parametrize("room", sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py")))
+def test_no_name_of_a_door_is_that_of_a_module(room: str) -> None:
+    """Whoever imports the module would find it under the name."""
+    door = PACKAGE / room / "__init__.py"
+    named = {
+        alias.asname or alias.name
+        for node in ast.walk(tree_of(door))
+        if isinstance(node, ast.ImportFrom) and node.module != f"hloscope.{room}"
+        for alias in node.names
+    }
+    assert not named & {path.stem for path in door.parent.iterdir()}

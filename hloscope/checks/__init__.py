@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         report_text as report_text,
     )
     from hloscope.checks.rule import Rule as Rule
-    from hloscope.checks.sarif import sarif as sarif
+    from hloscope.checks.sarif_log import sarif as sarif
     from hloscope.checks.settings import (
         FILE as FILE,
         Setting as Setting,

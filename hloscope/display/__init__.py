@@ -121,7 +121,6 @@ if TYPE_CHECKING:
         result_json as result_json,
         result_text as result_text,
     )
-    from hloscope.display.sliders import sliders as sliders
     from hloscope.display.symbolic_tiles import symbolic_text as symbolic_text
     from hloscope.display.table import (
         Side as Side,
@@ -153,6 +152,7 @@ if TYPE_CHECKING:
         warps_html as warps_html,
         warps_svg as warps_svg,
     )
+    from hloscope.display.widgets import sliders as sliders
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final, NoReturn
+from typing import Final
 
 from hloscope.errors import ParseError
+from hloscope.hlo_parser.scanner import fail
 from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
@@ -43,12 +44,6 @@ _SPACE: Final = pattern(r"(?:\s+|/\*.*?\*/)*", re.DOTALL)
 _CLOSES: Final = {"}": "{", ")": "(", "]": "["}
 
 
-def fail(message: str, text: str, start: int, end: int | None = None) -> NoReturn:
-    """Raise a `ParseError` about `text[start:end]`."""
-    stop = min(start + 1, len(text)) if end is None else end
-    raise ParseError(message, span=Span(Source("<text>", text), start, max(stop, start)))
-
-
 def moved(error: ParseError, source: Source, base: int) -> ParseError:
     """Return `error`, raised about a part of `source` that starts at `base`, placed in `source`."""
     span = error.span
@@ -60,12 +55,12 @@ def moved(error: ParseError, source: Source, base: int) -> ParseError:
     return type(error)(error.message, span=placed, rule=error.rule)
 
 
-def value_end(text: str, start: int, *, stop_at_comma: bool = True) -> int:
+def part_end(text: str, start: int, *, stop_at_comma: bool = True) -> int:
     """Return where the value that starts at `start` ends: a comma outside brackets, or the end.
 
     Without `stop_at_comma` it ends with the bracket that opened first.
 
-    >>> value_end('{1, "}"}, b=2', 0)
+    >>> part_end('{1, "}"}, b=2', 0)
     8
 
     Raises:
@@ -124,7 +119,7 @@ def split_attributes(text: str) -> list[Attribute]:
             start = text.index(rest[0], at)
             fail(f"expected `name=value`, found `{shortened(rest)}`", text, start, end)
         start = name.end()
-        at = value_end(text, start)
+        at = part_end(text, start)
         value = text[start:at].rstrip()
         if not value:
             fail(f"attribute `{name.group(1)}` has no value", text, name.start(1), name.end(1))
@@ -148,7 +143,7 @@ def split_list(text: str, start: int = 0, end: int | None = None) -> list[tuple[
     parts: list[tuple[str, int]] = []
     at = start
     while at < len(text):
-        stop = value_end(text, at)
+        stop = part_end(text, at)
         space = _SPACE.match(text, at, stop)
         start = space.end() if space else at
         parts.append((text[start:stop].rstrip(), start))

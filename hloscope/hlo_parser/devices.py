@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
-from hloscope.hlo_parser.attributes import fail, inside, split_list
+from hloscope.hlo_parser.attributes import inside, split_list
+from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir import Dims
 from hloscope.lazy import pattern

@@ -15,7 +15,8 @@ from typing import Final, NoReturn, cast
 
 from hloscope.arrays import np
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list
+from hloscope.hlo_parser.attributes import inside, shortened, split_list
+from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir import (
     ELEMENT_TYPES,

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import (
-    fail,
     inside,
+    part_end,
     shortened,
     split_attributes,
     split_list,
-    value_end,
 )
+from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
 from hloscope.ir import Dims, Instruction, Module, Written
 from hloscope.lazy import dataclass, lazy, pattern
@@ -121,7 +121,7 @@ def _read_fields(text: str) -> Metadata:
             fail(f"expected `field=value`, found `{shortened(inner[at:])}`", text, 1 + at)
         name, value, at = found[1], found[2], found.end()
         if value is None:  # a nested group
-            start, at = at, value_end(inner, at, stop_at_comma=False)
+            start, at = at, part_end(inner, at, stop_at_comma=False)
             value = inner[start:at]
             if not value.startswith("{"):
                 fail(f"field `{name}` has no value", text, 1 + found.start(1), 1 + found.end(1))

@@ -8,8 +8,9 @@ Source: XLA docs "Operation semantics" (`AllReduce`), Shardy docs "Sharding repr
 from __future__ import annotations
 
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.attributes import fail, inside, split_list
+from hloscope.hlo_parser.attributes import inside, split_list
 from hloscope.hlo_parser.devices import read_axes, read_mesh, read_tiles
+from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_dims, write_dims
 from hloscope.ir import Dims
 from hloscope.ops import Groups, MeshGroups, WrittenGroups

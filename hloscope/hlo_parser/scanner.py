@@ -46,8 +46,9 @@ _LITERAL: Final = pattern(r"[({]|-?[\d.]|(?:true|false|-?nan|-?inf)\b")
 _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
 
 
-def fail(message: str, source: Source, start: int, end: int | None = None) -> NoReturn:
-    """Raise a `ParseError` about `[start, end)` of `source` (one character by default)."""
+def fail(message: str, where: Source | str, start: int, end: int | None = None) -> NoReturn:
+    """Raise a `ParseError` about `[start, end)` of a source or a part of one (one character)."""
+    source = Source("<text>", where) if isinstance(where, str) else where
     stop = start + 1 if end is None else end
     size = len(source.text)
     raise ParseError(message, span=Span(source, min(start, size), max(start, min(stop, size))))

@@ -11,8 +11,9 @@ from functools import lru_cache
 from math import prod
 from typing import Final, TypeAlias
 
-from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list, value_end
+from hloscope.hlo_parser.attributes import inside, part_end, shortened, split_list
 from hloscope.hlo_parser.devices import read_axes, read_axis, read_iota, read_mesh
+from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir import Dims
 from hloscope.lazy import dataclass, pattern
@@ -143,7 +144,7 @@ def _read_tail(text: str, at: int) -> tuple[str, ...]:
             for kind in subgroups:
                 if kind not in _SUBGROUPS:
                     fail(f"unknown kind of subgroup `{kind}`", text, found.start(2), found.end(2))
-        at = value_end(text, found.end(), stop_at_comma=False) if found[5] else found.end()
+        at = part_end(text, found.end(), stop_at_comma=False) if found[5] else found.end()
     return subgroups
 
 

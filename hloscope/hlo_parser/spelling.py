@@ -10,10 +10,11 @@ import re
 from typing import Any, Final, TypeAlias
 
 from hloscope.errors import ParseError, UnsupportedError
-from hloscope.hlo_parser.attributes import Attribute as Part, fail, moved, near, split_attributes
+from hloscope.hlo_parser.attributes import Attribute as Part, moved, near, split_attributes
 from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.metadata import written as meant
 from hloscope.hlo_parser.opcodes import COMMON, GROUPS, OPCODES, SPELLINGS, Attribute, Spelling
+from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_call, read_calls
 from hloscope.ir import Instruction
 from hloscope.lazy import pattern

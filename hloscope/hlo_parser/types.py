@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from hloscope.hlo_parser.attributes import fail, near, shortened, value_end
+from hloscope.hlo_parser.attributes import near, part_end, shortened
+from hloscope.hlo_parser.scanner import fail
 from hloscope.ir import (
     ELEMENT_TYPES,
     BufferType,
@@ -121,7 +122,7 @@ def type_end(text: str, start: int) -> int:
                 return mark.end()
         fail("tuple type is not closed", text, start)
     if text.startswith("b(", start):
-        return value_end(text, start + 1, stop_at_comma=False)
+        return part_end(text, start + 1, stop_at_comma=False)
     array = _ARRAY.match(text, start)
     if array is None:
         fail(f"expected a type, found `{shortened(text[start:])}`", text, start)
@@ -235,7 +236,7 @@ def read_layout(text: str, rank: int | None = None) -> Layout:
                 tiles.append(_read_ints(text, tile.group(1), at + 1))
                 at = tile.end()
         elif kind in ("S", "E"):
-            stop = value_end(text, at, stop_at_comma=False)
+            stop = part_end(text, at, stop_at_comma=False)
             numbers = _read_ints(text, text[at + 1 : stop - 1], at + 1) or (0,)
             if len(numbers) != 1:
                 fail(f"`{kind}` of a layout has one number, found {len(numbers)}", text, at, stop)
@@ -247,7 +248,7 @@ def read_layout(text: str, rank: int | None = None) -> Layout:
             at = stop
         else:
             while text.startswith("(", at):
-                at = value_end(text, at, stop_at_comma=False)
+                at = part_end(text, at, stop_at_comma=False)
             extras.append(text[part.start() : at])
     return Layout(minor_to_major, tuple(tiles), memory_space, element_bits, tuple(extras))
 

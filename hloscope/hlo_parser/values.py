@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.attributes import fail, inside, split_list
+from hloscope.hlo_parser.attributes import inside, split_list
+from hloscope.hlo_parser.scanner import fail
 from hloscope.lazy import dataclass, pattern
 from hloscope.ops import ConvDimensions, Dims, Pairs, Window
 

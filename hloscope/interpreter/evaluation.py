@@ -18,6 +18,7 @@ from hloscope.interpreter.plan import Plan, Plans, run
 from hloscope.interpreter.values import (
     Array,
     EvaluationError,
+    Place,
     Token,
     Value,
     check_evaluable,
@@ -26,6 +27,7 @@ from hloscope.interpreter.values import (
     fits,
     limited,
     plain,
+    unlike,
 )
 from hloscope.interpreter.world import PROCESS, UserFunction, World
 from hloscope.ir import Computation, ElementType, Module, QuantizedType, TensorType, TupleType, Type
@@ -262,15 +264,24 @@ def as_value(given: Any, type_: Type, what: str) -> Value:
     Raises:
         EvaluationError: It cannot be one without changing it.
     """
-    value: Value = given
-    if isinstance(type_, TupleType) and isinstance(given, tuple | list):
-        if len(given) == len(type_.elements):
-            parts = enumerate(zip(given, type_.elements, strict=True))
-            value = tuple(as_value(v, t, f"{what}, part {i}") for i, (v, t) in parts)
-    elif isinstance(type_, TensorType) and not isinstance(given, Token):
-        value = _as_array(given, type_.element, what)
-    why = fits(value, type_)
-    if why:
+    places = list(nested([Place(given, type_)], Place.parts))
+    values = [_as_part(place, what + place.told(", part ", "")) for place in places]
+    made: list[Value] = []
+    for place, value in zip(reversed(places), reversed(values), strict=True):
+        parts = place.parts()
+        made.append(tuple(made.pop() for _ in parts) if parts else value)
+    return made[0]
+
+
+def _as_part(place: Place, what: str) -> Value:
+    """A value of the place's type, but for what is in a tuple."""
+    value: Value = place.value
+    type_ = place.type
+    if isinstance(type_, TensorType) and not isinstance(value, Token):
+        value = _as_array(value, type_.element, what)
+    elif isinstance(type_, TupleType) and isinstance(value, list):
+        value = tuple(value)
+    if why := unlike(value, type_):
         raise EvaluationError(f"{what} should be {type_}: {why}")
     return value
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from hloscope.arrays import np
 from hloscope.errors import HloscopeError, UnsupportedError
@@ -26,6 +26,7 @@ from hloscope.ir import (
     numpy_dtype,
 )
 from hloscope.limits import MAX_BYTES, refuse_no_array
+from hloscope.walks import nested
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -66,13 +67,16 @@ def dtype_of(element: ElementType) -> Any:
 
 def byte_size(type_: Type) -> int:
     """Bytes of a value of this type; sizes not known count as their bound, or 1."""
-    match type_:
-        case TensorType():
-            return prod(s for s in type_.most if s is not None) * -(-type_.element.bits // 8)
-        case TupleType():
-            return sum(map(byte_size, type_.elements))
-        case _:
-            return 0
+    return sum(
+        prod(s for s in part.most if s is not None) * -(-part.element.bits // 8)
+        for part in nested([type_], _elements)
+        if isinstance(part, TensorType)
+    )
+
+
+def _elements(type_: Type) -> tuple[Type, ...]:
+    """The types in a tuple's; none in another."""
+    return type_.elements if isinstance(type_, TupleType) else ()
 
 
 _MOST: Final[ContextVar[int]] = ContextVar("most bytes of an array", default=MAX_BYTES)
@@ -148,16 +152,11 @@ def check_evaluable(type_: Type) -> None:
     Raises:
         UnsupportedError: It has none.
     """
-    match type_:
-        case TensorType():
-            refuse_no_array(type_.most)
-        case UnrankedTensorType():
+    for part in nested([type_], _elements):
+        if isinstance(part, TensorType):
+            refuse_no_array(part.most)
+        elif isinstance(part, UnrankedTensorType):
             raise UnsupportedError("values of tensors without a rank are not evaluated")
-        case TupleType():
-            for part in type_.elements:
-                check_evaluable(part)
-        case _:
-            pass
 
 
 def fits(value: Value, type_: Type) -> str:
@@ -168,6 +167,35 @@ def fits(value: Value, type_: Type) -> str:
     >>> fits(numpy.zeros((2, 3), "float32"), TensorType(ELEMENT_TYPES["f32"], (2, 4)))
     'its shape is (2, 3), not (2, 4)'
     """
+    if not isinstance(type_, TupleType):
+        return unlike(value, type_)
+    places = nested([Place(value, type_)], Place.parts)
+    reasons = ((place, unlike(place.value, place.type)) for place in places)
+    return "; ".join(f"{place.told('part ', ': ')}{why}" for place, why in reasons if why)
+
+
+class Place(NamedTuple):
+    """A value that stands somewhere in a tuple, and the type that it should have there."""
+
+    value: Any
+    type: Type
+    path: tuple[int, ...] = ()
+
+    def parts(self) -> list[Place]:
+        """Places in it, where the value has as many parts as the type."""
+        types, values = _elements(self.type), self.value
+        if not isinstance(values, tuple | list) or len(values) != len(types):
+            return []
+        parts = enumerate(zip(values, types, strict=True))
+        return [Place(v, t, (*self.path, i)) for i, (v, t) in parts]
+
+    def told(self, before: str, after: str) -> str:
+        """Where it is, in words."""
+        return "".join(f"{before}{i}{after}" for i in self.path)
+
+
+def unlike(value: Value, type_: Type) -> str:
+    """What keeps a value, but for what is in it, from being of the type."""
     match type_:
         case TensorType():
             if isinstance(value, Token | tuple):
@@ -187,9 +215,7 @@ def fits(value: Value, type_: Type) -> str:
         case TupleType():
             if not isinstance(value, tuple) or len(value) != len(type_.elements):
                 return f"it is no tuple of {len(type_.elements)}"
-            parts = zip(value, type_.elements, strict=True)
-            reasons = [f"part {i}: {why}" for i, (v, t) in enumerate(parts) if (why := fits(v, t))]
-            return "; ".join(reasons)
+            return ""
         case TokenType():
             return "" if isinstance(value, Token) else "it is no token"
         case _:
