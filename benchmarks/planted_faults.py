@@ -6,11 +6,12 @@ Takes functions of the rooms below at random and plants one fault in each: a com
 constant, a condition is changed.  All faults are planted in one copy of the checkout and sleep
 there: `x < n` becomes `x <= n if planted(17) else x < n`.  The tests are taken in turns: the folder
 and the examples of each planted room for the faults of that room, then every folder for those that
-are left; as many turns at once as there are cores.  A run of a turn with all asleep says which test
-asks which `planted(...)` and how long it takes: a sample of the cases of each test function,
-without the slow ones.  Then each fault that nothing has noticed yet wakes in a process of its own,
-and the tests that ask for it are run until one fails, those first that are named like its file, are
-quick and ask for few others.  So most faults cost what the tests of their own room cost.
+are left; as many turns at once as there are cores, and in each as many faults.  A run of a turn
+with all asleep says which test asks which `planted(...)` and how long it takes: a sample of the
+cases of each test function, without the slow ones.  Then each fault that nothing has noticed yet
+wakes in a process of its own, and the tests that ask for it are run until one fails, those first
+that are named like its file, are quick and ask for few others.  So most faults cost what the tests
+of their own room cost.
 
 A fault that no such test notices is tried in a fresh process, with its file's examples and all
 tests of the files and folders that are named like its file or room: what the sample left out, and
@@ -253,6 +254,8 @@ class Run:
     found: Sequence[Fault]
     turn: str
     own: bool
+    jobs: int
+    running: dict[int, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     asked: dict[int, list[str]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
@@ -271,7 +274,7 @@ class Run:
         before = self.results / f"asked-{self.turn}.json"
         if not before.exists():
             sample = _sample(session.items)
-            self._in_child(lambda: self._listen(sample, before), limited=False)
+            os.waitpid(self._child(lambda: self._listen(sample, before), limited=False), 0)
         for line in before.read_text().splitlines():
             told = json.loads(line)
             self.seconds[told["test"]] = told["seconds"]
@@ -282,6 +285,10 @@ class Run:
                 self.asked.setdefault(number, []).append(told["test"])
         for number in range(len(self.found)):
             self._try(number, tests, number in at_import)
+            while len(self.running) >= self.jobs:
+                self._finish()
+        while self.running:
+            self._finish()
         return True
 
     def _listen(self, items: list[Any], path: Path) -> None:
@@ -315,7 +322,7 @@ class Run:
         path.with_suffix(".part").rename(path)
 
     def _try(self, number: int, tests: dict[str, Any], at_import: bool) -> None:
-        """Wakes one fault and writes down what becomes of it."""
+        """Wakes one fault, in a child that goes on while others begin."""
         so_far = _told(self.results, number)
         if so_far["by"] or self.turn in so_far["turns"]:
             return
@@ -326,15 +333,34 @@ class Run:
         asking.sort(key=lambda t: (not t.startswith(named), self.width[t] * self.seconds[t]))
         like = [t for t in tests if t not in self.seconds and t.startswith(named)]
         chosen = [*asking[:MOST], *_spread(like, min(MOST, len(like)))]
-        by = None
+        told = {"asking": len(asking), "at_import": at_import}
         if chosen and not at_import:
-            by = self._in_child(lambda: self._wake(number, [tests[t] for t in chosen]))
-        so_far = _told(self.results, number)  # another turn may have told of it since
+            child = self._child(lambda: self._wake(number, [tests[t] for t in chosen]))
+            self.running[child] = number, told
+        else:
+            self._write(number, None, told)
+
+    def _finish(self) -> None:
+        """Waits for the next fault that has been tried."""
+        child, status = os.wait()
+        number, told = self.running.pop(child)
+        failed = self.results / f"child-{child}"
+        by: str | None = "the process broke off"
+        if os.WIFSIGNALED(status):
+            by = f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
+        elif failed.exists():
+            by = failed.read_text() or None
+        failed.unlink(missing_ok=True)
+        self._write(number, by, told)
+
+    def _write(self, number: int, by: str | None, told: dict[str, Any]) -> None:
+        """Writes down what became of a fault; another turn may have told of it since."""
+        so_far = _told(self.results, number)
         told = {
             "number": number,
             "by": so_far["by"] or by,
-            "asking": so_far["asking"] + len(asking),
-            "at_import": so_far["at_import"] or at_import,
+            "asking": so_far["asking"] + told["asking"],
+            "at_import": so_far["at_import"] or told["at_import"],
             "turns": [*so_far["turns"], self.turn],
         }
         _keep(self.results, number, told)
@@ -364,26 +390,22 @@ class Run:
                     break
             self._failing = None
 
-    def _in_child(self, work: Any, limited: bool = True) -> str | None:
-        """What failed in a child of this process that did the work."""
-        told = self.results / f"child-{self.turn}"
-        told.unlink(missing_ok=True)
-        if not (child := os.fork()):
+    def _child(self, work: Any, limited: bool = True) -> int:
+        """A child of this process that does the work; within limits, it writes what failed."""
+        if child := os.fork():
+            return child
+        if limited:
+            resource.setrlimit(resource.RLIMIT_CPU, (ENDLESS, ENDLESS))
+            resource.setrlimit(resource.RLIMIT_AS, (LARGEST, LARGEST))
+        try:
+            work()
             if limited:
-                resource.setrlimit(resource.RLIMIT_CPU, (ENDLESS, ENDLESS))
-                resource.setrlimit(resource.RLIMIT_AS, (LARGEST, LARGEST))
-            try:
-                work()
-                told.write_text(self._failing or "")
-            except BaseException:  # a child of a fork ends here, whatever happened
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if os.WIFSIGNALED(status):
-            return f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
-        return (told.read_text() or None) if told.exists() else "the process broke off"
+                (self.results / f"child-{os.getpid()}").write_text(self._failing or "")
+        except BaseException:  # a child of a fork ends here, whatever happened
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(0)
 
 
 def _told(results: Path, number: int) -> dict[str, Any]:
@@ -497,7 +519,7 @@ def _run_turns(args: argparse.Namespace, results: Path, found: Sequence[Fault]) 
         "--results",
         str(results),
     ]
-    again += ["--count", str(args.count), "--seed", str(args.seed)]
+    again += ["--count", str(args.count), "--seed", str(args.seed), "--jobs", str(args.jobs)]
     env = dict(os.environ, PYTHONPATH=str(copy))
 
     def take(turn: list[str], *options: str) -> None:
@@ -509,7 +531,7 @@ def _run_turns(args: argparse.Namespace, results: Path, found: Sequence[Fault]) 
             print(f"the turn of {turn[0]} ended with {ended}: see {log.name}", file=sys.stderr)
 
     own = sorted({turn for fault in found for turn in _own(fault)}, reverse=True)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(args.jobs) as pool:
         if not args.tests:
             list(pool.map(lambda turn: take([turn], "--own"), own))
         list(pool.map(take, [[folder] for folder in args.tests] or _turns(found, copy)))
@@ -526,7 +548,7 @@ def _tell(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> No
             _keep(results, number, told)
         return told
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(args.jobs) as pool:
         all_told = list(pool.map(told_of, range(len(found))))
     for fault, told in zip(found, all_told, strict=True):
         why = EQUIVALENT.get(f"{Path(fault.path).name} {fault.function}: {fault.what}", "")
@@ -553,6 +575,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="a folder to go on in after a stop")
     parser.add_argument("--quick", action="store_true", help="the sample only, no fresh processes")
     parser.add_argument("--so-far", action="store_true", help="nothing is run: what RESULTS tells")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="at once")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--inside", metavar="TURN", help=argparse.SUPPRESS)
     parser.add_argument("--own", action="store_true", help=argparse.SUPPRESS)
@@ -564,7 +587,7 @@ def main() -> None:
     if args.inside:
         left_out = [f"--ignore={path}" for path in ABOUT_TEXT]
         quiet = ["-q", "-p", "no:cacheprovider", *left_out]
-        run = Run(results, found, args.inside, args.own)
+        run = Run(results, found, args.inside, args.own, args.jobs)
         sys.exit(pytest.main([*quiet, *args.tests], plugins=[run]))
     if not args.so_far:
         _run_turns(args, results, found)

@@ -10,9 +10,9 @@ from hloscope.hlo_parser.attributes import (
     distance,
     moved,
     near,
+    part_end,
     split_attributes,
     split_list,
-    value_end,
 )
 from hloscope.source import Source
 
@@ -75,9 +75,9 @@ def test_errors_move_to_their_place_in_the_file() -> None:
 
 
 def test_a_value_ends_with_its_bracket() -> None:
-    assert value_end("(a, b), c", 0, stop_at_comma=False) == 6
+    assert part_end("(a, b), c", 0, stop_at_comma=False) == 6
     with pytest.raises(ParseError):
-        value_end("(a, b", 0, stop_at_comma=False)
+        part_end("(a, b", 0, stop_at_comma=False)
 
 
 values = st.recursive(
