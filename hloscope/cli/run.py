@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import click
@@ -143,6 +145,18 @@ def run(
         sys.exit(FAILED)
 
 
+@contextmanager
+def _limits_told() -> Iterator[None]:
+    """Within it, the error of a limit that is reached names the option that allows more."""
+    try:
+        yield
+    except EvaluationError as error:
+        if error.rule not in ("max_steps", "max_flops", "max_bytes"):
+            raise
+        more = f"{error.message}; --{error.rule.replace('_', '-')} allows more"
+        raise EvaluationError(more, span=error.span) from error
+
+
 class _Asked(NamedTuple):
     """What is to be done with every program of the file."""
 
@@ -162,7 +176,7 @@ class _Asked(NamedTuple):
             )
         except EvaluationError as error:
             raise click.UsageError(error.message) from None
-        with steps_shown(options.max_steps) as on_step:
+        with steps_shown(options.max_steps) as on_step, _limits_told():
             return run_program(
                 module,
                 entry,

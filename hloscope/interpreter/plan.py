@@ -63,6 +63,7 @@ from hloscope.ops import (
     Tuple,
     While,
 )
+from hloscope.source import Span
 
 _CALLS: Final = (Call, Fusion)
 _MOST_FRAMES: Final = 100_000
@@ -175,10 +176,9 @@ class Plan:
             return None
         size = byte_size(ins.type)
         if size > self.world.max_bytes:
-            return _refuse(
-                f"`{ins.name}` needs {size:,} bytes, at most {self.world.max_bytes:,} are allowed",
-                ins,
-            )
+            many = f"{size:,} bytes, at most {self.world.max_bytes:,} are allowed"
+            error = EvaluationError(f"`{ins.name}` needs {many}", span=ins.span, rule="max_bytes")
+            return _refuse_with(error)
         try:
             check_evaluable(ins.type)
             return _counted(kernel(ins, self.world), ins, self.world)
@@ -201,7 +201,8 @@ def _counted(run: Kernel, ins: Instruction, world: World) -> Kernel:
         if world.max_flops is not None and world.flops > world.max_flops:
             many = f"{world.flops:,} operations on elements"
             allowed = f"at most {world.max_flops:,} are allowed"
-            raise EvaluationError(f"`{ins.name}` would make it {many}, {allowed}", span=ins.span)
+            message = f"`{ins.name}` would make it {many}, {allowed}"
+            raise EvaluationError(message, span=ins.span, rule="max_flops")
 
     def counted_before(made: Kernel) -> Kernel:
         def counted(*values: Any) -> Value:
@@ -392,7 +393,7 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
             kernel, operands, target, freed, regions, ins = steps[at]
             world.steps += 1
             if limit is not None and world.steps > limit:
-                raise EvaluationError(f"stopped after {limit:,} steps", span=ins.span)
+                raise _too_many_steps(limit, ins.span)
             if world.on_step is not None and world.steps & 0x3F == 0:
                 world.on_step(world.steps)
             if kernel is None:
@@ -463,10 +464,13 @@ def _count(world: World, steps: int, step: Step | None) -> None:
     before = world.steps
     world.steps = after = before + steps
     if world.max_steps is not None and after > world.max_steps:
-        span = step.ins.span if step else None
-        raise EvaluationError(f"stopped after {world.max_steps:,} steps", span=span)
+        raise _too_many_steps(world.max_steps, step.ins.span if step else None)
     if before >> 6 != after >> 6 and world.on_step is not None:
         world.on_step(after)
+
+
+def _too_many_steps(limit: int, span: Span | None) -> EvaluationError:
+    return EvaluationError(f"stopped after {limit:,} steps", span=span, rule="max_steps")
 
 
 def _moved(env: list[Any], slots: Sequence[int], freed: Sequence[int]) -> list[Any]:

@@ -32,7 +32,10 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 class EvaluationError(HloscopeError):
-    """The program cannot be evaluated further: wrong arguments, limits, a failed assertion."""
+    """The program cannot be evaluated further: wrong arguments, limits, a failed assertion.
+
+    Of a limit that was reached, `rule` is the name: `max_steps`, `max_flops` or `max_bytes`.
+    """
 
     exit_code = 1
 
@@ -107,11 +110,12 @@ def claim(count: int, what: str) -> None:
     ...     claim(1001, "the padded operand")
     Traceback (most recent call last):
     hloscope.interpreter.values.EvaluationError: error: the padded operand needs 1,001 bytes, \
-at most 1,000 are allowed
+at most 1,000 are allowed [max_bytes]
     """
     most = _MOST.get()
     if count > most:
-        raise EvaluationError(f"{what} needs {count:,} bytes, at most {most:,} are allowed")
+        message = f"{what} needs {count:,} bytes, at most {most:,} are allowed"
+        raise EvaluationError(message, rule="max_bytes")
 
 
 def plain(value: Value) -> Value:

@@ -160,14 +160,15 @@ def test_limits(run: Run) -> None:
     args = ["--args", "[dense<1> : tensor<i32>]"]
     result = run("run", "-", *args, "--max-steps", "1000", stdin=FOREVER)
     assert result.exit_code == 1
-    assert "error: stopped after 1,000 steps" in result.stderr
+    assert "error: stopped after 1,000 steps; --max-steps allows more\n" in result.stderr
     huge = """func.func @main() -> tensor<25000000000xf32> {
       %0 = stablehlo.iota dim = 0 : tensor<25000000000xf32>
       return %0 : tensor<25000000000xf32>
     }"""
     result = run("run", "-", stdin=huge)
     assert result.exit_code == 1
-    assert "needs 100,000,000,000 bytes, at most 1,073,741,824 are allowed" in result.stderr
+    assert "at most 1,073,741,824 are allowed; --max-bytes allows more\n" in result.stderr
+    assert "needs 100,000,000,000 bytes" in result.stderr
     given = HLO.replace("f32[2]", "f32[25000000000]")
     result = run("run", "-", "--random", "1", "--max-bytes", "1000", stdin=given)
     assert result.exit_code == 2

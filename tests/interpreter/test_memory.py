@@ -156,6 +156,7 @@ def test_what_would_take_hours_is_refused_unless_more_is_allowed() -> None:
     done = CliRunner().invoke(app, ["run", "-", "--random", "1"], input=text)
     assert done.exit_code == 1
     assert "operations on elements, at most 1,000,000" in done.output
+    assert "; --max-flops allows more\n" in done.output
     folded = text.replace("parameter(0)", "broadcast(z), dimensions={}")
     folded = folded.replace("parameter(1)", "broadcast(z), dimensions={}")
     folded = folded.replace("ENTRY e {", "ENTRY e { z = f32[] constant(1)")
