@@ -30,8 +30,6 @@ MOST_ALIGNMENTS: Final = 64
 """Alignments of what is read at run time that are tried."""
 FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
 _NOWHERE: Final = (1 << 63) - 1
-_FAR: Final = 1 << 59
-"""Differences in bits that leave room for the number of a group in the same int64."""
 _SLOWER: Final = 16
 """How many times as long numpy takes for Python's integers, which int64 doesn't hold."""
 
@@ -190,10 +188,10 @@ class _Counter:
         for at, weights in self._chunks():
             addresses, active = self._addresses(at, given)
             groups = self._groups(at, read, addresses.shape)
-            bits = self._from_line(addresses, active)
-            self._add(at, weights, bits, active, groups)
-            largest = _largest_group(bits, active, groups)
-            low._add(at, weights, bits, active & largest, groups)
+            steps = self._from_line(addresses, active)
+            self._add(at, weights, steps, active, groups)
+            largest = _largest_group(self._numbers(steps, SECTOR * 8), active, groups)
+            low._add(at, weights, steps, active & largest, groups)
         low._scale = self._scale
         return low._found(given), self._found(given)
 
@@ -266,20 +264,27 @@ class _Counter:
         return addresses, active
 
     def _from_line(self, addresses: Ints, active: Bools) -> Ints:
-        """Where each active lane reads, in bits from the line that the first of its request reads.
+        """Where each active lane reads, in elements from the line that its request reads first.
 
         So int64 holds what arrays of any size need: for differences beyond that, which no device
         has memory for, these are Python's integers.
         """
         first = np.where(active, addresses, _NOWHERE).min(axis=1, keepdims=True)
         modulus = self._requests.modulus
-        steps = np.where(active, addresses, first) - first // modulus * modulus
-        if steps.dtype != np.int64 and int(steps.max(initial=0)) < _FAR:
+        steps: Ints = np.where(active, addresses, first) - first // modulus * modulus
+        if steps.dtype != np.int64 and int(steps.max(initial=0)) <= _NOWHERE:
             steps = steps.astype(np.int64)
-        if int(steps.max(initial=0)) * self._requests.bits >= _FAR:
+        return steps
+
+    def _numbers(self, steps: Ints, size: int) -> Ints:
+        """The number of the block of so many bits that each lane reads, from that line on."""
+        bits = self._requests.bits
+        common = gcd(bits, size)
+        factor, divisor = bits // common, size // common  # of most widths the factor is 1
+        if factor > 1 and int(steps.max(initial=0)) > _NOWHERE // factor:
             steps = steps.astype(object)
-        bits: Ints = steps * self._requests.bits
-        return bits
+        numbers: Ints = steps * factor // divisor
+        return numbers
 
     def _groups(
         self, at: Mapping[Var, Ints], read: tuple[Runtime, ...], shape: tuple[int, ...]
@@ -304,14 +309,14 @@ class _Counter:
         self,
         at: Mapping[Var, Ints],
         weights: Ints,
-        bits: Ints,
+        steps: Ints,
         active: Bools,
         groups: Ints,
     ) -> None:
         unit = max(self._requests.unit_bits // 8, 1)
 
-        def distinct(divisor: int) -> Ints:
-            counted: Ints = _is_first(bits // divisor, active, groups)[1].sum(axis=1)
+        def distinct(size: int) -> Ints:
+            counted: Ints = _is_first(self._numbers(steps, size), active, groups)[1].sum(axis=1)
             return counted
 
         sectors, lines = distinct(SECTOR * 8), distinct(LINE * 8)
@@ -389,19 +394,20 @@ def _is_first(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Bools]:
 
     Lanes stand in another order than before: by group, then number, those that are not active last.
     """
-    if numbers.dtype != np.int64:
+    room = _NOWHERE // active.shape[1]  # for the numbers of each group in an int64
+    if int(numbers.max(initial=0)) >= room:
         numbers = _ranked(numbers)
-    keys = np.where(active, groups * (_NOWHERE // active.shape[1]) + numbers, _NOWHERE)
+    keys = np.where(active, groups * room + numbers, _NOWHERE)
     keys.sort(axis=1)
     is_first = keys != _NOWHERE
     is_first[:, 1:] &= keys[:, 1:] != keys[:, :-1]
-    return keys // (_NOWHERE // active.shape[1]), is_first
+    return keys // room, is_first
 
 
-def _largest_group(bits: Ints, active: Bools, groups: Ints) -> Bools:
+def _largest_group(sectors: Ints, active: Bools, groups: Ints) -> Bools:
     """For each request the lanes of the group that touches most sectors, the first of several."""
-    count, lanes = bits.shape
-    group, is_first = _is_first(bits // (SECTOR * 8), active, groups)
+    count, lanes = sectors.shape
+    group, is_first = _is_first(sectors, active, groups)
     rows, at = np.nonzero(is_first)
     places = rows * lanes + group[rows, at]
     touched = np.bincount(places, minlength=count * lanes).reshape(count, lanes)

@@ -160,19 +160,36 @@ def test_a_sample_stands_for_all_requests_at_best_and_at_worst() -> None:
 @pytest.mark.parametrize("step", [1, 1 << 32, (1 << 57) + 1])
 def test_addresses_of_any_size_are_counted_as_those_near_zero(start: int, step: int) -> None:
     launch = Launch.of(64, 1)
-    for bits, sectors in ((8, 1), (64, 8)):
+    for bits, sectors in ((6, 3), (8, 2), (64, 16)):
         access = launch.map((), [Dim(0) * step + start])
         found = traffic_of(requests_of(access, bits, launch, 32))
         assert found.precision == EXACT
         assert found.requests == 2
-        assert found.sectors == 2 * (sectors if step == 1 else 32)
+        assert found.sectors == (sectors if step == 1 else 64)
+
+
+def test_what_lies_within_63_bits_is_counted_without_pythons_integers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Launch.of(32, 1)
+    dtypes = []
+
+    def ranked(numbers: Ints) -> Ints:
+        dtypes.append(numbers.dtype)
+        return kept(numbers)
+
+    kept = counting._ranked
+    monkeypatch.setattr(counting, "_ranked", ranked)
+    access = launch.map((), [Dim(0) * (1 << 55)])
+    assert traffic_of(requests_of(access, 32, launch, 32)).sectors == 32
+    assert dtypes == [np.int64]  # of the addresses; lines and sectors leave room as they are
 
 
 @given(
     st.integers(1, 6).flatmap(
         lambda lanes: st.lists(
             st.lists(
-                st.tuples(st.integers(0, 60), st.booleans(), st.integers(0, 10**9)),
+                st.tuples(st.integers(0, 60), st.booleans(), st.integers(0, 2)),
                 min_size=lanes,
                 max_size=lanes,
             ),
@@ -186,7 +203,7 @@ def test_the_largest_group_of_a_request_touches_most_sectors(
 ) -> None:
     table = np.array(rows, np.int64)
     addresses, active, groups = table[..., 0], table[..., 1] == 1, counting._ranked(table[..., 2])
-    found = active & counting._largest_group(addresses * 32, active, groups)
+    found = active & counting._largest_group(addresses * 32 // 256, active, groups)
     for row, ranks, chosen in zip(rows, groups.tolist(), found.tolist(), strict=True):
         values = [value for _, _, value in row]
         assert ranks == [sum(other < value for other in values) for value in values]
