@@ -76,7 +76,13 @@ if TYPE_CHECKING:
         order_key as order_key,
         printed_terms as printed_terms,
     )
-    from hloscope.affine.sharing import Shared as Shared, shared as shared
+    from hloscope.affine.reading import (
+        MAX_DIGITS as MAX_DIGITS,
+        find_where as find_where,
+        parse_expr as parse_expr,
+        parse_prefix as parse_prefix,
+        read_where as read_where,
+    )
     from hloscope.affine.sums import (
         plus as plus,
         scaled as scaled,
@@ -84,14 +90,11 @@ if TYPE_CHECKING:
         with_terms as with_terms,
     )
     from hloscope.affine.text import (
-        MAX_DIGITS as MAX_DIGITS,
         RESERVED as RESERVED,
+        Shared as Shared,
         Style as Style,
         default_name as default_name,
-        find_where as find_where,
-        parse_expr as parse_expr,
-        parse_prefix as parse_prefix,
-        read_where as read_where,
+        shared as shared,
         texts as texts,
         to_text as to_text,
         where_text as where_text,

@@ -7,7 +7,8 @@ from typing import Final, NoReturn
 
 from hloscope.affine.meaning import postorder, replace, substitute, variables
 from hloscope.affine.nodes import Const, Dim, Expr, ExprLike, Max, Min, Product, Range, Var
-from hloscope.affine.text import Style, parse_prefix, texts, where_text
+from hloscope.affine.reading import parse_prefix
+from hloscope.affine.text import Style, texts, where_text
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.lazy import dataclass, pattern
 from hloscope.source import Source, Span

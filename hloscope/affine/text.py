@@ -1,22 +1,23 @@
-"""Expressions as text: XLA's notation, and MLIR's.
+"""Expressions as text: XLA's notation, and MLIR's; `hloscope.affine.reading` has the grammar.
 
-Grammar: `expr := term {(+|-) term}`, `term := factor {(*|/|mod|ceildiv|floordiv) factor}` with one
-precedence level, associated to the left, `factor := int | name | -factor | (expr) |
-min(expr, expr) | max(expr, expr)`.  `/` and `floordiv` both round down.
+`/` and `floordiv` both round down.
 
-XLA's notation has no names for parts: `expr where t0 = expr, t1 = expr`, where each may use those
-before it.  Long expressions that use parts several times are written so.
+Expressions share their parts.  Written out, a part stands wherever it is used, and what uses it
+twice, and is used twice itself, makes a text that doubles with each level.  So long expressions are
+written with names for what occurs in several places, `expr where t0 = expr, t1 = expr`, where each
+may use those before it; XLA's notation has no such names.
 
 Source: XLA's indexing maps as printed, docs/indexing.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal, NoReturn, TypeAlias
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Final, Literal, TypeAlias
 
-from hloscope.affine.extrema import maximum, minimum
-from hloscope.affine.meaning import largest_number
+from hloscope.affine.meaning import postorder, rebuild
 from hloscope.affine.nodes import (
     CeilDiv,
     Const,
@@ -32,22 +33,13 @@ from hloscope.affine.nodes import (
     Runtime,
     Sum,
     Var,
-    ceildiv,
-    floordiv,
-    linear,
-    mod,
-    product,
+    children,
 )
 from hloscope.affine.order import printed_terms
-from hloscope.affine.sharing import Shared, shared, written_size
-from hloscope.errors import ParseError, TooLargeError, did_you_mean
-from hloscope.lazy import pattern
-from hloscope.limits import refuse_long_numbers
-from hloscope.source import Source, Span
+from hloscope.errors import TooLargeError
+from hloscope.lazy import dataclass
 
 Style: TypeAlias = Literal["xla", "mlir"]
-
-# ------------------------------------------------------------------------------------ printing
 
 _PREFIX: Final[dict[type[Node], str]] = {Dim: "d", Range: "s", Runtime: "rt"}
 _SYMBOL: Final[dict[Style, dict[type[Node], str]]] = {
@@ -56,18 +48,18 @@ _SYMBOL: Final[dict[Style, dict[type[Node], str]]] = {
 }
 
 
-MAX_DIGITS: Final = 4000
-"""Integers of more digits are not read: nothing that is indexed has so many elements."""
-
-
 MOST_WRITTEN: Final = 1 << 22
 """Expressions of more parts, written out, are not written out."""
-MOST_PARTS: Final = 10_000
-"""So many parts of an expression may have names in a text."""
-MOST_FACTORS: Final = 1_000
-"""So many factors a part with a name may have: the product of two may have as many as both."""
 RESERVED: Final = frozenset({"mod", "floordiv", "ceildiv", "min", "max", "in", "domain"})
 """Words that are no names."""
+LONG: Final = 64
+"""Where all expressions together have more divisions, written out, shared parts get names."""
+LARGE: Final = 2_000
+"""The same for operands of any operation."""
+SHORT: Final = 4
+"""What is written with no more operations, variables and numbers is written wherever it is."""
+_FIRST: Final = 1 << 62
+"""No map has so many runtime variables: those from here on stand for parts."""
 
 
 def default_name(v: Var) -> str:
@@ -196,280 +188,93 @@ def _pieces_of_sum(terms: list[tuple[Expr, int]], const: int) -> list[Expr | str
     return pieces
 
 
-Node.text_of = staticmethod(to_text)
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Expressions, in which variables stand for parts that are used several times.
 
-# ------------------------------------------------------------------------------------- parsing
-
-_TOKEN: Final = pattern(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%(),]))")
-_WORDS: Final = {
-    "mod": "mod", "%": "mod", "/": "/", "//": "/", "floordiv": "/", "floorDiv": "/",
-    "ceildiv": "ceildiv", "ceilDiv": "ceildiv", "*": "*",
-}  # fmt: skip
-_DEFAULT_NAME: Final = pattern(r"(d|s|rt)(\d+)")
-_KINDS: Final[dict[str, type[Dim] | type[Range] | type[Runtime]]] = {
-    "d": Dim, "s": Range, "rt": Runtime,
-}  # fmt: skip
-_BINARY: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
-    "*": product, "/": floordiv, "ceildiv": ceildiv, "mod": mod,
-}  # fmt: skip
-
-
-class _Level:
-    """What has been read of one expression: a sum so far, and the term being read."""
-
-    __slots__ = ("negated", "opened", "operator", "parts", "pending", "sign", "term", "word")
-
-    def __init__(self, word: str, opened: int, negated: bool) -> None:
-        self.word, self.opened = word, opened  # "", "(", "min" or "max", and where it began
-        self.negated = negated
-        self.pending: list[Expr] = []  # earlier arguments of min and max
-        self.start()
-
-    def start(self) -> None:
-        self.parts: list[tuple[Expr, int]] = []
-        self.sign = 1  # of the term
-        self.term: Expr | None = None
-        self.operator = ""  # between the term and the next factor
-
-    def take(self, factor: Expr) -> None:
-        self.term = factor if self.term is None else _BINARY[self.operator](self.term, factor)
-
-    def next_term(self, sign: int) -> None:
-        assert self.term is not None
-        self.parts.append((self.term, self.sign))
-        self.term, self.sign = None, sign
-
-    def value(self) -> Expr:
-        assert self.term is not None
-        if not self.parts and self.sign == 1:
-            return self.term
-        return linear(*self.parts, (self.term, self.sign))
-
-
-class _Reader:
-    """Reads one expression with an explicit stack: nesting has no limit."""
-
-    def __init__(
-        self,
-        source: Source,
-        start: int,
-        names: Mapping[str, Var] | None,
-        parts: Mapping[str, Expr] | None = None,
-    ) -> None:
-        self.source, self.text, self.at, self.names = source, source.text, start, names
-        self.parts = {} if parts is None else dict(parts)
-
-    def fail(self, message: str, start: int, stop: int = -1) -> NoReturn:
-        raise ParseError(message, span=Span(self.source, start, max(stop, start + 1)))
-
-    def expected(self, what: str) -> NoReturn:
-        """Complain about what stands here."""
-        start = self.at
-        while start < len(self.text) and self.text[start].isspace():
-            start += 1
-        if start >= len(self.text):
-            self.fail(f"expected {what}, found the end", len(self.text.rstrip()))
-        token = _TOKEN.match(self.text, start)
-        stop = token.end() if token else start + 1
-        self.fail(f"expected {what}, found {self.text[start:stop]!r}", start, stop)
-
-    def variable(self, name: str, start: int, stop: int) -> Expr:
-        if name in self.parts:
-            return self.parts[name]
-        if self.names is None:
-            if known := _DEFAULT_NAME.fullmatch(name):
-                return _KINDS[known[1]](int(known[2]))
-            self.fail(f"unknown variable {name!r}: expected a name like d0, s0 or rt0", start, stop)
-        if name in self.names:
-            return self.names[name]
-        self.fail(f"unknown variable {name!r}{did_you_mean(name, self.names)}", start, stop)
-
-    def read(self) -> Expr:
-        """Read the longest expression from here; `self.at` is where it stopped."""
-        levels = [_Level("", self.at, negated=False)]
-        while True:
-            factor = self.open_or_factor(levels)
-            while factor is not None:
-                level = levels[-1]
-                level.take(factor)
-                if self.operator(level):
-                    break
-                if len(levels) == 1:
-                    return level.value()
-                factor = self.close(levels)
-
-    def open_or_factor(self, levels: list[_Level]) -> Expr | None:
-        """Read signs and a factor; or open a parenthesis and return None."""
-        minus = False
-        while True:
-            token = _TOKEN.match(self.text, self.at)
-            if token is None:
-                self.expected(_FACTOR)
-            number, name, mark = token.groups()
-            if mark == "-":
-                minus = not minus
-            elif number is not None:
-                if len(number) > MAX_DIGITS:
-                    digits = f"{len(number)} digits are more than the {MAX_DIGITS} of an integer"
-                    self.fail(digits, token.start(1), token.end(1))
-                value = Const(int(number))
-                self.at = token.end()
-                return -value if minus else value
-            elif mark == "(" or name in ("min", "max"):
-                levels.append(_Level(name or mark, token.start(token.lastindex or 0), minus))
-                if name is not None:
-                    self.at = token.end()
-                    token = _TOKEN.match(self.text, self.at)
-                    if token is None or token[3] != "(":
-                        self.expected(f"'(' after {name}")
-                self.at = token.end()
-                return None
-            elif name is not None and name not in _WORDS:
-                variable = self.variable(name, token.start(2), token.end())
-                self.at = token.end()
-                return -variable if minus else variable
-            else:
-                self.expected(_FACTOR)
-            self.at = token.end()
-
-    def operator(self, level: _Level) -> bool:
-        """Read a binary operator, if one stands here."""
-        token = _TOKEN.match(self.text, self.at)
-        word = token[2] or token[3] if token else None
-        if token is None or word is None:
-            return False
-        if word in _WORDS:
-            level.operator = _WORDS[word]
-        elif word in "+-":
-            level.next_term(1 if word == "+" else -1)
-        else:
-            return False
-        self.at = token.end()
-        return True
-
-    def close(self, levels: list[_Level]) -> Expr | None:
-        """Read what must follow a nested expression: the closed one, or None after a comma."""
-        level = levels[-1]
-        token = _TOKEN.match(self.text, self.at)
-        mark = token[3] if token else None
-        if token is not None and mark == "," and level.word != "(":
-            self.at = token.end()
-            level.pending.append(level.value())
-            level.start()
-            return None
-        if token is None or mark != ")" or (level.word != "(" and not level.pending):
-            line, column = Span(self.source, level.opened, level.opened + 1).line_col
-            opened = f"{level.word!r} opened at {line}:{column}"
-            closer = "','" if level.word != "(" and not level.pending else "')'"
-            self.expected(f"an operator or {closer} for {opened}")
-        self.at = token.end()
-        levels.pop()
-        value = level.value()
-        if level.word != "(":
-            value = (minimum if level.word == "min" else maximum)(*level.pending, value)
-        return -value if level.negated else value
-
-
-_FACTOR: Final = "a number, a variable or '('"
-
-
-def parse_prefix(
-    source: Source | str,
-    start: int = 0,
-    names: Mapping[str, Var] | None = None,
-    parts: Mapping[str, Expr] | None = None,
-) -> tuple[Expr, int]:
-    """The longest expression that begins at `start`, and the position after it.
-
-    For readers of larger texts: errors point into `source`.
-
-    >>> parse_prefix("(d0 + 1, d1)", 1)
-    (<d0 + 1>, 7)
+    Attributes:
+        roots: The expressions.
+        parts: A variable and what it stands for, in which those before it may occur.
+        names: The text of each of the variables.
     """
-    if isinstance(source, str):
-        source = Source("<string>", source)
-        refuse_long_numbers(source)
-    reader = _Reader(source, start, names, parts)
-    return reader.read(), reader.at
+
+    roots: list[Expr]
+    parts: list[tuple[Var, Expr]] = field(default_factory=list)
+    names: dict[Var, str] = field(default_factory=dict)
 
 
-def parse_expr(text: str, names: Mapping[str, Var] | None = None) -> Expr:
-    """Read an expression.
+def shared(roots: Sequence[Expr], taken: Collection[str] = ()) -> Shared:
+    """The expressions with variables for what is used several times, where they are long.
 
     Args:
-        text: XLA's or MLIR's notation.
-        names: The variables by name; without it `d0`, `s0`, `rt0` and so on are known.
+        roots: The expressions.
+        taken: Names that are not to be given.
 
-    Raises:
-        ParseError: The text is not an expression, or uses an unknown name.
-
-    >>> parse_expr("(d0 floordiv 2) * 4 + tid mod 8", {"d0": Dim(0), "tid": Dim(1)})
-    <(d0 / 2) * 4 + d1 mod 8>
+    >>> e = Dim(0)
+    >>> for _ in range(8):
+    ...     e = (e + 1) // 3 * 5 + (e + 1) % 3
+    >>> found = shared([e])
+    >>> name, part = found.parts[0]
+    >>> found.names[name], part
+    ('t0', <((d0 + 1) / 3) * 5 + (d0 + 1) mod 3 + 1>)
     """
-    source = Source("<string>", text)
-    refuse_long_numbers(source)
-    end, parts = len(text), dict[str, Expr]()
-    if (where := find_where(text, 0, end)) is not None:
-        parts, end = read_where(source, where[1], end, names), where[0]
-    reader = _Reader(source, 0, names, parts)
-    e = reader.read()
-    if reader.at < end and text[reader.at : end].strip():
-        reader.expected("an operator or the end")
-    return e
+    if not is_long(roots):
+        return Shared([*roots])
+    order = postorder(*roots)
+    uses = Counter([*roots, *[y for x in order for y in children(x)]])
+    new: dict[Expr, Expr] = {}
+    length: dict[Expr, int] = {}
+    parts: list[tuple[Var, Expr]] = []
+    for x in order:
+        inside = children(x)
+        changed = any([new[y] is not y for y in inside])
+        new[x] = rebuild(x, new.__getitem__) if changed else x
+        length[x] = 1 + sum([length[y] for y in inside])
+        if uses[x] > 1 and length[x] > SHORT:
+            name = Runtime(_FIRST + len(parts))
+            parts.append((name, new[x]))
+            new[x], length[x] = name, 1
+    fresh = _fresh(taken)
+    return Shared([new[e] for e in roots], parts, {v: next(fresh) for v, _ in parts})
 
 
-_WHERE: Final = pattern(r",?\s*\bwhere\s+(?=[A-Za-z_]\w*\s*=)")
-_PART: Final = pattern(r"\s*([A-Za-z_]\w*)\s*=")
-_COMMA: Final = pattern(r"\s*,")
-
-
-def find_where(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Where names for parts are announced, and the first of them; `None` if there are none."""
-    found = _WHERE.search(text, start, end)
-    return found.span() if found else None
-
-
-def read_where(
-    source: Source, at: int, end: int, names: Mapping[str, Var] | None = None
-) -> dict[str, Expr]:
-    """The names that a text gives to parts, and what they stand for.
-
-    Args:
-        source: The text.
-        at: The first name.
-        end: Where the last part ends.
-        names: The variables, as `parse_expr` takes them.
-
-    Raises:
-        ParseError: What stands there is not `name = expression`, again and again.
-    """
-    reader = _Reader(source, at, names)
+def _fresh(taken: Collection[str]) -> Iterator[str]:
+    """`t0`, `t1` and so on, without those that are taken."""
+    k = 0
     while True:
-        found = _PART.match(source.text, reader.at)
-        if found is None:
-            reader.expected("a name and `=`")
-        name = found[1]
-        is_variable = _DEFAULT_NAME.fullmatch(name) if names is None else name in names
-        if name in reader.parts or name in RESERVED or is_variable:
-            reader.fail(f"`{name}` cannot be the name of a part", *found.span(1))
-        if len(reader.parts) == MOST_PARTS:
-            reader.fail(f"more than {MOST_PARTS} parts have names", *found.span(1))
-        reader.at = start = found.end()
-        part = reader.read()
-        if not _is_moderate(part):
-            reader.fail(f"the numbers or products of `{name}` are too large", start, reader.at)
-        reader.parts[name] = part
-        if not source.text[reader.at : end].strip():
-            return reader.parts
-        comma = _COMMA.match(source.text, reader.at)
-        if comma is None:
-            reader.expected("`,` or the end")
-        reader.at = comma.end()
+        if (name := f"t{k}") not in taken:
+            yield name
+        k += 1
 
 
-def _is_moderate(part: Expr) -> bool:
-    """May others use the part, which may double its numbers' digits and its factors?"""
-    if largest_number(part).bit_length() > MAX_DIGITS:
-        return False
-    terms = [t for t, _ in part.terms] if isinstance(part, Sum) else [part]
-    return not any(isinstance(t, Product) and len(t.factors) > MOST_FACTORS for t in terms)
+def is_long(roots: Sequence[Expr]) -> bool:
+    """Would the expressions be long if they were written out?
+
+    >>> is_long([Dim(0) // 2 + 1])
+    False
+    """
+    if sum([e._divisions for e in roots]) > LONG:
+        return True
+    left = LARGE
+    stack = [*roots]
+    while stack and left:
+        x = stack.pop()
+        if not isinstance(x, Const | Dim | Range | Runtime):
+            left -= 1
+            stack += children(x)
+    return not left
+
+
+def written_size(roots: Sequence[Expr]) -> int:
+    """How many operations, variables and numbers the expressions have where they are written out.
+
+    >>> written_size([Dim(0) // 2 + Dim(0)])
+    5
+    """
+    size: dict[Expr, int] = {}
+    for x in postorder(*roots):
+        size[x] = 1 + sum([size[y] for y in children(x)])
+    return sum([size[e] for e in roots])
+
+
+Node.text_of = staticmethod(to_text)

@@ -95,7 +95,7 @@ def metadata_of(ins: Instruction, module: Module) -> Metadata:
 
 def _of_location(location: object) -> Provenance:
     """What an MLIR location says: JAX puts the op's name around the place, or alone."""
-    if not isinstance(location, mlir.Location):
+    if location is mlir.UNKNOWN or not isinstance(location, mlir.Location):
         return Provenance()
     try:
         read = mlir.resolve_location(location)

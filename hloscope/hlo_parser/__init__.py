@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     )
     from hloscope.hlo_parser.proto.module import proto_text as proto_text
     from hloscope.hlo_parser.proto.sniff import is_proto as is_proto
-    from hloscope.hlo_parser.reader import parse_hlo as parse_hlo, parse_hlo_all as parse_hlo_all
+    from hloscope.hlo_parser.reader import (
+        decode as decode,
+        parse_hlo as parse_hlo,
+        parse_hlo_all as parse_hlo_all,
+    )
     from hloscope.hlo_parser.signatures import PAIRED as PAIRED, signature as signature
-    from hloscope.hlo_parser.sniff import decode as decode
     from hloscope.hlo_parser.spelling import template as template, write_op as write_op
     from hloscope.hlo_parser.types import (
         brief_list as brief_list,

@@ -80,13 +80,13 @@ class Variants(dict[str | tuple[str, str], Variant]):
                 self[key] = common
                 return common
         if not is_opcode(opcode) or (attributes and not _ATTRIBUTES.match(attributes)):
-            raise ParseError("not in the printed form")
+            raise KeyError("not in the printed form")
         op, names, predecessors, extras = read_op(opcode, attributes, *inside)
         if any(name.startswith("{") for name in names):
-            raise ParseError("a computation stands inside the instruction")
+            raise KeyError("a computation stands inside the instruction")
         calls = tuple(int(name[1:]) if name[0] == _HOLE else name for name in names)
         if sum(isinstance(call, int) for call in calls) != attributes.count(_HOLE):
-            raise ParseError("a computation's name stands inside a string")
+            raise KeyError("a computation's name stands inside a string")
         variant = self[key] = (op, calls, predecessors, extras)
         return variant
 

@@ -22,7 +22,7 @@ from hloscope.hlo_parser.sections import (
     read_sections,
     read_tables,
 )
-from hloscope.hlo_parser.sniff import decode, explain
+from hloscope.hlo_parser.sniff import explain, from_utf8, refuse_zero
 from hloscope.ir import Body, Computation, Module, no_collection
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
@@ -35,6 +35,21 @@ _CALLERS: Final = ("to_apply", "calls", "body", "condition", "select", "scatter"
 _INLINE: Final = pattern(
     rf"(?:{'|'.join(_CALLERS)}|computations)\s*=\s*\{{[\s{{]*(?:ROOT\s+)?%?{NAME}\s*=\s"
 )
+
+
+def decode(text: str | bytes, name: str) -> str:
+    """Return the text, decoded strictly as UTF-8; a byte order mark becomes a space.
+
+    Raises:
+        ParseError: It is binary, or another encoding.
+    """
+    if isinstance(text, bytes):
+        text = from_utf8(text, name)
+    if text.startswith("\ufeff"):
+        text = " " + text[1:]
+    if "\0" in text:
+        refuse_zero(text, name)
+    return text
 
 
 def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False) -> Module:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NoReturn
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.scanner import fail
@@ -55,26 +55,21 @@ _IS_EXPORT: Final = (
 _CONTROL: Final = pattern(r"[\x00-\x08\x0e-\x1f]")
 
 
-def decode(text: str | bytes, name: str) -> str:
-    """Return the text, decoded strictly as UTF-8; a byte order mark becomes a space.
+def refuse_zero(text: str, name: str) -> NoReturn:
+    """Raise what a text is that has a character 0."""
+    at = text.index("\0")
+    kind = "this looks like a binary file"
+    if text.startswith("\n") or at < 8:
+        kind = _IS_PROTO
+    fail(f"{kind}: character 0 at offset {at}", Source(name, text), at)
+
+
+def from_utf8(data: bytes, name: str) -> str:
+    """The text of a file.
 
     Raises:
-        ParseError: It is binary, or another encoding.
+        ParseError: It is of another kind, or not UTF-8.
     """
-    if isinstance(text, bytes):
-        text = _from_utf8(text, name)
-    if text.startswith("\ufeff"):
-        text = " " + text[1:]
-    if "\0" in text:
-        at = text.index("\0")
-        kind = "this looks like a binary file"
-        if text.startswith("\n") or at < 8:
-            kind = _IS_PROTO
-        fail(f"{kind}: character 0 at offset {at}", Source(name, text), at)
-    return text
-
-
-def _from_utf8(data: bytes, name: str) -> str:
     for magic, kind in _MAGIC:
         if data.startswith(magic):
             raise ParseError(f"{name}: this is {kind}")

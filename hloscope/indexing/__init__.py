@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from hloscope.indexing.rules.build import (
         MapBuilder as MapBuilder,
         everything_map as everything_map,
+        has_unknown_sizes as has_unknown_sizes,
         identity_map as identity_map,
         output_sizes as output_sizes,
         sizes as sizes,
@@ -92,7 +93,6 @@ if TYPE_CHECKING:
         SizeRead as SizeRead,
         dynamic_dimensions as dynamic_dimensions,
         element_reads as element_reads,
-        has_unknown_sizes as has_unknown_sizes,
         size_reads as size_reads,
     )
     from hloscope.indexing.sets import IndexSet as IndexSet

@@ -14,11 +14,10 @@ from hloscope.indexing import rules  # noqa: F401  (registers every rule)
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.layout import physical_access
 from hloscope.indexing.rules.bounded import claimed_of, weakened
-from hloscope.indexing.rules.build import leaves, unknown
+from hloscope.indexing.rules.build import has_dynamic_sizes, leaves, unknown
 from hloscope.indexing.rules.convolution import tight_accesses
 from hloscope.indexing.rules.dependence import Reader, by_convention
 from hloscope.indexing.rules.registry import INSTANCES, Direction, Instances, lookup
-from hloscope.indexing.rules.run_time_sizes import has_dynamic_sizes
 from hloscope.ir import Instruction, TupleType
 from hloscope.lazy import dataclass
 from hloscope.ops import OPS

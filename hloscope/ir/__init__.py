@@ -26,10 +26,14 @@ if TYPE_CHECKING:
     )
     from hloscope.ir.garbage import no_collection as no_collection
     from hloscope.ir.graph import (
+        WIDE as WIDE,
         Body as Body,
         Computation as Computation,
         Instruction as Instruction,
         Module as Module,
+        of_last as of_last,
+        operand_type_ids as operand_type_ids,
+        operand_types as operand_types,
     )
     from hloscope.ir.literal import (
         MOST_WRITTEN as MOST_WRITTEN,
@@ -67,14 +71,10 @@ if TYPE_CHECKING:
         compatible_elements as compatible_elements,
     )
     from hloscope.ir.views import (
-        WIDE as WIDE,
         captured as captured,
         captures as captures,
         inside_out as inside_out,
         neighbourhood as neighbourhood,
-        of_last as of_last,
-        operand_type_ids as operand_type_ids,
-        operand_types as operand_types,
         to_networkx as to_networkx,
         topological_order as topological_order,
         users as users,

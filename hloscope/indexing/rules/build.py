@@ -15,7 +15,7 @@ from hloscope.indexing.variables import (
     Variable,
     below,
 )
-from hloscope.ir import BufferType, Dims, Instruction, TensorType, TupleType, Type
+from hloscope.ir import BufferType, Dims, Instruction, TensorType, TupleType, Type, of_last
 from hloscope.walks import nested
 
 NEVER: Accesses = ()
@@ -85,6 +85,35 @@ def integers(type: Type) -> tuple[int, int]:
     if type.element.kind == "unsigned":
         return 0, min((1 << bits) - 1, POS_INF)
     return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+@of_last
+def has_dynamic_sizes(ins: Instruction) -> bool:
+    """Has an operand or the result a size that is not known?"""
+    type = ins.type
+    if isinstance(type, TensorType) and None in type.sizes:
+        return True
+    for operand in ins.operands:
+        type = operand.type
+        if isinstance(type, TensorType) and None in type.sizes:
+            return True
+    return False
+
+
+def has_unknown_sizes(ins: Instruction) -> bool:
+    """Has an operand or the result a size without a bound?
+
+    >>> from hloscope.ir import Instruction, TensorType
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> from hloscope.ops import Parameter
+    >>> has_unknown_sizes(Instruction("p", TensorType(ELEMENT_TYPES["f32"], (None,)), Parameter(0)))
+    True
+    """
+    return any(map(_is_unknown, [ins.type, *[operand.type for operand in ins.operands]]))
+
+
+def _is_unknown(type: Type) -> bool:
+    return any([isinstance(leaf, TensorType) and None in leaf.most for leaf in leaves(type)])
 
 
 class MapBuilder:

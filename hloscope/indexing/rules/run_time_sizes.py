@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from hloscope.indexing.rules.build import leaves
-from hloscope.ir import ByOp, Instruction, Op, TensorType, Type, of_last
+from hloscope.ir import ByOp, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     ELEMENTWISE,
     AllReduce,
@@ -88,35 +88,6 @@ def dynamic_dimensions(type: Type) -> tuple[int, ...]:
     if not isinstance(type, TensorType) or None not in type.sizes:
         return ()
     return tuple([k for k, size in enumerate(type.sizes) if size is None])
-
-
-@of_last
-def has_dynamic_sizes(ins: Instruction) -> bool:
-    """Has an operand or the result a size that is not known?"""
-    type = ins.type
-    if isinstance(type, TensorType) and None in type.sizes:
-        return True
-    for operand in ins.operands:
-        type = operand.type
-        if isinstance(type, TensorType) and None in type.sizes:
-            return True
-    return False
-
-
-def has_unknown_sizes(ins: Instruction) -> bool:
-    """Has an operand or the result a size without a bound?
-
-    >>> from hloscope.ir import Instruction, TensorType
-    >>> from hloscope.ir.types import ELEMENT_TYPES
-    >>> from hloscope.ops import Parameter
-    >>> has_unknown_sizes(Instruction("p", TensorType(ELEMENT_TYPES["f32"], (None,)), Parameter(0)))
-    True
-    """
-    return any(map(_is_unknown, [ins.type, *[operand.type for operand in ins.operands]]))
-
-
-def _is_unknown(type: Type) -> bool:
-    return any([isinstance(leaf, TensorType) and None in leaf.most for leaf in leaves(type)])
 
 
 def hands_on(ins: Instruction) -> bool:

@@ -12,9 +12,8 @@ from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.analysis import output_to_input
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.rules.build import leaves, unknown
+from hloscope.indexing.rules.build import has_unknown_sizes, leaves, unknown
 from hloscope.indexing.rules.dependence import Bodies
-from hloscope.indexing.rules.run_time_sizes import has_unknown_sizes
 from hloscope.indexing.symbolic.frames import CALLS, Frame
 from hloscope.indexing.symbolic.instances import (
     Difference,
