@@ -122,12 +122,18 @@ def test_tuples_are_nested_as_deep_as_is_said() -> None:
 
 @pytest.mark.parametrize("operands", ["{0}", "{0}, {0}"], ids=["deep", "bomb"])
 def test_types_that_follow_are_limited_too(operands: str) -> None:
-    lines = "\n".join(
-        f"  t{i + 1} = tuple({operands.format(f't{i}')})" for i in range(MOST_NESTING + 1)
-    )
-    text = f"ENTRY e {{\n  t0 = f32[] parameter(0)\n{lines}\n  ROOT r = f32[] negate(t0)\n}}"
     with pytest.raises(HloscopeError, match=r"nested more than|parts in all"):
-        hs.read(text, strict=True)
+        hs.read(tuples(operands, MOST_NESTING + 1), strict=True)
+
+
+def test_types_that_follow_are_nested_as_deep_as_is_said() -> None:
+    assert hs.read(tuples("{0}", MOST_NESTING), strict=True).text()
+
+
+def tuples(operands: str, levels: int) -> str:
+    """A program of tuples in tuples, whose types follow from what they are of."""
+    lines = "\n".join(f"  t{i + 1} = tuple({operands.format(f't{i}')})" for i in range(levels))
+    return f"ENTRY e {{\n  t0 = f32[] parameter(0)\n{lines}\n  ROOT r = f32[] negate(t0)\n}}"
 
 
 def test_json_of_every_depth_is_read_or_refused() -> None:

@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from hloscope.errors import UnsupportedError
 from hloscope.interpreter.evaluation import evaluate
 from hloscope.ops.windows import Window
 from tests.interpreter.helpers import read, values
@@ -172,6 +173,18 @@ def test_several_arrays() -> None:
     }"""
     found = values(text, [1, 4, 4, 2], [0, 1, 2, 3], -np.inf, -1)
     assert found == ([4, 4, 4], [1, 1, 2])
+
+
+@pytest.mark.parametrize("first", ["f32[]", "f32[2]"])
+def test_what_begins_with_several_elements_is_not_done_yet(first: str) -> None:
+    text = f"""HloModule m
+    f {{ a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
+      ROOT r = (f32[], f32[]) tuple(c, d) }}
+    ENTRY e {{ x = f32[4] parameter(0) i = {first} parameter(1) j = f32[2] parameter(2)
+      ROOT r = (f32[3], f32[3]) reduce-window(x, x, i, j), window={{size=2}}, to_apply=f }}"""
+    one = 1.0 if first == "f32[]" else [1.0, 2.0]
+    with pytest.raises(UnsupportedError, match="begins with several elements"):
+        values(text, [1, 2, 3, 4], one, [1.0, 2.0])
 
 
 # ------------------------------------------------------------------------- select_and_scatter

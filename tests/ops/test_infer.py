@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ from hloscope.ops.convolution import ConvDimensions, Convolution
 from hloscope.ops.dynamic import GetDimensionSize, SetDimensionSize
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST
 from hloscope.ops.gather_scatter import Gather, Scatter
-from hloscope.ops.infer_util import bare
+from hloscope.ops.infer_util import bare, may_equal
 from hloscope.ops.linalg import Cholesky, Fft, TriangularSolve
 from hloscope.ops.reduction import Map, Reduce, Scan, Sort, TopK
 from hloscope.ops.shape import Concatenate, Iota, Pad, Reshape, Reverse, Transpose
@@ -283,3 +284,9 @@ def test_dimension_left_out_in_hlo_is_dynamic_if_any_operand_is() -> None:
 @pytest.mark.parametrize("name", OPS)
 def test_a_class_is_pickled_by_its_name(name: str) -> None:
     assert pickle.loads(pickle.dumps(OPS[name])) is OPS[name]
+
+
+def test_sizes_that_are_known_are_equal_or_not() -> None:
+    extents = [(3, None), (4, None), (None, None), (None, 3), (None, 4)]
+    for a, b in product(extents, repeat=2):
+        assert may_equal(a, b) == (None in (a[0], b[0]) or a == b), (a, b)

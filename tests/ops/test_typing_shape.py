@@ -199,6 +199,13 @@ REFUSED = [
         "all dimensions should be between [0, 2). Got dimension: 2.",
     ),
     Refused(
+        Reverse((2,)),
+        "s32[3,2]",
+        "s32[3,2,1]",
+        "reverse_c3",
+        "all dimensions should be between [0, 2). Got dimension: 2.",
+    ),
+    Refused(
         BitcastConvert(),
         "f64[2]",
         "s64[3]",

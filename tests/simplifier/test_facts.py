@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from hloscope.affine import Const, Dim, Expr, Interval, Range
 from hloscope.simplifier import Domain
-from hloscope.simplifier.domain import is_linear
+from hloscope.simplifier.domain import is_linear, is_longer
 
 D = Dim(0)
 BOX = {D: Interval(0, 100), Dim(1): Interval(0, 100)}
@@ -25,3 +27,11 @@ def test_bounds_are_within_what_is_known(e: Expr, fact: Interval) -> None:
 @pytest.mark.parametrize("e", [Dim(0), Range(1), Const(3), Dim(0) * 2 + Range(0) - 1], ids=str)
 def test_variables_and_constants_are_linear(e: Expr) -> None:
     assert is_linear(e)
+
+
+def test_longer_is_a_strict_order() -> None:
+    """None of two is longer than the other if both are as long: so none takes the other's place."""
+    ascending = [[D, Dim(1) + 1], [D // 4, Dim(1) // 4], [D // 4 + 1, Dim(1) % 4 + 2]]
+    lengths = [(length, e) for length, same in enumerate(ascending) for e in same]
+    for (a, e), (b, f) in product(lengths, repeat=2):
+        assert is_longer(e, f) == (a > b), (str(e), str(f))

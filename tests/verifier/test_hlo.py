@@ -55,6 +55,20 @@ REFUSED = [
         "f returns f32[2], `call` needs f32[3]",
     ),
     (
+        "f { a = f32[4,3] parameter(0) ROOT b = f32[4,3]{0,1} copy(a) }\n"
+        "ENTRY e { a = f32[4,3] parameter(0) ROOT c = f32[3,4]{0,1} call(a), to_apply=f }",
+        "f returns f32[4,3], `call` needs f32[3,4]",
+    ),
+    (
+        "ENTRY e { a = f32[<=4,3] parameter(0) ROOT b = f32[<=3,3] copy(a) }",
+        "`copy` is declared f32[<=3,3], but its operands make it f32[<=4,3]",
+    ),
+    (
+        "ENTRY e { a = (f32[<=4], token[]) parameter(0)\n"
+        " ROOT b = (f32[<=3], token[]) opt-barrier(a) }",
+        "`opt-barrier` is declared (f32[<=3], token[]), but",
+    ),
+    (
         "f { a = f32[2] parameter(0) ROOT b = f32[2] abs(a) }\n"
         "ENTRY e { a = f32[2] parameter(0) ROOT c = f32[2] call(a, a), to_apply=f }",
         "`call` gives f 2 operands, it takes 1",

@@ -16,7 +16,6 @@ from hloscope.interpreter.values import TOKEN, EvaluationError, Value, dtype_of,
 from hloscope.ir import (
     Instruction,
     TensorType,
-    TokenType,
     TupleType,
     Type,
     frontend_attributes,
@@ -142,7 +141,7 @@ def _fitting(found: tuple[Value, ...], types: tuple[Type, ...]) -> Value:
     why = fits(found, TupleType(types))
     if why:
         raise EvaluationError(f"what is received is of another type: {why}")
-    return found if len(types) > 1 or not isinstance(types[0], TokenType) else found[0]
+    return found if len(types) > 1 else found[0]
 
 
 def zeros(type_: Type) -> Value:
