@@ -69,6 +69,8 @@ def coalescing_facts(answer: Coalescing) -> Facts:
 def _array(array: Facts) -> Facts:
     told = {key: array[key] for key in ("role", "number", "leaf", "xla_map", "precision")}
     told |= {key: array[key] for key in _TRAFFIC if key in array}
+    if "best" in array:
+        told["best"] = array["best"]["efficiency"]
     if "spoiler" in array:
         told["spoiler"] = visible(array["spoiler"]["text"])
     if "tile" in array:

@@ -399,3 +399,15 @@ def test_of_many_changes_some_are_shown_and_all_are_counted(page: Browser, tmp_p
     page.until("document.querySelector('.differences') !== null")
     assert page.value("document.querySelectorAll('.change').length") == 500
     assert "5,498 changes more" in page.value("document.querySelector('.differences').textContent")
+
+
+def test_what_is_shown_first_computes_something(page: Browser, tmp_path: Path) -> None:
+    for text in (
+        "ENTRY e { p = f32[2] parameter(0) n = f32[2] negate(p) t = (f32[2]) tuple(n) "
+        "ROOT u = ((f32[2]), f32[2]) tuple(t, p) }",
+        "func.func @main(%p: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {"
+        " %n = stablehlo.negate %p : tensor<2xf32>"
+        " return %n, %p : tensor<2xf32>, tensor<2xf32> }",
+    ):
+        shown(page, tmp_path, text, parts=["maps"])
+        assert page.value("H.program.name[H.state.k]") == "n"

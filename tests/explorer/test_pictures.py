@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -27,6 +29,12 @@ PIXEL: Final = """(() => { const { canvas, scale } = H.view.elements.cards[0].pi
   return [...canvas.getContext("2d").getImageData(2 * scale, 2 * scale, 1, 1).data].slice(0, 3);
 })().join()"""
 """The colour in the first cell, in which nothing is lit."""
+ROW: Final = """(() => { const { canvas, lefts, side, scale } = H.view.elements.cards[0].picture;
+  const { data } = canvas.getContext("2d").getImageData(0, scale, (lefts[0] + 8 * side) * scale, 1);
+  return Array.from({ length: data.length / 4 }, (_, k) =>
+    [...data.slice(4 * k, 4 * k + 3)].join());
+})()"""
+"""The colours of the pixels of eight cells beside each other."""
 LIGHT, DARK = "230,234,240", "36,44,54"
 
 
@@ -178,3 +186,27 @@ def test_what_is_pressed_below_the_pointer_is_asked_once(page: Browser, tmp_path
     page.value("{ const { elements } = H.view; const { at } = elements.cards[0].picture.marks[0];"
                "elements.pin({ output: 0, at }); }")  # fmt: skip
     assert page.value("asked") == before
+
+
+def test_pictures_on_paper_leave_what_is_before_them(page: Browser, tmp_path: Path) -> None:
+    """Whatever is cleared makes a form of all that is before it; readers give up at 28 or so."""
+    shown(page, tmp_path, PROGRAMS["large"], "#e/t", parts=["maps"])
+    page.until("H.view.elements.cards.length === 2", 20)
+    printed = page.call("Page.printToPDF", {"printBackground": True})["data"]
+    assert len(re.findall(rb"/Subtype\s*/Form", base64.b64decode(printed))) < 20
+
+
+@pytest.mark.parametrize(("scale", "colours"), [(1, {LIGHT}), (2, {LIGHT, "255,255,255"})])
+def test_small_cells_have_lines_between_them_where_half_a_pixel_is_one(
+    page: Browser, tmp_path: Path, scale: int, colours: set[str]
+) -> None:
+    window = {"width": 1500, "height": 863, "deviceScaleFactor": scale, "mobile": False}
+    page.call("Emulation.setDeviceMetricsOverride", window)
+    try:
+        shown(page, tmp_path, PROGRAMS["large"], "#e/r", parts=["maps"])
+        page.until("H.view.elements.cards.length === 2", 20)
+        page.value(FRAMES)
+        assert page.value("H.view.elements.cards[0].picture.side") == 3
+        assert set(page.value(ROW)) == colours
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner
 
 import hloscope
 from hloscope.cli.app import app
+from tests.browser import Browser
 from tests.cli.conftest import ROOT
-from tests.explorer.pages import chunk, names_of, page_of
+from tests.explorer.pages import browser, chunk, names_of, page_of
+from tests.explorer.test_browser import shown
 
 EXAMPLES = ["softmax.hlo", "training_step.hlo", "kv_cache.hlo", "split_heads.hlo", "softmax.mlir"]
 
@@ -82,3 +86,58 @@ def test_tiles_are_those_of_the_analysis(name: str) -> None:
         else:
             assert found["sizes"] == [p.size for p in symbolic.parameters]
             assert found["must"] == [str(c) for c in symbolic.constraints.clauses]
+
+
+TRITON: Final = """
+fused { p = bf16[128,1600] parameter(0) ROOT n = bf16[128,1600] negate(p) }
+ENTRY e { p = bf16[128,1600] parameter(0) ROOT f = bf16[128,1600] fusion(p), kind=kCustom,
+  calls=fused, backend_config={"fusion_backend_config":{"kind":"__triton",
+  "block_level_fusion_config":{"num_warps":"4","output_tiles":[{"sizes":["2","SIZE"]}]}}} }"""
+TOLD: Final = {
+    "no sector in vain": (
+        "ENTRY e { p = f32[64,32] parameter(0) ROOT n = f32[64,32] negate(p) }",
+        "nothing is moved in vain", "no sector in vain",
+    ),
+    "sectors in vain": (
+        "ENTRY e { p = f32[8,1025] parameter(0) ROOT s = f32[8,1024] slice(p), "
+        "slice={[0:8],[1:1025]} }",
+        "moved in vain", "sectors for each request",
+    ),
+    "values of run time": (
+        "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }"
+        "ENTRY e { p = f32[90,64] parameter(0) i = s32[32,1] parameter(1) u = f32[32,1,1] "
+        "parameter(2) ROOT s = f32[90,64] scatter(p, i, u), update_window_dims={1,2}, "
+        "inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, "
+        "to_apply=add }",
+        "at most", "at best: values read at run time say where",
+    ),
+    "tiles that use a part": (
+        TRITON.replace("SIZE", "8"), "tiles use 25 % of what they move, at worst", "tiles of 2 × 8",
+    ),
+    "tiles that use all": (
+        TRITON.replace("SIZE", "64"), "tiles use all that they move", "100 %tiles of 2 × 64",
+    ),
+    "tiles that are not known": (
+        TRITON.replace('"output_tiles":[{"sizes":["2","SIZE"]}]', ""), "not known", "unknown",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@browser
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("text", TOLD)
+def test_the_verdict_says_what_is_known_and_no_more(
+    page: Browser, tmp_path: Path, text: str
+) -> None:
+    program, verdict, why = TOLD[text]
+    shown(page, tmp_path, program, parts=["coalesce"])
+    told = page.value("document.querySelector('.verdicts').textContent")
+    assert verdict in told
+    assert why in told
+    assert ("nothing is moved in vain" in told) == (text == "no sector in vain")

@@ -49,6 +49,9 @@ H.clear = (element, ...children) => element.replaceChildren(...children.flat().f
 
 H.number = (value) => (typeof value === "number" ? value.toLocaleString("en-US") : String(value));
 
+// Three digits; a large one as it is read, not as a power of ten.
+H.figure = (value) => (value < 1000 ? value.toPrecision(3) : H.number(Math.round(value)));
+
 H.bytes = (count) => {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   let k = 0;

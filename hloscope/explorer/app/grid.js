@@ -121,15 +121,19 @@ class Picture {
   }
 
   get line() {
-    return this.side > 4 && this.height > 4 ? 1 : 0.5;
+    if (this.side > 4 && this.height > 4) return 1;
+    return this.scale > 1 ? 0.5 : 0; // half a pixel would be a paler one
   }
 
-  // The cells are drawn as areas, and then the lines between them are taken out.
+  // The cells are drawn as areas, and then the lines between them over these.  Nothing is cleared:
+  // on paper, all that was drawn before would go into a form inside a form for each time, and
+  // what reads the PDF would give up and show none of it.
   draw() {
     waiting.delete(this);
     const context = this.canvas.getContext("2d");
     context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
-    context.clearRect(0, 0, this.width + 1, this.tall + 1);
+    context.fillStyle = css("--panel");
+    context.fillRect(0, 0, this.width + 1, this.tall + 1);
     context.fillStyle = css("--cell");
     context.fillRect(0, 0, this.width, this.tall);
     for (const { row, rows, column, columns, colour, share } of this.litAreas()) {
@@ -193,13 +197,14 @@ class Picture {
 
   #lines(context) {
     const { line } = this;
+    context.fillStyle = css("--panel");
     this.lefts.forEach((x, k) => {
       const end = x + this.side - line;
-      context.clearRect(end, 0, (this.lefts[k + 1] ?? this.width) - end, this.tall);
+      context.fillRect(end, 0, (this.lefts[k + 1] ?? this.width) - end, this.tall);
     });
     this.tops.forEach((y, k) => {
       const end = y + this.height - line;
-      context.clearRect(0, end, this.width, (this.tops[k + 1] ?? this.tall) - end);
+      context.fillRect(0, end, this.width, (this.tops[k + 1] ?? this.tall) - end);
     });
   }
 

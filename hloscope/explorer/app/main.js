@@ -17,11 +17,14 @@ async function start() {
   requestAnimationFrame(() => (H.painted = performance.now()));
 }
 
-// What is shown first: the root of the entry.
+// What is shown first: the root of the entry, or the first value that it returns with others.
 function first(program) {
   if (program.entry < 0) return program.count ? 0 : -1;
   const [, start, count, root] = program.computations[program.entry];
-  return root >= 0 ? root : count ? start : -1;
+  if (root < 0) return count ? start : -1;
+  let k = root;
+  while (["tuple", "return"].includes(program.opcodeOf(k)) && program.operandsOf(k).length) [k] = program.operandsOf(k);
+  return k;
 }
 
 function build(program) {

@@ -17,6 +17,29 @@ function bar(share) {
   return H.el("span", "meter", H.el("span", "track", inner), H.percent(share));
 }
 
+// Sectors of an array are counted where its threads are known; of what Triton computes, tiles are.
+const isCounted = (array) => array.efficiency !== undefined;
+
+// Why an array has its share.
+function reason(array) {
+  if (array.spoiler || array.reason) return array.spoiler || array.reason;
+  if (!isCounted(array)) return array.tile ? `tiles of ${array.tile.sizes.join(" × ")}` : array.precision;
+  if (!array.requests) return "not touched";
+  if (array.best !== undefined) return `at worst; ${H.percent(array.best)} at best: values read at run time say where`;
+  return array.efficiency === 1 ? "no sector in vain" : `${H.figure(array.sectors / array.requests)} sectors for each request`;
+}
+
+// What it comes to, and how good that is.
+function judged({ arrays, wasted_bytes: wasted }) {
+  const most = arrays.some((array) => array.best !== undefined) ? "at most " : "";
+  if (wasted) return ["warn", `${most}${H.bytes(wasted)} moved in vain`];
+  if (arrays.every(isCounted)) return ["fine", "nothing is moved in vain"];
+  const tiles = arrays.flatMap((array) => array.tile || []);
+  if (!tiles.length) return ["", "not known: no sectors are counted"];
+  const least = Math.min(...tiles.map((tile) => tile.utilisation));
+  return least < 1 ? ["warn", `tiles use ${H.percent(least)} of what they move, at worst`] : ["fine", "tiles use all that they move"];
+}
+
 class Verdicts {
   constructor(program, { choose }) {
     this.program = program;
@@ -63,13 +86,13 @@ class Verdicts {
     const k = H.state.k;
     const rows = found.arrays.map((array) => [
       this.#array(k, array),
-      array.efficiency === undefined ? (array.precision || "") : bar(array.efficiency),
-      array.moved_bytes === undefined ? "" : H.bytes(array.moved_bytes),
-      array.spoiler || array.reason || (array.efficiency === 1 ? "no sector in vain" : ""),
+      isCounted(array) && array.requests ? bar(array.efficiency) : array.tile ? bar(array.tile.utilisation) : "",
+      isCounted(array) ? H.bytes(array.moved_bytes) : "",
+      reason(array),
     ]);
+    const [quality, verdict] = judged(found);
     return H.section(title,
-      facts(pair("verdict", H.el("b", found.wasted_bytes ? "warn" : "fine", found.wasted_bytes ? `${H.bytes(found.wasted_bytes)} moved in vain` : "nothing is moved in vain")),
-        pair("model", found.model)),
+      facts(pair("verdict", H.el("b", quality, verdict)), pair("model", found.model)),
       table(["array", "needed of moved", "moved", "why"], rows),
       ...found.notes.map((note) => H.el("p", "note", note)));
   }
@@ -81,11 +104,11 @@ class Verdicts {
       this.#array(k, { role, number: array.number }),
       `${array.exact ? "" : "≤ "}${H.bytes(array.bytes)}`,
       `${array.exact ? "" : "≤ "}${H.number(array.elements)}`,
-      array.reuse.toPrecision(3),
+      H.figure(array.reuse),
     ]);
     return H.section("Footprint",
       facts(pair("bytes", `${most}${H.bytes(found.read_bytes)} read, ${H.bytes(found.written_bytes)} written`),
-        pair("work", `${H.number(found.flops)} flops, ${found.intensity.toPrecision(3)} for each byte`),
+        pair("work", `${H.number(found.flops)} flops, ${H.figure(found.intensity)} for each byte`),
         pair("runs", found.times === null ? "an unknown number of times" : `${H.number(found.times)} ×`)),
       table(["array", "touched", "elements", "reuse"], [...side("operand", found.reads), ...side("output", found.writes)]),
       ...found.notes.map((note) => H.el("p", "note", note)));
@@ -96,7 +119,7 @@ class Verdicts {
     const list = (some) => H.el("span", "mono", some.join("  "));
     return H.section("Tiles",
       facts(pair("verdict", H.el("b", "fine", "can be tiled"), " by XLA's analysis"),
-        pair("sizes", found.sizes.length ? list(found.sizes.map((size, d) => `d${d}: 1 to ${size}`)) : "a scalar"),
+        pair("sizes", found.sizes.length ? list(found.sizes.map((size, d) => `d${d}: 1 to ${size}${d + 1 < found.sizes.length ? "," : ""}`)) : "a scalar"),
         ...(found.must.length ? [pair("must fulfil", list(found.must))] : []),
         ...(found.forgotten.length ? [pair("not asked", list(found.forgotten))] : [])));
   }
@@ -108,7 +131,7 @@ class Verdicts {
     const free = /no-op|bitcast/.test(found.verdict);
     return H.section("Data movement",
       facts(pair("verdict", H.el("b", free ? "fine" : "warn", found.verdict),
-        found.bytes_written ? `, ${H.bytes(found.bytes_saved)} of ${H.bytes(found.bytes_written)} written can be saved` : ""),
+        found.bytes_written ? `, ${found.bytes_saved ? H.bytes(found.bytes_saved) : "none"} of ${H.bytes(found.bytes_written)} written can be saved` : ""),
         pair("chain", ...links([...found.steps])),
         ...(found.moves_at === null ? [] : [pair("moves at", link(found.moves_at))]),
         ...found.sources.slice(0, 6).flatMap((source) => [pair("from", link(source.of), ` ${source.verdict}${source.proof ? ` (${source.proof})` : ""}${source.reason ? `: ${source.reason}` : ""}`)])));
