@@ -17,8 +17,14 @@ _NAMES: Final = (
     pattern(_MODULE + r"(?P<pass>)(?P<stage>.+)"),
 )
 _PASS: Final = pattern(r"(?:(?P<folder>.*)/)?(?P<pass>\d{4})\.(?P<stage>.+)")
+FORMS: Final = (
+    "hlo.txt", "hlo.pb", "hlo", "txt",
+    "stablehlo.mlir", "mlir", "mlir.bc", "mlirbc", "jaxexport",
+)  # fmt: skip
+"""How the names of programs end: texts and protos of HLO; texts and bytecode of StableHLO."""
+_PACKED: Final = ("gz", "zst")
 _PROGRAM: Final = pattern(
-    r"(?P<stem>.+?)\.(?P<form>hlo\.txt|hlo\.pb|hlo|txt|stablehlo\.mlir|mlir)(?:\.gz|\.zst)?$"
+    rf"(?P<stem>.+?)\.(?P<form>{'|'.join(map(re.escape, FORMS))})(?:\.(?:{'|'.join(_PACKED)}))?$"
 )
 _OTHERS: Final = pattern(
     r"(?:^|[-_])(?:buffer-assignment|memory-usage|live-range|thunk|ir-|debug_options|flagfile"
@@ -42,7 +48,8 @@ def dumps_in(folder: Path) -> list[Dump]:
         if program and path.is_file() and is_dump(path.name):
             found.append(_dump(path, program["stem"]))
     if not found:
-        raise InputError(f"`{folder}` is a directory without programs (.txt, .hlo, .mlir)")
+        names = ", ".join([f"*.{form}" for form in FORMS])
+        raise InputError(f"`{folder}` is a directory without programs ({names})")
     return sorted(found, key=lambda d: (d.number, d.module, d.order, d.file))
 
 
@@ -53,6 +60,8 @@ def is_dump(name: str) -> bool:
     [True, True, True, False, False]
     >>> is_dump("alias_of_thunk.hlo"), is_dump("alias_of_thunk.txt")
     (True, True)
+    >>> is_dump("a.mlir.bc"), is_dump("a.jaxexport.zst"), is_dump("a.bc")
+    (True, True, False)
     """
     program = _PROGRAM.match(name)
     if program is None:

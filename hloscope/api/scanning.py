@@ -145,15 +145,16 @@ def scan_files(
     workers = jobs or cpu_count() or 1
     report = ScanReport(folder, len(files), 0, 0, dict.fromkeys(STATUSES, 0), [])
     tables = Tables(folder)
+    told = progress or (lambda done, most: None)
     try:
+        told(0, len(files))
         engine = given_engine(executor, workers) if executor else engine_of(workers, dask)
         with engine:
             for done, one in enumerate(in_order(engine, look_at, tasks), 1):
                 found = one.result or _unread(one.task, "failed", one.error)
                 tables.add(found.module, found.kernels)
                 _note(report, found)
-                if progress is not None:
-                    progress(done, len(files))
+                told(done, len(files))
         tables.close()
     finally:
         tables.drop()

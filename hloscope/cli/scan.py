@@ -87,9 +87,13 @@ def scan(
 def _summary(found: ScanReport) -> str:
     counts = ", ".join(f"{count:,} {status}" for status, count in found.statuses.items() if count)
     return (
-        f"{found.files:,} files, {found.kept:,} known from before: {counts}\n"
-        f"{found.kernels:,} kernels in {found.folder / 'kernels.parquet'}"
+        f"{_number(found.files, 'file')}, {found.kept:,} known from before: {counts}\n"
+        f"{_number(found.kernels, 'kernel')} in {found.folder / 'kernels.parquet'}"
     )
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _name_troubles(found: ScanReport) -> None:
@@ -116,6 +120,10 @@ def _described(found: ScanReport) -> dict[str, Any]:
     }
 
 
+def _time_left(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None] | None]:
     """Give a function that shows how far it is, with rate and time left, if someone looks."""
@@ -131,9 +139,10 @@ def _progress() -> Iterator[Callable[[int, int], None] | None]:
         if now - last < 0.2 and done < most:
             return
         last = now
-        rate = done / max(now - start, 1e-9)
-        left = (most - done) / rate
-        told = f"{done:,} of {most:,} files, {rate:.1f}/s, {left:.0f} s left"
+        told = f"{done:,} of {_number(most, 'file')}"
+        if done:
+            rate = done / max(now - start, 1e-9)
+            told += f", {rate:.1f}/s, {_time_left((most - done) / rate)} left"
         click.echo(f"\r{told}\x1b[K", file, nl=False)
 
     try:

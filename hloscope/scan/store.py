@@ -27,7 +27,7 @@ _SHARE: Final = 16
 """A writer looks at the size of all when it has written this part of what there may be."""
 _KEPT: Final = 0.75
 """So much of what there may be is left when answers are thrown away."""
-_FORGOTTEN: Final = 3600.0
+FORGOTTEN: Final = 3600.0
 """Seconds after which a draft is one whose writer died."""
 _FRESH: Final = 60.0
 """Seconds until an answer that is used counts as used anew."""
@@ -155,7 +155,7 @@ def _throw_away(folder: Path, most: int) -> None:
     now = time.time()
     kept = []
     for one in _ours(folder):
-        if one.path.endswith(".tmp") and now - one.used > _FORGOTTEN:
+        if one.path.endswith(".tmp") and now - one.used > FORGOTTEN:
             _remove(one.path)
         else:
             kept.append(one)

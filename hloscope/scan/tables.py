@@ -6,12 +6,15 @@ What is written depends on the rows alone, so equal scans are equal byte for byt
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from hloscope.errors import InputError
+from hloscope.scan.store import FORGOTTEN
 
 MODULES: Final = {
     "file": "string", "bytes": "int64", "digest": "string", "status": "string", "error": "string",
@@ -58,9 +61,11 @@ class Tables:
             table.add(rows)
 
     def close(self) -> None:
-        """Write what is left, and give the files their names."""
+        """Write what is left, and then give the files their names: of one scan, both or none."""
         for table in self._tables:
-            table.close()
+            table.write_rest()
+        for table in self._tables:
+            table.name()
 
     def drop(self) -> None:
         """Leave no half-written files behind."""
@@ -86,9 +91,17 @@ class _Table:
         self._columns: Final = columns
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            self._forget_drafts()
             self._writer: Final = parquet.ParquetWriter(self._draft, self._schema)
         except OSError as error:
             raise _unwritten(path, error) from None
+
+    def _forget_drafts(self) -> None:
+        """Remove what scans left that were killed."""
+        for draft in self._path.parent.glob(f"{self._path.stem}.*.tmp"):
+            with suppress(OSError):
+                if time.time() - draft.stat().st_mtime > FORGOTTEN:
+                    draft.unlink()
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._rows += rows
@@ -96,12 +109,17 @@ class _Table:
             self._flush(self._rows[:_ROWS])
             self._rows = self._rows[_ROWS:]
 
-    def close(self) -> None:
+    def write_rest(self) -> None:
         if self._rows:
             self._flush(self._rows)
             self._rows = []
         try:
             self._writer.close()
+        except OSError as error:
+            raise _unwritten(self._path, error) from None
+
+    def name(self) -> None:
+        try:
             self._draft.replace(self._path)
         except OSError as error:
             raise _unwritten(self._path, error) from None
@@ -109,11 +127,10 @@ class _Table:
     def drop(self) -> None:
         if not self._draft.exists():
             return
-        try:
+        with suppress(OSError):  # on a full disk it has no room for its last bytes
             self._writer.close()
+        with suppress(OSError):
             self._draft.unlink(missing_ok=True)
-        except OSError:
-            return
 
     def _flush(self, rows: Sequence[Mapping[str, Any]]) -> None:
         arrays = [

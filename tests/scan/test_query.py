@@ -125,7 +125,7 @@ def test_the_commands_say_how_it_went(tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     done = run("scan", str(tmp_path / "in"), "-o", out, "-j", "1")
     assert (done.exit_code, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0] == "1 files, 0 known from before: 1 ok"
+    assert done.stdout.splitlines()[0] == "1 file, 0 known from before: 1 ok"
     (tmp_path / "in/bad.hlo").write_text("ENTRY")
     done = run("scan", str(tmp_path / "in"), "-o", out, "-j", "1", "--json")
     assert done.exit_code == 1

@@ -13,6 +13,7 @@ import pytest
 
 import hloscope
 from hloscope.api import ScanReport, footprints_of, kernels_of, scan_files
+from hloscope.api.dumps import FORMS
 from hloscope.api.facts import Facts
 from hloscope.scan import Store, alone, ask, isolation
 
@@ -305,6 +306,22 @@ def test_equal_structure_means_equal_facts_in_real_programs(tmp_path: Path, shar
     assert known
 
 
+def test_of_a_directory_every_form_is_taken(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    hlo = b"ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] tanh(p) }"
+    mlir = b"func.func @f(%p: tensor<8xf32>) -> tensor<8xf32> { return %p : tensor<8xf32> }"
+    bytecode = hloscope.serialize(hloscope.read(mlir))
+    for form in FORMS:
+        is_text = form.endswith("mlir")
+        content = hlo if form.startswith("hlo") or form == "txt" else mlir if is_text else bytecode
+        (folder / f"a.{form}").write_bytes(content)
+        (folder / f"b.{form}.gz").write_bytes(gzip.compress(content))
+    (folder / "a.bc").write_bytes(bytecode)
+    report = scanned(folder, tmp_path / "out")
+    assert report.statuses["ok"] == report.files == 2 * len(FORMS)
+
+
 def test_urls_and_patterns_are_files(corpus: Path, tmp_path: Path) -> None:
     fsspec: Any = pytest.importorskip("fsspec", reason="needs fsspec (the extra `scan`)")
     memory = fsspec.filesystem("memory")
@@ -370,3 +387,29 @@ def test_names_that_are_no_text_and_numbers_that_are_too_large(tmp_path: Path) -
     assert report.files == 2
     found = ask("select max(read_bytes) from kernels", [tmp_path / "out"])
     assert found.rows == [((1 << 63) - 1,)]
+
+
+@pytest.mark.parametrize("method", ["write_table", "close"])
+def test_of_a_scan_both_tables_are_there_or_none(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """A disk that is full when the second of them comes to its end."""
+    out = tmp_path / "out"
+    scanned(corpus, out)
+    before = tables(out)
+    (corpus / "more.hlo").write_text("ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] tanh(p) }")
+    done = getattr(parquet.ParquetWriter, method)
+
+    def full(self: Any, *given: Any, **named: Any) -> None:
+        done(self, *given, **named)
+        if "structure" in self.schema.names:
+            raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(parquet.ParquetWriter, method, full)
+        with pytest.raises(hloscope.HloscopeError, match=r"kernels.parquet`: No space left"):
+            scanned(corpus, out)
+    assert tables(out) == before
+    assert not list(out.glob("*.tmp"))
+    scanned(corpus, out)
+    assert tables(out) != before
