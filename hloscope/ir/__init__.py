@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         Computation as Computation,
         Instruction as Instruction,
         Module as Module,
+        captured as captured,
+        captures as captures,
         of_last as of_last,
         operand_type_ids as operand_type_ids,
         operand_types as operand_types,
@@ -71,8 +73,6 @@ if TYPE_CHECKING:
         compatible_elements as compatible_elements,
     )
     from hloscope.ir.views import (
-        captured as captured,
-        captures as captures,
         inside_out as inside_out,
         neighbourhood as neighbourhood,
         to_networkx as to_networkx,

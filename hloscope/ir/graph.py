@@ -106,7 +106,7 @@ class Body:
         instructions: The instructions.
         parameters: Those that are parameters, by number.
         root: The one whose value is returned.
-        captures: Values read without being handed in, once `views.captures` was asked for them.
+        captures: Values read without being handed in, once `captures` was asked for them.
         kept: What evaluation has made ready, each with what it is for.
     """
 
@@ -272,6 +272,48 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<module {self.name}: {len(self.computations)} computations>"
+
+
+def captured(ins: Instruction) -> tuple[Instruction, ...]:
+    """Values that the computations called by `ins` read without being handed them, in text order.
+
+    Only StableHLO regions do: also those of instructions inside what is called.
+    """
+    if len(ins.calls) == 1:
+        return captures(ins.calls[0])
+    return tuple(dict.fromkeys(value for callee in ins.calls for value in captures(callee)))
+
+
+def captures(computation: Computation) -> tuple[Instruction, ...]:
+    """Values that a computation, or one it calls, reads from outside of it, in text order.
+
+    Each computation is looked at once, callees first, however deep calls are nested.  What a
+    function that calls itself reads from outside is what its own instructions read.
+    """
+    known = computation.body.captures
+    if known is not None:
+        return known
+    opened: set[Computation] = set()
+    stack = [computation]
+    while stack:
+        top = stack[-1]
+        if top.body.captures is not None:
+            stack.pop()
+            continue
+        if top not in opened:
+            opened.add(top)
+            below = top.callees
+            stack += [c for c in below if c not in opened and c.body.captures is None]
+            continue
+        own = {*top.instructions, *top.parameters}
+        read: dict[Instruction, None] = {}
+        for ins in top:
+            read.update(dict.fromkeys(ins.operands))
+            for callee in ins.calls:
+                read.update(dict.fromkeys(callee.body.captures or ()))
+        top.body.captures = tuple([value for value in read if value not in own])
+        stack.pop()
+    return captures(computation)
 
 
 T = TypeVar("T")

@@ -7,12 +7,11 @@ import pytest
 
 from hloscope.errors import UnknownNameError
 from hloscope.hlo_parser import parse_hlo
+from hloscope.ir import captured, captures
 from hloscope.ir.graph import Body, Computation, Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TokenType
 from hloscope.ir.views import (
-    captured,
-    captures,
     neighbourhood,
     to_networkx,
     topological_order,

@@ -6,7 +6,7 @@ import pytest
 
 import hloscope as hs
 from hloscope.errors import UnknownNameError
-from hloscope.ir.views import captured
+from hloscope.ir import captured
 
 LOOP = """
 func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
