@@ -13,14 +13,7 @@ from typing import Any
 import pytest
 
 import hloscope
-from hloscope import (
-    InputError,
-    ParseError,
-    Program,
-    UnknownNameError,
-    VerifyError,
-    read,
-)
+from hloscope import InputError, ParseError, Program, UnknownNameError, VerifyError, read
 
 ROOT = Path(__file__).parents[1]
 TEXT = """HloModule example

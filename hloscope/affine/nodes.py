@@ -22,15 +22,7 @@ from math import gcd as _gcd
 from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, final, get_args
 from weakref import ref
 
-from hloscope.affine.order import (
-    DEEP,
-    STORED,
-    DeepKey,
-    OrderKey,
-    by_key,
-    compare,
-    order_key,
-)
+from hloscope.affine.order import DEEP, STORED, DeepKey, OrderKey, by_key, compare, order_key
 from hloscope.locks import shared_lock
 
 _N = TypeVar("_N", bound="Node")

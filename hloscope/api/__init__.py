@@ -138,11 +138,7 @@ if TYPE_CHECKING:
     )
     from hloscope.api.scanning import ScanReport as ScanReport, scan_files as scan_files
     from hloscope.api.schemas import schema as schema, schema_names as schema_names
-    from hloscope.api.selecting import (
-        SORTS as SORTS,
-        Selection as Selection,
-        sort_key as sort_key,
-    )
+    from hloscope.api.selecting import SORTS as SORTS, Selection as Selection, sort_key as sort_key
     from hloscope.api.symbolic_maps import (
         Parametric as Parametric,
         ParametricMap as ParametricMap,

@@ -12,15 +12,7 @@ from hloscope.bytecode.writer import write_bytecode
 from hloscope.errors import HloscopeError
 from hloscope.lazy import dataclass
 from hloscope.mlir import DenseAttr, Operation, elements, type_text
-from hloscope.vhlo import (
-    MINIMUM,
-    RELEASES,
-    Need,
-    Needs,
-    Obstacle,
-    every_op,
-    version_text,
-)
+from hloscope.vhlo import MINIMUM, RELEASES, Need, Needs, Obstacle, every_op, version_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,7 @@ from hloscope.bytecode.ways import Way
 from hloscope.errors import UnsupportedError
 from hloscope.ir import TensorType, Type, VectorType
 from hloscope.lazy import pattern
-from hloscope.mlir import (
-    StringAttr,
-    VerbatimAttr,
-    attribute_text,
-    parse_type,
-    type_text,
-    unquoted,
-)
+from hloscope.mlir import StringAttr, VerbatimAttr, attribute_text, parse_type, type_text, unquoted
 
 BLOB: Final = 0
 PADDING: Final = b"\xcb"

@@ -9,13 +9,7 @@ from typing import Final
 import click
 
 from hloscope import __version__
-from hloscope.api import (
-    CHECK_FILE,
-    CHECK_RULES,
-    UNLIMITED,
-    check_files,
-    check_settings,
-)
+from hloscope.api import CHECK_FILE, CHECK_RULES, UNLIMITED, check_files, check_settings
 from hloscope.cli.common import complete_files, debug_option, json_option
 from hloscope.cli.options import top_option
 from hloscope.errors import InputError

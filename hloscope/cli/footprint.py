@@ -5,13 +5,7 @@ from __future__ import annotations
 import click
 
 from hloscope.api import find_all, footprint_of_program, footprints_of
-from hloscope.cli.common import (
-    debug_option,
-    file_argument,
-    json_option,
-    print_json,
-    print_table,
-)
+from hloscope.cli.common import debug_option, file_argument, json_option, print_json, print_table
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.options import device_option, format_option, top_option

@@ -26,12 +26,7 @@ from hloscope.dialects import (
     stablehlo,
     tensor,
 )
-from hloscope.dialects.attributes import (
-    read_chlo,
-    read_stablehlo,
-    write_chlo,
-    write_stablehlo,
-)
+from hloscope.dialects.attributes import read_chlo, read_stablehlo, write_chlo, write_stablehlo
 from hloscope.dialects.defaults import given
 from hloscope.dialects.forms import form_of
 from hloscope.dialects.names import suggestion

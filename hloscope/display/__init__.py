@@ -63,10 +63,7 @@ if TYPE_CHECKING:
         parametric_text as parametric_text,
         signature_text as signature_text,
     )
-    from hloscope.display.elements import (
-        elements_json as elements_json,
-        to_elements as to_elements,
-    )
+    from hloscope.display.elements import elements_json as elements_json, to_elements as to_elements
     from hloscope.display.equality import (
         compared_json as compared_json,
         comparison_text as comparison_text,

@@ -9,16 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hloscope.affine import (
-    Dim,
-    Expr,
-    Interval,
-    Range,
-    Runtime,
-    Var,
-    to_text,
-    variables,
-)
+from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, to_text, variables
 from hloscope.indexing import Access, Constraint, IndexingMap, MapTexts, RuntimeVariable, map_texts
 from hloscope.lazy import dataclass
 

@@ -6,13 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hloscope.affine import Dim, default_name
-from hloscope.display.answer import (
-    Answer,
-    OperandAnswer,
-    OutputAnswer,
-    access_json,
-    asked_from,
-)
+from hloscope.display.answer import Answer, OperandAnswer, OutputAnswer, access_json, asked_from
 from hloscope.display.parts import AccessParts, access_parts
 from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_list, brief_type

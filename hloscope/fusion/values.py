@@ -9,17 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Final, TypeAlias
 
-from hloscope.affine import (
-    Const,
-    Dim,
-    Expr,
-    Interval,
-    Runtime,
-    Var,
-    maximum,
-    minimum,
-    substitute,
-)
+from hloscope.affine import Const, Dim, Expr, Interval, Runtime, Var, maximum, minimum, substitute
 from hloscope.indexing import Accesses, Constraint, IndexingMap, Precision
 from hloscope.ir import Instruction, Literal, Op, TensorType, Type
 from hloscope.ops import (

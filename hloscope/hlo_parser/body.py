@@ -12,14 +12,7 @@ from typing import Any, Final
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import moved
 from hloscope.hlo_parser.instruction import START, Callees, InstructionReader
-from hloscope.hlo_parser.memo import (
-    Calls,
-    Heads,
-    Tails,
-    Types,
-    compatible,
-    take_callees,
-)
+from hloscope.hlo_parser.memo import Calls, Heads, Tails, Types, compatible, take_callees
 from hloscope.hlo_parser.nodes import TextInstruction
 from hloscope.hlo_parser.scanner import NAME, fail, skip
 from hloscope.hlo_parser.scope import Scope

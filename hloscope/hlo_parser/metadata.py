@@ -16,13 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from hloscope.errors import ParseError
-from hloscope.hlo_parser.attributes import (
-    inside,
-    part_end,
-    shortened,
-    split_attributes,
-    split_list,
-)
+from hloscope.hlo_parser.attributes import inside, part_end, shortened, split_attributes, split_list
 from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
 from hloscope.ir import Dims, Instruction, Module, Written

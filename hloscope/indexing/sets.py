@@ -11,18 +11,7 @@ from dataclasses import field, replace
 from math import gcd, prod
 from typing import Any, Generic, TypeAlias
 
-from hloscope.affine import (
-    Const,
-    Dim,
-    Expr,
-    Interval,
-    Mod,
-    Range,
-    Runtime,
-    Var,
-    as_sum,
-    variables,
-)
+from hloscope.affine import Const, Dim, Expr, Interval, Mod, Range, Runtime, Var, as_sum, variables
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import M
 from hloscope.indexing.counts import card, card_bounds, with_values

@@ -19,14 +19,7 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.indexing.base import NEVER, M, MapBase
-from hloscope.indexing.simplify import (
-    EmptyDomainError,
-    Table,
-    divided,
-    merge_mods,
-    settle,
-    shifted,
-)
+from hloscope.indexing.simplify import EmptyDomainError, Table, divided, merge_mods, settle, shifted
 from hloscope.indexing.variables import (
     Constraint,
     RuntimeVariable,

@@ -35,10 +35,7 @@ if TYPE_CHECKING:
     from hloscope.interpreter.plan import Plan as Plan, Plans as Plans, run as run
     from hloscope.interpreter.registry import Kernel as Kernel, kernel as kernel
     from hloscope.interpreter.shown import text_size as text_size, value_text as value_text
-    from hloscope.interpreter.summary import (
-        Statistics as Statistics,
-        statistics as statistics,
-    )
+    from hloscope.interpreter.summary import Statistics as Statistics, statistics as statistics
     from hloscope.interpreter.values import (
         TOKEN as TOKEN,
         Array as Array,

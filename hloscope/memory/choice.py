@@ -17,13 +17,7 @@ from hloscope.memory.fused import Fused, behind_tuples
 from hloscope.memory.heroes import hero_of, is_tiled_transpose
 from hloscope.memory.kernel import THREAD, Launch, loop_variable, split
 from hloscope.memory.reductions import ReductionShape, is_reduction_hero
-from hloscope.memory.storage import (
-    element_count,
-    index_in,
-    is_array,
-    physical_sizes,
-    same_memory,
-)
+from hloscope.memory.storage import element_count, index_in, is_array, physical_sizes, same_memory
 from hloscope.memory.transposes import TransposeShape
 from hloscope.ops import Concatenate, DotGeneral, Reduce, ReduceWindow, Scatter, Sort
 

@@ -16,15 +16,7 @@ from hloscope.memory.emitters.scatter import scatter
 from hloscope.memory.emitters.transpose import transpose
 from hloscope.memory.emitters.update import update_in_place, updates_of
 from hloscope.memory.kernel import Kernel
-from hloscope.ops import (
-    AsyncDone,
-    AsyncStart,
-    Call,
-    Case,
-    CustomCall,
-    Fusion,
-    While,
-)
+from hloscope.ops import AsyncDone, AsyncStart, Call, Case, CustomCall, Fusion, While
 
 TRITON: Final = "__triton"
 LIBRARY: Final = {"__cudnn$fusion": "cuDNN", "__custom_fusion": "a custom kernel"}

@@ -8,14 +8,7 @@ from typing import Final, NamedTuple
 
 from hloscope.devices import Device
 from hloscope.errors import HloscopeError
-from hloscope.fusion import (
-    ALIASES,
-    Analysis,
-    Flops,
-    known_trip_count,
-    leaf_types,
-    trip_count,
-)
+from hloscope.fusion import ALIASES, Analysis, Flops, known_trip_count, leaf_types, trip_count
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module, TensorType, inside_out
 from hloscope.lazy import dataclass

@@ -24,12 +24,7 @@ from hloscope.affine import (
 )
 from hloscope.arrays import Ints, np, sorted_unique
 from hloscope.devices import SECTOR
-from hloscope.indexing import (
-    IndexingMap,
-    address_map,
-    substituted,
-    substituted_constraints,
-)
+from hloscope.indexing import IndexingMap, address_map, substituted, substituted_constraints
 from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
 from hloscope.memory.storage import data_bytes, element_count, storage_bits, storage_bytes

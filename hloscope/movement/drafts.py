@@ -7,16 +7,7 @@ from typing import Final
 
 from hloscope.affine import Const, Dim, Sum
 from hloscope.indexing import IndexingMap
-from hloscope.ir import (
-    Body,
-    Computation,
-    Dims,
-    Instruction,
-    Layout,
-    Module,
-    Op,
-    TensorType,
-)
+from hloscope.ir import Body, Computation, Dims, Instruction, Layout, Module, Op, TensorType
 from hloscope.lazy import dataclass
 from hloscope.movement.chains import Arrival, Chain, composed
 from hloscope.movement.flow import COPY, computes, moves, only_map

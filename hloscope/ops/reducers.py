@@ -15,13 +15,7 @@ from hloscope.ir import (
     Type,
     UnrankedTensorType,
 )
-from hloscope.ops.infer_util import (
-    compatible_shapes,
-    fit,
-    promotable,
-    require,
-    tensors,
-)
+from hloscope.ops.infer_util import compatible_shapes, fit, promotable, require, tensors
 
 Array: TypeAlias = TensorType | UnrankedTensorType
 

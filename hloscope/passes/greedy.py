@@ -12,15 +12,7 @@ from typing import Final, TypeAlias
 from hloscope.dialects import DEFINITIONS, is_isolated
 from hloscope.errors import HloscopeError
 from hloscope.ir import Type
-from hloscope.mlir import (
-    UNKNOWN,
-    Attribute,
-    DenseAttr,
-    Operation,
-    Region,
-    Value,
-    elements,
-)
+from hloscope.mlir import UNKNOWN, Attribute, DenseAttr, Operation, Region, Value, elements
 from hloscope.passes.effects import may_go
 from hloscope.passes.patterns import Chooser, Pattern
 from hloscope.passes.regions import clean_regions, has_branches

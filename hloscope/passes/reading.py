@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from hloscope.ir import Dims, TensorType
-from hloscope.mlir import (
-    DenseArrayAttr,
-    DenseAttr,
-    IntegerAttr,
-    Operation,
-    Value,
-    expanded,
-)
+from hloscope.mlir import DenseArrayAttr, DenseAttr, IntegerAttr, Operation, Value, expanded
 from hloscope.stablehlo import integers_in, known_integers
 
 

@@ -7,14 +7,7 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.arrays import Ints, np
-from hloscope.fusion import (
-    BY_CONVENTION,
-    READS,
-    RECURSIVE,
-    Blueprints,
-    Convention,
-    source_in,
-)
+from hloscope.fusion import BY_CONVENTION, READS, RECURSIVE, Blueprints, Convention, source_in
 from hloscope.indexing import Bodies, Dependence, by_convention, sizes, unravel
 from hloscope.ir import Computation, Instruction, inside_out
 from hloscope.proof.graph import Reached, Steps, Walker

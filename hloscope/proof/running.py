@@ -8,16 +8,7 @@ from typing import Any, Final
 from hloscope.arrays import Bools, Ints, np
 from hloscope.fusion import counterparts, leaf_types
 from hloscope.indexing import RuntimeVariable
-from hloscope.interpreter import (
-    Plan,
-    Plans,
-    Token,
-    Value,
-    World,
-    byte_size,
-    run,
-    run_grid,
-)
+from hloscope.interpreter import Plan, Plans, Token, Value, World, byte_size, run, run_grid
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
 from hloscope.proof.allowance import Deadline

@@ -45,13 +45,7 @@ from hloscope.mlir import (
 )
 from hloscope.stablehlo.broadcasting import broadcast_together
 from hloscope.stablehlo.kinds import read_verbatim
-from hloscope.stablehlo.making import (
-    TypeLike,
-    as_type,
-    attribute_of,
-    attributes_from,
-    made,
-)
+from hloscope.stablehlo.making import TypeLike, as_type, attribute_of, attributes_from, made
 from hloscope.stablehlo.op_making import own_attributes
 
 Made: TypeAlias = Value | tuple[Value, ...] | None

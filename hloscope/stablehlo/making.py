@@ -29,13 +29,7 @@ from hloscope.mlir import (
     spell,
 )
 from hloscope.ops import GetTupleElement, Op, Table, Tuple
-from hloscope.stablehlo.kinds import (
-    KINDS,
-    VERBATIM,
-    kind_of,
-    read_verbatim,
-    write_struct,
-)
+from hloscope.stablehlo.kinds import KINDS, VERBATIM, kind_of, read_verbatim, write_struct
 from hloscope.stablehlo.op_making import make_op, own_attributes
 
 TypeLike: TypeAlias = Type | str

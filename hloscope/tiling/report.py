@@ -9,14 +9,7 @@ from typing import NoReturn
 
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
-from hloscope.indexing import (
-    Access,
-    ExactTiles,
-    IndexingMap,
-    Precision,
-    TileVerdict,
-    exact_tiles,
-)
+from hloscope.indexing import Access, ExactTiles, IndexingMap, Precision, TileVerdict, exact_tiles
 from hloscope.ir import Instruction, TensorType, Type, backend_config
 from hloscope.lazy import dataclass
 from hloscope.tiling.analysis import Parameter, SymbolicTiles, symbolic_tiles

@@ -8,15 +8,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from hloscope.indexing import sizes
 from hloscope.ir import Dims, Instruction, Op
 from hloscope.lazy import dataclass
-from hloscope.ops import (
-    Dot,
-    DotDimensions,
-    DotGeneral,
-    DynamicSlice,
-    RaggedDot,
-    Reduce,
-    ScaledDot,
-)
+from hloscope.ops import Dot, DotDimensions, DotGeneral, DynamicSlice, RaggedDot, Reduce, ScaledDot
 
 
 @dataclass(frozen=True, slots=True)

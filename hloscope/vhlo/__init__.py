@@ -29,11 +29,7 @@ if TYPE_CHECKING:
         to_stablehlo as to_stablehlo,
         turn_into_stablehlo as turn_into_stablehlo,
     )
-    from hloscope.vhlo.trees import (
-        Rebuild as Rebuild,
-        copied as copied,
-        every_op as every_op,
-    )
+    from hloscope.vhlo.trees import Rebuild as Rebuild, copied as copied, every_op as every_op
     from hloscope.vhlo.versions import (
         CURRENT as CURRENT,
         FOREVER as FOREVER,

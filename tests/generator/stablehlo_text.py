@@ -6,15 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from tests.generator.program import (
-    ASYNC,
-    Node,
-    Program,
-    Region,
-    Spelling,
-    Value,
-    captured,
-)
+from tests.generator.program import ASYNC, Node, Program, Region, Spelling, Value, captured
 
 CALLS: Final = {"func.call": "callee = @", "stablehlo.composite": "decomposition = @"}
 """Ops whose region is a function, and the attribute that names it."""

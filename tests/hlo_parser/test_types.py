@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloscope.errors import ParseError
-from hloscope.hlo_parser.types import (
-    COMBINED,
-    parse_type,
-    print_type,
-    read_type,
-    type_end,
-)
+from hloscope.hlo_parser.types import COMBINED, parse_type, print_type, read_type, type_end
 from hloscope.ir.types import (
     ELEMENT_TYPES,
     BufferType,

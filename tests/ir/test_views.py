@@ -11,12 +11,7 @@ from hloscope.ir import captured, captures
 from hloscope.ir.graph import Body, Computation, Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TokenType
-from hloscope.ir.views import (
-    neighbourhood,
-    to_networkx,
-    topological_order,
-    users,
-)
+from hloscope.ir.views import neighbourhood, to_networkx, topological_order, users
 
 DIAMOND = """HloModule m
 ENTRY e {

@@ -10,12 +10,7 @@ from hloscope.mlir.types import type_text
 from hloscope.ops import OPS
 from hloscope.ops.base import Op
 from hloscope.ops.broadcasting import numpy_broadcast
-from hloscope.ops.elementwise import (
-    ELEMENTWISE,
-    IMPLICIT_BROADCAST,
-    Elementwise,
-    ReducePrecision,
-)
+from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST, Elementwise, ReducePrecision
 from tests.ops.cases import (
     Accepted,
     Refused,

@@ -8,16 +8,7 @@ from typing import Final
 
 import pytest
 
-from hloscope.affine import (
-    Dim,
-    Expr,
-    Interval,
-    Range,
-    Var,
-    ceildiv,
-    maximum,
-    minimum,
-)
+from hloscope.affine import Dim, Expr, Interval, Range, Var, ceildiv, maximum, minimum
 from hloscope.simplifier import Constraint, Domain, forget_domains
 
 SIZES: Final = 2, 3, 4, 5, 6, 8, 12, 15, 16, 32, 64, 100

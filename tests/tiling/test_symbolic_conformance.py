@@ -8,16 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from hloscope.affine import (
-    ZERO,
-    AffineMap,
-    Dim,
-    Interval,
-    Range,
-    Runtime,
-    evaluate,
-    substitute,
-)
+from hloscope.affine import ZERO, AffineMap, Dim, Interval, Range, Runtime, evaluate, substitute
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import IndexingMap

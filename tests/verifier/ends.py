@@ -12,14 +12,7 @@ from random import Random
 from typing import Any, Final
 
 import hloscope
-from hloscope.api import (
-    Given,
-    InstructionView,
-    Program,
-    arguments_of,
-    rows_of_hlo,
-    rows_of_tree,
-)
+from hloscope.api import Given, InstructionView, Program, arguments_of, rows_of_hlo, rows_of_tree
 from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import HloscopeError, ParseError, VerifyError
 from hloscope.interpreter.values import EvaluationError

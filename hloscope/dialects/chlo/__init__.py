@@ -2,12 +2,7 @@
 
 from typing import Final
 
-from hloscope.dialects.chlo import (
-    contraction,
-    elementwise,
-    reduction,
-    shape,
-)
+from hloscope.dialects.chlo import contraction, elementwise, reduction, shape
 
 ROWS: Final = tuple(
     family.ROWS

@@ -11,12 +11,7 @@ from typing import Final
 from hloscope.dialects.attributes.convolution import conv_text, read_conv_dims
 from hloscope.dialects.attributes.enums import read_value
 from hloscope.dialects.attributes.mixed import read_checked
-from hloscope.dialects.attributes.structs import (
-    free_struct,
-    list_text,
-    read_list,
-    write_fields,
-)
+from hloscope.dialects.attributes.structs import free_struct, list_text, read_list, write_fields
 from hloscope.dialects.forms.directives import dims_text, i64_array, small_integers
 from hloscope.ir import TensorType
 from hloscope.lazy import pattern

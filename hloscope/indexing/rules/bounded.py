@@ -27,11 +27,7 @@ from hloscope.indexing.rules.build import (
     unknown,
 )
 from hloscope.indexing.rules.registry import Direction
-from hloscope.indexing.rules.run_time_sizes import (
-    dynamic_dimensions,
-    hands_on,
-    sizes_agree,
-)
+from hloscope.indexing.rules.run_time_sizes import dynamic_dimensions, hands_on, sizes_agree
 from hloscope.ir import Dims, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     AllGather,

@@ -9,12 +9,7 @@ from hloscope.affine import NEG_INF, POS_INF, Dim, Expr, Interval, Range, Runtim
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.variables import (
-    Constraint,
-    RuntimeVariable,
-    Variable,
-    below,
-)
+from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, below
 from hloscope.ir import BufferType, Dims, Instruction, TensorType, TupleType, Type, of_last
 from hloscope.walks import nested
 

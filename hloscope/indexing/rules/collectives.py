@@ -30,12 +30,7 @@ from hloscope.indexing.rules.build import (
     sizes,
 )
 from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed
-from hloscope.indexing.rules.registry import (
-    Instances,
-    comes_from,
-    input_to_output,
-    output_to_input,
-)
+from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction, TupleType
 from hloscope.ops import (
     AllGather,

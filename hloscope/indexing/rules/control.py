@@ -11,19 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.rules.build import (
-    NEVER,
-    identity,
-    is_data,
-    leaves,
-    sizes,
-)
-from hloscope.indexing.rules.registry import (
-    elsewhere,
-    input_to_output,
-    missing,
-    output_to_input,
-)
+from hloscope.indexing.rules.build import NEVER, identity, is_data, leaves, sizes
+from hloscope.indexing.rules.registry import elsewhere, input_to_output, missing, output_to_input
 from hloscope.ir import Instruction, Op, TupleType, Type
 from hloscope.ops import (
     ELEMENTWISE,

@@ -7,21 +7,9 @@ from functools import lru_cache
 
 from hloscope.affine import Const, Dim, Expr
 from hloscope.indexing.access import Access, Accesses
-from hloscope.indexing.rules.build import (
-    NEVER,
-    MapBuilder,
-    everything,
-    exact,
-    identity,
-    sizes,
-)
+from hloscope.indexing.rules.build import NEVER, MapBuilder, everything, exact, identity, sizes
 from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, used
-from hloscope.indexing.rules.registry import (
-    Instances,
-    comes_from,
-    input_to_output,
-    output_to_input,
-)
+from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import ELEMENTWISE, Elementwise, ImplicitBroadcast, Map
 

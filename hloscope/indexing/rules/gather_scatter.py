@@ -31,12 +31,7 @@ from hloscope.indexing.rules.build import (
     sizes,
 )
 from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, fold
-from hloscope.indexing.rules.registry import (
-    Instances,
-    comes_from,
-    input_to_output,
-    output_to_input,
-)
+from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction, Type
 from hloscope.lazy import dataclass
 from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect

@@ -13,14 +13,7 @@ from collections.abc import Sequence
 from hloscope.affine import Const, Dim, Expr
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.rules.build import (
-    MapBuilder,
-    everything,
-    everywhere,
-    exact,
-    over,
-    sizes,
-)
+from hloscope.indexing.rules.build import MapBuilder, everything, everywhere, exact, over, sizes
 from hloscope.indexing.rules.contraction import dot_labels, index_by_labels
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction

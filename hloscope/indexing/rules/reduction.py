@@ -18,12 +18,7 @@ from hloscope.indexing.rules.build import (
     sizes,
 )
 from hloscope.indexing.rules.dependence import Bodies, Fold, Use, body_of, claimed, fold, used
-from hloscope.indexing.rules.registry import (
-    Instances,
-    comes_from,
-    input_to_output,
-    output_to_input,
-)
+from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.indexing.rules.run_time_sizes import dynamic_dimensions
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import Reduce, Sort, TopK

@@ -29,12 +29,7 @@ from hloscope.indexing.rules.build import (
     sizes,
 )
 from hloscope.indexing.rules.dependence import UNUSED, Bodies, Dependence, History
-from hloscope.indexing.rules.registry import (
-    Instances,
-    comes_from,
-    input_to_output,
-    output_to_input,
-)
+from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
 from hloscope.lazy import dataclass
 from hloscope.ops import Scan

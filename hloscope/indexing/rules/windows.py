@@ -26,12 +26,7 @@ from hloscope.indexing.rules.build import (
 )
 from hloscope.indexing.rules.dependence import Bodies, Fold, Use, body_of, claimed, fold, used
 from hloscope.indexing.rules.reduction import applications
-from hloscope.indexing.rules.registry import (
-    Instances,
-    comes_from,
-    input_to_output,
-    output_to_input,
-)
+from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import ReduceWindow, SelectAndScatter, Window
 

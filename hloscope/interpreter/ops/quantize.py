@@ -15,13 +15,7 @@ import numpy as np
 from hloscope.interpreter.registry import ON_REALS, Concern, Kernel, Maker, Site, adapts, evaluates
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir import Dims, Instruction, Op, QuantizedType, TensorType, TupleType, Type
-from hloscope.ops import (
-    Elementwise,
-    Parameter,
-    Select,
-    UniformDequantize,
-    UniformQuantize,
-)
+from hloscope.ops import Elementwise, Parameter, Select, UniformDequantize, UniformQuantize
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]

@@ -13,13 +13,7 @@ import numpy as np
 from hloscope.interpreter.parallel import INFEED, OUTFEED, process_of
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import TOKEN, EvaluationError, Value, dtype_of, fits
-from hloscope.ir import (
-    Instruction,
-    TensorType,
-    TupleType,
-    Type,
-    frontend_attributes,
-)
+from hloscope.ir import Instruction, TensorType, TupleType, Type, frontend_attributes
 from hloscope.ops import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
 
 

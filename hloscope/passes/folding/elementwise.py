@@ -11,12 +11,7 @@ from typing import Any, Final, NamedTuple
 from hloscope.arrays import np
 from hloscope.ir import ELEMENT_TYPES, TensorType
 from hloscope.mlir import EnumAttr, Operation
-from hloscope.passes.folding.computing import (
-    computed,
-    computed_elementwise,
-    constants,
-    replace,
-)
+from hloscope.passes.folding.computing import computed, computed_elementwise, constants, replace
 from hloscope.passes.limits import Known, LimitedRewrite, LimitedRewrites, Limits
 from hloscope.passes.reading import static_result
 from hloscope.passes.rewriting import Rewriter

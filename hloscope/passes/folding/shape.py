@@ -6,11 +6,7 @@ from typing import Final
 
 from hloscope.ir import ElementType, TensorType
 from hloscope.mlir import DenseAttr, Operation
-from hloscope.passes.folding.computing import (
-    computed,
-    constants,
-    replace,
-)
+from hloscope.passes.folding.computing import computed, constants, replace
 from hloscope.passes.limits import Known, LimitedRewrites, Limits
 from hloscope.passes.reading import integer_of, integers_of, static_result
 from hloscope.passes.rewriting import Rewriter

@@ -9,15 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from hloscope.mlir import (
-    ArrayAttr,
-    Attribute,
-    DictAttr,
-    Operation,
-    StringAttr,
-    SymbolAttr,
-    Value,
-)
+from hloscope.mlir import ArrayAttr, Attribute, DictAttr, Operation, StringAttr, SymbolAttr, Value
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.rewriting import OpenBlock, Rewriter
 from hloscope.walks import needed_first

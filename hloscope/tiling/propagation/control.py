@@ -26,14 +26,7 @@ from hloscope.ops import (
     UnknownOp,
     While,
 )
-from hloscope.tiling.propagation.registry import (
-    Answer,
-    Way,
-    exact,
-    refuse,
-    to_operands,
-    to_outputs,
-)
+from hloscope.tiling.propagation.registry import Answer, Way, exact, refuse, to_operands, to_outputs
 from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import Tile
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from hloscope.indexing import output_sizes, sizes, trailing
 from hloscope.ir import Dims, Instruction
-from hloscope.ops import (
-    ConstantLike,
-    Elementwise,
-    ImplicitBroadcast,
-    Map,
-)
+from hloscope.ops import ConstantLike, Elementwise, ImplicitBroadcast, Map
 from hloscope.tiling.propagation.edges import maybe_empty
 from hloscope.tiling.propagation.registry import (
     Answer,

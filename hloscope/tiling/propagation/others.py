@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.ops import (
-    OPS,
-    PartitionId,
-    ReduceWindow,
-    ReplicaId,
-    SelectAndScatter,
-)
+from hloscope.ops import OPS, PartitionId, ReduceWindow, ReplicaId, SelectAndScatter
 from hloscope.tiling.propagation.registry import refuse
 
 _OVERLAP: Final = "windows overlap: neighbouring tiles need the same elements"

@@ -17,11 +17,7 @@ from hloscope.indexing import delinearize, linearize, major_to_minor, output_siz
 from hloscope.ir import Dims, Instruction, TensorType
 from hloscope.movement import MinimalReshape, ReshapeCategory, minimal_reshapes
 from hloscope.ops import Bitcast, Reshape
-from hloscope.tiling.propagation.edges import (
-    ends_inside,
-    joined,
-    maybe_empty,
-)
+from hloscope.tiling.propagation.edges import ends_inside, joined, maybe_empty
 from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,

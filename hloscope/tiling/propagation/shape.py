@@ -20,10 +20,7 @@ from hloscope.ops import (
 )
 from hloscope.tiling.propagation.concatenate import misfit
 from hloscope.tiling.propagation.edges import joined, lost_start, maybe_empty
-from hloscope.tiling.propagation.elementwise import (
-    spread_to_operand,
-    spread_to_output,
-)
+from hloscope.tiling.propagation.elementwise import spread_to_operand, spread_to_output
 from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,

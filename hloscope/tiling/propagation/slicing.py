@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from hloscope.affine import Const, Expr, Runtime, maximum, minimum
 from hloscope.indexing import output_sizes, sizes
 from hloscope.ir import Instruction, TensorType
-from hloscope.ops import (
-    Constant,
-    DynamicSlice,
-    DynamicUpdateSlice,
-    RealDynamicSlice,
-    Slice,
-)
+from hloscope.ops import Constant, DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
 from hloscope.tiling.propagation.edges import joined, lost_start, maybe_empty
 from hloscope.tiling.propagation.registry import (
     Answer,

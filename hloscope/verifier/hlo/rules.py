@@ -12,15 +12,7 @@ from typing import Any, Final
 
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
 from hloscope.hlo_parser import parse_type, print_type
-from hloscope.ir import (
-    ELEMENT_TYPES,
-    Instruction,
-    Op,
-    TensorType,
-    TokenType,
-    TupleType,
-    Type,
-)
+from hloscope.ir import ELEMENT_TYPES, Instruction, Op, TensorType, TokenType, TupleType, Type
 from hloscope.ops import (
     AsyncDone,
     AsyncUpdate,

@@ -11,15 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.passes.legalizing.chlo.expansions import ANY, HALF, Expansion
-from hloscope.passes.legalizing.chlo.terms import (
-    Term,
-    clamp,
-    exp,
-    log1p,
-    polynomial,
-    select,
-    sqrt,
-)
+from hloscope.passes.legalizing.chlo.terms import Term, clamp, exp, log1p, polynomial, select, sqrt
 
 ERF_TOP_F32: Final = (
     -2.72614237e-10,

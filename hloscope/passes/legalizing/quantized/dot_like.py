@@ -12,15 +12,7 @@ from math import prod
 
 from hloscope.errors import VerifyError
 from hloscope.ir import Dims, TensorType
-from hloscope.mlir import (
-    I64,
-    Attribute,
-    DenseAttr,
-    Operation,
-    StructAttr,
-    Value,
-    expanded,
-)
+from hloscope.mlir import I64, Attribute, DenseAttr, Operation, StructAttr, Value, expanded
 from hloscope.passes.conversion import replace_converted
 from hloscope.passes.legalizing.deprecated import adding
 from hloscope.passes.legalizing.making import (

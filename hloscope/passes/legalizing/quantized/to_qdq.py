@@ -10,11 +10,7 @@ from typing import Final
 from hloscope.dialects import DEFINITIONS
 from hloscope.mlir import Definition, Operation
 from hloscope.passes.framework import Pass, Run
-from hloscope.passes.legalizing.quantized.parameters import (
-    expressed_of,
-    has_quantized,
-    quantized,
-)
+from hloscope.passes.legalizing.quantized.parameters import expressed_of, has_quantized, quantized
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 
