@@ -11,7 +11,7 @@ from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.ir import no_collection
 from hloscope.lazy import dataclass
 from hloscope.mlir import Operation
-from hloscope.passes.greedy import GreedyDriver
+from hloscope.passes.greedy import ITERATIONS, GreedyDriver
 from hloscope.passes.patterns import Chooser, Pattern
 from hloscope.passes.rewriting import Rewriter
 
@@ -89,7 +89,7 @@ class Run:
         patterns: Iterable[Pattern] | Chooser,
         *,
         top_down: bool = True,
-        max_iterations: int = 10,
+        max_iterations: int = ITERATIONS,
         merges_blocks: bool = True,
     ) -> bool:
         """Apply patterns in an operation until none fits; was there an end?"""
@@ -110,6 +110,22 @@ class Run:
         """Apply patterns in all functions until none fits; without end the run has failed."""
         for function in self.functions():
             self.failed |= not self.greedy(function, patterns, top_down=False)
+
+
+def until_none_fits(patterns: Iterable[Pattern], name: str) -> Callable[[Run], None]:
+    """What a pass does that applies patterns in each function; without end it has failed.
+
+    Args:
+        patterns: What is applied.
+        name: The pass as upstream's message calls it.
+    """
+
+    def run(about: Run) -> None:
+        for function in about.functions():
+            if not about.greedy(function, patterns):
+                about.error(function, f"Failed to converge {name} in {ITERATIONS} iterations")
+
+    return run
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,10 @@ from hloscope.passes.regions import clean_regions, has_branches
 from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
 from hloscope.stablehlo import CONSTANTS
 
+ITERATIONS: Final = 10
+"""Patterns are applied so often, unless a pass says otherwise."""
+
+
 _VALUES: Final = dict.fromkeys(CONSTANTS, "value") | {"shape.const_shape": "shape"}
 """Ops that are brought to the front, and the attribute that tells them apart."""
 
@@ -98,7 +102,7 @@ class GreedyDriver(Watcher):
         patterns: Iterable[Pattern] | Chooser,
         *,
         top_down: bool = True,
-        max_iterations: int = 10,
+        max_iterations: int = ITERATIONS,
         merges_blocks: bool = True,
     ) -> None:
         self.rewriter: Final = rewriter

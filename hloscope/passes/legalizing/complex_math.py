@@ -23,7 +23,7 @@ from hloscope.mlir import (
     Value,
     elements,
 )
-from hloscope.passes.framework import Pass, Run
+from hloscope.passes.framework import Pass, until_none_fits
 from hloscope.passes.legalizing.chlo.constants import like_constant
 from hloscope.passes.legalizing.chlo.terms import (
     Site,
@@ -283,22 +283,12 @@ def _expand(rewriter: Rewriter, op: Operation) -> bool:
     return True
 
 
-_NO_END: Final = "Failed to converge StableHLOComplexMathExpanderPass in 10 iterations"
-
 PATTERNS: Final = [Pattern(f"expand_{n}", (f"stablehlo.{n}",), _expand) for n in EXPANSIONS]
-
-
-def _run(run: Run) -> None:
-    for function in run.functions():
-        if not run.greedy(function, PATTERNS):
-            run.error(
-                function, "Failed to converge StableHLOComplexMathExpanderPass in 10 iterations"
-            )
 
 
 PASS: Final = Pass(
     "stablehlo-complex-math-expander",
-    _run,
+    until_none_fits(PATTERNS, "StableHLOComplexMathExpanderPass"),
     "Functions of complex numbers become accurate arithmetic on real ones.",
     on_functions=True,
 )

@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.mlir import Operation
-from hloscope.passes.framework import Pass, Run
+from hloscope.passes.framework import Pass, until_none_fits
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 
 PATTERNS: Final = Patterns()
-
-_NO_END: Final = "Failed to converge StablehloLegalizeQDQToQuantizedOpPass in 10 iterations"
 
 
 @PATTERNS.on("stablehlo.uniform_quantize")
@@ -44,15 +42,9 @@ def quantized_op(rewriter: Rewriter, op: Operation) -> bool:
     return True
 
 
-def _run(run: Run) -> None:
-    for function in run.functions():
-        if not run.greedy(function, PATTERNS):
-            run.error(function, _NO_END)
-
-
 PASS: Final = Pass(
     "stablehlo-legalize-qdq-to-quantized-op",
-    _run,
+    until_none_fits(PATTERNS, "StablehloLegalizeQDQToQuantizedOpPass"),
     "Ops of real numbers between dequantize and quantize become quantised ops.",
     on_functions=True,
 )

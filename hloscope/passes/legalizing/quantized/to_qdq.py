@@ -9,14 +9,12 @@ from typing import Final
 
 from hloscope.dialects import DEFINITIONS
 from hloscope.mlir import Definition, Operation
-from hloscope.passes.framework import Pass, Run
+from hloscope.passes.framework import Pass, until_none_fits
 from hloscope.passes.legalizing.quantized.parameters import expressed_of, has_quantized, quantized
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 
 PATTERNS: Final = Patterns()
-
-_NO_END: Final = "Failed to converge StablehloLegalizeQuantizedOpToQDQPass in 10 iterations"
 
 _COMBINING: Final = (
     "batch_norm_grad batch_norm_inference batch_norm_training cholesky clamp compare convolution"
@@ -76,15 +74,9 @@ def dequantized(rewriter: Rewriter, op: Operation) -> bool:
     return True
 
 
-def _run(run: Run) -> None:
-    for function in run.functions():
-        if not run.greedy(function, PATTERNS):
-            run.error(function, _NO_END)
-
-
 PASS: Final = Pass(
     "stablehlo-legalize-quantized-op-to-qdq",
-    _run,
+    until_none_fits(PATTERNS, "StablehloLegalizeQuantizedOpToQDQPass"),
     "Quantised ops become ops of real numbers between dequantize and quantize.",
     on_functions=True,
 )
