@@ -19,15 +19,19 @@ def report_text(report: Report, top: int = TOP) -> str:
     return "\n".join([*lines, summary(report)])
 
 
+def _place(finding: Finding) -> str:
+    """Where in a program it is."""
+    return f"{finding.file}:{finding.line}" if finding.line else finding.file
+
+
 def _rest(report: Report, top: int) -> list[str]:
     left = len(report.findings) - top
     return [f"{left:,} more findings: --top N shows more, --format json all"] if left > 0 else []
 
 
 def _line(finding: Finding) -> str:
-    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
     name = f" `{finding.instruction}`" if finding.instruction else ""
-    line = f"{place}: {finding.severity}: {finding.rule}:{name} {finding.message}"
+    line = f"{_place(finding)}: {finding.severity}: {finding.rule}:{name} {finding.message}"
     if finding.source:
         line += f", from {finding.source}"
     if finding.op_name:
@@ -58,9 +62,13 @@ def markdown_text(report: Report, top: int = TOP) -> str:
 
 
 def _row(finding: Finding) -> str:
-    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
     name = f" {finding.instruction}" if finding.instruction else ""
-    cells = (finding.rule, f"{place}{name}", finding.message, finding.source or finding.op_name)
+    cells = (
+        finding.rule,
+        f"{_place(finding)}{name}",
+        finding.message,
+        finding.source or finding.op_name,
+    )
     return f"| {' | '.join(map(_cell, cells))} |"
 
 
@@ -79,14 +87,17 @@ def github_text(report: Report, top: int = TOP) -> str:
 
 def _annotations(report: Report, top: int) -> Iterator[str]:
     for finding in report.findings[:top]:
-        file, line = finding.file, finding.line
+        file, line, program = finding.file, finding.line, ""
         if finding.source:
+            program = f" (in {_place(finding)})"
             file, _, number = finding.source.rpartition(":")
             line = int(number) if number.isdecimal() else 0
         where = f"file={_property(file)}" + (f",line={line}" if line else "")
         name = f"`{finding.instruction}`: " if finding.instruction else ""
         title = _property(f"hloscope {finding.rule}")
-        message = visible(f"{name}{finding.message}").replace("%", "%25").replace("\n", "%0A")
+        message = (
+            visible(f"{name}{finding.message}{program}").replace("%", "%25").replace("\n", "%0A")
+        )
         yield f"::{_COMMANDS[finding.severity]} {where},title={title}::{message}"
 
 

@@ -64,5 +64,5 @@ def _fingerprint(finding: Finding) -> str:
 
 
 def _uri(path: str) -> str:
-    """A relative or absolute path as a URI reference."""
-    return quote(visible(path).replace("\\", "/"), safe="/:")
+    """A path as a URI reference, in which a colon would end a scheme; a URL as it is."""
+    return quote(visible(path).replace("\\", "/"), safe="/:" if "://" in path else "/")

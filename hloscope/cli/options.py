@@ -24,6 +24,7 @@ def device_option(about: str, known: tuple[str, ...] = DEVICES) -> Callable[[F],
         default="h100",
         show_default=True,
         help=f"{about}: {', '.join(known)}.",
+        shell_complete=lambda _, __, begun: [name for name in known if name.startswith(begun)],
     )
 
 

@@ -182,6 +182,22 @@ def test_sarif_has_what_the_standard_asks_for() -> None:
     assert "relatedLocations" not in run["results"][1]
 
 
+def test_a_path_is_no_scheme_whatever_is_in_it() -> None:
+    files = {"a:b c.hlo": "a%3Ab%20c.hlo", "s3://a/b.hlo": "s3://a/b.hlo", "C:\\x": "C%3A/x"}
+    for file, uri in files.items():
+        log = sarif(report(replace(finding(), file=file)), "")
+        (location,) = log["runs"][0]["results"][0]["locations"]
+        assert location["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+
+def test_an_annotation_beside_the_source_says_which_program_it_is_about() -> None:
+    beside, other = github_text(report(finding(source="t.py:3"), finding())).splitlines()[:2]
+    assert beside.startswith("::error file=t.py,line=3,")
+    assert beside.endswith("::`copy.1`: too large (in a.hlo:4)")
+    assert other.startswith("::error file=a.hlo,line=4,")
+    assert other.endswith("::`copy.1`: too large")
+
+
 def test_junit_has_a_case_for_each_rule_and_program() -> None:
     told = Report((finding(),), ("copies", "types"), ("a.hlo", "b.hlo"))
     suites = ElementTree.fromstring(junit_text(told)).findall("testsuite")
