@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import gc
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from hloscope.errors import Diagnostic
-from hloscope.ir import Type
+from hloscope.ir import Type, no_collection
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.mlir.attributes import Attribute
@@ -157,7 +156,7 @@ def parse_mlir(
     source = Source(name, text)
     refuse_long_numbers(source)
     parser = _ModuleParser(source, dialects, allow_unregistered, errors)
-    with _uncollected(), _room_to_nest():
+    with no_collection(), _room_to_nest():
         try:
             return parser.read()
         except RecursionError:
@@ -173,18 +172,6 @@ def _room_to_nest() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(before)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Don't look for garbage meanwhile: a reader makes many objects and leaves none behind."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribute:
