@@ -72,9 +72,12 @@ class Operation:
         source: The text it was read from, if it was.
         start: Where its name begins in the source.
         end: Where its name ends.
+        alike: What it shares with ops that the reader found to be like it: equal but for the names
+            of values and the place, regions included.  `None` where nobody looked.
     """
 
     __slots__ = (
+        "alike",
         "attributes",
         "end",
         "location",
@@ -118,6 +121,7 @@ class Operation:
         self.start = start
         self.end = end
         self.parent: Block | None = None
+        self.alike: object | None = None
         for region in regions:
             region.parent = self
 
@@ -210,11 +214,13 @@ def function_type(function: Operation) -> FunctionType | None:
     return known if isinstance(known, FunctionType) else None
 
 
-def likeness(operation: Operation) -> tuple[object, ...]:
+def likeness(operation: Operation) -> object:
     """Name, properties, attributes and types of an op: ops with equal ones differ in names only.
 
     They count by identity: the tree keeps them, and readers share them.
     """
+    if operation.alike is not None:
+        return operation.alike
     operands = operation.operands
     return (
         operation.name,

@@ -93,6 +93,8 @@ class _Modules:
         self.tree: Final = tree
         self.computations: Final = _Computations()
         self.maker: Final = OpMaker()
+        self.plain: Final[dict[object, Op]] = {}
+        """Ops of one result without regions and callees, by what the reader found alike."""
         self.public: Final[list[str]] = []
 
     def module(self) -> TreeModule:
@@ -244,16 +246,35 @@ class _Function:
 
     def _read(self, frame: _Frame) -> Operation | None:
         """Make the ops of a block up to one with regions that are still to be read."""
+        plain, values, by_name = self.modules.plain, self.values, frame.by_name
         for operation in frame.operations:
+            op = plain.get(operation.alike)
+            if op is not None:
+                (value,) = operation.results
+                name = value.name
+                if name not in by_name:
+                    try:
+                        operands = tuple([values[read] for read in operation.operands])
+                    except KeyError:
+                        operands = self._operands(operation)
+                    made = values[value] = by_name[name] = Node(
+                        name, value.type, op, operands, (), operation
+                    )
+                    frame.instructions.append(made)
+                    continue
             regions = operation.regions
             if not regions:
                 self._make(frame, operation, ())
             elif operation.name not in CLASSES or not all(map(_is_straight, regions)):
                 self._opaque(frame, operation)
             else:
-                applied = self._applied(frame, operation)
+                applied = self.applied.get(operation.alike)
+                if applied is None:
+                    applied = self._applied(operation)
                 if applied is None:
                     return operation
+                if operation.alike is not None:
+                    self.applied[operation.alike] = applied
                 self._make(frame, operation, (applied,))
         return None
 
@@ -301,6 +322,8 @@ class _Function:
             self.values[value] = made
             frame.instructions.append(made)
             frame.by_name[name] = made
+            if operation.alike is not None and not calls and not operation.regions:
+                self.modules.plain[operation.alike] = op
             return
         if isinstance(op, Return):
             types = tuple([o.type for o in operands])
@@ -366,7 +389,7 @@ class _Function:
                 hint = did_you_mean(symbol.root, self.modules.computations.functions)
                 raise VerifyError(f"no function `@{symbol.root}`{hint}", span=operation.span)
 
-    def _applied(self, frame: _Frame, operation: Operation) -> Computation | None:
+    def _applied(self, operation: Operation) -> Computation | None:
         """The region of `applies stablehlo.add`: made once for each op and type."""
         (region, *others) = operation.regions
         operations = region.blocks[0].operations if region.blocks else ()

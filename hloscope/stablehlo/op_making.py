@@ -28,13 +28,23 @@ from hloscope.stablehlo.kinds import attribute_text, kind_of, read_verbatim, ver
 class OpMaker:
     """Makes the ops of one module; operations that share their attributes share their op."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_alike", "_known")
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int, int], tuple[Op, object, object]] = {}
+        self._alike: dict[object, Op] = {}
 
     def __call__(self, operation: Operation) -> Op:
         """The op that `make_op` makes."""
+        alike = operation.alike
+        if alike is None:
+            return self._made(operation)
+        op = self._alike.get(alike)
+        if op is None:
+            op = self._alike[alike] = self._made(operation)
+        return op
+
+    def _made(self, operation: Operation) -> Op:
         properties, attributes = operation.properties, operation.attributes
         key = (operation.name, id(properties), id(attributes))
         known = self._known.get(key)

@@ -105,6 +105,9 @@ class AsmParser(Protocol):
     def use(self) -> Use:
         """Read `%name`."""
 
+    def plain_arguments(self) -> list[Argument]:
+        """Read `%a: t,` as often as it comes before other arguments, with types known already."""
+
     def uses(self, until: str = "") -> list[Use]:
         """Read uses separated by commas; none at all is fine."""
 

@@ -73,6 +73,11 @@ def _arguments(parser: AsmParser) -> tuple[list[Argument], list[Type], list[Attr
     attributes: list[Attribute] = []
     parser.token("(")
     while not (parser.peek() == ")" and not types):
+        if len(arguments) == len(types):
+            plain = parser.plain_arguments()
+            arguments += plain
+            types += [argument.type for argument in plain]
+            attributes += [_EMPTY] * len(plain)
         use = parser.try_use()
         if use is None and arguments:
             parser.fail("expected SSA identifier")

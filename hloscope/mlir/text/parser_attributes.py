@@ -5,6 +5,7 @@ Source: MLIR language reference, "Builtin attributes", "Location attributes".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final, NoReturn, cast
 
@@ -35,6 +36,8 @@ TRUE: Final = BoolAttr(True)
 FALSE: Final = BoolAttr(False)
 
 _LOC: Final = pattern(r"loc\s*\(")
+_TOLD: Final = pattern(r'\{([A-Za-z_][\w$.]*) = "([^"\\\n]*)"\}', re.ASCII)
+"""One attribute that is a plain string, as results of JAX's functions have."""
 _LOCATION_NAME: Final = pattern(r"#[\w$.-]+")
 _COMMON_LOCATION: Final = pattern(r"loc\((#loc\d*|unknown)\)")
 
@@ -140,6 +143,11 @@ class AttributeParser(ElementParser):
 
     def entries(self) -> dict[str, Attribute]:
         """Read `{a = 1, b}`, in its order."""
+        told = _TOLD.match(self.text, self.start)
+        if told is not None and self.depth < MOST_NESTING:
+            self.deepest = max(self.deepest, self.depth + 1)
+            self.move(told.end())
+            return {told[1]: StringAttr(told[2].encode("utf-8", "surrogateescape"))}
         self.expect("{", "expected '{' in attribute dictionary")
         entries: dict[str, Attribute] = {}
         while not (self.tok == "}" and not entries):

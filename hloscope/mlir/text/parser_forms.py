@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from hloscope.ir import Type
+from hloscope.lazy import pattern
 from hloscope.mlir.attributes import SymbolAttr
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.text.asm import Argument, State, Use
 from hloscope.mlir.text.functions import CORE_OPS
+from hloscope.mlir.text.lexer import NAME
+from hloscope.mlir.text.parser_types import KNOWN_TYPES, PLAIN_TYPE
 from hloscope.mlir.text.parser_values import ValueParser
 from hloscope.source import Source
+
+_LISTED: Final = pattern(rf" ?%({NAME}): ({PLAIN_TYPE}),(?= %)", re.ASCII)
 
 
 class FormParser(ValueParser):
@@ -131,6 +139,19 @@ class FormParser(ValueParser):
             if self.tok != "{":
                 self.wrong("expected '{' in attribute dictionary")
             self.dictionary(state)
+
+    def plain_arguments(self) -> list[Argument]:
+        """Read `%a: t,` as often as it comes before other arguments, with types known already."""
+        arguments, at = [], self.start
+        while (found := _LISTED.match(self.text, at)) is not None:
+            known = KNOWN_TYPES.get(found[2])
+            if known is None:
+                break
+            arguments.append(Argument(found[1], known, found.start(1) - 1))
+            at = found.end()
+        if arguments:
+            self.move(at)
+        return arguments
 
     def arguments(self, *, types: bool) -> list[Argument]:
         """Read `(%a: t, %b: t)`."""

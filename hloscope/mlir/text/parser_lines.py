@@ -8,7 +8,7 @@ new, or where anything is wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 
@@ -21,10 +21,11 @@ from hloscope.mlir.locations import UNKNOWN, Location
 from hloscope.mlir.text.parser_ops import OperationParser
 from hloscope.source import Source
 
-_NAME: Final = pattern(r"%((?:[0-9]+|[A-Za-z_$.-][A-Za-z0-9_$.-]*)(?:[#:][0-9]+|))")
+_NAME: Final = pattern(r"%((?:[0-9]+|[A-Za-z_$.-][A-Za-z0-9_$.-]*)(?:#[0-9]+|))")
 _NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII
 )
+_LOCATION: Final = pattern(r" loc\((#[^\W_]+)\)$")
 _LONG: Final = 4000
 _type_of: Final = attrgetter("type")
 _new: Final = object.__new__
@@ -35,25 +36,27 @@ class Template(NamedTuple):
 
     Attributes:
         name: Of the op.
-        places: Where the names of the operands are among the parts of the line.
-        pick: Takes them from there, if there are two or more.
+        pick: Takes the names of the operands from the parts of a line.
         operands: Their types.
         results: Types of the results.
         regions: Those the line stands for, with nothing in them but what they define.
+        start: Where the op's name begins in a line whose result has an empty name.
         width: Length of the op's name in the text.
-        at: Where the op's name begins in the line it was read from.
+        at: Where the op's name begins in the text, in the line it was read from.
+        alike: What tells the ops of these lines from all others.
     """
 
     name: str
-    places: tuple[int, ...]
-    pick: Callable[[list[str]], tuple[str, ...]] | None
+    pick: Callable[[list[str]], Sequence[str]]
     operands: tuple[Type, ...]
     results: tuple[Type, ...]
     properties: Mapping[str, Attribute]
     attributes: Mapping[str, Attribute]
     regions: tuple[Region, ...]
+    start: int
     width: int
     at: int
+    alike: object
 
 
 class LineParser(OperationParser):
@@ -67,165 +70,160 @@ class LineParser(OperationParser):
         super().__init__(source, dialects, allow_unregistered, at)
         self._templates: Final[dict[str, dict[str, Template]]] = {}
 
-    def _operations(self, block: Block) -> None:  # noqa: C901  (one loop, unrolled for speed)
+    def _operations(self, block: Block) -> None:
         """Read the operations up to `}` or the next block."""
-        text, size = self.text, len(self.text)
-        find, split = text.find, _NAME.split
         templates = self._templates.setdefault(self.default_dialect, {})
         operations: list[Operation] = []
-        indent, following = "", "\n%"
         at = self.before
         while True:
-            begin = at + 1 if text.startswith("\n", at) else at
-            end = find("\n", begin, begin + _LONG)
-            key = ""
-            if end >= 0:
-                parts = split(text[begin:end])
-                if parts[-1][-1:] == ")" or len(parts) < 3 or ":" in parts[1]:
-                    key, location = self._key(parts)
-                elif parts[2][:3] == " = " and (parts[0] == indent or not parts[0].strip()):
-                    key, location = "\0".join(parts[2::2]), None
-                    if parts[0] != indent:
-                        indent = parts[0]
-                        following = f"\n{indent}%"
-                else:
-                    key, location = self._key(parts)
-                template = templates.get(key)
-                if (
-                    template is not None
-                    and not self.forward
-                    and (
-                        location is not None
-                        or text.startswith(following, end)
-                        or _NEXT.match(text, end) is not None
-                    )
-                ):
-                    operation = self._line(template, parts, location, begin)
-                    if operation is not None:
-                        operation.parent = block
-                        operations.append(operation)
-                        at = end
-                        continue
+            if not self.forward and self.text.startswith("\n", at):
+                at = self._lines(block, operations, templates, at)
             self.move(at)
             if self.tok == "}" or self.kind == "block":
                 break
             first = self.start
-            read = self.next_operation()
+            operation = self.next_operation()
+            if operation is not None:
+                operation.parent = block
+                operations.append(operation)
+                self._learn(operation, templates, at + 1, first)
             at = self.before
-            if read is None:
-                continue
-            operation = read
-            operation.parent = block
-            operations.append(operation)
-            if end >= at > begin > 0 and first < end and not text[at:end].strip() and end < size:
-                if location is None and operation.location is not UNKNOWN:
-                    continue  # its location is part of the key, but not of a template
-                template = self._learn(operation, first, end)
-                if template is not None:
-                    templates[key] = template
         block.operations = tuple(operations)
+
+    def _lines(
+        self, block: Block, operations: list[Operation], templates: dict[str, Template], at: int
+    ) -> int:
+        """Read lines that are like others from the end of a line on; returns how far that goes.
+
+        What it does for a line is written out: two calls would take as long as all the rest.
+        """
+        text, source, scope = self.text, self.source, self.scope
+        find, split, value_of = text.find, _NAME.split, scope.__getitem__
+        following = "\n%"
+        while True:
+            begin = at + 1
+            end = find("\n", begin, begin + _LONG)
+            parts = split(text[begin:end])
+            template = templates.get("\0".join(parts[::2]))
+            location: Location = UNKNOWN
+            if template is None:
+                key, location = self._key(parts)
+                template = templates.get(key)
+            if template is None or end < 0:
+                return at
+            if not text.startswith(following, end):
+                if location is UNKNOWN and _NEXT.match(text, end) is None:
+                    return at
+                following = f"\n{parts[0]}%"
+            (
+                name,
+                pick,
+                needed,
+                types,
+                properties,
+                attributes,
+                regions,
+                start,
+                width,
+                known,
+                alike,
+            ) = template
+            try:
+                operands = tuple(map(value_of, pick(parts)))
+                result = parts[1] if types else ""
+            except (KeyError, IndexError):  # a name that is not defined, or a NUL in the text
+                return at
+            if result in scope or tuple(map(_type_of, operands)) != needed:
+                return at
+            start += begin + len(result)
+            operation = _new(Operation)  # its `__init__` takes longer than this
+            operation.name = name
+            operation.operands = operands
+            operation.properties = properties
+            operation.attributes = attributes
+            operation.regions = _copied(regions, operation, start - known) if regions else ()
+            operation.successors = operation.successor_operands = ()
+            operation.location = location
+            operation.source = source
+            operation.start = start
+            operation.end = start + width
+            operation.parent = block
+            operation.alike = alike
+            if len(types) == 1:
+                value = scope[result] = _new(Value)
+                value.type = types[0]
+                value.owner = operation
+                value.index = 0
+                value.name = result
+                value.location = UNKNOWN
+                value.at = -1
+                operation.results = (value,)
+            else:
+                self._bind(operation, types, [(result, len(types), begin)] if types else [])
+            operations.append(operation)
+            at = end
 
     def next_operation(self) -> Operation | None:
         """Read an operation; `None` if it is wrong and was left out."""
         return self.operation()
 
-    def _key(self, parts: list[str]) -> tuple[str, Location | None]:
+    def _key(self, parts: list[str]) -> tuple[str, Location]:
         """The text of a line without names and location; the location."""
-        location: Location | None = None
         last = parts[-1]
-        if last.endswith(")"):
-            start = last.rfind(" loc(#")
-            if start >= 0 and last[start + 6 : -1].isalnum():
-                location = self._lazy.get(last[start + 5 : -1])
-                if location is None:
-                    location = self.lazy(last[start + 5 : -1], self.before)
-                parts[-1] = last[:start]
-        if len(parts) > 2 and parts[2].startswith(" = ") and not parts[0].strip():
-            count = parts[1].partition(":")[2]
-            return count + "\0".join(parts[2::2]), location
-        return "\0".join(parts[::2]).lstrip(), location
+        found = _LOCATION.search(last)
+        if found is None:
+            return "\0".join(parts[::2]), UNKNOWN
+        name = found[1]
+        location = self._lazy.get(name)
+        if location is None:
+            location = self.lazy(name, self.before)
+        return "\0".join([*parts[:-1:2], last[: found.start()]]), location
 
-    def _line(
-        self, template: Template, parts: list[str], location: Location | None, begin: int
-    ) -> Operation | None:
-        """The operation of a line; `None` if names are not as they should be."""
-        name, places, pick, needed, types, properties, attributes, regions, width, at = template
-        scope = self.scope
-        if types:
-            result = parts[1]
-            begin += len(parts[0]) + len(result) + 4
-            if ":" in result:  # of one result, `%0:1` may be written
-                result = result[: result.rindex(":")]
-            if result in scope:
-                return None
-        else:
-            begin += len(parts[0]) - len(parts[0].lstrip())
-        try:
-            names = pick(parts) if pick else [parts[place] for place in places]
-            operands = tuple(map(scope.__getitem__, names))
-        except (KeyError, IndexError):  # a name that is not defined, or a NUL in the text
-            return None
-        if tuple(map(_type_of, operands)) != needed:
-            return None
-        operation = _new(Operation)  # its `__init__` takes longer than this
-        operation.name = name
-        operation.operands = operands
-        operation.results = ()
-        operation.properties = properties
-        operation.attributes = attributes
-        operation.regions = _copied(regions, operation, begin - at) if regions else ()
-        operation.successors = operation.successor_operands = ()
-        operation.location = location or UNKNOWN
-        operation.source = self.source
-        operation.start = begin
-        operation.end = begin + width
-        if len(types) == 1:
-            value = _new(Value)
-            value.type = types[0]
-            value.owner = operation
-            value.index = 0
-            value.name = result
-            value.location = UNKNOWN
-            value.at = -1
-            scope[result] = value
-            operation.results = (value,)
-        elif types:
-            values = tuple(
-                Value(type, operation, number, result) for number, type in enumerate(types)
-            )
-            for number, value in enumerate(values):
-                if number:
-                    scope[f"{result}#{number}"] = value
-            scope[result] = values[0]
-            operation.results = values
-        return operation
-
-    def _learn(self, operation: Operation, first: int, end: int) -> Template | None:
-        """What the line at `first` says of others like it; `None` if it can't be known."""
+    def _learn(
+        self, operation: Operation, templates: dict[str, Template], begin: int, first: int
+    ) -> None:
+        """Keep what the line at `begin` says of others like it, if the op at `first` fills it."""
+        text, used = self.text, self.used
+        end = text.find("\n", begin, begin + _LONG)
+        if not end >= self.before > begin > 0 or first >= end or text[self.before : end].strip():
+            return
+        parts = _NAME.split(text[begin:end])
+        key, location = self._key(parts)
+        if location is UNKNOWN and operation.location is not UNKNOWN:
+            return  # its location is part of the key, but not of a template
         if operation.successors or self.forward or not all(map(_simple, operation.regions)):
-            return None
-        written = [found.start() for found in _NAME.finditer(self.text, first, end)]
+            return
+        written = [found.start() for found in _NAME.finditer(text, first, end)]
+        places = {start: 2 * number + 1 for number, start in enumerate(written)}
+        if operation.results and written[:1] != [first]:
+            return
         if operation.results:
-            if not written or written[0] != first:
-                return None
-            written = written[1:]
-        first_part = 3 if operation.results else 1
-        part_of = {start: 2 * number + first_part for number, start in enumerate(written)}
-        if len(self.used) != len(operation.operands) or set(self.used) != set(written):
-            return None
-        places = tuple(part_of[at] for at in self.used)
-        return Template(
+            del written[0]
+        if len(used) != len(operation.operands) or set(used) != set(written):
+            return
+        result = len(parts[1]) if operation.results else 0
+        operation.alike = object()
+        templates[key] = Template(
             operation.name,
-            places,
-            itemgetter(*places) if len(places) > 1 else None,
+            _picker([places[at] for at in used]),
             tuple(value.type for value in operation.operands),
             tuple(value.type for value in operation.results),
             operation.properties,
             operation.attributes,
             operation.regions,
+            operation.start - begin - result,
             operation.end - operation.start,
             operation.start,
+            operation.alike,
         )
+
+
+def _picker(places: list[int]) -> Callable[[list[str]], Sequence[str]]:
+    """Takes the parts at these places."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    first = places[0] if places else 0
+    return itemgetter(slice(first, first + len(places)))
 
 
 def _simple(region: Region) -> bool:
@@ -277,6 +275,7 @@ def _copied_block(block: Block, by: int) -> Block:
             op.end + by,
         )
         copy.parent = new
+        copy.alike = op.alike
         copy.results = tuple(Value(v.type, copy, v.index, v.name) for v in op.results)
         for old, value in zip(op.results, copy.results, strict=True):
             values[id(old)] = value

@@ -25,9 +25,9 @@ from hloscope.mlir.text.sniff import BLANK
 from hloscope.mlir.types import ELEMENTS, WIDEST, integer_type, type_text
 from hloscope.source import Source
 
-_PLAIN: Final = pattern(
-    r'tensor<[^<>"#!/()]*(?:complex<f\d+>)?>|[su]?i\d+\b|b?f\d+\b|index\b', re.ASCII
-)
+PLAIN_TYPE: Final = r'(?:tensor<[^<>"#!/()]*(?:complex<f\d+>)?>|[su]?i\d+\b|b?f\d+\b|index\b)'
+_PLAIN: Final = pattern(PLAIN_TYPE, re.ASCII)
+_LISTED: Final = pattern(rf" ?({PLAIN_TYPE}),(?= \S)", re.ASCII)
 _SIZES: Final = pattern(rf"{BLANK}((?:(?:\d+|\?){BLANK}x{BLANK})*)", re.ASCII)
 _DIGITS: Final = pattern(r"\d+", re.ASCII)
 _SIZE: Final = pattern(r"\d+|\?")
@@ -38,7 +38,8 @@ _BOUNDS: Final = pattern(
 _INTEGER: Final = pattern(r"[su]?i\d+", re.ASCII)
 _BOUND: Final = pattern(r"\s*(?:\?|-?\d+)\s*", re.ASCII)
 _LIMIT: Final = 1 << 63
-_KNOWN: Final[dict[str, Type]] = {}
+KNOWN_TYPES: Final[dict[str, Type]] = {}
+"""Plain types that were read before, by their text."""
 _MOST_KNOWN: Final = 1 << 15
 
 
@@ -77,13 +78,13 @@ class TypeParser(Lexer):
         """Read a type."""
         found = _PLAIN.match(self.text, self.start)
         if found is not None:
-            known = _KNOWN.get(found[0])
+            known = KNOWN_TYPES.get(found[0])
             if known is None:
                 known = self._type()
                 if self.before == found.end():
-                    if len(_KNOWN) > _MOST_KNOWN:
-                        _KNOWN.clear()
-                    _KNOWN[found[0]] = known
+                    if len(KNOWN_TYPES) > _MOST_KNOWN:
+                        KNOWN_TYPES.clear()
+                    KNOWN_TYPES[found[0]] = known
             else:
                 self.move(found.end())
             return known
@@ -101,10 +102,20 @@ class TypeParser(Lexer):
 
     def type_list(self) -> list[Type]:
         """Read one or more types separated by commas."""
-        types = [self.type()]
-        while self.try_token(","):
+        text, types = self.text, []
+        while True:
+            at = self.start
+            while (found := _LISTED.match(text, at)) is not None:
+                known = KNOWN_TYPES.get(found[1])
+                if known is None:
+                    break
+                types.append(known)
+                at = found.end()
+            if at > self.start:
+                self.move(at)
             types.append(self.type())
-        return types
+            if not self.try_token(","):
+                return types
 
     def paren_types(self) -> list[Type]:
         """Read `(a, b)`."""

@@ -5,17 +5,21 @@ Source: MLIR language reference, "Value scoping".
 
 from __future__ import annotations
 
-from typing import NoReturn
+import re
+from typing import Final, NoReturn
 
 from hloscope.errors import Diagnostic
 from hloscope.ir import Type
+from hloscope.lazy import pattern
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Value
 from hloscope.mlir.text.asm import Use
-from hloscope.mlir.text.lexer import TextError
+from hloscope.mlir.text.lexer import NAME, TextError
 from hloscope.mlir.text.parser_attributes import AttributeParser
 from hloscope.mlir.types import type_text
 from hloscope.source import Source, Span
+
+_LISTED: Final = pattern(rf" ?%({NAME})(?:#(\d{{1,9}}))?,(?= %)", re.ASCII)
 
 
 class ValueParser(AttributeParser):
@@ -74,10 +78,18 @@ class ValueParser(AttributeParser):
 
     def uses(self, until: str = "") -> list[Use]:
         """Read uses separated by commas; none at all is fine."""
+        uses, at = [], self.start
+        while (found := _LISTED.match(self.text, at)) is not None:
+            uses.append(Use(found[1], int(found[2] or 0), found.start(1) - 1))
+            at = found.end()
+        if uses:
+            self.move(at)
         first = self.try_use()
         if first is None:
+            if uses:
+                self.wrong("expected SSA operand")
             return []
-        uses = [first]
+        uses.append(first)
         while self.tok == ",":
             if until and self.kind != "value" and self.after() == until:
                 break

@@ -11,7 +11,7 @@ from typing import Final
 
 from hloscope.mlir import Block, Operation, Value, likeness
 
-Likeness = tuple[object, ...]
+Likeness = object
 
 _LOOKING_AROUND: Final = frozenset({"func.return", "stablehlo.return", "interpreter.run_parallel"})
 """Ops without regions whose checks depend on where they stand, or on other ops."""

@@ -105,9 +105,14 @@ class _Walk:
         self._broken: set[int] = set()
         """Ops in which something is wrong, by identity."""
         self._sound: set[Likeness | None] = set()
-        """What is alike in ops that were found right, so that the next one need not be checked."""
+        """What is alike in ops that were found right, so that the next one need not be checked.
+
+        Never `None`, which is nothing that ops have in common.
+        """
         self._closed: dict[Operation, Likeness] = {}
         """Ops with regions that use no value but their own, and what they are alike in."""
+        self._closed_alike: dict[object, Likeness | None] = {}
+        """The same by what ops have in common that the reader found alike."""
         self._postponed: dict[int, VerifyError] = {}
         """What inference found, reported if the op's regions are sound."""
 
@@ -141,15 +146,24 @@ class _Walk:
         for operation in rest:
             assert isinstance(operation, Operation)
             if not operation.regions:
-                if quick_likeness(operation) not in sound:
+                if operation.alike not in sound and quick_likeness(operation) not in sound:
                     return operation
                 continue
-            key = closed_likeness(operation)
+            key = self._closed_likeness(operation)
             if key is not None:
                 self._closed[operation] = key
             if key not in sound:
                 return operation
         return None
+
+    def _closed_likeness(self, operation: Operation) -> Likeness | None:
+        """See `closed_likeness`; ops that the reader found alike have it in common."""
+        alike = operation.alike
+        if alike is None:
+            return closed_likeness(operation)
+        if alike not in self._closed_alike:
+            self._closed_alike[alike] = closed_likeness(operation)
+        return self._closed_alike[alike]
 
     # --- reporting --------------------------------------------------------------------------
 
