@@ -110,3 +110,108 @@ def test_an_op_with_a_region_is_checked_where_it_differs(
     assert bool(found) == (said is not None)
     lines = range(2 + alike.count("\n"), 2 + (alike + odd).count("\n"))
     assert all(d.span is not None and d.span.line in lines for d in found)
+
+
+_PAIR = """\
+func.func private @pair(tensor<f32>) -> (tensor<f32>, tensor<f32>)
+func.func @main(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {{
+  %0:2 = call @pair(%x) : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %1:2 = call @pair(%y) : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  %2 = stablehlo.add %x, %y : tensor<f32>
+  %3 = stablehlo.add %0, %0#1 : tensor<f32>
+  %4 = stablehlo.add %0#0, %1#1 : tensor<f32>
+  {last} : tensor<f32>
+  return %4 : tensor<f32>
+}}
+"""
+
+
+def test_the_number_of_a_first_result_may_be_written() -> None:
+    text = _PAIR.format(last="%5 = stablehlo.add %1#0, %2#0")
+    *_, fourth, fifth, _ = (
+        parse_mlir(text, dialects=DIALECTS).regions[0].blocks[0].operations[1].inside
+    )
+    assert [(v.name, v.index) for v in fourth.operands] == [("0", 0), ("1", 1)]
+    assert [(v.name, v.index) for v in fifth.operands] == [("1", 0), ("2", 0)]
+    assert text[fifth.start : fifth.end] == "stablehlo.add"
+    assert fourth.alike is fifth.alike is not None  # by the same template
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        ("%5#0 = stablehlo.add %x, %y", "expected '=' after SSA name"),
+        ("%5#1 = stablehlo.add %x, %y", "expected '=' after SSA name"),
+        ("%5#0  = stablehlo.add %x, %y", "expected '=' after SSA name"),
+        ("%4 = stablehlo.add %x, %y", "redefinition of SSA value '%4'"),
+        ("%5 = stablehlo.add %x, %1#2", "reference to invalid result number"),
+        ("%5 = stablehlo.add %x, %2#1", "reference to invalid result number"),
+        ("%5 = stablehlo.add %x, %none", "use of undeclared SSA value name"),
+        ("%5 = stablehlo.add %x, %", "invalid SSA name"),
+    ],
+)
+def test_lines_like_others_are_refused_for_their_names(last: str, message: str) -> None:
+    with pytest.raises(HloscopeError, match=message) as caught:
+        parse_mlir(_PAIR.format(last=last), dialects=DIALECTS)
+    assert caught.value.span is not None
+    assert caught.value.span.line == (7 if "#" in last[:4] else 8)  # behind what is before it
+
+
+def test_ops_found_alike_differ_in_names_and_places_only() -> None:
+    text = _program() + _program().replace("@main", "@other").replace("\n  ", "\n      ")
+    members: dict[object, list[Operation]] = {}
+    ops = list(parse_mlir(text, dialects=DIALECTS).walk())
+    for op in ops:
+        if op.alike is not None:
+            members.setdefault(op.alike, []).append(op)
+    assert sum(map(len, members.values())) > len(ops) / 2
+    for first, *others in members.values():
+        for op in others:
+            assert op.name == first.name
+            assert op.properties == first.properties
+            assert op.attributes == first.attributes
+            assert [v.type for v in op.operands] == [v.type for v in first.operands]
+            assert [v.type for v in op.results] == [v.type for v in first.results]
+
+
+_LISTS = """\
+func.func @main(%a: tensor<f32>, %b: tensor<f32>, %c: i32, %d: tensor<2xf32> {x = "y"}, \
+%e: tensor<f32>) -> (tensor<f32> {jax.result_info = "r[0]"}, tensor<2xf32>, i32, tensor<f32>) {
+  return %a, %d, %c, %b : tensor<f32>, tensor<2xf32>, i32, tensor<f32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("%b: tensor<f32>, ", "%b: tensor<f32> loc(unknown), "),
+        (", %c: i32", ", %c: i32 {}"),
+        ("%b: ", "tensor<f32>, "),
+        ("%b: tensor<f32>, ", ", "),
+        ("%b: tensor<f32>, ", "%: tensor<f32>, "),
+        ("%b: ", "%a: "),
+        ("%a, %d", "%a, "),
+        ("%a, %d", "%a, %"),
+        ("%a, %d", "%a#0, %d#1"),
+        ("%a, %d", "%a#1234567890, %d"),
+        (": tensor<f32>, tensor<2xf32>, i32", ": tensor<f32>, tensor<2xf32>, "),
+        (": tensor<f32>, tensor<2xf32>, i32", ": tensor<f32>, tensor<2xf32, i32"),
+        ('"r[0]"}', '"r[0]" : i32}'),
+        ('"r[0]"}', '"r[0]", jax.result_info = ""}'),
+        ('"r[0]"}', '"\\\\22"}'),
+    ],
+)
+def test_lists_that_are_read_at_once_are_those_read_one_by_one(old: str, new: str) -> None:
+    text = _LISTS.replace(old, new, 1)
+    spread = text.replace(", ", " ,  ").replace("{", "{ ").replace("%", " %")
+    assert _outcome(text) == _outcome(spread)
+
+
+def _outcome(text: str) -> str:
+    try:
+        return print_mlir(parse_mlir(text, dialects=DIALECTS), dialects=DIALECTS)
+    except HloscopeError as error:
+        at = error.span.start if error.span else 0
+        return f"{error.message} at {''.join(text[:at].split())}"

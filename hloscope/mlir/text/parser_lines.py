@@ -21,7 +21,14 @@ from hloscope.mlir.locations import UNKNOWN, Location
 from hloscope.mlir.text.parser_ops import OperationParser
 from hloscope.source import Source
 
-_NAME: Final = pattern(r"%((?:[0-9]+|[A-Za-z_$.-][A-Za-z0-9_$.-]*)(?:#[0-9]+|))")
+_NAME: Final = pattern(
+    r"%((?:[0-9]+|[A-Za-z_$.-][A-Za-z0-9_$.-]*)(?:#[1-9][0-9]*+(?!\s*=)|))"
+    r"(?:#0(?!\s*=))?"
+)
+"""A name without the number of a first result, which need not be written.
+
+Where it is a result that is named, `%0#1 =`, the number is no part of it: no line is like that one.
+"""
 _NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII
 )
@@ -103,13 +110,15 @@ class LineParser(OperationParser):
         while True:
             begin = at + 1
             end = find("\n", begin, begin + _LONG)
+            if end < 0:
+                return at
             parts = split(text[begin:end])
             template = templates.get("\0".join(parts[::2]))
             location: Location = UNKNOWN
             if template is None:
                 key, location = self._key(parts)
                 template = templates.get(key)
-            if template is None or end < 0:
+            if template is None:
                 return at
             if not text.startswith(following, end):
                 if location is UNKNOWN and _NEXT.match(text, end) is None:
@@ -260,6 +269,7 @@ def _copied_block(block: Block, by: int) -> Block:
     new.arguments = tuple(values.values())
     operations = []
     for op in block.operations:
+        moved = by if op.source is not None else 0
         copy = Operation(
             op.name,
             tuple(values[id(value)] for value in op.operands),
@@ -271,8 +281,8 @@ def _copied_block(block: Block, by: int) -> Block:
             (),
             op.location,
             op.source,
-            op.start + by,
-            op.end + by,
+            op.start + moved,
+            op.end + moved,
         )
         copy.parent = new
         copy.alike = op.alike

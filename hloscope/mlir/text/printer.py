@@ -145,7 +145,7 @@ class Printer:
         self._places = Places(dialects.behind)
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
-        self._lines: dict[tuple[str, tuple[object, ...]], str] = {}
+        self._lines: dict[tuple[str, object], str] = {}
         """What is alike in what is printed of ops that are alike, see `_learn`."""
         self._indent = ""
         self._default = "builtin."
