@@ -26,7 +26,7 @@ from hloscope.explorer import (
 )
 from hloscope.fusion import Analysis, linear, physical
 from hloscope.indexing import Access, Accesses
-from hloscope.ir import Computation, Instruction, Type
+from hloscope.ir import Computation, Instruction, Type, no_collection
 from hloscope.lazy import lazy
 from hloscope.visible import visible
 
@@ -114,7 +114,7 @@ def explore(
     if unknown:
         raise ValueError(f"no part `{unknown[0]}`; there are {', '.join(EXPLORER_PARTS)}")
     devices.device_of(device)
-    with program.lock:
+    with program.lock, no_collection():
         return Explorer(_Gathering(program, device, shown).contents(parts, before))
 
 
@@ -127,7 +127,7 @@ class _Gathering:
         self.kernels = Kernels(len(self.numbering))
         self._told = Answers()
         self._placed: dict[tuple[Accesses, Type, Type, bool], Accesses] = {}
-        self._rows: dict[tuple[int, ...], tuple[Any, int]] = {}
+        self._rows: dict[tuple[int, int, tuple[int, ...], int, int], tuple[Any, int]] = {}
 
     def contents(self, parts: Sequence[str], before: Program | None) -> Contents:
         tell = {
@@ -215,8 +215,8 @@ class _Gathering:
         return found, left_out
 
     def _row(self, number: int, leaf: int, some: Accesses, here: Type, there: Type) -> int:
-        """The number of an answer about one tensor; equal objects are recognised by identity."""
-        key = number, leaf, id(some), id(here), id(there)
+        """The number of an answer about one tensor; accesses are recognised by identity."""
+        key = number, leaf, tuple(map(id, some)), id(here), id(there)
         known = self._rows.get(key)
         if known is None:
             in_order = self._in_order(some, here, there, is_linear=False)
