@@ -77,7 +77,6 @@ class _Spelling:
     def __init__(self) -> None:
         self._flavours = Flavours()
         self._texts: dict[int, tuple[Any, Any]] = {}
-        self._olds: dict[Value, Value] = {}
 
     def run(self, module: Operation) -> Operation:
         mark_casts(module, self._flavours)

@@ -31,19 +31,6 @@ def by_name(i: int, v: RuntimeVariable) -> Hashable:
     return v.name or i
 
 
-def reads_as_it_runs(m: MapBase) -> bool:
-    """Has the map a runtime variable whose index depends on another variable?
-
-    >>> from hloscope.indexing import IndexingMap, RuntimeVariable, Variable
-    >>> from hloscope.affine import Dim, Interval
-    >>> few = Interval(0, 3)
-    >>> taken = RuntimeVariable(few, index=(Dim(0),))
-    >>> reads_as_it_runs(IndexingMap([Variable(few)], (), [taken], [Runtime(0)]))
-    True
-    """
-    return any(variables(*v.arguments) for v in m.runtime)
-
-
 def running(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
     """The runtime variables that have another value for each value of a range variable.
 

@@ -165,7 +165,6 @@ class _Counter:
         self._sampled = max(self._budget // SAMPLE, 1)
         self._histogram: dict[int, int] = {}
         self._sums = dict.fromkeys(FIGURES, 0)
-        self._worst: tuple[int, dict[Var, int]] | None = None
         self._at: dict[int, dict[Var, int]] = {}
 
     def count(self, given: Mapping[Var, int]) -> Traffic:

@@ -83,7 +83,6 @@ class _Reader:
 
     def __init__(self, isl: Any, part: Any, num_dims: int) -> None:
         self._isl = isl
-        self._num_dims = num_dims
         self._type = isl.dim_type
         self._part = part
         self._count = part.dim(self._type.set)
