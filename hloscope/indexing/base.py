@@ -62,6 +62,7 @@ class MapBase:
         "_box",
         "_domain",
         "_hash",
+        "_is_settled",
         "_is_simplified",
         "_result_bounds",
         "_text",
@@ -83,6 +84,7 @@ class MapBase:
     _domain: Domain
     _hash: int
     _result_bounds: tuple[Interval, ...]
+    _is_settled: bool
     _is_simplified: bool
     _text: str
 
@@ -112,6 +114,8 @@ class MapBase:
         _set(self, "results", exprs)
         _set(self, "constraints", constraints)
         _set(self, "is_undefined", is_undefined)
+        _set(self, "_is_settled", False)
+        _set(self, "_is_simplified", False)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot assign to `{name}`: a map is immutable")
@@ -174,9 +178,15 @@ class MapBase:
     def _with_results(self, results: tuple[Expr, ...]) -> Self:
         """The same map with other results: everything else is in canonical form already."""
         map = object.__new__(type(self))
-        for name in ("dims", "ranges", "runtime", "constraints", "is_undefined"):
-            _set(map, name, getattr(self, name))
+        _set(map, "dims", self.dims)
+        _set(map, "ranges", self.ranges)
+        _set(map, "runtime", self.runtime)
         _set(map, "results", results)
+        _set(map, "constraints", self.constraints)
+        _set(map, "is_undefined", self.is_undefined)
+        _set(map, "_is_settled", self._is_settled)
+        _set(map, "_is_simplified", False)
+        _set(map, "_box", self.box)
         return map
 
     @property
@@ -235,10 +245,16 @@ class MapBase:
     @property
     def is_simplified(self) -> bool:
         """Was it found that simplifying changes nothing?"""
-        return getattr(self, "_is_simplified", False)
+        return self._is_simplified
+
+    @property
+    def is_settled(self) -> bool:
+        """Was it found that simplifying changes no bounds and no constraints?"""
+        return self._is_settled
 
     def mark_simplified(self) -> None:
         """Remember that simplifying changes nothing."""
+        _set(self, "_is_settled", True)
         _set(self, "_is_simplified", True)
 
     @property

@@ -41,7 +41,17 @@ def compose_inside(first: M, second: M) -> M:
     """
     sides = zip(first.results, second.dims, first.result_bounds, strict=False)
     bounds = [(e, v.interval) for e, v, image in sides if not v.interval.contains(image)]
-    return _composed(first, second, bounds)
+    if bounds or second.constraints or second.ranges or second.runtime or first.is_undefined:
+        return _composed(first, second, bounds)
+    found = first.with_(results=substituted(second.results, _inward(first.results)))
+    if first.is_simplified and all([type(e) is Dim for e in second.results]):
+        found.mark_simplified()
+    return found
+
+
+def _inward(results: Sequence[Expr]) -> dict[Var, Expr]:
+    """The dimensions of a map as the results of one before it."""
+    return {Dim(i): e for i, e in enumerate(results)}
 
 
 def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
@@ -62,7 +72,7 @@ def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
     if n_runtime:
         shift |= {Runtime(i): Runtime(i + n_runtime) for i in range(len(first.runtime))}
     middle = substituted(first.results, shift)
-    inward: dict[Var, Expr] = {Dim(i): e for i, e in enumerate(middle)}
+    inward = _inward(middle)
 
     runtime = [renamed(v, inward) for v in second.runtime]
     runtime += [renamed(v, shift) for v in first.runtime]

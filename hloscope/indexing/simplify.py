@@ -370,12 +370,11 @@ def _remembered(m: MapBase, replace_points: bool) -> MapBase:
 
 
 def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
-    box = m.box
-    constraints: tuple[Constraint, ...] = ()
-    if m.constraints:
+    box, constraints = m.box, m.constraints
+    if constraints and not m.is_settled:
         box = dict(box)
         try:
-            constraints = tuple(settle(box, m.constraints, trace).items())
+            constraints = tuple(settle(box, constraints, trace).items())
         except EmptyDomainError:
             return m.with_(constraints=NEVER)
     domain = Domain(box, constraints)
@@ -386,17 +385,20 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
     runtime = [_with_simple_index(v, domain, trace) for v in m.runtime]
     if box == m.box and constraints == m.constraints and runtime == [*m.runtime]:
         if not all([a is b for a, b in zip(results, m.results, strict=True)]):
-            return m.with_(results=results)
+            m = m.with_(results=results)
         if replace_points:
             m.mark_simplified()
         return m
-    return m.with_(
+    found = m.with_(
         dims=[replace_interval(v, box[Dim(i)]) for i, v in enumerate(m.dims)],
         ranges=[replace_interval(v, box[Range(i)]) for i, v in enumerate(m.ranges)],
         runtime=[replace_interval(v, box[Runtime(i)]) for i, v in enumerate(runtime)],
         results=results,
         constraints=constraints,
     )
+    if replace_points:
+        found.mark_simplified()
+    return found
 
 
 def _value_if_pinned(result: Expr, pinned: Sequence[tuple[Expr, int]]) -> Expr:
