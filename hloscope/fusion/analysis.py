@@ -488,8 +488,7 @@ class Analysis:
                     for k in range(len(self.leaves(inner.root.type))):
                         self.summary(inner, k)
                 walk = Walk(self.pool, self.leaves)
-                root = callee.root
-                walk.add(root, leaf, [self.pool.identity(self.leaves(root.type)[leaf])])
+                walk.begin(callee.root, leaf)
                 walk.to_producers(self.positions(callee).get, self.reads)
                 known = self._backward[key] = Summary(callee, self._ends(walk, callee))
             finally:

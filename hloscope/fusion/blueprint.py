@@ -79,21 +79,20 @@ class Blueprints:
     def _key(self, computation: Computation) -> object:
         position: dict[Instruction, int] = {}
         row: list[object] = []
-        add = row.append
-        ops, types = self.op_number.known, self.type_number.known
+        ops, types, numbers = self.op_number.known, self.type_number.known, self._of
         for at, ins in enumerate(computation.instructions):
             position[ins] = at
-            op = ops.get(id(ins.op))
-            add(self.op_of(ins) if op is None or type(ins.op) is Constant else op[1])
-            of_type = types.get(id(ins.type))
-            add(self.type_number(ins.type) if of_type is None else of_type[1])
-            for value in ins.operands:
-                add(position.get(value, value))  # a region may read outer values
+            op, of_type = ops.get(id(ins.op)), types.get(id(ins.type))
+            row += (
+                self.op_of(ins) if op is None or type(ins.op) is Constant else op[1],
+                self.type_number(ins.type) if of_type is None else of_type[1],
+                *[position.get(value, value) for value in ins.operands],  # a region may read others
+            )
             for callee in ins.calls:
-                number = self._of.get(callee)
-                add(callee if number is None else ~number)  # itself: it calls this computation
-            add(None)
-        add(position[computation.root])
+                number = numbers.get(callee)
+                row.append(callee if number is None else ~number)  # itself: it calls this one
+            row.append(None)
+        row.append(position[computation.root])
         return tuple(row)
 
 

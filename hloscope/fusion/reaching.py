@@ -55,7 +55,7 @@ class Reaching:
         """What a parameter reaches of each output: one walk to the users."""
         about = self._analysis
         walk = Walk(about.pool, about.leaves)
-        walk.add(start, leaf, [about.pool.identity(about.leaves(start.type)[leaf])])
+        walk.begin(start, leaf)
         walk.to_users(callee.instructions, about.writes, about.captured)
         found = walk.found.get(callee.root, {})
         return {k: tuple(accesses.values()) for k, accesses in sorted(found.items())}
@@ -84,7 +84,7 @@ class Reaching:
         table: Table = {}
         for output, type in enumerate(about.leaves(callee.root.type)):
             walk = Walk(about.pool, about.leaves, type)
-            walk.add(callee.root, output, [about.pool.identity(type)])
+            walk.begin(callee.root, output)
             position = about.positions(callee).get
             walk.from_producers(position, about.places, about.writes, through)
             for number, parameter in enumerate(callee.parameters):

@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 from hloscope.errors import UnknownNameError
 from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.walk import Found, Walk
-from hloscope.indexing import Access, Accesses
+from hloscope.fusion.pool import AccessSet
+from hloscope.fusion.walk import Found, Walk, as_set
+from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.lazy import dataclass
 from hloscope.ops import Call, Fusion, Parameter
@@ -79,8 +80,7 @@ def grouped(
         found = _from_inside(analysis, region, start, output, walk)
     else:
         found = {}
-        identity = analysis.pool.identity(analysis.tensors(start.type)[output])
-        walk.add(start, _leaf(analysis, start, output), [identity])
+        walk.begin(start, _leaf(analysis, start, output))
     walk.to_producers(_order(region.inside).get, analysis.reads)
     _merge(found, walk.found)
     if opened:
@@ -101,7 +101,7 @@ def _leaf(analysis: Analysis, ins: Instruction, output: int) -> int:
 
 
 def _tensors(
-    analysis: Analysis, ins: Instruction, leaves: Mapping[int, dict[int, Access]]
+    analysis: Analysis, ins: Instruction, leaves: Mapping[int, AccessSet]
 ) -> dict[int, Accesses]:
     """What is reached of the tensors of a value; its sizes are no elements of it."""
     found = {}
@@ -117,7 +117,7 @@ def epilogue(
 ) -> Accesses:
     """Which elements of `root` an element of `parent` influences, inside one computation."""
     walk = Walk(analysis.pool, analysis.leaves)
-    walk.add(parent, 0, [analysis.pool.identity(analysis.leaves(parent.type)[0])])
+    walk.begin(parent, 0)
     positions = analysis.positions(computation)
     first, last = positions[parent], positions[root]
     between = computation.instructions[first + 1 : last + 1]
@@ -139,7 +139,7 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
         inside: Which of the instructions it has met may be opened.
     """
     todo = [
-        (ins, leaf, tuple(accesses.values()))
+        (ins, leaf, accesses)
         for ins, leaves in walk.found.items()
         if ins in inside and _is_open(analysis, ins)
         for leaf, accesses in leaves.items()
@@ -148,14 +148,12 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
         fusion, leaf, before = todo.pop()
         callee = fusion.calls[0]
         inner = Walk(analysis.pool, analysis.leaves)
-        inner.add(
-            callee.root, leaf, [analysis.pool.identity(analysis.leaves(callee.root.type)[leaf])]
-        )
+        inner.begin(callee.root, leaf)
         inner.to_producers(analysis.positions(callee).get, analysis.reads)
         reached = _composed(walk, before, inner.found)
         _merge(found, reached)
         todo += [
-            (ins, k, tuple(accesses.values()))
+            (ins, k, accesses)
             for ins, leaves in reached.items()
             if _is_open(analysis, ins)
             for k, accesses in leaves.items()
@@ -178,13 +176,13 @@ def _from_inside(
     path = _path(analysis, region, start)
     leaf = _leaf(analysis, start, output)
     identity = analysis.pool.identity(analysis.leaves(start.type)[leaf])
-    begin: Found = {start: {leaf: {id(identity): identity}}}
+    begin: Found = {start: {leaf: as_set([identity])}}
     found: Found = {}
     for fusion in reversed(path):
         inner = Walk(analysis.pool, analysis.leaves)
         for ins, leaves in begin.items():
             for leaf, accesses in leaves.items():
-                inner.add(ins, leaf, accesses.values())
+                inner.add(ins, leaf, accesses)
         callee = fusion.calls[0]
         _merge(found, _closed(analysis, callee, inner))
         begin = {}
@@ -193,7 +191,7 @@ def _from_inside(
                 _merge(begin, {fusion.operands[k]: inner.found[parameter]})
     for ins, leaves in begin.items():
         for leaf, accesses in leaves.items():
-            walk.add(ins, leaf, accesses.values())
+            walk.add(ins, leaf, accesses)
     return found
 
 
@@ -210,17 +208,17 @@ def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instru
     raise UnknownNameError(f"`{start.name}` is not in the region")
 
 
-def _composed(walk: Walk, before: Iterable[Access], further: Found) -> Found:
+def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
     return {
         ins: {
-            leaf: {id(a): a for a in walk.through(before, tuple(accesses.values()))}
+            leaf: walk.through(before, tuple(accesses.values()))
             for leaf, accesses in leaves.items()
         }
         for ins, leaves in further.items()
     }
 
 
-def _merge(into: Found, more: Mapping[Instruction, dict[int, dict[int, Access]]]) -> None:
+def _merge(into: Found, more: Mapping[Instruction, dict[int, AccessSet]]) -> None:
     for ins, leaves in more.items():
         mine = into.setdefault(ins, {})
         for leaf, accesses in leaves.items():

@@ -44,6 +44,11 @@ def composed(
     ]
 
 
+def as_set(accesses: Iterable[Access]) -> AccessSet:
+    """Distinct accesses of a pool, in order."""
+    return {id(access): access for access in accesses}
+
+
 def with_accesses(
     pool: Pool, known: AccessSet, accesses: Iterable[Access], type: Type
 ) -> AccessSet:
@@ -58,7 +63,7 @@ def with_accesses(
             reason = f"touched in more than {WIDEN_AT} ways"
             fewer = pool.keep_all(hull(known.values(), type, reason))
         if fewer is not None:
-            return {id(access): access for access in fewer}
+            return as_set(fewer)
     return known
 
 
@@ -73,29 +78,34 @@ class Walk:
         self._leaves = leaves
         self._end = end  # the type all maps lead to; `None` where they lead to the value reached
 
-    def add(self, ins: Instruction, leaf: int, accesses: Iterable[Access]) -> bool:
+    def begin(self, ins: Instruction, leaf: int) -> None:
+        """Start at a leaf of a value: each of its elements is reached from itself."""
+        identity = self._pool.identity(self._leaves(ins.type)[leaf])
+        self.add(ins, leaf, {id(identity): identity})
+
+    def add(self, ins: Instruction, leaf: int, accesses: AccessSet) -> bool:
         """Record that the value is reached; true if it had not been before."""
         leaves = self.found.get(ins)
         is_new = leaves is None
         if leaves is None:
             leaves = self.found[ins] = {}
-        known = leaves.get(leaf)
-        if known is None:
-            known = leaves[leaf] = {}
-        for access in accesses:
-            known[id(access)] = access
+        if leaf in leaves:
+            known = leaves[leaf]
+            known.update(accesses)
+        else:
+            known = leaves[leaf] = accesses.copy()
         if len(known) > COMPRESS_AT or not self._pool.small.issuperset(known):
             type = self._end or self._leaves(ins.type)[leaf]
             leaves[leaf] = with_accesses(self._pool, {}, known.values(), type)
         return is_new
 
     def through(
-        self, accesses: Iterable[Access], further: Accesses | None, *, forward: bool = False
-    ) -> Iterable[Access]:
+        self, accesses: AccessSet, further: Iterable[Access] | None, *, forward: bool = False
+    ) -> AccessSet:
         """All compositions of two sets of accesses; `forward`: they lead to the outputs."""
         if further is None:
             return accesses
-        return composed(self._pool, accesses, further, forward=forward)
+        return as_set(composed(self._pool, accesses.values(), further, forward=forward))
 
     def to_producers(
         self,
@@ -116,7 +126,7 @@ class Walk:
         for ins in self.found:
             if (at := position(ins)) is not None:
                 heappush(heap, (-at, ins))
-        found, add, pool = self.found, self.add, self._pool
+        found, add, through = self.found, self.add, self.through
         while heap:
             _, ins = heappop(heap)
             operands = ins.operands
@@ -125,9 +135,7 @@ class Walk:
             for leaf, accesses in found[ins].items():
                 for operand, source, further in reads(ins, leaf):
                     target = operands[operand] if isinstance(operand, int) else operand
-                    touched: Iterable[Access] = accesses.values()
-                    if further is not None:
-                        touched = composed(pool, touched, further)
+                    touched = accesses if further is None else through(accesses, further)
                     if not touched or not add(target, source, touched):
                         continue
                     if (at := position(target)) is not None:
@@ -167,10 +175,11 @@ class Walk:
                 for _, leaf, accesses in writes(ins, operand, source):
                     if leaf not in ends:
                         continue
-                    onwards = tuple(ends[leaf].values())
-                    reached: Iterable[Access] = onwards
+                    reached = ends[leaf]
                     if accesses is not None:
-                        reached = self.through(accesses, onwards, forward=True)
+                        reached = self.through(
+                            as_set(accesses), tuple(reached.values()), forward=True
+                        )
                     if not reached or not self.add(target, source, reached):
                         continue
                     if (at := position(target)) is not None:
@@ -196,6 +205,6 @@ class Walk:
             for k, operand in values:
                 for leaf, accesses in found.get(operand, {}).items():
                     for _, target, further in writes(ins, k, leaf):
-                        touched = self.through(accesses.values(), further, forward=True)
+                        touched = self.through(accesses, further, forward=True)
                         if touched:
                             self.add(ins, target, touched)

@@ -106,7 +106,7 @@ class Fused:
         if place is None:
             return {}
         walk = Walk(analysis.pool, analysis.leaves)
-        walk.add(value, place, [analysis.pool.identity(analysis.leaves(value.type)[place])])
+        walk.begin(value, place)
         walk.to_producers(self._positions(value, ends), analysis.reads)
         return {
             at: tuple(accesses.values())
