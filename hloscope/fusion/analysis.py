@@ -114,6 +114,8 @@ class Analysis:
         self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
         self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
         self._shared: dict[tuple[object, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
+        self._alike: dict[tuple[int, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
+        """What is in `_shared`, by what is looked at soonest: the identities of op and types."""
         self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
         self._dependence: dict[Computation, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
@@ -245,14 +247,21 @@ class Analysis:
         """What a leaf of an instruction's value reads of its operands."""
         if not ins.operands and not ins.calls:
             return ()
-        key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
-        if key is not None and (shared := self._shared.get(key)) is not None:
-            return shared[1]
+        alike: tuple[int, ...] | None = None
+        if not ins.calls and len(ins.operands) <= WIDE:
+            alike = id(ins.op), leaf, id(ins.type), *[id(o.type) for o in ins.operands]
+            if (shared := self._alike.get(alike)) is not None:
+                return shared[1]
         entry = READS.get(type(ins.op))
         if entry is not None:
             if not self._sizes.in_step(ins):
                 return unknown_flows(self, ins, OUT_OF_STEP)
             return entry(self, ins, ins.op, leaf)
+        key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
+        if key is not None and (shared := self._shared.get(key)) is not None:
+            if alike is not None:
+                self._alike[alike] = ins, shared[1]
+            return shared[1]
         if leaf > 0 and self._sizes.concern(ins):
             tensor, dimension = part = self._sizes.part(ins.type, leaf)
             if dimension is not None:

@@ -39,6 +39,15 @@ Change: TypeAlias = Callable[[Access, Type], Access]
 _RANK: Final = {Precision.EXACT: 0, Precision.OVER: 1, Precision.UNKNOWN: 2}
 
 
+def _is_plain(access: Access) -> bool:
+    """Is the access nothing but an exact map?"""
+    return (
+        access.precision is Precision.EXACT
+        and access.replica is None
+        and not (access.via or access.reason)
+    )
+
+
 class Pool:
     """Composes accesses; equal work is done once.
 
@@ -64,27 +73,28 @@ class Pool:
     def keep(self, access: Access) -> Access:
         """The one access of this pool that equals `access`, without its leaf."""
         map = access.map
-        is_plain = access.precision is Precision.EXACT and access.replica is None
-        if is_plain and map is not None and not (access.via or access.reason):
-            known = self._exact.get(map)  # a map has its hash, and most accesses are like that
-            if known is None:
-                known = self._exact[map] = self._entered(access)
-            return known
-        return self._entered(access)
-
-    def _entered(self, access: Access) -> Access:
         if access.leaf:
             access = replace(access, leaf=0)
+        if map is not None and _is_plain(access):  # a map has its hash, and most are like that
+            known = self._exact.get(map)
+            if known is None:
+                known = self._exact[map] = self._entered(access)
+                if map.is_identity:
+                    self._identities.add(id(known))
+            return known
         known = self._known.get(access)
         if known is None:
-            if access.map is not None and access.map.is_undefined:
-                return self.keep(Access.unknown(access.reason or "the map is undefined"))
-            known = self._known[access] = access
-            if access.map is None or size(access.map) <= MAX_SIZE:
-                self.small.add(id(known))
-            if access == Access(access.map) and access.map and access.map.is_identity:
-                self._identities.add(id(known))
+            known = self._known[access] = self._entered(access)
         return known
+
+    def _entered(self, access: Access) -> Access:
+        """The access, which is new, as it is kept."""
+        map = access.map
+        if map is not None and map.is_undefined:
+            return self.keep(Access.unknown(access.reason or "the map is undefined"))
+        if map is None or size(map) <= MAX_SIZE:
+            self.small.add(id(access))
+        return access
 
     def keep_all(self, accesses: Iterable[Access]) -> Accesses:
         """`keep` for each, without empty maps and duplicates."""
@@ -185,8 +195,10 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
     >>> print(compose(half, turn).map)
     (d0) -> (-(d0 / 2) + 3), domain: d0 in [0, 7]
     """
-    precision = max(first.precision, second.precision, key=_RANK.__getitem__)
-    reason = join_reasons(first.reason, second.reason)
+    precision, reason = first.precision, first.reason
+    if second.precision is not Precision.EXACT or second.reason:
+        precision = max(precision, second.precision, key=_RANK.__getitem__)
+        reason = join_reasons(reason, second.reason)
     if first.map is None or second.map is None:
         return Access.unknown(reason)
     if len(first.map.results) != len(second.map.dims):
@@ -288,7 +300,8 @@ def normal(map: IndexingMap) -> IndexingMap:
     """The simplified map, without range and runtime variables that make no difference."""
     if map.is_known_empty:
         return map
-    map = map.simplify()
+    if not map.is_simplified:
+        map = map.simplify()
     if map.ranges or map.runtime:
         map = map.rescale_symbols().remove_unused_symbols()
         fewer = project_out(map)

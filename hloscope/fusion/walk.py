@@ -89,14 +89,12 @@ class Walk:
         is_new = leaves is None
         if leaves is None:
             leaves = self.found[ins] = {}
-        if leaf in leaves:
-            known = leaves[leaf]
-            known.update(accesses)
-        else:
-            known = leaves[leaf] = accesses.copy()
-        if len(known) > COMPRESS_AT or not self._pool.small.issuperset(known):
+        known = leaves.get(leaf)
+        if known is not accesses:  # values share their sets, so no set is changed
+            accesses = leaves[leaf] = accesses if known is None else known | accesses
+        if len(accesses) > COMPRESS_AT or not self._pool.small.issuperset(accesses):
             type = self._end or self._leaves(ins.type)[leaf]
-            leaves[leaf] = with_accesses(self._pool, {}, known.values(), type)
+            leaves[leaf] = with_accesses(self._pool, {}, accesses.values(), type)
         return is_new
 
     def through(

@@ -189,6 +189,14 @@ class MapBase:
         _set(map, "_box", self.box)
         return map
 
+    def choosing(self, indices: Sequence[int]) -> Self:
+        """The map to some of the results."""
+        results = self.results
+        map = self._with_results(tuple([results[i] for i in indices]))
+        if self._is_simplified:
+            map.mark_simplified()
+        return map
+
     @property
     def result_bounds(self) -> tuple[Interval, ...]:
         """For each result an interval that holds its values, whatever the constraints say."""

@@ -40,13 +40,24 @@ def compose_inside(first: M, second: M) -> M:
     (d0) -> (d0 / 2 / 2), domain: d0 in [0, 9]
     """
     sides = zip(first.results, second.dims, first.result_bounds, strict=False)
-    bounds = [(e, v.interval) for e, v, image in sides if not v.interval.contains(image)]
-    if bounds or second.constraints or second.ranges or second.runtime or first.is_undefined:
+    bounds = [
+        (e, v.interval)
+        for e, v, image in sides
+        if image.lo < v.interval.lo or image.hi > v.interval.hi
+    ]
+    if (
+        bounds
+        or second.constraints
+        or second.ranges
+        or second.runtime
+        or first.is_undefined
+        or len(first.results) != len(second.dims)
+    ):
         return _composed(first, second, bounds)
-    found = first.with_(results=substituted(second.results, _inward(first.results)))
-    if first.is_simplified and all([type(e) is Dim for e in second.results]):
-        found.mark_simplified()
-    return found
+    chosen = [e.index for e in second.results if type(e) is Dim]
+    if len(chosen) == len(second.results):
+        return first.choosing(chosen)
+    return first.with_(results=substituted(second.results, _inward(first.results)))
 
 
 def _inward(results: Sequence[Expr]) -> dict[Var, Expr]:

@@ -496,7 +496,7 @@ class IndexingMap(MapBase):
         >>> print(IndexingMap.identity((4, 6)).sub_map([1]))
         (d0, d1) -> (d1), domain: d0 in [0, 3], d1 in [0, 5]
         """
-        return self.with_(results=[self.results[i] for i in indices])
+        return self.choosing([*indices])
 
     def bounded(
         self,

@@ -24,6 +24,8 @@ Uses: TypeAlias = dict[Instruction, tuple[Instruction, ...]]
 
 def inside_out(start: Computation, done: Container[Computation]) -> Iterator[Computation]:
     """A computation and those that it calls, each after what it calls; not those that are done."""
+    if not start.callees:
+        return iter(() if start in done else (start,))
     return needed_first([start], lambda computation: computation.callees[::-1], done)
 
 
