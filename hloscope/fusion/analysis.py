@@ -519,7 +519,8 @@ class Analysis:
         flows = [
             Flow(k, leaf, tuple(accesses.values()))
             for k, parameter in enumerate(callee.parameters)
-            for leaf, accesses in sorted(found.get(parameter, {}).items())
+            if parameter in found
+            for leaf, accesses in sorted(found[parameter].items())
         ]
         inside = self.positions(callee)
         flows += [

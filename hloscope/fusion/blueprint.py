@@ -102,7 +102,7 @@ def _is_integer(type: Type) -> bool:
 
 def has_runtime(accesses: Accesses) -> bool:
     """Does any access depend on what instructions are when the program runs?"""
-    return any(access.via or (access.map and access.map.runtime) for access in accesses)
+    return any([access.via or (access.map and access.map.runtime) for access in accesses])
 
 
 def origins_of(accesses: Accesses) -> dict[Instruction, None]:

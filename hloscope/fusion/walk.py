@@ -103,7 +103,14 @@ class Walk:
         """All compositions of two sets of accesses; `forward`: they lead to the outputs."""
         if further is None:
             return accesses
-        return as_set(composed(self._pool, accesses.values(), further, forward=forward))
+        compose = self._pool.compose
+        found: AccessSet = {}
+        for first in accesses.values():
+            for second in further:
+                both = compose(first, second, forward=forward)
+                if both is not None:
+                    found[id(both)] = both
+        return found
 
     def to_producers(
         self,

@@ -91,13 +91,15 @@ def settle(
         if not interval.contains(bounds(e, box)) or trace is not None:
             _meet(table, e, interval)
     while table:
-        domain = Domain(dict(box))
-        before, size = table, dict(box)
+        size = dict(box)
+        domain = Domain(size)
+        left = [_settled(constraint, domain, box, trace) for constraint in table.items()]
+        kept = [constraint for constraint in left if constraint is not None]
         table = {}
-        for constraint in before.items():
-            _settle_one(constraint, domain, box, table, trace)
+        for e, interval in kept:
+            _meet(table, e, interval)
         merge_mods(box, table, trace)
-        if table == before and box == size:
+        if box == size and len(table) == len(kept):  # none met another: each stays as it is
             break
     return table
 
@@ -110,13 +112,10 @@ def _meet(table: Table, expr: Expr, interval: Interval) -> None:
     table[expr] = interval
 
 
-def _settle_one(
-    constraint: Constraint,
-    domain: Domain,
-    box: dict[Var, Interval],
-    table: Table,
-    trace: MapTrace | None,
-) -> None:
+def _settled(
+    constraint: Constraint, domain: Domain, box: dict[Var, Interval], trace: MapTrace | None
+) -> Constraint | None:
+    """What a constraint becomes; `None` if it always holds or is what the box says now."""
     expr, interval = constraint
     expr = simplified(expr, domain, trace)
     values = domain.bounds(expr)
@@ -131,7 +130,7 @@ def _settle_one(
     if interval.contains(values):
         if trace is not None:
             trace.append(ConstraintStep(f"values in {values}", (expr, interval), None))
-        return
+        return None
     if (interval & values).is_empty:
         raise EmptyDomainError
     if isinstance(expr, Dim | Range | Runtime) and expr in box:
@@ -140,8 +139,8 @@ def _settle_one(
             trace.append(ConstraintStep("bounds", (expr, interval), (expr, box[expr])))
         if box[expr].is_empty:
             raise EmptyDomainError
-    else:
-        _meet(table, expr, interval)
+        return None
+    return expr, interval
 
 
 def simplified(expr: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
