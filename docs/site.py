@@ -162,6 +162,7 @@ def build(out: Path) -> list[str]:
         "autodoc_member_order": "bysource",
         "html_show_sourcelink": False,
         "html_copy_source": False,
+        "html_show_search_summary": False,  # it fetches each page found, which file:// forbids
         "exclude_patterns": ["package.markdown"],
     }
     said = _Said()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.site import PARTS, ROOMS, broken_links, build, stage
+from tests.browser import CHROMIUM, Browser
 
 ROOT = Path(__file__).parents[1]
 
@@ -77,4 +78,15 @@ def test_the_site_is_built_and_no_link_leads_nowhere(tmp_path: Path, full: bool)
     assert broken_links(tmp_path / "site") == []
     for page in [page for pages in PARTS.values() for page in pages]:
         assert (tmp_path / "site" / f"{page}.html").is_file()
-    assert (tmp_path / "site" / "searchindex.js").is_file()
+    if CHROMIUM:
+        assert searched(tmp_path, tmp_path / "site", "coalescing") == []
+
+
+def searched(folder: Path, site: Path, word: str) -> list[str]:
+    """What the console says when a word is found from `file://`."""
+    with Browser(folder / "profile") as page:
+        url = f"{(site / 'search.html').as_uri()}?q={word}"
+        page.call("Page.navigate", {"url": url})
+        page.until("document.querySelectorAll('.search li').length > 5")
+        page.until("document.readyState === 'complete'")
+        return page.said
