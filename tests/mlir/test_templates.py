@@ -215,3 +215,54 @@ def _outcome(text: str) -> str:
     except HloscopeError as error:
         at = error.span.start if error.span else 0
         return f"{error.message} at {''.join(text[:at].split())}"
+
+
+_TYPED = """\
+func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) {{
+  %0 = stablehlo.broadcast_in_dim %x, dims = [0] : (tensor<2xf32>) -> tensor<2x4xf32>
+  %1 = stablehlo.broadcast_in_dim %y, dims = [0] : (tensor<3xf32>) -> tensor<3x4xf32>
+  %2 = stablehlo.concatenate %x, %y, dim = 0 : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>
+  {last}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        ("%3 = stablehlo.broadcast_in_dim %y, dims = [0] : (tensor<3xf32>) -> tensor<2x4xf32>", ""),
+        ("%3 = stablehlo.concatenate %y, %x, dim = 0 : (tensor<3xf32>, tensor<2xf32>)"
+         " -> tensor<5xf32>", ""),
+        ("%3 = stablehlo.broadcast_in_dim %x, dims = [0] : (tensor<3xf32>) -> tensor<2x4xf32>",
+         "use of value '%x' expects different type than prior uses"),
+        ("%3 = stablehlo.concatenate %y, %x, dim = 0 : (tensor<3xf32>) -> tensor<5xf32>",
+         "got 2 operands and 1 types"),
+        ("%3 = stablehlo.concatenate %y, %x, dim = 0 : () -> tensor<5xf32>",
+         "got 2 operands and 0 types"),
+        ("%3 = stablehlo.concatenate %y, %x, dim = 0 : (tensor<3xf32>, tensor<2xf32>) -> ()",
+         "cannot name an operation with no results"),
+        ("%3 = stablehlo.broadcast_in_dim %y, dims = [0] : (tensor<3xf32>)"
+         " -> (tensor<2xf32>, tensor<2xf32>)", "defines 2 results but was provided 1"),
+        ("%3 = stablehlo.broadcast_in_dim %y, dims = [0] : (tensor<3xf32> -> tensor<2xf32>",
+         "expected '\\)'"),
+        ("%3 = stablehlo.broadcast_in_dim %y, dims = [0] : (tensor<3xf32>) -> tensor<2xf32>)",
+         "expected operation name in quotes"),
+        ("%3 = stablehlo.broadcast_in_dim %y, dims = [0] : (tensor<3xf32>) -> (tensor<2xf32>",
+         "expected '\\)'"),
+    ],
+)  # fmt: skip
+def test_lines_that_differ_in_their_types_share_the_rest(last: str, message: str) -> None:
+    text = _TYPED.format(last=last)
+    if message:
+        with pytest.raises(HloscopeError, match=message):
+            parse_mlir(text, dialects=DIALECTS)
+        return
+    function = parse_mlir(text, dialects=DIALECTS).regions[0].blocks[0].operations[0]
+    known = {op.name: op for op in function.inside[:-2]}
+    new = function.inside[-2]
+    assert new.properties is known[new.name].properties
+    assert new.alike is not known[new.name].alike
+    assert last.partition(" : ")[2] in print_mlir(
+        parse_mlir(text, dialects=DIALECTS), dialects=DIALECTS
+    )

@@ -84,4 +84,4 @@ def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
     if coded is not None:
         return coded
     lazy = _Lazy(get)
-    return Form(lazy.read, lazy.write)
+    return Form(lazy.read, lazy.write, SHARED.get(text, text).endswith("<function>"))

@@ -241,10 +241,17 @@ Write: TypeAlias = Callable[[AsmPrinter, Operation], None]
 
 
 class Form(NamedTuple):
-    """The pretty form of an op."""
+    """The pretty form of an op.
+
+    Attributes:
+        read: Reads it.
+        write: Writes it.
+        typed_last: Ends it with the type of a function, on which nothing before it depends?
+    """
 
     read: Read
     write: Write
+    typed_last: bool = False
 
 
 Forms: TypeAlias = Mapping[str, Form]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter, itemgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from hloscope.ir import Type
 from hloscope.lazy import pattern
@@ -19,6 +19,7 @@ from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import UNKNOWN, Location
 from hloscope.mlir.text.parser_ops import OperationParser
+from hloscope.mlir.text.parser_types import KNOWN_TYPES
 from hloscope.source import Source
 
 _NAME: Final = pattern(
@@ -33,6 +34,7 @@ _NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII
 )
 _LOCATION: Final = pattern(r" loc\((#[^\W_]+)\)$")
+_FUNCTION: Final = " : ("
 _LONG: Final = 4000
 _type_of: Final = attrgetter("type")
 _new: Final = object.__new__
@@ -69,13 +71,14 @@ class Template(NamedTuple):
 class LineParser(OperationParser):
     """Reads operations by the line where it can."""
 
-    __slots__ = ("_templates",)
+    __slots__ = ("_bodies", "_templates")
 
     def __init__(
         self, source: Source, dialects: Dialects, allow_unregistered: bool = True, at: int = 0
     ) -> None:
         super().__init__(source, dialects, allow_unregistered, at)
         self._templates: Final[dict[str, dict[str, Template]]] = {}
+        self._bodies: Final[dict[tuple[str, str], Template]] = {}
 
     def _operations(self, block: Block) -> None:
         """Read the operations up to `}` or the next block."""
@@ -117,7 +120,7 @@ class LineParser(OperationParser):
             location: Location = UNKNOWN
             if template is None:
                 key, location = self._key(parts)
-                template = templates.get(key)
+                template = templates.get(key) or self._retyped(key, templates)
             if template is None:
                 return at
             if not text.startswith(following, end):
@@ -188,6 +191,22 @@ class LineParser(OperationParser):
             location = self.lazy(name, self.before)
         return "\0".join([*parts[:-1:2], last[: found.start()]]), location
 
+    def _retyped(self, key: str, templates: dict[str, Template]) -> Template | None:
+        """The template of a line that differs from one known in its function type at most."""
+        body, _, type = key.rpartition(_FUNCTION)
+        known = self._bodies.get((self.default_dialect, body))
+        if known is None:
+            return None
+        inputs, _, result = type.partition(") -> ")
+        given = [KNOWN_TYPES.get(one) for one in inputs.split(", ")]
+        made = KNOWN_TYPES.get(result)
+        if None in given or made is None or len(given) != len(known.operands):
+            return None
+        operands = cast("tuple[Type, ...]", tuple(given))
+        template = known._replace(operands=operands, results=(made,), alike=object())
+        templates[key] = template
+        return template
+
     def _learn(
         self, operation: Operation, templates: dict[str, Template], begin: int, first: int
     ) -> None:
@@ -212,7 +231,7 @@ class LineParser(OperationParser):
             return
         result = len(parts[1]) if operation.results else 0
         operation.alike = object()
-        templates[key] = Template(
+        template = templates[key] = Template(
             operation.name,
             _picker([places[at] for at in used]),
             tuple(value.type for value in operation.operands),
@@ -225,6 +244,10 @@ class LineParser(OperationParser):
             operation.start,
             operation.alike,
         )
+        form = self.dialects.forms.get(operation.name)
+        one = len(operation.results) == 1 and not operation.regions
+        if one and form is not None and form.typed_last:
+            self._bodies[self.default_dialect, key.rpartition(_FUNCTION)[0]] = template
 
 
 def _picker(places: list[int]) -> Callable[[list[str]], Sequence[str]]:
