@@ -5,17 +5,17 @@
 Takes functions of the rooms below at random and plants one fault in each: a comparison, a sign, a
 constant, a condition is changed.  All faults are planted in one copy of the checkout and sleep
 there: `x < n` becomes `x <= n if planted(17) else x < n`.  The tests are taken in turns: the folder
-and the examples of each planted room for the faults of that room, then every folder for those that
-are left; as many turns at once as there are cores, and in each as many faults.  A run of a turn
-with all asleep says which test asks which `planted(...)` and how long it takes: a sample of the
-cases of each test function, without the slow ones.  Then each fault that nothing has noticed yet
-wakes in a process of its own, and the tests that ask for it are run until one fails, those first
-that are named like its file, are quick and ask for few others.  So most faults cost what the tests
-of their own room cost.
+and the examples of each planted room for the faults of that room; as many turns at once as there
+are cores, and in each as many faults.  A run of a turn with all asleep says which test asks which
+`planted(...)` and how long it takes: a sample of the cases of each test function, without the slow
+ones.  Then each fault that nothing has noticed yet wakes in a process of its own, and the tests
+that ask for it are run until one fails, those first that are named like its file, are quick and ask
+for few others.  So most faults cost what a few tests of their own room cost.
 
 A fault that no such test notices is tried in a fresh process, with its file's examples and all
 tests of the files and folders that are named like its file or room: what the sample left out, and
-what is computed once and kept, which only its first reader asks for.
+what is computed once and kept, which only its first reader asks for.  For those that are left every
+other folder has its turn.
 Faults that survive are listed; each is read by a person, who writes the test that is missing, or
 finds that the change changes nothing and says why in `EQUIVALENT`.
 
@@ -79,6 +79,18 @@ ABOUT_TEXT: Final = ("tests/test_layers.py", "tests/test_docs.py", "tests/test_n
 EQUIVALENT: Final[dict[str, str]] = {
     "floats.py kernel: first.size <= _BLOCK  ->  Lt": "one block is computed whole or as one block",
     "shape.py _reshape: prod(shape) <= _SMALL  ->  Lt": "the limit tells which way is faster",
+    "scattering.py _most_often: 16 * len(rows)  ->  Add": "the limit tells which way is faster",
+    "products.py product_of: 0  ->  1": "one product is the same in both ways",
+    "sorting.py _merged: width < shape[0]  ->  LtE": "a merge of one block leaves its order",
+    "sorting.py compare: 1  ->  2": "any negative number says that the first is less",
+    "linalg.py kernel: False  ->  True": "a copy more",
+    "shape.py _complex: t.element.kind == 'complex'  ->  NotEq": "two such answers are compared",
+    "bounded.py kernel: memory.ndim == 0 or memory.shape == result.shape  ->  And": (
+        "a memory of no more than the elements that exist is the elements"
+    ),
+    "analysis.py __init__: 0  ->  1": "places are numbered in order, from any number on",
+    "pool.py _uses_all_runtime: not every or (variables(*map.results).issuperset(every) and"
+    " merge_runtime(map) is map)  ->  And": "what holds otherwise is found the long way",
 }
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 
@@ -328,6 +340,8 @@ class Run:
             return
         if self.own and self.turn not in map(_name, _own(self.found[number])):
             return
+        if not self.own and _why(self.found[number]):
+            return
         asking = [t for t in self.asked.get(number, ()) if t in tests and t not in self.failed]
         named = self._like(number)
         asking.sort(key=lambda t: (not t.startswith(named), self.width[t] * self.seconds[t]))
@@ -363,7 +377,7 @@ class Run:
             "at_import": so_far["at_import"] or told["at_import"],
             "turns": [*so_far["turns"], self.turn],
         }
-        _keep(self.results, number, told)
+        _keep(self.results, number, so_far | told)
 
     def _like(self, number: int) -> tuple[str, ...]:
         """Beginnings of the names of tests that are named like a fault's file."""
@@ -448,6 +462,11 @@ def _spread(tests: list[str], most: int) -> list[str]:
     return tests[:half] + [tests[half + int(i * step)] for i in range(most - half)]
 
 
+def _why(fault: Fault) -> str:
+    """Why a fault changes nothing, if it is known to."""
+    return EQUIVALENT.get(f"{Path(fault.path).name} {fault.function}: {fault.what}", "")
+
+
 def _own(fault: Fault) -> list[str]:
     """Turns of a fault's room: its tests, and its examples."""
     room = Path(fault.path).parts[1]
@@ -503,7 +522,7 @@ def _turns(found: Sequence[Fault], tree: Path) -> list[list[str]]:
     return [[str(path.relative_to(tree)) for path in turn] for turn in turns]
 
 
-def _run_turns(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> None:
+def _run(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> None:
     copy = results / "copy"
     if not copy.exists():
         _copy(args.tree, results / "copying")
@@ -511,18 +530,37 @@ def _run_turns(args: argparse.Namespace, results: Path, found: Sequence[Fault]) 
         (results / "copying").rename(copy)
     if (args.tree.parent / "shared").is_dir():
         os.environ.setdefault("HLOSCOPE_SHARED", str(args.tree.parent / "shared"))
-    again = [
-        sys.executable,
-        __file__,
-        "--tree",
-        str(args.tree.absolute()),
-        "--results",
-        str(results),
-    ]
+    if args.tests:
+        _run_turns(args, results, [[folder] for folder in args.tests])
+        return
+    own = sorted({turn for fault in found for turn in _own(fault)}, reverse=True)
+    _run_turns(args, results, [[turn] for turn in own], "--own")
+    if not args.quick:
+        with ThreadPoolExecutor(args.jobs) as pool:
+            list(pool.map(lambda number: _try_apart(number, found, results), range(len(found))))
+    if not all(_told(results, k)["by"] or _why(fault) for k, fault in enumerate(found)):
+        _run_turns(args, results, _turns(found, copy))
+
+
+def _try_apart(number: int, found: Sequence[Fault], results: Path) -> None:
+    """Tries a fault that is not noticed so far in a fresh process, once."""
+    told = _told(results, number)
+    if told["by"] or told.get("fresh") or _why(found[number]):
+        return
+    by = fresh(number, found[number], results / "copy")
+    _keep(results, number, _told(results, number) | {"by": by, "fresh": True})
+
+
+def _run_turns(
+    args: argparse.Namespace, results: Path, turns: Sequence[list[str]], *options: str
+) -> None:
+    """Runs turns in processes of their own, some at once."""
+    copy = results / "copy"
+    again = [sys.executable, __file__, "--tree", str(args.tree), "--results", str(results)]
     again += ["--count", str(args.count), "--seed", str(args.seed), "--jobs", str(args.jobs)]
     env = dict(os.environ, PYTHONPATH=str(copy))
 
-    def take(turn: list[str], *options: str) -> None:
+    def take(turn: list[str]) -> None:
         name = _name(turn[0])
         with (results / f"log-{name}").open("w") as log:
             command = [*again, "--inside", name, *options, "--", *turn]
@@ -530,30 +568,18 @@ def _run_turns(args: argparse.Namespace, results: Path, found: Sequence[Fault]) 
         if ended:
             print(f"the turn of {turn[0]} ended with {ended}: see {log.name}", file=sys.stderr)
 
-    own = sorted({turn for fault in found for turn in _own(fault)}, reverse=True)
     with ThreadPoolExecutor(args.jobs) as pool:
-        if not args.tests:
-            list(pool.map(lambda turn: take([turn], "--own"), own))
-        list(pool.map(take, [[folder] for folder in args.tests] or _turns(found, copy)))
+        list(pool.map(take, turns))
 
 
 def _tell(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> None:
     """Prints what became of each fault, and the counts on stderr."""
     ends: Counter[str] = Counter()
-
-    def told_of(number: int) -> dict[str, Any]:
+    for number, fault in enumerate(found):
         told = _told(results, number)
-        if not told["by"] and not (args.quick or args.so_far or told.get("fresh")):
-            told |= {"by": fresh(number, found[number], results / "copy"), "fresh": True}
-            _keep(results, number, told)
-        return told
-
-    with ThreadPoolExecutor(args.jobs) as pool:
-        all_told = list(pool.map(told_of, range(len(found))))
-    for fault, told in zip(found, all_told, strict=True):
-        why = EQUIVALENT.get(f"{Path(fault.path).name} {fault.function}: {fault.what}", "")
+        why = _why(fault)
         alive = "survived" if told["asking"] else "never entered"
-        if args.so_far and not told.get("fresh"):
+        if args.so_far:
             alive = "not noticed yet" if told["turns"] else "not tried yet"
         end = "caught" if told["by"] else "equivalent" if why else alive
         ends[end] += 1
@@ -590,7 +616,7 @@ def main() -> None:
         run = Run(results, found, args.inside, args.own, args.jobs)
         sys.exit(pytest.main([*quiet, *args.tests], plugins=[run]))
     if not args.so_far:
-        _run_turns(args, results, found)
+        _run(args, results, found)
     _tell(args, results, found)
 
 
