@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.affine import Dim, Interval, Range, Runtime
+from hloscope.affine import NEG_INF, POS_INF, Dim, Interval, Range, Runtime
 from hloscope.errors import ParseError
 from hloscope.indexing import IndexingMap, RuntimeVariable, Variable
 
@@ -122,6 +122,20 @@ def test_verify_finds_circles_of_runtime_variables() -> None:
     assert m.verify() == ["the indices of rt0, rt1 depend on each other in a circle"]
     chain = IndexingMap([], [], [first, RuntimeVariable(Interval(0, 3))], [Runtime(0)])
     assert chain.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("interval", "domain"),
+    [
+        (Interval(NEG_INF, POS_INF), ""),
+        (Interval(0, POS_INF), r",\quad 0 \le d_{0}"),
+        (Interval(NEG_INF, 7), r",\quad d_{0} \le 7"),
+        (Interval(POS_INF - 1, POS_INF - 1), rf",\quad d_{{0}} = {POS_INF - 1}"),
+    ],
+)
+def test_latex_has_the_ends_that_there_are(interval: Interval, domain: str) -> None:
+    m = IndexingMap([Variable(interval)], [], [], [Dim(0)])
+    assert m._repr_latex_() == rf"$(d_{{0}}) \mapsto \left(d_{{0}}\right){domain}$"
 
 
 def test_notebooks_show_latex_and_html() -> None:
