@@ -53,6 +53,19 @@ def test_maps_print_as_written(head: str) -> None:
     assert answers(head) == CASES[head]
 
 
+@pytest.mark.parametrize("contracted", ["{1}", "{0,1}"])
+def test_what_sparse_operands_of_a_dot_read_is_unknown(contracted: str) -> None:
+    """Also where other contracting sizes agree."""
+    ins = instruction(
+        f"f32[3] dot(f32[4,8], f32[4,16,3], u16[4,2]), lhs_contracting_dims={contracted},"
+        f" rhs_contracting_dims={contracted}, sparsity=L.1@2:4"
+    )
+    found = output_to_input(ins, 0, reader=READER)
+    assert [describe(access) for accesses in found for access in accesses] == [
+        "unknown [unknown]"
+    ] * len(ins.operands)
+
+
 def both_ways(ins: Instruction) -> list[tuple[tuple[Access, ...], tuple[Access, ...]]]:
     """For each output, operand and leaf of it: what is read, and what is influenced."""
     found = []

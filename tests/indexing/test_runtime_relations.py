@@ -372,3 +372,10 @@ def test_bijections_read_at_run_time_are_refuted_by_a_table() -> None:
     proof = prove_bijective(m, (4,))
     assert proof.is_refuted
     assert "where i[" in proof.reason
+
+
+def test_what_leaves_an_interval_is_told_with_its_index() -> None:
+    m = IndexingMap.of_sizes((4, 2), (), (RT0 + Dim(0),), (), [reads(VECTOR, Dim(0), hi=9)])
+    found = prove_within(m, m.results[0], Interval(0, 5)).counter_example
+    assert found is not None
+    assert (len(found.dims), len(found.results)) == (2, 1)

@@ -341,3 +341,17 @@ def test_the_sizes_of_results_are_those_of_the_refined_program(full: bool) -> No
                 told += 1
                 assert found == actual, record["file"]
     assert told > 20
+
+
+def test_a_slice_begins_and_strides_as_constants_say() -> None:
+    program = module(
+        "%a: tensor<?x9xf32>",
+        """%begin = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+        %end = stablehlo.constant dense<[3, 8]> : tensor<2xi32>
+        %stride = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+        %r = stablehlo.real_dynamic_slice %a, %begin, %end, %stride
+          : (tensor<?x9xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x3xf32>
+        return %r : tensor<2x3xf32>""",
+        "tensor<2x3xf32>",
+    )
+    assert "(d0, d1) -> (d0 + 1, d1 * 2 + 2)" in str(program["r"].indexing(operand=0))

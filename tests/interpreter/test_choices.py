@@ -153,6 +153,20 @@ def test_what_is_declared_of_another_precision_is_converted_to_it() -> None:
     assert parts.dtype == total.dtype == array([0], "bf16").dtype
 
 
+def test_a_body_computes_in_its_own_precision_for_several_results() -> None:
+    """Sums of ones in bf16 would stop at 256."""
+    text = """HloModule m
+    sums { a = f32[] parameter(0) b = f32[] parameter(1)
+      c = f32[] parameter(2) d = f32[] parameter(3)
+      s = f32[] add(a, c) t = f32[] add(b, d) ROOT r = (f32[], f32[]) tuple(s, t) }
+    ENTRY e {
+      x = bf16[400] parameter(0)
+      z = bf16[] constant(0)
+      ROOT r = (bf16[], bf16[]) reduce(x, x, z, z), dimensions={0}, to_apply=sums
+    }"""
+    assert values(text, array([1] * 400, "bf16")) == (400, 400)
+
+
 def test_an_op_of_the_wrong_type_is_refused_with_its_place() -> None:
     text = """HloModule m
     ENTRY e {
