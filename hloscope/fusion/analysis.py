@@ -422,7 +422,7 @@ class Analysis:
             mine = [self._folded(ins, a) for a in accesses if a.leaf == tensor or a.map is None]
             kept = self.pool.keep_all(mine)
             if kept:
-                is_plain = kept == (self.pool.identity(ins.operands[operand].type),)
+                is_plain = self.pool.is_identity(kept, ins.operands[operand].type)
                 same = is_plain and self._is_same(ins, ins.operands[operand].type)
                 target = self.leaf_of(ins.type, k)
                 if target is not None:
@@ -451,7 +451,7 @@ class Analysis:
                 type = leaves[leaf]
                 mine = [a for a in accesses if a.leaf == tensor or a.map is None]
                 kept = self.pool.keep_all(mine)
-                if kept == (self.pool.identity(type),) and len(leaves) == 1:
+                if len(leaves) == 1 and self.pool.is_identity(kept, type):
                     flows.append(Flow(k, leaf, None if self._is_same(ins, type) else kept))
                 elif kept:
                     flows.append(Flow(k, leaf, kept))

@@ -124,6 +124,12 @@ class Pool:
             known = self._identity_of[id(type)] = type, self._new_identity(type)
         return known[1]
 
+    def is_identity(self, accesses: Accesses, type: Type) -> bool:
+        """Are the accesses just `identity(type)`?  Most are found not to be without making it."""
+        if len(accesses) != 1 or (accesses[0].map and id(accesses[0]) not in self._identities):
+            return False
+        return accesses[0] is self.identity(type)
+
     def _new_identity(self, type: Type) -> Access:
         try:
             return self.keep(Access(identity_map(sizes(type))))
@@ -288,12 +294,11 @@ def _names_anew(first: IndexingMap, second: IndexingMap) -> bool:
     if first.constraints or first.runtime or len(set(first.results)) < len(first.results):
         return False
     box = first.box
-    return all(
-        [
-            isinstance(e, Dim | Range) and box[e] == v.interval
-            for e, v in zip(first.results, second.dims, strict=True)
-        ]
-    )
+    for e, v in zip(first.results, second.dims, strict=True):
+        side, same = box.get(e), v.interval  # type: ignore[arg-type]  # only variables have one
+        if side is None or side.lo != same.lo or side.hi != same.hi:
+            return False
+    return True
 
 
 def normal(map: IndexingMap) -> IndexingMap:

@@ -48,11 +48,12 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
         rule: Gives the maps of the instructions that compute the indices.
     """
     domain = map.domain
+    values = Values(domain, rule)
     known: dict[Var, Expr] = {}
     for i, variable in enumerate(map.runtime):
         if variable.origin is None:
             continue
-        value = Values(domain, rule).of(variable.origin, variable.index)
+        value = values.of(variable.origin, variable.index)
         if value is not None:
             known[Runtime(i)] = _clamped(value, domain.bounds(value), variable.values)
     return replace_runtime(map, known) if known else map

@@ -112,11 +112,12 @@ def contains_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
     if not isinstance(type, TensorType) or not type.is_static:
         return None
     kept = tuple(accesses)
-    hull = dims_hull([a.map for a in kept if a.map is not None])
     for access in kept:
-        if access.map is None or access.replica is not None or access.map.dims != hull:
+        if access.map is None or access.replica is not None:
             continue
-        if covers_everything(access.map, type.shape):
+        if not covers_everything(access.map, type.shape):
+            continue
+        if access.map.dims == dims_hull([a.map for a in kept if a.map is not None]):
             return (access, *[a for a in kept if a.map is None or a.replica is not None])
     return None
 

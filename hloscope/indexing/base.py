@@ -103,7 +103,11 @@ class MapBase:
         constraints = tuple(constraints)
         if constraints:
             dims, ranges, runtime, constraints = _canonical(dims, ranges, runtime, constraints)
-        if constraints == NEVER or _shared_box(dims, ranges) is None or _is_empty(runtime):
+        if (
+            constraints == NEVER
+            or _shared_box(dims, ranges) is None
+            or (runtime and _is_empty(runtime))
+        ):
             dims = (Variable(Interval.EMPTY),) * len(dims)
             ranges = (Variable(Interval.EMPTY),) * len(ranges)
             runtime = (RuntimeVariable(Interval.EMPTY),) * len(runtime)
@@ -193,6 +197,8 @@ class MapBase:
         """The map to some of the results."""
         results = self.results
         map = self._with_results(tuple([results[i] for i in indices]))
+        bounds = self.result_bounds
+        _set(map, "_result_bounds", tuple([bounds[i] for i in indices]))
         if self._is_simplified:
             map.mark_simplified()
         return map

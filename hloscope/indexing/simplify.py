@@ -133,7 +133,7 @@ def _settled(
         return None
     if (interval & values).is_empty:
         raise EmptyDomainError
-    if isinstance(expr, Dim | Range | Runtime) and expr in box:
+    if isinstance(expr, Var) and expr in box:
         box[expr] = box[expr] & interval
         if trace is not None:
             trace.append(ConstraintStep("bounds", (expr, interval), (expr, box[expr])))
@@ -282,7 +282,7 @@ def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = 
                     ConstraintStep("a common modulus", (e, i), after)
                     for e, i in zip(merged[num], intervals, strict=True)
                 ]
-        if isinstance(num, Dim | Range | Runtime) and num in box:
+        if isinstance(num, Var) and num in box:
             lo, hi = box[num].lo, box[num].hi
             lo = lo if lo == NEG_INF else lo + (r - lo) % m
             hi = hi if hi == POS_INF else hi - (hi - r) % m
@@ -351,12 +351,13 @@ def _has_plain_division(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Int
     """Is the division by a constant, of a variable that is in no other term and is not negative?"""
     for t, _ in terms:
         if t._divisions:
-            if not isinstance(t, FloorDiv | Mod) or type(t.den) is not Const:
+            kind = type(t)
+            if not (kind is FloorDiv or kind is Mod) or type(t.den) is not Const:  # type: ignore[union-attr]
                 return False
-            interval, d = box.get(t.num), t.den.value  # type: ignore[arg-type]
+            interval, d = box.get(t.num), t.den.value  # type: ignore[arg-type, union-attr]
             if d < 2 or interval is None or interval.lo < 0 or interval.lo // d == interval.hi // d:
                 return False
-            return not any([other is t.num for other, _ in terms])
+            return not any([other is t.num for other, _ in terms])  # type: ignore[union-attr]
     return False
 
 
