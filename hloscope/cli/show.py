@@ -15,6 +15,7 @@ from hloscope.display import (
     Found,
     computation_json,
     computation_text,
+    mlir_printer,
     neighbourhood,
     neighbourhood_json,
     neighbourhood_text,
@@ -51,11 +52,14 @@ def show(file: str, name: str, around: int, full: bool, as_json: bool) -> None:
     if plain in module.computations and "/" not in plain:
         computation = module.computations[plain]
         if as_json:
-            print_json({"schema": SCHEMA, "file": file, **computation_json(computation)})
+            print_json(
+                {"schema": SCHEMA, "file": file, **computation_json(computation, mlir_printer())}
+            )
         else:
-            print_long("\n".join(computation_text(computation, full)))
+            print_long("\n".join(computation_text(computation, full, mlir_printer())))
         return
-    every = [Found(module, *place) for place in find_all(module, name)]
+    printed = mlir_printer()
+    every = [Found(module, *place, printed) for place in find_all(module, name)]
     texts: list[str] = []
     for found in every:
         steps = neighbourhood(found, around)

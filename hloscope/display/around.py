@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from hloscope.display.answer import opcode_of, shape_text
 from hloscope.display.provenance import provenance_of
@@ -27,21 +27,23 @@ MOST_FRAMES: Final = 3
 """Places in the source that are shown unless all are asked for."""
 
 
+Printed: TypeAlias = Callable[[Instruction], str]
+
+
 class Found(NamedTuple):
-    """An instruction, the computation it is in, and the module."""
+    """An instruction, the computation it is in, the module, and what prints its MLIR."""
 
     module: Module
     computation: Computation
     instruction: Instruction
+    print_mlir: Printed
 
 
-def mlir_text(ins: Instruction) -> str:
-    """An instruction of StableHLO as MLIR prints it, with the names of the source."""
-    return mlir_printer()(ins)
+def mlir_printer() -> Printed:
+    """What prints instructions of StableHLO as MLIR does, with the names of the source.
 
-
-def mlir_printer() -> Callable[[Instruction], str]:
-    """What prints many instructions as `mlir_text` does one; names are looked for once."""
+    These are looked for once: one printer for many instructions takes time for each once.
+    """
     printed = mlir.source_printer(dialects.DIALECTS)
 
     def text(ins: Instruction) -> str:
@@ -82,19 +84,19 @@ def neighbourhood_text(found: Found, steps: dict[Instruction, int], full: bool) 
         yield f"{found.computation.name}:"
     for ins in sorted(steps, key=lambda ins: position.get(ins, 0)):
         mark = "" if len(steps) == 1 else "> " if ins is found.instruction else "  "
-        yield f"{mark}{_line(ins, full)}"
+        yield f"{mark}{_line(ins, full, found.print_mlir)}"
     yield from _origin(found, full)
     if full:
         yield from _config(found.instruction)
     for called in dict.fromkeys(found.instruction.calls):
         yield ""
-        yield from computation_text(called, full)
+        yield from computation_text(called, full, found.print_mlir)
 
 
-def _line(ins: Instruction, full: bool) -> str:
+def _line(ins: Instruction, full: bool, print_mlir: Printed) -> str:
     """The instruction in its own language."""
     if ins.location is not None:
-        return mlir_text(ins)
+        return print_mlir(ins)
     if full and (config := ins.extra("backend_config")) is not None and _pretty(config):
         style = replace(STYLES["short"], backend_config=False)
         return print_instruction(ins, style=style)  # it stands below
@@ -132,7 +134,7 @@ def _pretty(text: str) -> list[str] | None:
     return json.dumps(config.value, indent=2, ensure_ascii=False).splitlines()
 
 
-def computation_text(computation: Computation, full: bool) -> Iterator[str]:
+def computation_text(computation: Computation, full: bool, print_mlir: Printed) -> Iterator[str]:
     """A computation, line by line; `full`: nothing is left out."""
     shape = shape_text if full else brief_type
     parameters = ", ".join(f"{p.name}: {shape(p.type)}" for p in computation.parameters)
@@ -140,7 +142,7 @@ def computation_text(computation: Computation, full: bool) -> Iterator[str]:
     for ins in computation:
         root = "ROOT " if ins is computation.root and ins.location is None else ""
         style = "short" if full else "brief"
-        text = print_instruction(ins, style=style) if ins.location is None else mlir_text(ins)
+        text = print_instruction(ins, style=style) if ins.location is None else print_mlir(ins)
         yield f"  {root}{text}"
     yield "}"
 
@@ -149,14 +151,18 @@ def neighbourhood_json(found: Found, steps: dict[Instruction, int]) -> dict[str,
     """An instruction, where it comes from and what is around it, as JSON has it."""
     ins = found.instruction
     return {
-        **_instruction_json(ins),
+        **_instruction_json(ins, found.print_mlir),
         **_origin_json(found),
         "computation": found.computation.name,
         "operands": [o.name for o in ins.operands],
         "users": [i.name for i in found.computation if any(o is ins for o in i.operands)],
-        "calls": [computation_json(called) for called in dict.fromkeys(ins.calls)],
+        "calls": [
+            computation_json(called, found.print_mlir) for called in dict.fromkeys(ins.calls)
+        ],
         "around": [
-            _instruction_json(i) | {"distance": d} for i, d in steps.items() if i is not ins
+            _instruction_json(i, found.print_mlir) | {"distance": d}
+            for i, d in steps.items()
+            if i is not ins
         ],
     }
 
@@ -170,21 +176,21 @@ def _origin_json(found: Found) -> dict[str, Any]:
     return said
 
 
-def _instruction_json(ins: Instruction) -> dict[str, Any]:
+def _instruction_json(ins: Instruction, print_mlir: Printed) -> dict[str, Any]:
     return {
         "instruction": ins.name,
         "opcode": opcode_of(ins),
         "shape": shape_text(ins.type),
         "line": ins.span.line if ins.span else None,
-        "text": print_instruction(ins) if ins.location is None else mlir_text(ins),
+        "text": print_instruction(ins) if ins.location is None else print_mlir(ins),
     }
 
 
-def computation_json(computation: Computation) -> dict[str, Any]:
+def computation_json(computation: Computation, print_mlir: Printed) -> dict[str, Any]:
     """A computation as JSON has it."""
     return {
         "computation": computation.name,
         "parameters": [p.name for p in computation.parameters],
         "root": computation.root.name,
-        "instructions": [_instruction_json(ins) for ins in computation],
+        "instructions": [_instruction_json(ins, print_mlir) for ins in computation],
     }
