@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN    := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test test-full check format docs site wheel status clean
+.PHONY: help demo test test-full compiled check format docs site wheel status clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -17,6 +17,9 @@ test: .venv/develop ## Install everything and run the test suite
 
 test-full: .venv/develop ## The same with every case instead of a sample
 	$(PYTEST) -q -n auto --full
+
+compiled: .venv/develop ## Compile the simplifier in a copy, and run its tests there
+	$(PYTEST) -q --full tests/test_compiled.py
 
 check: .venv/develop ## Format, lint and types
 	$(BIN)/ruff format --check .

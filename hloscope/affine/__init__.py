@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from hloscope.affine.map import AffineMap as AffineMap, parse_map_prefix as parse_map_prefix
     from hloscope.affine.meaning import (
         Box as Box,
-        Terms as Terms,
-        as_sum as as_sum,
         bounds as bounds,
         bounds_of_node as bounds_of_node,
         evaluate as evaluate,
@@ -84,6 +82,8 @@ if TYPE_CHECKING:
         read_where as read_where,
     )
     from hloscope.affine.sums import (
+        Terms as Terms,
+        as_sum as as_sum,
         plus as plus,
         scaled as scaled,
         sorted_sum as sorted_sum,

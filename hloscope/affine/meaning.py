@@ -36,22 +36,6 @@ from hloscope.affine.nodes import (
     product,
 )
 
-Terms: TypeAlias = tuple[tuple[Expr, int], ...]
-"""Expressions and their factors."""
-
-
-def as_sum(e: Expr) -> tuple[Terms, int]:
-    """The terms and the constant of any expression, seen as a sum: what `from_terms` makes it of.
-
-    >>> as_sum(Dim(0) * 2 + 3), as_sum(Dim(0)), as_sum(Const(3))
-    ((((<d0>, 2),), 3), (((<d0>, 1),), 0), ((), 3))
-    """
-    if type(e) is Sum:
-        return e.terms, e.const
-    if type(e) is Const:
-        return (), e.value
-    return ((e, 1),), 0
-
 
 def postorder(*roots: Expr) -> list[Expr]:
     """Every distinct subexpression once, operands before their users.

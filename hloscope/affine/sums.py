@@ -1,10 +1,28 @@
-"""Sums in normal form from parts that are in it already: cheaper than `linear`."""
+"""Sums in normal form: their parts, and sums of such parts, cheaper than `linear` makes them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from hloscope.affine.nodes import Const, Expr, Sum, sum_of, the_sum
+
+Terms: TypeAlias = tuple[tuple[Expr, int], ...]
+"""Expressions and their factors."""
+
+
+def as_sum(e: Expr) -> tuple[Terms, int]:
+    """The terms and the constant of any expression, seen as a sum: what `from_terms` makes it of.
+
+    >>> from hloscope.affine.nodes import Dim
+    >>> as_sum(Dim(0) * 2 + 3), as_sum(Dim(0)), as_sum(Const(3))
+    ((((<d0>, 2),), 3), (((<d0>, 1),), 0), ((), 3))
+    """
+    if type(e) is Sum:
+        return e.terms, e.const
+    if type(e) is Const:
+        return (), e.value
+    return ((e, 1),), 0
 
 
 def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:

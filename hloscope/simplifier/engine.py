@@ -105,6 +105,13 @@ class Engine(Context):
         self._floors: dict[tuple[Expr, int], Expr] = {}
         self._surfaces: dict[Expr, Expr] = {}
 
+    def twin(self) -> Engine:
+        """The same box and facts, with memo tables of its own."""
+        twin = Engine({}, reduce_all=self.reduce_all, keep_remainders=self.keep_remainders)
+        twin.box, twin.known, twin.equal = self.box, self.known, self.equal
+        twin.extrema, twin.trace = self.extrema, self.trace
+        return twin
+
     def simplify(self, e: Expr) -> Expr:
         """The printed form of an expression."""
         flat = self.flat(e)

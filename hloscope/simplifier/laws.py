@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from hloscope.simplifier.exact import FITTED
@@ -49,10 +52,18 @@ def page() -> str:
             "|---|---|---|---|",
         ]
         for rule in rules:
-            about = (rule.code.__doc__ or "").strip().splitlines()[0]
+            about = first_lines(rule.code.__module__)[rule.code.__name__]
             when = f"`{rule.when}`" if rule.when else ""
             lines.append(f"| `{rule.left}` | `{rule.right}` | {when} | {about} |")
     return "\n".join(lines) + "\n"
+
+
+@cache
+def first_lines(module: str) -> dict[str, str]:
+    """What the functions of a module of this room say first: compiled ones say nothing."""
+    path = Path(__file__).parent.joinpath(*module.split(".")[2:]).with_suffix(".py")
+    functions = [x for x in ast.parse(path.read_text()).body if isinstance(x, ast.FunctionDef)]
+    return {f.name: (ast.get_docstring(f) or "").partition("\n")[0] for f in functions}
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from copy import copy
 from math import gcd, lcm
 from typing import Final, Self, TypeAlias
 
@@ -99,10 +98,13 @@ class Ranges:
         There a fact fewer may be used inside another, so its answers are not those given here.
         """
         if self._inside is None:
-            self._inside = copy(self)
-            self._inside._depth += 1
-            self._inside.forget()
+            self._inside = self.twin()
+            self._inside._depth = self._depth + 1
         return self._inside
+
+    @abstractmethod
+    def twin(self) -> Self:
+        """The same box and facts, with memo tables of its own."""
 
     @abstractmethod
     def surface(self, e: Expr) -> Expr:
