@@ -181,3 +181,23 @@ def test_custom_calls_that_differ_in_their_config_only_have_their_own_maps(first
     assert [str(access.map) for access in found[other]] == [
         "(d0, d1)[s0] -> (s0, d0), domain: d0 in [0, 1], d1 in [0, 1], s0 in [0, 1]"
     ]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'f32[2,4] custom-call(f32[2,4], f32[2,4]), custom_call_target="MoveToHost"',
+        'f32[2,4] custom-call(), custom_call_target="MoveToHost"',
+        '(f32[2,4], s8[9]) custom-call(f32[2,3]), custom_call_target="__cublas$gemm", ' + GEMM,
+        "f32[2,3] custom-call(f32[2,2], f32[2,3]), custom_call_target="
+        '"lapack_strsm_ffi", backend_config={side = 76 : ui8, uplo = 76 : ui8, diag = 78 : ui8}',
+        "(f32[2], s32[2]) custom-call(f32[9], s32[9], f32[], s32[]), custom_call_target="
+        '"ApproxTopK", backend_config={is_fallback = true}',
+    ],
+)
+def test_a_call_that_misses_something_or_has_too_much_is_unknown(call: str) -> None:
+    ins = instruction(call)
+    reads = output_to_input(ins)
+    writes = [each for k in range(len(ins.operands)) for each in input_to_output(ins, k)]
+    assert {a.precision for found in (*reads, *writes) for a in found} <= {Precision.UNKNOWN}
+    assert all([*reads, *writes])

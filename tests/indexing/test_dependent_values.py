@@ -6,7 +6,12 @@ import pytest
 
 import hloscope as hs
 from hloscope.indexing import IndexingMap, prove_equal, prove_implies
+from hloscope.indexing.independence import are_related
+from hloscope.indexing.rules.dependence import Dependence, fold
+from hloscope.ir import Op, called_value
+from hloscope.ops import Sort, While
 from hloscope.simplifier import Verdict
+from hloscope.stablehlo import parse_stablehlo
 
 PROGRAM = """HloModule m
 from_next { x = f32[6] parameter(0) k = s32[] parameter(1) one = s32[] constant(1)
@@ -76,3 +81,39 @@ def test_independent_values_refute(
 
 def test_the_same_value_is_still_the_same(known: dict[str, list[IndexingMap]]) -> None:
     assert prove_equal(known["a"], known["a"]).is_proved
+
+
+LOOP = """func.func @main(%i: tensor<i32>, %k: tensor<i32>, %t: tensor<9xi32>) -> tensor<i32> {
+  %w:2 = stablehlo.while(%a = %i, %b = %k) : tensor<i32>, tensor<i32>
+    cond {
+      %c = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      stablehlo.return %b, %a : tensor<i32>, tensor<i32>
+    }
+  %s = "stablehlo.sort"(%t) ({ ^bb0(%x: tensor<i32>, %y: tensor<i32>):
+    %l = stablehlo.compare LT, %x, %y : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %l : tensor<i1>
+  }) {dimension = 0 : i64} : (tensor<9xi32>) -> tensor<9xi32>
+  return %w#0 : tensor<i32> }"""
+
+
+@pytest.mark.parametrize(
+    ("call", "parameter", "given"),
+    [(While, 0, "ik"), (While, 1, "ik"), (Sort, 0, "t"), (Sort, 1, "t")],
+)
+def test_a_parameter_may_be_what_any_turn_of_a_loop_or_any_comparison_hands_on(
+    call: type[Op], parameter: int, given: str
+) -> None:
+    """In a loop that swaps two values, each may be either."""
+    entry = parse_stablehlo(LOOP).entry
+    (caller,) = [ins for ins in entry if isinstance(ins.op, call)]
+    value = called_value(caller.calls[-1].parameters[parameter], caller)
+    assert [p.name for p in entry.parameters if are_related(value, p)] == list(given)
+
+
+def test_a_body_that_takes_too_much_may_use_everything() -> None:
+    """Two parameters are an accumulator and an element; nobody knows what a third is."""
+    reads = (frozenset({2}),)
+    strange = Dependence(reads, reads, reads, (-1,))
+    assert fold(strange, 1, 2, 2) == fold(Dependence.of_everything(1, 2), 1, 2, 2)

@@ -6,7 +6,13 @@ import pytest
 
 from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, parse_expr
 from hloscope.errors import UnsupportedError
-from hloscope.indexing import IndexingMap, RuntimeVariable, Variable
+from hloscope.indexing import (
+    IndexingMap,
+    RuntimeVariable,
+    Variable,
+    prove_injective,
+    prove_single_valued,
+)
 from hloscope.indexing.exact import (
     prove_composed,
     prove_empty,
@@ -20,7 +26,7 @@ from hloscope.indexing.variables import below
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.ops.control import Parameter
-from hloscope.simplifier import UndecidedError, isl
+from hloscope.simplifier import UndecidedError, Verdict, isl
 from hloscope.simplifier.isl_relations import System, to_isl
 from hloscope.simplifier.isl_sets import count_results
 
@@ -264,3 +270,9 @@ def test_variables_are_interned() -> None:
 def test_results_without_end_are_not_counted() -> None:
     with pytest.raises(UndecidedError):
         count_results([System(1, 0, {Dim(0): Interval(0, POS_INF)}, (), [Dim(0)])])
+
+
+def test_nothing_is_decided_beside_an_undefined_map() -> None:
+    maps = [IndexingMap.identity((2,)), IndexingMap.undefined()]
+    for prove in (prove_injective, prove_single_valued):
+        assert prove(maps).verdict is Verdict.UNDECIDED

@@ -235,3 +235,11 @@ def test_a_map_cannot_be_changed() -> None:
         m.dims = ()
     with pytest.raises(AttributeError, match="immutable"):
         del m.results
+
+
+def test_symbols_turned_into_dims_keep_their_order() -> None:
+    m = IndexingMap.parse(
+        "(d0)[s0, s1]{rt0, rt1, rt2} -> (d0, s0, s1, rt0, rt1, rt2), domain: d0 in [0, 1], "
+        "s0 in [0, 2], s1 in [0, 3], rt0 in [0, 4], rt1 in [0, 5], rt2 in [0, 6]"
+    )
+    assert m.symbols_to_dims() == IndexingMap.identity((2, 3, 4, 5, 6, 7))

@@ -13,7 +13,17 @@ import pytest
 from hloscope.fusion.analysis import Analysis
 from hloscope.indexing import Access, Precision
 from hloscope.indexing.analysis import input_to_output, number_of_outputs, output_to_input
+from hloscope.indexing.rules.registry import Direction, lookup
 from hloscope.ir.graph import Instruction
+from hloscope.ops import (
+    ELEMENTWISE,
+    AllReduce,
+    CustomCall,
+    DotGeneral,
+    RaggedDot,
+    Reduce,
+    Transpose,
+)
 from tests.indexing.relations import Values, instruction, is_disjoint, relation
 
 READER = Analysis().bodies
@@ -141,3 +151,13 @@ def test_gather_clamps_its_indices_and_scatter_drops_what_does_not_fit() -> None
 
 if __name__ == "__main__":
     GOLDEN.write_text("\n\n".join(answers(head) for head in CASES) + "\n")
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_equal_instructions_share_what_depends_on_op_and_types_alone(direction: Direction) -> None:
+    for op in (ELEMENTWISE["add"], Transpose, Reduce, DotGeneral):
+        assert (entry := lookup(direction, op)) is not None
+        assert entry.is_shared
+    for op in (AllReduce, CustomCall, RaggedDot):  # on replicas, settings, values as well
+        assert (entry := lookup(direction, op)) is not None
+        assert not entry.is_shared

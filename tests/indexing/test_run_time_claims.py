@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hloscope as hs
-from hloscope.affine import Dim, Expr, Interval, evaluate
+from hloscope.affine import Const, Dim, Expr, Interval, evaluate
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import IndexingMap, Precision, TileVerdict, exact_tiles, output_to_input
@@ -139,3 +139,7 @@ def test_tiles_of_two_maps_are_the_union_of_both(apart: int) -> None:
     found = exact_tiles(maps, (4,))
     assert found.verdict is not TileVerdict.UNDECIDED
     assert found.union == 8 + apart
+
+
+def test_in_a_group_of_one_there_is_one_position() -> None:
+    assert _fitted(((3,), (3,)), Dim(0)) is Const(3)

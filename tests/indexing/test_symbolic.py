@@ -354,4 +354,85 @@ def test_a_slice_begins_and_strides_as_constants_say() -> None:
         return %r : tensor<2x3xf32>""",
         "tensor<2x3xf32>",
     )
-    assert "(d0, d1) -> (d0 + 1, d1 * 2 + 2)" in str(program["r"].indexing(operand=0))
+    answer = program["r"].indexing()
+    assert "(d0, d1) -> (d0 + 1, d1 * 2 + 2)" in str(answer)
+    assert "unknown" not in str(answer)
+
+
+def test_sizes_come_back_from_a_call_beside_what_has_none() -> None:
+    program = hloscope.read(
+        """
+    func.func @main(%t: !stablehlo.token, %a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+      %c:3 = func.call @f(%t, %a, %b) : (!stablehlo.token, tensor<?xf32>, tensor<?xf32>)
+        -> (!stablehlo.token, tensor<?xf32>, tensor<?xf32>)
+      %r = stablehlo.reverse %c#2, dims = [0] : tensor<?xf32>
+      return %r : tensor<?xf32>
+    }
+    func.func private @f(%t: !stablehlo.token, %a: tensor<?xf32>, %b: tensor<?xf32>)
+        -> (!stablehlo.token, tensor<?xf32>, tensor<?xf32>) {
+      return %t, %b, %a : !stablehlo.token, tensor<?xf32>, tensor<?xf32>
+    }"""
+    )
+    assert "(d0){a_0} -> (-d0 + a_0 - 1)" in str(program["main/r"].indexing())
+
+
+def test_of_sizes_that_values_choose_those_are_known_that_are_the_same() -> None:
+    program = module(
+        "%p: tensor<2xi1>, %s: tensor<2xi32>, %t: tensor<1xi32>",
+        """%four = stablehlo.constant dense<4> : tensor<1xi32>
+        %m = stablehlo.slice %s [0:1] : (tensor<2xi32>) -> tensor<1xi32>
+        %a = stablehlo.concatenate %m, %four, dim = 0
+          : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+        %b = stablehlo.concatenate %t, %four, dim = 0
+          : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+        %k = stablehlo.select %p, %a, %b : tensor<2xi1>, tensor<2xi32>
+        %i = stablehlo.dynamic_iota %k, dim = 0 : (tensor<2xi32>) -> tensor<?x?xf32>
+        %r = stablehlo.reverse %i, dims = [0, 1] : tensor<?x?xf32>
+        return %r : tensor<?x?xf32>""",
+        "tensor<?x?xf32>",
+    )
+    found = str(program["r"].indexing(operand=0))
+    assert "(d0, d1){k_0} -> (-d0 + k_0 - 1, -d1 + 3)" in found
+
+
+@pytest.mark.parametrize(
+    ("begin", "length", "expected"),
+    [
+        ("%p", "9", "-> (d0, d1)"),
+        ("%two", "4", "-> (d0, d1 + 2)"),
+        ("%p", "4", ""),
+    ],
+)
+def test_a_part_begins_where_there_is_room(begin: str, length: str, expected: str) -> None:
+    """Where a part is the whole, it does not matter what is said; elsewhere it does."""
+    result = f"tensor<1x{length}xf32>"
+    program = module(
+        "%a: tensor<?x9xf32>, %one: tensor<1x9xf32>, %p: tensor<i32>",
+        f"""%zero = stablehlo.constant dense<0> : tensor<i32>
+        %two = stablehlo.constant dense<2> : tensor<i32>
+        %j = stablehlo.concatenate %a, %one, dim = 0
+          : (tensor<?x9xf32>, tensor<1x9xf32>) -> tensor<?x9xf32>
+        %r = stablehlo.dynamic_slice %j, %zero, {begin}, sizes = [1, {length}]
+          : (tensor<?x9xf32>, tensor<i32>, tensor<i32>) -> {result}
+        return %r : {result}""",
+        result,
+    )
+    answer = program["r"].indexing()
+    assert expected in str(answer.operands[0])
+    assert str(answer).count("unknown") == (0 if expected else 2 * len(answer.operands))
+
+
+def test_compressed_operands_have_sizes_of_their_own() -> None:
+    program = hloscope.read(
+        """HloModule m
+        ENTRY e { a = f32[?,?] parameter(0) b = f32[?,8] parameter(1) s = u16[?,?] parameter(2)
+          r = f32[?,8] dot(a, b, s), lhs_contracting_dims={1}, rhs_contracting_dims={0},
+            sparsity=L.1@2:4
+          v = f32[?,?] reverse(a), dimensions={1}
+          w = f32[?,8] reverse(b), dimensions={0}
+          ROOT t = (f32[?,8], f32[?,?], f32[?,8]) tuple(r, v, w) }"""
+    )
+    answer = program["r"].indexing(None)
+    assert str(answer).count("a dot of compressed (sparse) operands") == len(answer.operands)
+    assert "(d0, -d1 + a_1 - 1)" in str(program["v"].indexing())
+    assert "(-d0 + b_0 - 1, d1)" in str(program["w"].indexing())

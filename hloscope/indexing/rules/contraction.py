@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import chain, groupby
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hloscope.affine import Dim, Expr
 from hloscope.errors import UnsupportedError
@@ -19,6 +19,7 @@ from hloscope.ir import Dims, Instruction
 from hloscope.ops import Dot, DotDimensions, DotGeneral, Einsum, ScaledDot, UnaryEinsum
 
 Labels: TypeAlias = Sequence[Hashable]
+SPARSE: Final = "a dot of compressed (sparse) operands"
 
 
 def dot_labels(
@@ -82,7 +83,7 @@ def check_dense(op: DotGeneral | ScaledDot, lhs: Dims, rhs: Dims) -> None:
     """
     pairs = zip(op.dimensions.lhs_contracting, op.dimensions.rhs_contracting, strict=True)
     if any(lhs[left] != rhs[right] for left, right in pairs):
-        raise UnsupportedError("a dot of compressed (sparse) operands")
+        raise UnsupportedError(SPARSE)
 
 
 @output_to_input(DotGeneral)

@@ -58,8 +58,9 @@ def _config(ins: Instruction) -> Config:
     return backend_config(ins.op.settings, ins.extras)
 
 
-def _number(config: Config, name: str) -> int:
-    return int(config.get(name, 0))
+def _letter(config: Config, name: str) -> str:
+    """A letter that is given by its code."""
+    return chr(int(config[name]))
 
 
 def _flag(config: Config, name: str) -> bool:
@@ -79,7 +80,8 @@ def _top_k(ins: Instruction) -> Op:
 
 def _cholesky(ins: Instruction) -> Op:
     config = _config(ins)
-    return Cholesky(_flag(config, "lower") or _number(config, "uplo") == ord("L"))
+    is_lower = _letter(config, "uplo") == "L" if "uplo" in config else _flag(config, "lower")
+    return Cholesky(is_lower)
 
 
 def _is_in_place(op: CustomCall) -> bool:
@@ -96,12 +98,11 @@ def _solve(ins: Instruction) -> Op:
             config["unit_diagonal"],
             config["transpose_a"],
         )
-    trans = chr(_number(config, "trans_x"))
     return TriangularSolve(
-        _number(config, "side") == ord("L"),
-        _number(config, "uplo") == ord("L"),
-        _number(config, "diag") == ord("U"),
-        {"N": "NO_TRANSPOSE", "T": "TRANSPOSE"}.get(trans, "ADJOINT"),
+        _letter(config, "side") == "L",
+        _letter(config, "uplo") == "L",
+        _letter(config, "diag") == "U",
+        {"N": "NO_TRANSPOSE", "T": "TRANSPOSE"}.get(_letter(config, "trans_x"), "ADJOINT"),
     )
 
 
@@ -140,9 +141,6 @@ def _op_of(ins: Instruction) -> Op | None:
 
 def _fits(ins: Instruction, op: Op) -> bool:
     """Do the sizes of operands and results follow from one another as in the op?"""
-    needed = 2 if isinstance(op, DotGeneral | TriangularSolve) else 1
-    if len(ins.operands) < needed or (isinstance(op, Domain) and len(ins.operands) > 1):
-        return False
     inner = _inner(ins, op)
     try:
         inferred = op.infer(tuple([operand.type for operand in inner.operands]))
@@ -255,7 +253,7 @@ def _line_of(
     """What an element of a result (or, back, of an operand) has to do with a line of the other."""
     config, count = _config(ins), len(ins.operands) // 2
     here, there = all_output_sizes(ins)[output], sizes(ins.operands[operand].type)
-    axis, is_sorted = _number(config, "reduction_dim"), _flag(config, "is_fallback")
+    axis, is_sorted = int(config["reduction_dim"]), _flag(config, "is_fallback")
     if is_sorted:  # XLA sorts the line, and takes the first k
         arrays = ins.operands[:count]
         whole = TupleType(tuple([array.type for array in arrays]))

@@ -360,9 +360,4 @@ def _shape(type: Type) -> Dims:
 
 
 def _points(maps: Sequence[IndexingMap], index: Dims) -> set[Dims]:
-    found: set[Dims] = set()
-    for m in maps:
-        inside = all(n in v.interval for n, v in zip(index, m.dims, strict=True))
-        if inside:
-            found |= m.points(index)
-    return found
+    return {point for m in maps for point in m.points(index)}

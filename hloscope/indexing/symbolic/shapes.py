@@ -155,7 +155,7 @@ def _(frame: Frame, ins: Instruction, op: ReduceWindow) -> Sizes:
 
 @SIZES.add(DotGeneral)
 def _(frame: Frame, ins: Instruction, op: DotGeneral) -> Sizes:
-    (lhs, rhs), dims = (_shape(leaf) for leaf in frame.operands(ins)[:2]), op.dimensions
+    (lhs, rhs), dims = map(_shape, frame.operands(ins)), op.dimensions
     for left, right in zip(dims.lhs_contracting, dims.rhs_contracting, strict=True):
         frame.same([lhs[left], rhs[right]])
     batch = [
