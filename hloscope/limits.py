@@ -32,9 +32,9 @@ MAX_BYTES: Final = 1 << 30
 """Bytes of one value that a program makes when it runs."""
 MOST_FLOPS: Final = 10**12
 """Multiplications and additions of products and windows in a program that runs: some minutes."""
-MOST_STEPS: Final = 10**7
-"""Instructions of a program that runs, loops counted as often as they run: some seconds, and
-hundreds of times what models take."""
+MOST_STEPS: Final = 2 * 10**6
+"""Instructions of a program that runs, loops counted as often as they run: two seconds, and fifty
+times what models take."""
 MOST_DIMENSIONS: Final = 64
 """Dimensions of numpy's arrays.  Source: numpy, `NPY_MAXDIMS`."""
 MOST_ARRAY: Final = (1 << 63) - 1
