@@ -3,8 +3,9 @@
     python benchmarks/indexing.py [--json] [FILE …]
 
 Without files: the optimised dumps of `../shared/real/big` and of `gpt2_tiny12_train_step`, then
-programs made here, of 1 to 8 times as many layers.  Each is measured in a process of its own, from
-empty memo tables ("first run"), on one core; the garbage collector stays as it is.
+programs made here, of 1 to 8 times as many layers, then all optimised dumps of
+`../shared/real/models` together.  Each program is measured in a process of its own, from empty memo
+tables ("first run"), on one core, by processor time; the garbage collector stays as it is.
 
 * `read`: `parse_hlo(text, strict=True)`.
 * `fusions`: the maps of every output of every fusion to each of its operands.
@@ -13,6 +14,8 @@ empty memo tables ("first run"), on one core; the garbage collector stays as it 
 * `both`: the same and back, from every operand to the outputs, in a fresh analysis.
 * `whole`: what one element of an output of the entry computation reads of its parameters, through
   all instructions and fusions in between.
+* `cold`: of the models, each distinct fusion by itself: the time that 99 of 100 stay below, and the
+  most.
 * `memory`: growth of the process's peak while reading and analysing, over the size of the text.
 
 Rates count instructions: of the fused computations for `fusions` (each counted wherever it stands),
@@ -23,12 +26,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
@@ -40,7 +45,7 @@ from hloscope.hlo_parser import parse_hlo  # noqa: E402
 from hloscope.ir import Instruction, Module  # noqa: E402
 
 SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
-LAYERS: Final = (6, 12, 24, 48)
+LAYERS: Final = (24, 48, 96, 192)
 Row = dict[str, Any]
 
 
@@ -70,11 +75,11 @@ def by_structure(module: Module) -> tuple[list[Instruction], list[Instruction]]:
 
 def ask(analysis: Analysis, some: list[Instruction]) -> float:
     """Seconds for the maps of every output of fusions; what fails ends it, as it costs no time."""
-    start = perf_counter()
+    start = process_time()
     for ins in some:
         for output in range(len(analysis.tensors(ins.type))):
             analysis.output_to_input(ins, output)
-    return perf_counter() - start
+    return process_time() - start
 
 
 def rate(instructions: int, seconds: float) -> int | None:
@@ -85,9 +90,9 @@ def rate(instructions: int, seconds: float) -> int | None:
 def measure(name: str, text: str) -> Row:
     """The figures of one program; to be called once in a process."""
     before = peak()
-    start = perf_counter()
+    start = process_time()
     module = parse_hlo(text, name=name, strict=True)
-    read = perf_counter() - start
+    read = process_time() - start
 
     distinct, repeated = by_structure(module)
     analysis = Analysis()
@@ -96,14 +101,14 @@ def measure(name: str, text: str) -> Row:
     found = count(module)
     memory = (peak() - before) / len(text)
 
-    start = perf_counter()
+    start = process_time()
     twice = count(module, both=True)
-    both = perf_counter() - start
+    both = process_time() - start
 
     analysis = Analysis()
-    start = perf_counter()
+    start = process_time()
     analysis.summary(module.entry, 0)
-    whole = perf_counter() - start
+    whole = process_time() - start
     return {
         "file": name,
         "text_mb": round(len(text) / 1e6, 2),
@@ -207,6 +212,35 @@ def in_child(argument: str) -> Row:
     return found
 
 
+def cold(path: Path) -> list[tuple[int, float]]:
+    """Instructions of each distinct fusion of a dump and the seconds it takes, one by one."""
+    module = parse_hlo(path.read_text(encoding="utf-8"), name=path.name, strict=True)
+    analysis = Analysis()
+    return [(len(ins.calls[0]), ask(analysis, [ins])) for ins in by_structure(module)[0]]
+
+
+def models() -> Iterator[Row]:
+    """The figures of all models together: on the CPU, on the GPU, and both."""
+    folder = SHARED / "real" / "models"
+    found: dict[str, list[tuple[int, float]]] = {"CPU": [], "GPU": []}
+    context = multiprocessing.get_context("spawn")
+    for path in sorted(folder.glob("*opt.hlo.txt")):
+        with context.Pool(1) as pool:
+            found["GPU" if ".gpu." in path.name else "CPU"] += pool.apply(cold, (path,))
+    for kind, asked in {**found, "all": [*found["CPU"], *found["GPU"]]}.items():
+        times = sorted(seconds for _, seconds in asked)
+        instructions = sum(number for number, _ in asked)
+        if times:
+            yield {
+                "models": kind,
+                "distinct": len(times),
+                "instructions": instructions,
+                "distinct_per_s": rate(instructions, sum(times)),
+                "p99_ms": round(1e3 * times[len(times) * 99 // 100], 2),
+                "most_ms": round(1e3 * times[-1], 1),
+            }
+
+
 def growth(rows: list[Row], key: str) -> str:
     """How a time grows with the size, each relative to the first."""
     first = rows[0][key] or 1
@@ -246,11 +280,12 @@ def main() -> None:
         print(json.dumps(measure(name, text)))
         return
     rows = [in_child(f"file:{path}") for path in options.files or dumps()]
+    together = [] if options.files else list(models())
     made = {kind: [in_child(f"{kind}:{n}") for n in LAYERS] for kind in ("equal", "varied")}
     if options.files:
         made = {}
     if options.json:
-        for row in rows + [row for some in made.values() for row in some]:
+        for row in rows + [row for some in made.values() for row in some] + together:
             print(json.dumps(row))
         return
     if not rows:
@@ -263,6 +298,8 @@ def main() -> None:
         for key in keys:
             print(f"; {key.removesuffix('_ms')} {growth(some, key)}", end="")
     print()
+    for row in together:
+        print(", ".join(f"{key} {value}" for key, value in row.items()))
 
 
 if __name__ == "__main__":
