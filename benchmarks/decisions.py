@@ -41,13 +41,14 @@ from hloscope.__main__ import main
 try:
     main()
 finally:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    print(used.ru_utime + used.ru_stime, used.ru_maxrss // 1024, file=sys.stderr)
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    seconds = sum(each.ru_utime + each.ru_stime for each in used)
+    print(seconds, max(each.ru_maxrss for each in used) // 1024, file=sys.stderr)
 """
 
 
 def asked(arguments: list[str]) -> dict[str, Any]:
-    """One question, as a process of its own."""
+    """One question, as a process of its own, with those that it starts."""
     done = subprocess.run(
         [sys.executable, "-c", _CHILD, *arguments], capture_output=True, check=False, cwd=ROOT
     )

@@ -259,6 +259,22 @@ def analysis() -> Figure:
     return said, notes
 
 
+def first() -> Figure:
+    """What a newcomer asks of the dumps of two steps for the GPU, and maps of whole dumps.
+
+    Each is a process of its own; processor seconds, start-up and child processes included.
+    """
+    rows = benchmark("first_questions.py")
+    if not rows:
+        return "not measured: benchmarks/first_questions.py printed nothing", []
+    notes = [
+        f"{row['dump']} `{row['question']}`: {row['seconds']} s, {row['megabytes']} MB,"
+        f" answer {row['answer_mb']} MB" + ("" if row["met"] else f": not met, exit {row['exit']}")
+        for row in rows
+    ]
+    return f"{percent(sum(row['met'] for row in rows), len(rows))} within their limits", notes
+
+
 def growing() -> Figure:
     """How time grows with size: exponents fitted to CPU times of n, 2n, ... 64n."""
     rows = benchmark("growth.py")
@@ -365,6 +381,12 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
         " ≤ 60 ms; 192 varied layers ≥ 20,000/s",
         True,
         analysis,
+    ),
+    "first-questions": (
+        "first questions to large dumps",
+        "< 3 s; `--all --json` < 10 s, < 300 MB, < 25 MB; `--to-parameters` < 15 s",
+        True,
+        first,
     ),
     "growth": ("growth", "exponents ≤ 1.1 from n to 64 n", False, growing),
     "coverage": ("coverage", "no op without a rule", False, covered),
