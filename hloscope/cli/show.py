@@ -12,9 +12,9 @@ from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
 from hloscope.display import (
-    Found,
     computation_json,
     computation_text,
+    founds,
     mlir_printer,
     neighbourhood,
     neighbourhood_json,
@@ -58,8 +58,7 @@ def show(file: str, name: str, around: int, full: bool, as_json: bool) -> None:
         else:
             print_long("\n".join(computation_text(computation, full, mlir_printer())))
         return
-    printed = mlir_printer()
-    every = [Found(module, *place, printed) for place in find_all(module, name)]
+    every = founds(module, find_all(module, name))
     texts: list[str] = []
     for found in every:
         steps = neighbourhood(found, around)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
         to_json as to_json,
     )
     from hloscope.display.around import (
-        Found as Found,
         computation_json as computation_json,
         computation_text as computation_text,
+        founds as founds,
         mlir_printer as mlir_printer,
         neighbourhood as neighbourhood,
         neighbourhood_json as neighbourhood_json,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from hloscope.display.answer import opcode_of, shape_text
 from hloscope.display.provenance import provenance_of
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import STYLES, brief_type, print_instruction, read_backend_config
-from hloscope.ir import Computation, Instruction, Module
+from hloscope.ir import Computation, Instruction, Module, Uses, users
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
@@ -31,12 +32,19 @@ Printed: TypeAlias = Callable[[Instruction], str]
 
 
 class Found(NamedTuple):
-    """An instruction, the computation it is in, the module, and what prints its MLIR."""
+    """An instruction, the computation it is in, the module, what prints its MLIR, and users."""
 
     module: Module
     computation: Computation
     instruction: Instruction
     print_mlir: Printed
+    users: Callable[[Computation], Uses]
+
+
+def founds(module: Module, places: Iterable[tuple[Computation, Instruction]]) -> list[Found]:
+    """What is found in a module; what all of them need is looked for once."""
+    printed, uses = mlir_printer(), cache(users)
+    return [Found(module, *place, printed, uses) for place in places]
 
 
 def mlir_printer() -> Printed:
@@ -44,12 +52,12 @@ def mlir_printer() -> Printed:
 
     These are looked for once: one printer for many instructions takes time for each once.
     """
-    printed = mlir.source_printer(dialects.DIALECTS)
+    printer = cache(lambda: mlir.source_printer(dialects.DIALECTS))
 
     def text(ins: Instruction) -> str:
         if not isinstance(ins, stablehlo.Node):
             return f"%{ins.name}: {mlir.type_text(ins.type)}"
-        return printed(ins.operation).strip()
+        return printer()(ins.operation).strip()
 
     return text
 
@@ -61,15 +69,11 @@ def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
     instruction is counted on the side where it is nearer.
     """
     steps = {found.instruction: 0}
-    users: dict[Instruction, list[Instruction]] = {}
-    if around:
-        for ins in found.computation:
-            for operand in dict.fromkeys(ins.operands):
-                users.setdefault(operand, []).append(ins)
+    uses = found.users(found.computation) if around else {}
     for sign in (-1, 1):
         ring = [found.instruction]
         for distance in range(1, around + 1):
-            following = [n for i in ring for n in (i.operands if sign < 0 else users.get(i, ()))]
+            following = [n for i in ring for n in (i.operands if sign < 0 else uses.get(i, ()))]
             ring = [n for n in dict.fromkeys(following) if n not in steps]
             if not ring:
                 break
@@ -155,7 +159,7 @@ def neighbourhood_json(found: Found, steps: dict[Instruction, int]) -> dict[str,
         **_origin_json(found),
         "computation": found.computation.name,
         "operands": [o.name for o in ins.operands],
-        "users": [i.name for i in found.computation if any(o is ins for o in i.operands)],
+        "users": [user.name for user in found.users(found.computation).get(ins, ())],
         "calls": [
             computation_json(called, found.print_mlir) for called in dict.fromkeys(ins.calls)
         ],

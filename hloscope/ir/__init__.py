@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         compatible_elements as compatible_elements,
     )
     from hloscope.ir.views import (
+        Uses as Uses,
         inside_out as inside_out,
         neighbourhood as neighbourhood,
         to_networkx as to_networkx,
