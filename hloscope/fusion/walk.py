@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.fusion.pool import AccessSet, Pool
-from hloscope.fusion.widen import MAX_SIZE, contains_all, hull, simpler, size
+from hloscope.fusion.widen import contains_all, hull, simpler
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Instruction, Type
 
@@ -54,8 +54,8 @@ def with_accesses(
 ) -> AccessSet:
     """The set with more accesses of a value of this type; a superset where it grows too large."""
     for access in accesses:
-        if access.map is not None and size(access.map) > MAX_SIZE:
-            access = pool.keep(simpler(access, type))
+        if id(access) not in pool.small:
+            access = pool.changed(access, type, simpler)
         known[id(access)] = access
     if len(known) > COMPRESS_AT:
         fewer = contains_all(known.values(), type)

@@ -103,7 +103,7 @@ class Mesh:
                     pieces.append((AxisRef(name, at, ref.before // at), ref.before // at))
                 pieces.append((ref, self.size(ref)))
                 at = ref.before * self.size(ref)
-            if not refs or at < total:
+            if at < total:
                 rest = total // at
                 pieces.append((AxisRef(name, at, rest), rest))
         return pieces

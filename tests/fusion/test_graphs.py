@@ -197,6 +197,21 @@ def test_a_call_reads_its_operands_and_lifts_the_origin_of_runtime_variables() -
     assert {v.origin for map in of_x if map for v in map.runtime} == {m.entry["j"], m.entry["k"]}
 
 
+def test_a_call_names_its_own_origins_beside_what_depends_on_none() -> None:
+    m = module(
+        """take { x = f32[9] parameter(0) i = s32[] parameter(1)
+          s = f32[2] dynamic-slice(x, i), dynamic_slice_sizes={2}
+          t = f32[2] slice(x), slice={[3:5]}
+          ROOT u = f32[2] add(s, t) }
+        ENTRY e { x = f32[9] parameter(0) j = s32[] parameter(1)
+          ROOT a = f32[2] call(x, j), to_apply=take }"""
+    )
+    (flow,) = [flow for flow in Analysis().summary(m.entry, 0) if flow.operand == 0]
+    maps = [a.map for a in flow.accesses or () if a.map is not None]
+    assert sorted(len(map.runtime) for map in maps) == [0, 1]
+    assert {v.origin for map in maps for v in map.runtime} == {m.entry["j"]}
+
+
 def test_one_producer_gives_one_runtime_variable() -> None:
     m = module(
         """ENTRY e { x = f32[9,9] parameter(0) i = s32[] parameter(1)
@@ -284,6 +299,42 @@ def test_a_loop_is_followed_forwards() -> None:
     }
     # The counter decides how often the body runs, and with it everything that is carried.
     assert set(Analysis().input_to_output(module(LOOP).entry.root, 0, 0)) == {0, 1}
+
+
+CARRIED = "(pred[], f32[5], f32[3])"
+DECIDED = """
+cond {{ t = {type} parameter(0)
+  p = pred[] get-tuple-element(t), index=0
+  x = f32[5] get-tuple-element(t), index=1
+  s = f32[1] slice(x), slice={{[2:3]}}
+  y = f32[] reshape(s)
+  z = f32[] constant(0)
+  less = pred[] compare(y, z), direction=LT
+  ROOT r = pred[] {root} }}
+body {{ t = {type} parameter(0)
+  p = pred[] get-tuple-element(t), index=0
+  x = f32[5] get-tuple-element(t), index=1
+  v = f32[3] get-tuple-element(t), index=2
+  w = f32[3] negate(v)
+  ROOT r = {type} tuple(p, x, w) }}
+ENTRY e {{ t = {type} parameter(0)
+  ROOT w = {type} while(t), condition=cond, body=body }}"""
+
+
+@pytest.mark.parametrize(
+    ("root", "leaf", "reached"),
+    [
+        ("get-tuple-element(t), index=0", 0, ["()[s0] -> (s0), domain: s0 in [0, 2]"]),
+        ("copy(less)", 1, ["(d0)[s0] -> (s0), domain: d0 in [2, 2], s0 in [0, 2]"]),
+    ],
+)
+def test_what_the_condition_returns_or_reads_reaches_all_that_changes(
+    root: str, leaf: int, reached: list[str]
+) -> None:
+    m = module(DECIDED.format(root=root, type=CARRIED))
+    found = Analysis().input_to_output(m.entry.root, 0, leaf)
+    assert set(found) == {leaf, 2}
+    assert [str(a.map) for a in found[2]] == reached
 
 
 # ------------------------------------------------------------------------ asynchronous, devices
@@ -418,6 +469,19 @@ def test_operands_handed_in_late_are_not_known() -> None:
     assert summary(m.entry) == {0: ["?"], 1: ["?"]}
     flows = Analysis().spread(m.entry, 1, 0)
     assert [(flow.leaf, texts(flow.accesses or ())) for flow in flows] == [(0, ["?"])]
+
+
+def test_what_an_update_does_not_hand_on_reaches_nothing_behind_it() -> None:
+    """The context is not among the leaves of the value; in a wrong program it may be left out."""
+    m = module(
+        """id { a = f32[2] parameter(0) ROOT c = f32[2] copy(a) }
+        ENTRY e { p = f32[2] parameter(0)
+          s = ((f32[2]), f32[2], s32[]) async-start(p), calls=id
+          u = ((f32[2]), f32[2]) async-update(s)
+          ROOT d = f32[2] async-done(u) }"""
+    )
+    flows = [*Analysis().writes(m.entry["u"], 0, 2)]
+    assert [(flow.leaf, texts(flow.accesses or ())) for flow in flows] == [(0, ["?"]), (1, ["?"])]
 
 
 def test_what_collectives_in_a_loop_gather_is_a_superset_on_every_member() -> None:

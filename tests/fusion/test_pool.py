@@ -7,6 +7,7 @@ from itertools import product
 
 import pytest
 
+from hloscope.fusion import pool as pools
 from hloscope.fusion.pool import Pool, compose, normal
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap
@@ -59,6 +60,17 @@ def test_a_composition_is_the_normal_form_of_one_map_after_the_other(
         assert found.map == long_way
         assert found.map is not None
         assert found.map.simplify() == found.map
+
+
+@pytest.mark.parametrize("first", [FIRST[0], FIRST[9]])
+def test_a_map_into_all_of_a_value_stays_as_it_is(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without being composed: of many ways into a value most end so."""
+    monkeypatch.delattr(pools, "compose")
+    pool = Pool()
+    access = pool.keep(Access(IndexingMap.parse(first)))
+    assert pool.compose(access, pool.identity(parse_type("f32[6,8]"))) is access
 
 
 def test_of_maps_that_touch_the_same_everywhere_only_the_first_domain_is_asked_for(

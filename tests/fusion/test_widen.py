@@ -7,6 +7,8 @@ from hypothesis import example, given, settings, strategies as st
 
 from hloscope.affine import Dim, Expr, Interval, Range
 from hloscope.fusion import widen
+from hloscope.fusion.pool import Pool
+from hloscope.fusion.walk import with_accesses
 from hloscope.fusion.widen import (
     contains_all,
     covers_everything,
@@ -14,6 +16,7 @@ from hloscope.fusion.widen import (
     join_reasons,
     relaxed,
     simpler,
+    size,
 )
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap, Precision
@@ -74,6 +77,21 @@ def test_what_is_simpler_and_called_exact_touches_the_same(map: IndexingMap) -> 
     assert same or found.precision is Precision.OVER
 
 
+def test_a_walk_carries_no_maps_of_many_conditions() -> None:
+    """Nor does it change any others."""
+    conditions = ", ".join(f"(d0 + s0) mod {k} in [0, {k - 2}]" for k in range(9, 40))
+    text = "(d0)[s0] -> (d0, s0 / 9), domain: d0 in [0, 4], s0 in [0, 53]"
+    pool = Pool()
+    small, large = (
+        pool.keep(Access(IndexingMap.parse(each))) for each in (text, f"{text}, {conditions}")
+    )
+    assert [*with_accesses(pool, {}, [small], TYPE).values()] == [small]
+    both = [*with_accesses(pool, {}, [large, small], TYPE).values()]
+    assert small in both
+    assert large not in both
+    assert all(a.map is not None and size(a.map) <= widen.MAX_SIZE for a in both)
+
+
 def test_many_conditions_on_what_is_kept_lose_nothing() -> None:
     conditions = ", ".join(f"d0 * {k} + s0 in [0, {99 * k}]" for k in range(2, 40))
     text = f"(d0)[s0] -> (d0, s0), domain: d0 in [0, 99], s0 in [0, 4], {conditions}"
@@ -94,6 +112,14 @@ def test_a_hull_touches_at_least_what_all_the_maps_do(several: list[IndexingMap]
         points = access.map.points(at)
         assert set().union(*(map.points(at) for map in several)) <= points
         assert all(0 <= x < size for p in points for x, size in zip(p, SIZES, strict=True))
+
+
+@pytest.mark.parametrize("type_", ["token[]", "f32[<=5,6]", "f32[?,6]", "f32[5,6]"])
+def test_a_hull_says_nothing_where_nothing_is_known(type_: str) -> None:
+    """Neither of what is no array, or of any size, nor of accesses without maps."""
+    known = [Access(IndexingMap.of_sizes((3,), (), (Dim(0), Dim(0))))]
+    several = [Access.unknown("?"), *(known if type_ != "f32[5,6]" else [])]
+    assert hull(several, parse_type(type_), "too many") == (Access.unknown("?; too many"),)
 
 
 @settings(deadline=None)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from hloscope.interpreter.evaluation import evaluate
+from hloscope.interpreter.ops.sort_keys import sort_keys
+from hloscope.interpreter.world import World
 from tests.interpreter.helpers import read, values
 
 
@@ -171,6 +173,55 @@ def test_a_comparator_that_is_no_order_loses_nothing() -> None:
     expected = sorted(numbers, key=cmp_to_key(lambda a, b: -1 if a != b else 0))
     found = values(sort(["i32"], body), numbers)
     assert sorted(found) == sorted(expected)
+
+
+FIRST = "%f = stablehlo.compare LT, %a1, %b1 : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+LATER = "%l = stablehlo.compare GT, %a0, %b0 : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+TIE = "%t = stablehlo.compare EQ, %a1, %b1 : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+BOTH = FIRST + LATER + TIE + "%u = stablehlo.and {} : tensor<i1>\n%r = stablehlo.or {} : tensor<i1>"
+TURNED = """%n = stablehlo.negate {} : tensor<i32>
+  %m = stablehlo.{} {} : tensor<i32>
+  %r = stablehlo.compare LT, %n, {} : (tensor<i32>, tensor<i32>) -> tensor<i1>"""
+Keys = list[tuple[int | None, bool]]
+BY_BOTH: Keys = [(1, False), (0, True)]
+KEYS: list[tuple[str, Keys]] = [
+    (compare("LT"), [(0, False)]),
+    (compare("GT"), [(0, True)]),
+    (compare("LT", names="%b1, %a1"), [(1, True)]),
+    (compare("GT", names="%b1, %a1"), [(1, False)]),
+    *[(compare(direction), []) for direction in ("LE", "GE", "EQ", "NE")],
+    *[(compare("LT", names=names), []) for names in ("%a0, %a0", "%b0, %b0", "%a0, %b1")],
+    (TURNED.format("%a0", "negate", "%b0", "%m"), [(None, False)]),
+    (TURNED.format("%b0", "negate", "%a0", "%m"), [(None, True)]),
+    (TURNED.format("%a0", "abs", "%b0", "%m"), []),
+    (TURNED.format("%a0", "negate", "%a0", "%m"), []),
+    (TURNED.format("%a0", "negate", "%b1", "%m"), []),
+    (TURNED.format("%a0", "negate", "%b0", "%b0"), []),
+    *[
+        (BOTH.format(inner, outer), BY_BOTH)
+        for inner in ("%t, %l", "%l, %t")
+        for outer in ("%f, %u", "%u, %f")
+    ],
+    (BOTH.format("%t, %l", "%f, %u").replace("EQ, %a1, %b1", "EQ, %b1, %a1"), BY_BOTH),
+    *[
+        (BOTH.format("%t, %l", "%f, %u").replace("EQ, %a1, %b1", tie), [])
+        for tie in ("NE, %a1, %b1", "LE, %a1, %b1", "EQ, %a0, %b0", "EQ, %a1, %b0",
+                    "EQ, %a1, %a1", "EQ, %b1, %b1")
+    ],
+    (BOTH.format("%l, %l", "%f, %u"), []),
+    (BOTH.format("%t, %t", "%f, %u"), []),
+    (BOTH.format("%t, %l", "%f, %u").replace("stablehlo.and", "stablehlo.or"), []),
+    (BOTH.format("%t, %l", "%f, %u").replace("%r = stablehlo.or", "%r = stablehlo.xor"), []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "keys"), KEYS)
+def test_comparators_that_compare_keys(body: str, keys: Keys) -> None:
+    """All others are applied, which takes longer; whatever the way, elements are in order."""
+    program = read(sort(["i32", "i32"], body))
+    ins = next(ins for ins in program.entry if ins.op.name == "sort")
+    found = sort_keys(ins.calls[0], World())
+    assert [(key.operand, key.is_descending) for key in found] == keys
 
 
 def test_empty_lines_and_scalars() -> None:

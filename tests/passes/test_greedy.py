@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloscope.dialects import DIALECTS
-from hloscope.mlir import Operation, print_mlir
+from hloscope.mlir import I64, DenseArrayAttr, Operation, print_mlir
+from hloscope.ops import Transpose
 from hloscope.passes import Option, Pass, PassError, Patterns, Rewriter, Run
 from hloscope.passes.greedy import WorkList
-from hloscope.stablehlo import parse_stablehlo
+from hloscope.stablehlo import answered, parse_stablehlo, to_graph
 from hloscope.verifier import verify_mlir
+from hloscope.vhlo import to_stablehlo, to_vhlo
 
 CHAIN = """
 func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
@@ -223,3 +227,44 @@ def test_operands_of_an_op_with_many_are_replaced_where_they_stand(
         expected = [parts[new] if value is parts[old] else value for value in expected]
         assert list(joined.operands) == expected
         assert sum(map(rewriter.uses, parts)) == 150
+
+
+ALIKE = """
+func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %1 : tensor<2x2xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(("permutation", "is_right"), [((0, 1), True), ((0, 0), False)])
+def test_of_ops_that_were_read_alike_one_is_changed_alone(
+    permutation: tuple[int, ...], is_right: bool
+) -> None:
+    """What is found of the others is not taken for what it is now."""
+    rewriter = Rewriter(tree_of(ALIKE))
+    _, second = (op for op in rewriter.walk() if op.name == "stablehlo.transpose")
+    rewriter.set_properties(second, {"permutation": DenseArrayAttr(I64, permutation)})
+    changed = rewriter.finish()
+    assert bool(verify_mlir(changed)) is not is_right
+    _, one, other, *_ = to_graph(changed).entry.instructions
+    assert one.op == Transpose((1, 0))
+    assert other.op == Transpose(permutation)
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda tree: Rewriter(tree).module,
+        answered,
+        to_vhlo,
+        lambda tree: to_stablehlo(to_vhlo(tree)),
+    ],
+)
+def test_what_may_be_changed_shares_nothing_with_what_was_read(
+    copy: Callable[[Operation], Operation],
+) -> None:
+    tree = tree_of(ALIKE)
+    assert [op.alike for op in tree.walk() if op.alike is not None]
+    assert not [op for op in copy(tree).walk() if op.alike is not None]

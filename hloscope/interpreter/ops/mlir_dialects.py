@@ -107,7 +107,7 @@ def _compared(op: UnknownOp, at: Site) -> Kernel:
 
 def _converted(op: UnknownOp, at: Site) -> Kernel:
     before, dtype = _element(at.operands[0]), dtype_of(_element(at.ins.type))
-    if op.opcode in ("arith.extui", "arith.index_castui", "arith.uitofp") and before.bits > 1:
+    if op.opcode in ("arith.extui", "arith.index_castui", "arith.uitofp"):
         of_bits = dtype_of(_unsigned(before))
         return lambda x: x.view(of_bits).astype(dtype) if x.dtype.kind == "i" else x.astype(dtype)
     return lambda x: x.astype(dtype)

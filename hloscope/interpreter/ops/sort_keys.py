@@ -113,8 +113,8 @@ def _same(left: Instruction, other: Instruction, sides: _Sides, side: int) -> bo
         if pair in seen:
             continue
         seen.add(pair)
-        if x in sides or y in sides:
-            if x not in sides or sides[x][0] or sides.get(y) != (side, sides[x][1]):
+        if x in sides:
+            if sides[x][0] or sides.get(y) != (side, sides[x][1]):
                 return False
             continue
         if x.type != y.type or x.op != y.op or len(x.operands) != len(y.operands):
