@@ -15,6 +15,7 @@ from hloscope.explorer import (
     Numbering,
     Read,
     chain_facts,
+    chain_places,
     coalescing_facts,
     details,
     footprint_facts,
@@ -278,8 +279,13 @@ class _Gathering:
     def cancellations(self) -> None:
         """Each chain of data movement, at every instruction that it leads through."""
         numbers = self.numbering.numbers
+        known: dict[Any, int] = {}
         for chain in movement.chains_of(movement.Flow(self.program.module)):
-            number = self.kernels.number(chain_facts(chain, self.numbering))
+            places = chain_places(chain, self.numbering)
+            key = chain.model, chain.bytes_written, chain.bytes_saved, *places
+            number = known.get(key)
+            if number is None:
+                number = known[key] = self.kernels.number(chain_facts(chain, self.numbering))
             for ins in (*chain.steps, chain.sink):
                 if ins in numbers and chain.sink in numbers:
                     self.kernels.add("cancel", numbers[ins], number, numbers[chain.sink])

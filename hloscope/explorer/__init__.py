@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hloscope.explorer.kernels import (
         Kernels as Kernels,
         chain_facts as chain_facts,
+        chain_places as chain_places,
         coalescing_facts as coalescing_facts,
         footprint_facts as footprint_facts,
         tile_facts as tile_facts,

@@ -13,7 +13,6 @@ from hloscope.display import coalescing_json, footprint_json
 from hloscope.explorer.answers import NOTHING
 from hloscope.explorer.program import Numbering
 from hloscope.explorer.tables import Shared
-from hloscope.ir import Instruction
 from hloscope.memory import Coalescing, Footprint
 from hloscope.movement import Chain
 from hloscope.tiling import Refusal, SymbolicTiles
@@ -105,28 +104,33 @@ def tile_facts(symbolic: SymbolicTiles | Refusal) -> Facts:
     }
 
 
+def chain_places(chain: Chain, numbering: Numbering) -> list[int | None]:
+    """Where the steps and sources of a chain are, by distance back from its sink."""
+    numbers = numbering.numbers
+    sink = numbers.get(chain.sink, 0)
+    found = map(numbers.get, [*chain.steps, *[leaf.value for leaf in chain.main]])
+    return [None if number is None else sink - number for number in found]
+
+
 def chain_facts(chain: Chain, numbering: Numbering) -> Facts:
     """What a chain of data movement comes to; instructions by distance back from its sink."""
-    sink = numbering.numbers.get(chain.sink, 0)
-
-    def back_to(ins: Instruction) -> int | None:
-        number = numbering.numbers.get(ins)
-        return None if number is None else sink - number
-
+    places = chain_places(chain, numbering)
+    steps = places[: len(chain.steps)]
+    blocking = chain.blocking
     return {
         "verdict": str(chain.kind),
         "bytes_written": chain.bytes_written,
         "bytes_saved": chain.bytes_saved,
         "sink": 0,
-        "steps": list(map(back_to, chain.steps)),
-        "moves_at": None if chain.blocking is None else back_to(chain.blocking),
+        "steps": steps,
+        "moves_at": None if blocking is None else steps[chain.steps.index(blocking)],
         "sources": [
             {
-                "of": back_to(leaf.value),
+                "of": place,
                 "verdict": str(judged.kind),
                 "proof": str(judged.proof.verdict) if judged.kind.is_free else None,
                 "reason": judged.reason and visible(judged.reason),
             }
-            for leaf, judged in zip(chain.main, chain.judgements, strict=True)
+            for place, judged in zip(places[len(steps) :], chain.judgements, strict=True)
         ],
     }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hloscope.fusion.blueprint import (
         RECURSIVE as RECURSIVE,
         Blueprints as Blueprints,
+        Numbering as Numbering,
         counterparts as counterparts,
         origin_text as origin_text,
         origins_of as origins_of,

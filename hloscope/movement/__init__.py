@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     )
     from hloscope.movement.chains import (
         Chain as Chain,
-        Leaf as Leaf,
         chain_to as chain_to,
         chains_of as chains_of,
     )
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
         minimal_reshapes as minimal_reshapes,
     )
     from hloscope.movement.verdicts import Judgement as Judgement, Kind as Kind, judge as judge
+    from hloscope.movement.walking import Leaf as Leaf
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

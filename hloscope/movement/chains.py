@@ -6,60 +6,25 @@ which compute the same at every index and so let movement pass; to its leaves, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from math import prod
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from hloscope.affine import Dim
 from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal
 from hloscope.ir import Dims, Instruction, TensorType
 from hloscope.layouts import divisors, supposed
-from hloscope.lazy import dataclass
-from hloscope.movement.flow import JOINS, Flow, computes, moves, only_map, step_maps
+from hloscope.movement.flow import JOINS, Flow, computes, moves, only_map
 from hloscope.movement.verdicts import Judgement, Kind, judge
+from hloscope.movement.walking import Arrival, Leaf, Role, Surroundings, Walk, composed
 from hloscope.simplifier import Proof, Verdict
-from hloscope.walks import needed_first, reached
+from hloscope.walks import reached
 
-MOST_VALUES: Final = 128
-"""Values of one chain; where there are more, it ends there."""
+_Here: TypeAlias = Mapping[Instruction, Instruction]
+"""By the values of another chain, those in the same places."""
 _TRIED: Final = 17
 """Indices at which a supposition is tried before isl is asked to prove it."""
-MOST_COMPUTED: Final = 8
-"""Element-wise ops of several arrays in one chain."""
-
-
-class Arrival(NamedTuple):
-    """A value, and which of its elements stands at an index of the sink."""
-
-    value: Instruction
-    map: IndexingMap
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """What a chain is made of: a value, and where its elements go.
-
-    Attributes:
-        value: The value.
-        maps: From an index of the sink to that of the element; several where parts are joined.
-        via: The ops between the value and the sink on one way, the first one reads the value.
-    """
-
-    value: Instruction
-    maps: tuple[IndexingMap, ...]
-    via: tuple[Instruction, ...]
-
-    @property
-    def type(self) -> TensorType:
-        """The type of the value."""
-        assert isinstance(self.value.type, TensorType)
-        return self.value.type
-
-    @property
-    def is_uniform(self) -> bool:
-        """Is it one element that stands everywhere?"""
-        return self.type.rank == 0
 
 
 class Chain:
@@ -70,18 +35,40 @@ class Chain:
         sink: The last op.
         leaves: The values it begins with.
         steps: The ops, those that are read before those that read them; the sink is the last.
-        read: What the op at an arrival reads for the same index of the sink.
+        walk: How they were found.
         is_cut: Were there too many values, so that it ends at one that could be looked through?
     """
 
-    def __init__(self, flow: Flow, sink: Instruction, *, through_sums: bool = False) -> None:
+    def __init__(
+        self, flow: Flow, sink: Instruction, walk: Walk, like: tuple[Chain, _Here] | None = None
+    ) -> None:
+        """Take a walk; that of a chain which this one is `like`, with the values in its places."""
         self.flow: Final = flow
         self.sink: Final = sink
-        walk = _Walk(flow, sink, through_sums)
-        self.leaves: Final = walk.leaves
-        self.steps: Final = walk.steps
-        self.read: Final = walk.read
+        self.walk: Final = walk
+        self._like: Final = like
+        self.leaves, self.steps = walk.leaves, walk.steps
+        if like is not None:
+            here = like[1]
+            self.steps = tuple([here[step] for step in walk.steps])
+            self.leaves = tuple([_leaf_here(leaf, here) for leaf in walk.leaves])
         self.is_cut: Final = walk.is_cut
+
+    @property
+    def model(self) -> Chain:
+        """The chain that this one is like, or itself: kind, proofs and places are the same."""
+        return self if self._like is None else self._like[0]
+
+    @cached_property
+    def read(self) -> dict[Arrival, tuple[Arrival, ...]]:
+        """What the op at an arrival reads for the same index of the sink."""
+        if self._like is None:
+            return self.walk.read
+        here = self._like[1]
+        return {
+            Arrival(here[at.value], at.map): tuple([Arrival(here[v], m) for v, m in found])
+            for at, found in self.walk.read.items()
+        }
 
     @property
     def type(self) -> TensorType:
@@ -89,7 +76,7 @@ class Chain:
         assert isinstance(self.sink.type, TensorType)
         return self.sink.type
 
-    @property
+    @cached_property
     def main(self) -> tuple[Leaf, ...]:
         """The leaves that count: not single elements that stand everywhere, if there are others."""
         return tuple([leaf for leaf in self.leaves if not leaf.is_uniform]) or self.leaves
@@ -103,11 +90,15 @@ class Chain:
     @cached_property
     def judgements(self) -> tuple[Judgement, ...]:
         """What the movement from each of `main` to the sink is."""
+        if self._like is not None:
+            return self._like[0].judgements
         return tuple([judge_union(leaf.maps, leaf.type, self.type) for leaf in self.main])
 
     @cached_property
     def kind(self) -> Kind:
         """The dearest of what the leaves need."""
+        if self._like is not None:
+            return self._like[0].kind
         order = list(Kind)
         if self.sink in [leaf.value for leaf in self.leaves]:
             return Kind.UNDECIDED
@@ -121,6 +112,9 @@ class Chain:
 
         Before it, what stood between the leaf and it was free all in all.
         """
+        if self._like is not None:
+            model, places = self._like
+            return None if model.blocking is None else places[model.blocking]
         if self.kind.is_free or self.kind is Kind.UNDECIDED or not self.main:
             return None
         row = max(
@@ -192,6 +186,11 @@ class Chain:
         return self.bytes_written - self.bytes_needed
 
 
+def _leaf_here(leaf: Leaf, here: _Here) -> Leaf:
+    """The leaf with the values in the same places."""
+    return Leaf(here[leaf.value], leaf.maps, tuple([here[step] for step in leaf.via]))
+
+
 def _only_for(flow: Flow, step: Instruction, inside: set[Instruction]) -> bool:
     return not flow.is_returned(step) and all(user in inside for user in flow.users(step))
 
@@ -213,12 +212,6 @@ def bytes_of(ins: Instruction) -> int:
     assert isinstance(ins.type, TensorType)
     bits = max(8, ins.type.element.bits)
     return ins.type.num_elements * bits // 8
-
-
-@lru_cache(maxsize=1 << 14)
-def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    """Apply `first`, then `second`; simplified."""
-    return first.compose(second).simplify()
 
 
 def _onward(
@@ -299,102 +292,6 @@ def _position_of(index: Sequence[int], shape: Dims) -> int:
     return position
 
 
-class _Walk:
-    """From the sink to the leaves."""
-
-    def __init__(self, flow: Flow, sink: Instruction, through_sums: bool) -> None:
-        self.flow = flow
-        self.through_sums = through_sums
-        self.is_cut = False
-        self.read: dict[Arrival, tuple[Arrival, ...]] = {}
-        """What the op at an arrival reads for the same index of the sink."""
-        self._joined: set[Arrival] = set()
-        self._next: dict[Instruction, Instruction] = {}
-        self._reached: dict[Instruction, list[IndexingMap]] = {}
-        self._computed = 0
-        assert isinstance(sink.type, TensorType)
-        first = Arrival(sink, IndexingMap.identity(sink.type.shape))
-        seen = {first: None}
-        todo = [first]
-        for at in todo:
-            for operand, m in self._operands(at, sink):
-                following = Arrival(operand, composed(at.map, m))
-                if following.map.is_known_empty:
-                    continue
-                if at in self._joined or isinstance(at.value.op, JOINS):
-                    self._joined.add(following)
-                if following not in seen:
-                    seen[following] = None
-                    self._next.setdefault(operand, at.value)
-                    todo.append(following)
-        inner = {at.value for at in seen} - set(self._reached)
-        self.steps = tuple(_in_order(flow, sink, inner))
-        self.leaves = tuple(
-            [Leaf(v, tuple(maps), tuple(self._way(v, sink))) for v, maps in self._reached.items()]
-        )
-
-    def _operands(self, at: Arrival, sink: Instruction) -> list[tuple[Instruction, IndexingMap]]:
-        """The values that are read at an arrival, none if it is a leaf."""
-        value = at.value
-        found = self._opened(at) if value is sink or self._is_inside(at) else None
-        if found is None:
-            self._reached.setdefault(value, []).append(at.map)
-            return []
-        return found
-
-    def _is_inside(self, at: Arrival) -> bool:
-        if len(self._next) > MOST_VALUES:
-            self.is_cut = True
-            return False
-        if moves(at.value):
-            return True
-        if not computes(at.value) or at in self._joined:
-            return False
-        arrays = {
-            v for v in map(self.flow.source, at.value.operands) if not is_single(self.flow, v)
-        }
-        if len(arrays) <= 1:
-            return True
-        self._computed += 1
-        return self.through_sums and self._computed <= MOST_COMPUTED
-
-    def _opened(self, at: Arrival) -> list[tuple[Instruction, IndexingMap]] | None:
-        found = []
-        for operand, maps in zip(at.value.operands, step_maps(at.value), strict=True):
-            if maps is None:
-                return None
-            value = self.flow.source(operand)
-            found += [(value, m) for m in maps if not m.is_known_empty]
-        self.read[at] = tuple([Arrival(v, composed(at.map, m)) for v, m in found])
-        return found
-
-    def _way(self, value: Instruction, sink: Instruction) -> Iterator[Instruction]:
-        """The ops from a leaf to the sink."""
-        while value is not sink:
-            value = self._next[value]
-            yield value
-
-
-def is_single(flow: Flow, value: Instruction) -> bool:
-    """Is it one element, or a broadcast of one?"""
-    for _ in range(MOST_VALUES):
-        if isinstance(value.type, TensorType) and value.type.rank == 0:
-            return True
-        if value.op.name != "broadcast_in_dim":
-            return False
-        value = flow.source(value.operands[0])
-    return False
-
-
-def _in_order(flow: Flow, sink: Instruction, inside: set[Instruction]) -> Iterator[Instruction]:
-    """The ops inside, those that are read first."""
-
-    def read(op: Instruction) -> list[Instruction]:
-        return [v for v in map(flow.source, op.operands) if v in inside]
-
-    return needed_first([sink], read)
-
-
 def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Iterator[Chain]:
     """The chain of every value that is moved for the last time, in the order of the text.
 
@@ -402,18 +299,19 @@ def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Itera
         flow: The values of a module.
         through: Only chains that may lead through one of these values.
     """
-    going = _Going(flow)
+    chains = _Chains(flow)
     near = None if through is None else flow.in_order(_onward_of(flow, through))
     for ins in flow.instructions() if near is None else near:
-        if moves(ins) and flow.source(ins) is ins and not going.on(ins):
-            yield _better(flow, ins)
+        if moves(ins) and flow.source(ins) is ins and not chains.goes_on(ins):
+            yield chains.better(ins)
 
 
 def chain_to(flow: Flow, value: Instruction) -> Chain | None:
     """The chain of a value, if it is moved for the last time."""
-    if not moves(value) or flow.source(value) is not value or _Going(flow).on(value):
+    chains = _Chains(flow)
+    if not moves(value) or flow.source(value) is not value or chains.goes_on(value):
         return None
-    return _better(flow, value)
+    return chains.better(value)
 
 
 def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
@@ -425,52 +323,67 @@ def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
     return {*reached(values, onward)}
 
 
-class _Going:
-    """Whether all readers of a value move it on, at once or after computing on it alone."""
+class _Chains:
+    """Finds the chains of a module; those like another one are walked once."""
 
     def __init__(self, flow: Flow) -> None:
-        self._flow = flow
-        self._known: dict[Instruction, bool] = {}
+        self._flow: Final = flow
+        self._around: Final = Surroundings(flow)
+        self._goes_on: Final[dict[Instruction, bool]] = {}
+        self._models: Final[dict[tuple[int, ...], tuple[Chain, list[Instruction]]]] = {}
 
-    def on(self, value: Instruction) -> bool:
-        """Do they?  What is computed in a circle does not."""
+    def goes_on(self, value: Instruction) -> bool:
+        """Do all readers of a value move it on, at once or after computing on it alone?
+
+        What is computed in a circle does not.
+        """
+        known = self._goes_on
         stack = [value]
         while stack:
             top = stack[-1]
-            if top in self._known:
+            if top in known:
                 stack.pop()
                 continue
             readers = self._readers(top)
-            waiting = [r for r in readers or () if r not in self._known and r not in stack]
+            waiting = [r for r in readers or () if r not in known and r not in stack]
             if waiting:
                 stack += waiting
                 continue
-            self._known[top] = readers is not None and all(
-                self._known.get(reader, False) for reader in readers
-            )
+            known[top] = readers is not None and all(known.get(reader, False) for reader in readers)
             stack.pop()
-        return self._known[value]
+        return known[value]
 
     def _readers(self, value: Instruction) -> list[Instruction] | None:
         """The readers that compute on the value alone; `None` if any does something else."""
-        flow, found = self._flow, []
-        readers = flow.users(value)
-        if not readers or flow.is_returned(value):
+        readers = self._flow.users(value)
+        if not readers or self._flow.is_returned(value):
             return None
+        found = []
         for reader in readers:
-            if moves(reader):
-                continue
-            arrays = {v for v in map(flow.source, reader.operands) if not is_single(flow, v)}
-            if not computes(reader) or len(arrays) > 1:
+            role = self._around.seen(reader).role
+            if role in (Role.SEVERAL, Role.MADE):
                 return None
-            found.append(reader)
+            if role is Role.ALONE:
+                found.append(reader)
         return found
 
+    def better(self, sink: Instruction) -> Chain:
+        """The chain up to ops on several arrays; or through them, if that saves more."""
+        plain = self._chain(sink, through_sums=False)
+        if not any(computes(leaf.value) for leaf in plain.leaves):
+            return plain
+        through = self._chain(sink, through_sums=True)
+        return through if through.bytes_saved > plain.bytes_saved else plain
 
-def _better(flow: Flow, sink: Instruction) -> Chain:
-    """The chain up to ops on several arrays; or through them, if that saves more."""
-    plain = Chain(flow, sink)
-    if not any(computes(leaf.value) for leaf in plain.leaves):
-        return plain
-    through = Chain(flow, sink, through_sums=True)
-    return through if through.bytes_saved > plain.bytes_saved else plain
+    def _chain(self, sink: Instruction, *, through_sums: bool) -> Chain:
+        around = self._around.of(sink, through_sums)
+        known = self._models.get(around.key)
+        if known is not None:
+            model, places = known
+            here = dict(zip(places, around.values, strict=True))
+            return Chain(self._flow, sink, model.walk, (model, here))
+        walk = Walk(self._flow, sink, self._around, through_sums)
+        found = Chain(self._flow, sink, walk)
+        if around.opened >= {at.value for at in walk.read}:  # else the key does not tell all
+            self._models[around.key] = found, around.values
+        return found

@@ -9,10 +9,11 @@ from hloscope.affine import Const, Dim, Sum
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Body, Computation, Dims, Instruction, Layout, Module, Op, TensorType
 from hloscope.lazy import dataclass
-from hloscope.movement.chains import Arrival, Chain, composed
+from hloscope.movement.chains import Chain
 from hloscope.movement.flow import COPY, computes, moves, only_map
 from hloscope.movement.rearranging import Rearrangement, split_transposed
 from hloscope.movement.verdicts import Judgement, Kind, judge, row_major, same_layout
+from hloscope.movement.walking import Arrival, composed
 from hloscope.ops import (
     Bitcast,
     Broadcast,

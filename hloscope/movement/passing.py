@@ -19,10 +19,11 @@ from hloscope.hlo_parser import print_hlo
 from hloscope.indexing import IndexingMap, prove_equal
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
-from hloscope.movement.chains import Chain, Leaf, bytes_of
+from hloscope.movement.chains import Chain, bytes_of
 from hloscope.movement.drafts import Draft, moved
 from hloscope.movement.flow import computes
 from hloscope.movement.verdicts import Judgement, Kind, judge
+from hloscope.movement.walking import Leaf
 from hloscope.ops import BroadcastInDim, Reduce
 from hloscope.simplifier import PROVED, Proof
 
