@@ -161,9 +161,13 @@ class _Gathering:
 
     def answers(self) -> Answers:
         """The maps of all instructions, both ways."""
-        answers = self._told
+        answers, analysis = self._told, self.program.analysis
+        first: dict[tuple[object, ...], int] = {}
         for ins, number in self.shown(list(self.numbering.numbers.items()), "maps"):
             if not ins.operands and not ins.calls:
+                continue
+            alike = analysis.alike(ins)
+            if alike and answers.repeat(number, first.setdefault(alike, number)):
                 continue
             try:
                 reads = list(self._reads(ins))
@@ -171,7 +175,7 @@ class _Gathering:
             except HloscopeError as error:
                 answers.refuse(number, error.message)
                 continue
-            if len(self.program.analysis.tensors(ins.type)) > MOST_OUTPUTS:
+            if len(analysis.tensors(ins.type)) > MOST_OUTPUTS:
                 left_out += f"only {MOST_OUTPUTS:,} outputs are told"
             answers.add(number, reads, reaches, left_out)
         return answers

@@ -66,6 +66,14 @@ class Answers:
         back = tuple([(operand, leaf, tuple(some)) for operand, leaf, some in reaches])
         self._column[instruction] = self._answers.number((there, back, left_out))
 
+    def repeat(self, instruction: int, other: int) -> bool:
+        """The answer about an instruction is that about another one, if there is one."""
+        known = self._column.get(other)
+        if known is None:
+            return False
+        self._column[instruction] = known
+        return True
+
     def refuse(self, instruction: int, reason: str) -> None:
         """There is no answer about an instruction."""
         self.errors[instruction] = visible(reason)

@@ -214,6 +214,16 @@ class Analysis:
                 found[output] = accesses
         return found
 
+    def alike(self, ins: Instruction) -> tuple[object, ...] | None:
+        """Instructions for which this is equal have equal answers, both ways; `None` is no key.
+
+        It holds identities of what the module keeps alive.
+        """
+        if ins.calls or not _is_plain(ins):
+            return None
+        keys = tuple([self._key(ins, direction, 0) for direction in Direction])
+        return None if None in keys else keys
+
     def _is_inside(self, ins: Instruction) -> bool:
         """Are runtime variables named as inside the computation that is called?"""
         if not ins.calls or not isinstance(ins.op, INSIDE):
