@@ -355,8 +355,8 @@ class _Chains:
 
     def _readers(self, value: Instruction) -> list[Instruction] | None:
         """The readers that compute on the value alone; `None` if any does something else."""
-        readers = self._flow.users(value)
-        if not readers or self._flow.is_returned(value):
+        readers, is_returned = self._flow.used(value)
+        if not readers or is_returned:
             return None
         found = []
         for reader in readers:

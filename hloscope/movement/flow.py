@@ -274,13 +274,14 @@ class Flow:
 
     def users(self, value: Instruction) -> tuple[Instruction, ...]:
         """The readers of a value, in order; not fusions, calls and tuples that are seen through."""
-        return self._used(value)[0]
+        return self.used(value)[0]
 
     def is_returned(self, value: Instruction) -> bool:
         """Does a computation that is not seen through return the value?"""
-        return self._used(value)[1]
+        return self.used(value)[1]
 
-    def _used(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
+    def used(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
+        """Its `users`, and whether it `is_returned`."""
         known = self._uses.get(value)
         if known is None:
             known = self._uses[value] = self._found_uses(value)

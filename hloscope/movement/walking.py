@@ -121,18 +121,20 @@ class Surroundings:
         return known
 
     def _look_at(self, value: Instruction) -> Seen:
-        number = self._number
-        single = is_single(self._flow, value)
-        moving = moves(value)
-        if not moving and not computes(value):
-            return Seen(self._same(number(value.type), single), Role.MADE, ())
+        number, role = self._number, self._role_of(value)
+        if role is Role.MADE:
+            return Seen(self._same(number(value.type)), role, ())
         types = [number(operand.type) for operand in value.operands]
-        same = self._same(number(value.op), number(value.type), single, value.calls, *types)
-        sources = tuple(map(self._flow.source, value.operands))
-        if moving:
-            return Seen(same, Role.MOVED, sources)
-        arrays = {source for source in sources if not is_single(self._flow, source)}
-        return Seen(same, Role.ALONE if len(arrays) <= 1 else Role.SEVERAL, sources)
+        same = self._same(role, number(value.op), number(value.type), value.calls, *types)
+        return Seen(same, role, tuple(map(self._flow.source, value.operands)))
+
+    def _role_of(self, value: Instruction) -> Role:
+        if moves(value):
+            return Role.MOVED
+        if not computes(value):
+            return Role.MADE
+        arrays = {v for v in map(self._flow.source, value.operands) if not is_single(self._flow, v)}
+        return Role.ALONE if len(arrays) <= 1 else Role.SEVERAL
 
     def _same(self, *facts: object) -> int:
         return self._numbers.setdefault(facts, len(self._numbers))
@@ -150,7 +152,7 @@ class Surroundings:
                 computed += 1
                 if not through_sums or computed > MOST_COMPUTED:
                     continue
-            if role is Role.MADE or len(values) > MOST_VALUES:
+            if role is Role.MADE or len(values) > 1 + MOST_VALUES:
                 continue
             opened.add(value)
             for source in sources:

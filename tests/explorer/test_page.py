@@ -7,6 +7,7 @@ import html
 import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -208,3 +209,20 @@ def test_what_differs_from_an_older_program_is_told() -> None:
     page = hloscope.read(newer).explore(before=hloscope.read(older)).to_html()
     (part,) = chunk(page, "diff")["computations"]
     assert [change["kind"] for change in part["changes"]] == ["changed"]
+
+
+@pytest.mark.parametrize("name", ["unet_fwd.gpu.opt.hlo.txt", "vit_fwd.stablehlo.mlir"])
+def test_instructions_that_are_alike_have_the_same_answers(shared: Path, name: str) -> None:
+    program = hloscope.read(shared / "real" / "models" / name)
+    analysis = program.analysis
+    answers: dict[object, object] = {}
+    asked = 0
+    for ins in [ins for computation in program.module for ins in computation]:
+        alike = analysis.alike(ins)
+        if alike is None:
+            continue
+        there = analysis.output_to_input(ins)
+        back = [analysis.input_to_output(ins, k) for k in range(len(ins.operands))]
+        assert answers.setdefault(alike, (there, back)) == (there, back), ins
+        asked += 1
+    assert 0 < 2 * len(answers) < asked

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import hloscope
 from hloscope.interpreter import call, dtype_of
 from hloscope.ir import Module, TensorType
-from hloscope.movement import Chain, Flow, Kind, as_it_stands, chains_of, rewrite
+from hloscope.movement import Chain, Flow, Kind, as_it_stands, chain_to, chains_of, rewrite
 from tests.movement.programs import random_chain
 
 Numbers = NDArray[np.int64]
@@ -128,3 +132,94 @@ def test_chains_through_a_value_are_those_of_all_chains(full: bool) -> None:
             found = [(c.sink, c.steps) for c in chains_of(flow, [value])]
             through = [(c.sink, c.steps) for c in every if c.sink is value or value in c.steps]
             assert [pair for pair in found if pair in through] == through
+
+
+def layers() -> str:
+    """Layers that are nearly alike, each twice: of another layout, operand, part, or number of
+    readers."""
+    lines: list[str] = []
+    returned: list[str] = []
+    differences = product(("1,0", "0,1"), ("t", "q", "v"), ("0:2", "1:3"), (False, True))
+    for k, (order, other, part, both) in enumerate([*differences] * 2):
+        lines += [
+            f"p{k} = f32[2,3] parameter({k})",
+            f"one{k} = f32[] constant({k})",
+            f"t{k} = f32[3,2]{{{order}}} transpose(p{k}), dimensions={{1,0}}",
+            f"q{k} = f32[3,2]{{{order}}} reshape(p{k})",
+            f"v{k} = f32[3,2]{{{order}}} broadcast(one{k}), dimensions={{}}",
+            f"a{k} = f32[3,2]{{{order}}} add(t{k}, {other}{k})",
+            f"r{k} = f32[2,3] transpose(a{k}), dimensions={{1,0}}",
+            f"s{k} = f32[2,2] slice(r{k}), slice={{[0:2],[{part}]}}",
+        ]
+        returned += [f"s{k}", *([f"t{k}"] if both else [])]
+    body = "\n".join(lines)
+    return f"ENTRY e {{\n{body}\nROOT out = tuple({', '.join(returned)})\n}}"
+
+
+def long(depth: int, *, half: bool = False) -> str:
+    """Two chains that are alike as far as a walk goes, or far on, and then not.
+
+    Half of what lies around their ends may not arrive there.
+    """
+    rows, returned = [], []
+    for first in range(2):
+        for side in "ab":
+            name = f"{side}{first}_"
+            rows.append(f"{name}0 = f32[1] slice(p), slice={{[{first}:{first + 1}]}}")
+            rows += [
+                f"{name}{k + 1} = f32[{k + 2}] concatenate({name}{k}, one), dimensions={{0}}"
+                for k in range(depth)
+            ]
+        returned.append(f"a{first}_{depth}")
+        if half:
+            size, end = depth + 1, f"{first}_{depth}"
+            rows.append(f"c{first} = f32[{2 * size}] concatenate(a{end}, b{end}), dimensions={{0}}")
+            rows.append(f"s{first} = f32[{size}] slice(c{first}), slice={{[0:{size}]}}")
+            returned[-1] = f"s{first}"
+    body = "\n".join(rows)
+    return (
+        "ENTRY e { p = f32[2] parameter(0) one = f32[1] parameter(1)\n"
+        f"{body}\nROOT out = tuple({', '.join(returned)}) }}"
+    )
+
+
+def told(chain: Chain) -> list[Any]:
+    """All that is said of a chain."""
+    leaves = [(leaf.value, leaf.maps, leaf.via) for leaf in chain.leaves]
+    known = [chain.flow, chain.sink, leaves, chain.steps, chain.read, chain.is_cut, chain.kind]
+    bytes_ = chain.bytes_written, chain.bytes_needed, chain.bytes_saved
+    return [*known, chain.judgements, chain.blocking, chain.written, bytes_]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [layers(), long(10), long(200), long(90, half=True)],
+    ids=["layers", "short", "long", "half"],
+)
+def test_chains_that_are_like_others_are_told_as_if_asked_alone(text: str) -> None:
+    flow = Flow(hloscope.read(text).module)
+    found = [*chains_of(flow)]
+    for chain in found:
+        alone = chain_to(flow, chain.sink)
+        assert alone is not None
+        assert alone.model is alone
+        assert told(chain) == told(alone)
+
+
+def test_of_chains_that_are_alike_one_is_walked() -> None:
+    found = [*chains_of(Flow(hloscope.read(layers()).module))]
+    models = {chain.model for chain in found}
+    assert 12 <= len(models) <= len(found) / 2
+
+
+def test_chains_of_real_programs_are_told_as_if_asked_alone(shared: Path, full: bool) -> None:
+    names = ["transformer_encoder_train_step.gpu.opt.hlo.txt", "unet_fwd.stablehlo.mlir"]
+    names += ["unet_grad.gpu.opt.hlo.txt", "resnet_block_bn_train.opt.hlo.txt"] if full else []
+    for name in names:
+        flow = Flow(hloscope.read(shared / "real" / "models" / name).module)
+        found = [*chains_of(flow)]
+        assert any(chain.model is not chain for chain in found)
+        for chain in found:
+            alone = chain_to(flow, chain.sink)
+            assert alone is not None
+            assert told(chain) == told(alone)
