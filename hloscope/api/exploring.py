@@ -286,10 +286,10 @@ class _Gathering:
         known: dict[Any, int] = {}
         for chain in movement.chains_of(movement.Flow(self.program.module)):
             places = chain_places(chain, self.numbering)
-            key = chain.model, chain.bytes_written, chain.bytes_saved, *places
+            key = chain.model, chain.bytes_written, chain.bytes_saved, places
             number = known.get(key)
             if number is None:
-                number = known[key] = self.kernels.number(chain_facts(chain, self.numbering))
+                number = known[key] = self.kernels.number(chain_facts(chain, places))
             for ins in (*chain.steps, chain.sink):
                 if ins in numbers and chain.sink in numbers:
                     self.kernels.add("cancel", numbers[ins], number, numbers[chain.sink])

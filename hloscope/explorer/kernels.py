@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hloscope.display import coalescing_json, footprint_json
 from hloscope.explorer.answers import NOTHING
 from hloscope.explorer.program import Numbering
 from hloscope.explorer.tables import Shared
+from hloscope.ir import Instruction
 from hloscope.memory import Coalescing, Footprint
 from hloscope.movement import Chain
 from hloscope.tiling import Refusal, SymbolicTiles
@@ -104,26 +105,44 @@ def tile_facts(symbolic: SymbolicTiles | Refusal) -> Facts:
     }
 
 
-def chain_places(chain: Chain, numbering: Numbering) -> list[int | None]:
-    """Where the steps and sources of a chain are, by distance back from its sink."""
-    numbers = numbering.numbers
-    sink = numbers.get(chain.sink, 0)
-    found = map(numbers.get, [*chain.steps, *[leaf.value for leaf in chain.main]])
-    return [None if number is None else sink - number for number in found]
+class ChainPlaces(NamedTuple):
+    """Where instructions of a chain are, by distance back from its sink.
+
+    Attributes:
+        steps: The steps.
+        moves_at: The op from which on the bytes have moved.
+        sources: The leaves that count.
+    """
+
+    steps: tuple[int | None, ...]
+    moves_at: int | None
+    sources: tuple[int | None, ...]
 
 
-def chain_facts(chain: Chain, numbering: Numbering) -> Facts:
+def chain_places(chain: Chain, numbering: Numbering) -> ChainPlaces:
+    """Where instructions of a chain are."""
+    sink = numbering.numbers.get(chain.sink, 0)
+
+    def back_to(ins: Instruction) -> int | None:
+        number = numbering.numbers.get(ins)
+        return None if number is None else sink - number
+
+    return ChainPlaces(
+        tuple(map(back_to, chain.steps)),
+        None if chain.blocking is None else back_to(chain.blocking),
+        tuple([back_to(leaf.value) for leaf in chain.main]),
+    )
+
+
+def chain_facts(chain: Chain, places: ChainPlaces) -> Facts:
     """What a chain of data movement comes to; instructions by distance back from its sink."""
-    places = chain_places(chain, numbering)
-    steps = places[: len(chain.steps)]
-    blocking = chain.blocking
     return {
         "verdict": str(chain.kind),
         "bytes_written": chain.bytes_written,
         "bytes_saved": chain.bytes_saved,
         "sink": 0,
-        "steps": steps,
-        "moves_at": None if blocking is None else steps[chain.steps.index(blocking)],
+        "steps": places.steps,
+        "moves_at": places.moves_at,
         "sources": [
             {
                 "of": place,
@@ -131,6 +150,6 @@ def chain_facts(chain: Chain, numbering: Numbering) -> Facts:
                 "proof": str(judged.proof.verdict) if judged.kind.is_free else None,
                 "reason": judged.reason and visible(judged.reason),
             }
-            for place, judged in zip(places[len(steps) :], chain.judgements, strict=True)
+            for place, judged in zip(places.sources, chain.judgements, strict=True)
         ],
     }
