@@ -7,12 +7,12 @@ counter-example, whatever the elements are that it doesn't list; numbers lie wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from math import inf, prod
 from random import Random
 from time import process_time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -21,6 +21,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.indexing import (
     IndexingMap,
     RuntimeVariable,
+    claims,
     prove_bijective,
     prove_composed,
     prove_empty,
@@ -33,6 +34,7 @@ from hloscope.indexing import (
 )
 from hloscope.indexing.variables import below
 from hloscope.simplifier.isl import CounterExample, Proof
+from hloscope.simplifier.isl_families import refutations
 from tests.indexing.tables import (
     Pairs,
     Tables,
@@ -372,6 +374,21 @@ def test_bijections_read_at_run_time_are_refuted_by_a_table() -> None:
     proof = prove_bijective(m, (4,))
     assert proof.is_refuted
     assert "where i[" in proof.reason
+
+
+@pytest.mark.parametrize(("seconds", "is_refuted"), [(60, True), (0, False)])
+def test_families_of_tables_are_tried_while_there_is_time(
+    seconds: int, is_refuted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def later(*given: Any) -> Iterator[Any]:
+        yield from (None, None)
+        yield from refutations(*given)
+
+    monkeypatch.setattr(claims, "refutations", later)
+    monkeypatch.setattr(claims, "SECONDS", seconds)
+    some = IndexingMap([below(4)], [below(4)], [reads(VECTOR, S0, hi=3)], [RT0])
+    every = IndexingMap([below(4)], [below(4)], [], [S0])
+    assert prove_equal([every], [some]).is_refuted is is_refuted
 
 
 def test_what_leaves_an_interval_is_told_with_its_index() -> None:

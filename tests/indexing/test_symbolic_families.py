@@ -50,6 +50,9 @@ CASES = {
     "stride": conv(stride=2, pad="2, 0", reverse=1),
     "holes": conv(dilate=2, stride=3),
     "groups": conv(feature=2),
+    "a batch behind": tuple([
+        text.replace("[b, 0, f]", "[0, b, f]") for text in conv(stride=2, pad="2, 0")
+    ]),
     "rows": (
         f"%a: {ROWS}, %i: tensor<?x1xi32>",
         GATHER.format(
@@ -125,6 +128,13 @@ def test_maps_are_those_of_known_sizes(name: str) -> None:
     assert not wrong
     assert not counts["unknown"]
     assert counts["compared"] >= 3
+
+
+@pytest.mark.parametrize(("name", "tap"), [("stride", "-s0 + 2"), ("holes", "s0")])
+def test_a_reversed_kernel_is_read_from_its_end(name: str, tap: str) -> None:
+    """The same elements; tap by tap they are those that the input is multiplied with."""
+    (kernel,) = program(name)["r"].indexing().operands[1].accesses
+    assert f"-> ({tap}, s1, d2)" in str(kernel.map)
 
 
 @pytest.mark.parametrize("begin", ["%zero", "%one"])

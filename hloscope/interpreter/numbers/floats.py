@@ -198,7 +198,7 @@ def _extremum(is_maximum: bool, dtype: Any) -> Function:
         if a.ndim == b.ndim == 0:
             if wins(a, b) or a != a:
                 return a
-            if wins(b, a) or b != b or a != 0:
+            if a != 0 or b != 0:
                 return b
         result = ufunc(a, b)
         is_zero = result == 0
