@@ -51,7 +51,7 @@ CASES = {
     "holes": conv(dilate=2, stride=3),
     "groups": conv(feature=2),
     "a batch behind": tuple([
-        text.replace("[b, 0, f]", "[0, b, f]") for text in conv(stride=2, pad="2, 0")
+        text.replace("->[b, 0, f]", "->[0, b, f]") for text in conv(stride=2, pad="2, 0")
     ]),
     "rows": (
         f"%a: {ROWS}, %i: tensor<?x1xi32>",
