@@ -123,7 +123,7 @@ def _values(
                 value[x] = given[x] if number is np.int64 else given[x].astype(object)
             case Sum(terms, const):
                 parts = [value[t] if c == 1 else value[t] * number(c) for t, c in terms]
-                value[x] = reduce(np.add, parts) + number(const)
+                value[x] = sum(parts, number(const))
             case Product(args) | Min(args) | Max(args):
                 value[x] = reduce(getattr(np, _REDUCED[type(x)]), [value[a] for a in args])
             case FloorDiv(num, den) | CeilDiv(num, den) | Mod(num, den):

@@ -156,6 +156,7 @@ class _Counter:
         self._requests = requests
         map = requests.map
         self._free = requests.free
+        self._used = variables(requests.address, *requests.conditions)
         self._values: Final = _values_of(requests)
         self._sizes = [v.count for v in self._values]
         self._total = prod(self._sizes)
@@ -248,7 +249,8 @@ class _Counter:
         every: dict[Var, Ints] = dict(at)
         every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]
         for k, v in enumerate(map.runtime):
-            every[Runtime(k)] = np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
+            if Runtime(k) in self._used:
+                every[Runtime(k)] = np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
         addresses = np.broadcast_to(evaluate_array(self._requests.address, every), shape)
         active = np.zeros(shape, dtype=np.bool_)
         for domain in self._requests.domains:

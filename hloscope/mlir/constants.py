@@ -104,6 +104,8 @@ def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> dense_values(DenseAttr("[[1, 2], [3, 4]]", TensorType(ELEMENT_TYPES["s64"], (2, 2))))
     (1, 2, 3, 4)
+    >>> dense_values(DenseAttr("[255, 0x80, -1]", TensorType(ELEMENT_TYPES["s8"], (3,))))
+    (-1, -128, -1)
 
     Raises:
         ValueError: They are no integers, or not all there.
@@ -113,9 +115,12 @@ def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
     if not isinstance(element, ElementType) or element.kind not in ("pred", "signed", "unsigned"):
         raise ValueError("integers")
     literal = attribute.literal
+    signed = element.kind == "signed"
     if isinstance(literal, str) and '"' not in literal:
-        return tuple([_WORDS[w] if w in _WORDS else int(w, 0) for w in _NUMBER.findall(literal)])
-    found, signed = elements(attribute), element.kind == "signed"
+        values = [_WORDS[w] if w in _WORDS else int(w, 0) for w in _NUMBER.findall(literal)]
+        end = 1 << element.bits  # what a signed number may be written as, too
+        return tuple([v - end if signed and 2 * v >= end else v for v in values])
+    found = elements(attribute)
     parts = [found.raw[at : at + found.width] for at in range(0, len(found.raw), found.width)]
     return tuple([int.from_bytes(part, "little", signed=signed) for part in parts])
 

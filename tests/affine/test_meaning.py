@@ -41,6 +41,16 @@ def test_arrays_agree_with_points_whose_values_leave_int64(e, numbers):
     at = [{v: int(columns[v][i]) for v in VARS} for i in range(3)]
     assert evaluate_array(e, columns).tolist() == [evaluate(e, one) for one in at]
     assert evaluate_array(e * 2**62, columns).tolist() == [evaluate(e, o) * 2**62 for o in at]
+    for one in at:  # single numbers, of which numpy makes its own where it can
+        for scaled in (e, e * 2**62, e * 3 + 2**70):
+            assert int(evaluate_array(scaled, one)) == evaluate(scaled, one)
+
+
+def test_sums_of_single_numbers_leave_int64():
+    at = {d0: 2, d1: 2}
+    assert int(evaluate_array(d0 * 2**61 + d1 * 2**61 + 1, at)) == 2**63 + 1
+    assert int(evaluate_array((d0 * 2**61 + d1 * 2**61) // 3, at)) == 2**63 // 3
+    assert int(evaluate_array(d0 * 3 + d1 * 5 + 2**70, at)) == 2**70 + 16
 
 
 @given(

@@ -76,6 +76,17 @@ def test_what_sparse_operands_of_a_dot_read_is_unknown(contracted: str) -> None:
     ] * len(ins.operands)
 
 
+@pytest.mark.parametrize("channel", ["", ", channel_id=1"])
+def test_what_an_all_to_all_of_parts_that_leave_a_rest_moves_is_unknown(channel: str) -> None:
+    ins = instruction(
+        f"f32[8,4] all-to-all(f32[8,4]), dimensions={{1}}, replica_groups={{{{0,1,2}}}}{channel}"
+    )
+    for found in (output_to_input(ins, 0, reader=READER), input_to_output(ins, 0, reader=READER)):
+        ((access,),) = found
+        assert access.precision is Precision.UNKNOWN
+        assert access.reason == "an all-to-all of parts that 3 members cannot share"
+
+
 def both_ways(ins: Instruction) -> list[tuple[tuple[Access, ...], tuple[Access, ...]]]:
     """For each output, operand and leaf of it: what is read, and what is influenced."""
     found = []

@@ -168,6 +168,15 @@ def test_addresses_of_any_size_are_counted_as_those_near_zero(start: int, step: 
         assert found.sectors == (sectors if step == 1 else 64)
 
 
+def test_values_of_run_time_that_no_address_reads_may_have_any_size() -> None:
+    launch = Launch.of(64, 1)
+    access = launch.map((), [Dim(0)])
+    device = RuntimeVariable(Interval(1 << 63, 1 << 63))
+    with_device = IndexingMap(access.dims, access.ranges, [device], access.results)
+    found, plain = (traffic_of(requests_of(a, 32, launch, 32)) for a in (with_device, access))
+    assert found == plain
+
+
 def test_what_lies_within_63_bits_is_counted_without_pythons_integers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

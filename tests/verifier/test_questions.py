@@ -174,6 +174,8 @@ REFUSED = {
     " ROOT r = f32[4] all-to-all(a), replica_groups={{0},{}}, dimensions={0}",
     "a split that leaves a rest": "a = f32[4] parameter(0)"
     " ROOT r = f32[4] all-to-all(a), replica_groups={{0,1,2}}, dimensions={0}",
+    "a split among partitions that leaves a rest": "a = f32[4] parameter(0)"
+    " ROOT r = f32[4] all-to-all(a), replica_groups={{0,1,2}}, dimensions={0}, channel_id=1",
     "bounds that differ": "a = f32[<=4] parameter(0) ROOT r = f32[3] abs(a)",
     "an operand without a name": "a = f32[] parameter(0) ROOT r = f32[] add(a, f32[])",
     "copy-start of a tuple": "a = (f32[]) parameter(0) ROOT r = ((f32[]), (f32[]), u32[])"

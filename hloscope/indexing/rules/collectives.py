@@ -150,6 +150,14 @@ def _(ins: Instruction, op: ReduceScatter, operand: int, bodies: Bodies) -> tupl
 
 
 def _group_size(ins: Instruction, op: AllToAll, source: Dims, target: Dims) -> int:
+    size = _written_size(ins, op, source, target)
+    split, concat = _split_and_concat(op)
+    if source[split] % size or target[concat] % size:
+        raise UnsupportedError(f"an all-to-all of parts that {size} members cannot share")
+    return size
+
+
+def _written_size(ins: Instruction, op: AllToAll, source: Dims, target: Dims) -> int:
     split, concat = op.split_dimension, op.concat_dimension
     if op.split_count:
         return op.split_count

@@ -26,9 +26,10 @@ from hloscope.verifier.hlo.likeness import like, same
 def _members(op: Collective) -> int | None:
     """How many members each group has, where the groups say it.
 
-    With a channel and without global ids, groups list replicas, and all partitions take part.
+    With a channel and without global ids, groups list replicas, and all partitions take part; those
+    of an all-to-all list partitions.
     """
-    if op.channel_id and not op.use_global_device_ids:
+    if op.channel_id and not op.use_global_device_ids and not isinstance(op, AllToAll):
         return None
     try:
         sizes = {len(group) for group in op.replica_groups.rows}
