@@ -396,8 +396,10 @@ def _options() -> list[_Options]:
 
 
 def _writes(names: list[str]) -> bool:
-    """Would the option write a file?"""
-    return bool({"--output", "--evidence-dir", "--values", "--probe", "--debug"} & {*names})
+    """Would the option write a file, or show a traceback?"""
+    return bool(
+        {"--output", "--evidence-dir", "--values", "--probe", "--cache", "--debug"} & {*names}
+    )
 
 
 _OPTIONS: Final = _options()
