@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hloscope.errors import UnsupportedError
+from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir import Computation, FunctionType, Instruction, Module, TupleType, Type
 from hloscope.mlir import (
     NO_ATTRIBUTES,
@@ -245,6 +245,9 @@ class _Body:
             self.values[ins] = made.results[0]
         for part in parts or ():
             index = part.op.index if isinstance(part.op, GetTupleElement) else 0
+            if not 0 <= index < len(made.results):
+                message = f"`{part.name}` takes part {index} of `{ins.name}`, which has none"
+                raise VerifyError(message, span=part.span)
             self.values[part] = made.results[index]
 
     def _copied(self, ins: Instruction, original: Operation, frame: _Frame) -> Operation:

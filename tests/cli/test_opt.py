@@ -54,6 +54,14 @@ def test_a_pass_has_to_be_named(run: Run) -> None:
     assert "name a pass: --fold" in result.stderr
 
 
+def test_a_part_that_is_not_there_is_refused_where_diagnostics_are_expected(run: Run) -> None:
+    text = "HloModule m\nENTRY e { a = s32[] parameter(0) b = s32[] add(a, a)\n"
+    text += "ROOT r = s32[] get-tuple-element(b), index=1 }"
+    result = run("opt", "-", "--split-input-file", "--verify-diagnostics", stdin=text)
+    assert "3:1: error: `r` takes part 1 of `b`, which has none" in result.output
+    assert result.exit_code == 3
+
+
 def test_a_wrong_program_is_refused(run: Run) -> None:
     result = run("opt", "-", "--fold", stdin=HLO.replace("multiply(a, a)", "multiply(a)"))
     assert result.exit_code == 3

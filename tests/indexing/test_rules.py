@@ -76,6 +76,22 @@ def test_what_sparse_operands_of_a_dot_read_is_unknown(contracted: str) -> None:
     ] * len(ins.operands)
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        'f32[<=9] custom-call(f32[4], s32[]), custom_call_target="SliceToDynamic"',
+        '(f32[4], s32[]) custom-call(f32[<=9]), custom_call_target="PadToStatic"',
+    ],
+)
+def test_what_is_resized_to_other_bounds_is_unknown(head: str) -> None:
+    ins = instruction(head)
+    for found in (output_to_input(ins, 0, reader=READER), input_to_output(ins, 0, reader=READER)):
+        assert all(a.precision is Precision.UNKNOWN for accesses in found for a in accesses)
+    same = instruction(head.replace("f32[4]", "f32[9]"))
+    assert output_to_input(same, 0, reader=READER)[0][0].precision is not Precision.UNKNOWN
+    assert input_to_output(same, 0, reader=READER)[0][0].precision is not Precision.UNKNOWN
+
+
 @pytest.mark.parametrize("channel", ["", ", channel_id=1"])
 def test_what_an_all_to_all_of_parts_that_leave_a_rest_moves_is_unknown(channel: str) -> None:
     ins = instruction(

@@ -242,6 +242,11 @@ def _same_batch(here: Dims, there: Dims, batch: int) -> Accesses:
 _RESIZED: Final = "SliceToDynamic", "PadToStatic"
 
 
+def _keeps_bounds(ins: Instruction) -> bool:
+    """Has the array of unknown sizes the sizes of the other as its bounds, as XLA makes them?"""
+    return sizes(ins.operands[0].type) == all_output_sizes(ins)[0]
+
+
 # The k best of a line, some of them missed.  Operands: N arrays, N values to begin with.
 
 _APPROXIMATE = "which elements of a line are looked at is not known"
@@ -312,6 +317,8 @@ def _reads(
         extra = [_epilogue(here, shape, feature, back=False) for shape in shapes[2:]]
         return (exact(_cudnn_map(ins, 2, 0)), exact(_cudnn_map(ins, 2, 1)), *extra)
     if op.call_target_name in _RESIZED:
+        if not _keeps_bounds(ins):
+            return None
         counts = [everything(here, shape) for shape in shapes[1:]]
         return (identity(here) if output == 0 else NEVER, *counts)
     if op.call_target_name == "ApproxTopK":
@@ -358,6 +365,8 @@ def _writes(
             return (_epilogue(here, outputs[0], _output_feature(op), back=True), *rest)
         return (exact(_cudnn_map(ins, operand, 2)), *rest)
     if op.call_target_name in _RESIZED:
+        if not _keeps_bounds(ins):
+            return None
         return (identity(here) if operand == 0 else everything(here, outputs[0]), *rest)
     if op.call_target_name == "ApproxTopK":
         return tuple([_line_of(ins, k, operand, bodies, back=True) for k in range(len(outputs))])
