@@ -21,7 +21,7 @@ STATED: Final = {
     "proof/isolated": "MAX_MEMORY",
     "proof/evidence": "SECONDS_AFTER MOST_PAIRS",
     "proof/devices": "MOST_DEVICES",
-    "movement/chains": "MOST_VALUES MOST_COMPUTED",
+    "movement/walking": "MOST_VALUES MOST_COMPUTED",
     "movement/checks": "MOST_ELEMENTS",
     "tiling/sweeping": "MOST MAX_ELEMENTS MAX_DOT_SIDE",
     "explorer/program": "MOST_TEXT MOST_LEAVES",
