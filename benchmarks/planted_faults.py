@@ -4,7 +4,7 @@
 
 Takes functions of the rooms below at random and plants one fault in each: a comparison, a sign, a
 constant, a condition is changed.  All faults are planted in one copy of the checkout and sleep
-there: `x < n` becomes `x <= n if planted(17) else x < n`.  The tests are taken in turns: the folder
+there: `x < n` becomes `x <= n if planted(17) else x < n`.  The tests are taken in turns: the tests
 and the examples of each planted room for the faults of that room; as many turns at once as there
 are cores, and in each as many faults.  A run of a turn with all asleep says which test asks which
 `planted(...)` and how long it takes: a sample of the cases of each test function, without the slow
@@ -13,15 +13,17 @@ that ask for it are run until one fails, those first that are named like its fil
 for few others.  So most faults cost what a few tests of their own room cost.
 
 A fault that no such test notices is tried in a fresh process, with its file's examples and all
-tests of the files and folders that are named like its file or room: what the sample left out, and
-what is computed once and kept, which only its first reader asks for.  For those that are left every
-other folder has its turn.
+tests of the files that are named like it: what the sample left out, and what is computed once and
+kept, which only its first reader asks for.  For those that are left every other folder has its
+turn.  Tests that compare with XLA itself start processes that take seconds; they are left out, as
+everywhere where XLA is absent, so what only they notice counts as survived.
 Faults that survive are listed; each is read by a person, who writes the test that is missing, or
 finds that the change changes nothing and says why in `EQUIVALENT`.
 
 TESTS are the turns, if others are wanted.  Not planted: what `raise` says, texts, and constants in
 patterns of `match`, which no condition can stand in for.  With RESULTS, a folder, a run goes on
-where one before it stopped, and `--so-far` only tells what is there.
+where one before it stopped, with the faults and the code of then, and `--so-far` only tells what is
+there.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ MOST: Final = 200
 """Tests that are tried for one fault, before all that are named like it."""
 CASES: Final = 4
 """Cases of one test function in the sample."""
-SLOW: Final = 2.0
+SLOW: Final = 1.0
 """Seconds of CPU after which a test is left out of the sample."""
 BUDGET: Final = 5.0
 """Seconds of CPU for the tests of one fault; what is not noticed then is tried apart, in full."""
@@ -95,8 +97,9 @@ EQUIVALENT: Final[dict[str, str]] = {
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 
 SLEEPING: Final = """\
-import atexit, builtins, os
+import atexit, builtins, os, sys
 
+sys.modules["jaxlib"] = None  # absent
 awake = int(os.environ.get("PLANTED", "-1"))
 asked = set()
 
@@ -115,7 +118,7 @@ def tell():
 builtins.planted = planted
 atexit.register(tell)
 """
-"""`sitecustomize.py` of the copy: every Python process that runs its code has `planted`."""
+"""`sitecustomize.py` of the copy: every Python process has `planted` there, and none has XLA."""
 
 COMPARED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE,
@@ -141,13 +144,22 @@ CALLED: Final = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One change of an expression: `what`, in line `line` of `path`."""
+    """One change of an expression: `what`, in line `line` of `path`.
+
+    Attributes:
+        end: The line in which the expression ends.
+        begins: Its first column, in bytes.
+        ends: The column after it.
+        other: What stands in its place.
+    """
 
     path: str
     line: int
     function: str
     what: str
-    node: ast.AST
+    end: int
+    begins: int
+    ends: int
     other: str
 
 
@@ -221,7 +233,9 @@ def faults(tree: Path, count: int, seed: int) -> list[Fault]:
                 node.lineno,  # type: ignore[attr-defined]
                 function.name,
                 f"{ast.unparse(node)}  ->  {what}",
-                node,
+                node.end_lineno,  # type: ignore[attr-defined]
+                node.col_offset,  # type: ignore[attr-defined]
+                node.end_col_offset,  # type: ignore[attr-defined]
                 ast.unparse(ast.fix_missing_locations(other)),
             )
         )
@@ -239,22 +253,21 @@ def plant(tree: Path, found: Sequence[Fault]) -> None:
         path = tree / name
         text = path.read_text()
         for number, fault in sorted(numbered, key=lambda pair: -pair[1].line):
-            text = _replaced(text, fault.node, fault.other, number)
+            text = _replaced(text, fault, number)
         ast.parse(text)
         path.write_text(text)
     (tree / "sitecustomize.py").write_text(SLEEPING)
 
 
-def _replaced(text: str, node: ast.AST, other: str, number: int) -> str:
+def _replaced(text: str, fault: Fault, number: int) -> str:
     """The file's text with `other if planted(number) else` before an expression."""
     lines = [line.encode() for line in text.splitlines(keepends=True)]  # columns count bytes
-    first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
-    begin, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
-    head, tail = lines[first][:begin], lines[last][end:]
-    lines[last] = lines[last][:end]
-    lines[first] = lines[first][begin:]
-    inner = b"".join(lines[first : last + 1]) if first != last else lines[first][: end - begin]
-    changed = head + f"(({other}) if planted({number}) else (".encode() + inner + b"))" + tail
+    first, last = fault.line - 1, fault.end - 1
+    head, tail = lines[first][: fault.begins], lines[last][fault.ends :]
+    lines[last] = lines[last][: fault.ends]
+    lines[first] = lines[first][fault.begins :]
+    changed = head + f"(({fault.other}) if planted({number}) else (".encode()
+    changed += b"".join(lines[first : last + 1]) + b"))" + tail
     return b"".join([*lines[:first], changed, *lines[last + 1 :]]).decode()
 
 
@@ -338,7 +351,7 @@ class Run:
         so_far = _told(self.results, number)
         if so_far["by"] or self.turn in so_far["turns"]:
             return
-        if self.own and self.turn not in map(_name, _own(self.found[number])):
+        if self.own and self.turn != _name(_own(self.found[number])[0]):
             return
         if not self.own and _why(self.found[number]):
             return
@@ -468,7 +481,7 @@ def _why(fault: Fault) -> str:
 
 
 def _own(fault: Fault) -> list[str]:
-    """Turns of a fault's room: its tests, and its examples."""
+    """The turn of a fault's room: its tests, and its examples."""
     room = Path(fault.path).parts[1]
     return [f"tests/{room}", f"hloscope/{room}"]
 
@@ -478,16 +491,16 @@ def _name(turn: str) -> str:
 
 
 def _like_named(fault: Fault, tree: Path) -> list[str]:
-    """A fault's file with its examples, tests that bear the name of its file, tests of its room."""
+    """A fault's file with its examples, and tests that bear its name: first those of its room."""
     stem = Path(fault.path).stem
     files = sorted((tree / "tests").rglob(f"test_*{stem}*.py"))
     folder = Path(_own(fault)[0])
     files.sort(key=lambda path: folder not in path.relative_to(tree).parents)
-    return [fault.path, *(str(path.relative_to(tree)) for path in files), str(folder)]
+    return [fault.path, *(str(path.relative_to(tree)) for path in files)]
 
 
 def fresh(number: int, fault: Fault, tree: Path) -> str | None:
-    """The first test of like-named folders that fails, in a process that has kept nothing."""
+    """The first test of like-named files that fails, in a process that has kept nothing."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider"]
     left_out = [f"--ignore={path}" for path in ABOUT_TEXT]
     env = dict(os.environ, PLANTED=str(number), PYTHONPATH=str(tree))
@@ -499,7 +512,7 @@ def fresh(number: int, fault: Fault, tree: Path) -> str | None:
         text=True,
         check=False,
     )
-    if run.returncode == 0:
+    if run.returncode in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
         return None
     named = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return named[0] if named else f"pytest ends with {run.returncode}: {run.stdout[-300:]}"
@@ -522,6 +535,15 @@ def _turns(found: Sequence[Fault], tree: Path) -> list[list[str]]:
     return [[str(path.relative_to(tree)) for path in turn] for turn in turns]
 
 
+def _planted(args: argparse.Namespace, results: Path) -> list[Fault]:
+    """The faults that are planted in the copy; without one, those to be planted."""
+    kept = results / "faults.json"
+    if not kept.exists():
+        found = faults(args.tree, args.count, args.seed)
+        kept.write_text(json.dumps([asdict(fault) for fault in found]))
+    return [Fault(**told) for told in json.loads(kept.read_text())]
+
+
 def _run(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> None:
     copy = results / "copy"
     if not copy.exists():
@@ -533,8 +555,7 @@ def _run(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> Non
     if args.tests:
         _run_turns(args, results, [[folder] for folder in args.tests])
         return
-    own = sorted({turn for fault in found for turn in _own(fault)}, reverse=True)
-    _run_turns(args, results, [[turn] for turn in own], "--own")
+    _run_turns(args, results, sorted(map(list, {tuple(_own(f)) for f in found})), "--own")
     if not args.quick:
         with ThreadPoolExecutor(args.jobs) as pool:
             list(pool.map(lambda number: _try_apart(number, found, results), range(len(found))))
@@ -584,8 +605,7 @@ def _tell(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> No
         end = "caught" if told["by"] else "equivalent" if why else alive
         ends[end] += 1
         if args.json:
-            shown = {k: v for k, v in asdict(fault).items() if k not in ("node", "other")}
-            print(json.dumps({**shown, **told, "end": end, "why": why}), flush=True)
+            print(json.dumps({**asdict(fault), **told, "end": end, "why": why}), flush=True)
         else:
             print(f"{end:14}{fault.path}:{fault.line} {fault.function}: {fault.what}", flush=True)
             print(f"{'':14}{told['by'] or why or str(told['asking']) + ' tests'}", flush=True)
@@ -609,7 +629,7 @@ def main() -> None:
     args.tree = args.tree.absolute()
     results = (args.results or Path(tempfile.mkdtemp())).absolute()
     results.mkdir(parents=True, exist_ok=True)
-    found = faults(args.tree, args.count, args.seed)
+    found = _planted(args, results)
     if args.inside:
         left_out = [f"--ignore={path}" for path in ABOUT_TEXT]
         quiet = ["-q", "-p", "no:cacheprovider", *left_out]
