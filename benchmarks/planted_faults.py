@@ -271,7 +271,7 @@ def _replaced(text: str, fault: Fault, number: int) -> str:
     return b"".join([*lines[:first], changed, *lines[last + 1 :]]).decode()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Run:
     """A plugin of pytest: what follows the collection of the tests."""
 
@@ -298,7 +298,7 @@ class Run:
         at_import = set(sitecustomize.asked)
         before = self.results / f"asked-{self.turn}.json"
         if not before.exists():
-            sample = _sample(session.items)
+            sample = _left(_sample(session.items), before.with_suffix(".part"))
             os.waitpid(self._child(lambda: self._listen(sample, before), limited=False), 0)
         for line in before.read_text().splitlines():
             told = json.loads(line)
@@ -323,7 +323,7 @@ class Run:
         signal.signal(signal.SIGPROF, _too_slow)
         folder = Path(tempfile.mkdtemp())
         os.environ["PLANTED_ASKED"] = str(folder)
-        with path.with_suffix(".part").open("w") as file:
+        with path.with_suffix(".part").open("a") as file:
             for item, following in zip(items, [*items[1:], None], strict=True):
                 sitecustomize.asked.clear()
                 started, self._failing, slow = time.process_time(), None, False
@@ -464,6 +464,16 @@ def _sample(items: Sequence[Any]) -> list[Any]:
     for item in items:
         cases.setdefault(item.nodeid.split("[")[0], []).append(item)
     return [item for same in cases.values() for item in same[:: max(1, -(-len(same) // CASES))]]
+
+
+def _left(items: list[Any], told: Path) -> list[Any]:
+    """The tests that a run before this one has not come to; it may have broken off in a line."""
+    if not told.exists():
+        return items
+    lines = [line for line in told.read_text().splitlines(keepends=True) if line.endswith("}\n")]
+    told.write_text("".join(lines))
+    done = {json.loads(line)["test"] for line in lines}
+    return [item for item in items if item.nodeid not in done]
 
 
 def _spread(tests: list[str], most: int) -> list[str]:

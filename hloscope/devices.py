@@ -124,7 +124,7 @@ def device_of(name: str) -> Device:
     """The device of that name, in any case, with or without spaces and dashes.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: No device has that name.
 
     >>> device_of("H100").sms
     132

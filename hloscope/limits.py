@@ -51,7 +51,7 @@ def read_json(text: str) -> Any:
     """The value that a JSON text stands for.
 
     Raises:
-        ValueError: It is none, or is nested more than `MOST_JSON` deep.
+        ValueError: The text is no JSON, or is nested more than `MOST_JSON` deep.
 
     >>> read_json("[" * 2000 + "]" * 2000)
     Traceback (most recent call last):

@@ -39,7 +39,7 @@ def dumps_in(folder: Path) -> list[Dump]:
     """The programs in and below a directory, module by module, in order of their stages.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no program.
     """
     found = []
     for path in sorted(folder.rglob("*")):

@@ -109,7 +109,7 @@ class Facts:
         """What its structure says; taken from elsewhere if it is known."""
         try:
             digest = self._digests.of_kernel(ins, computation)
-        except TypeError:  # of something in it nobody can say when it is equal: it is not shared
+        except TypeError:  # a part of it has no equality, so its answers are not shared
             return {"structure": None, **self._structural(ins)}
         known = self._known.get(digest)
         if known is None:
@@ -188,7 +188,7 @@ def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -
         problems.append(f"{name}: {error.worded(_nameless)}")
     except (MemoryError, RecursionError):
         raise
-    except Exception as error:  # a wrong program, or a bug of ours: the others are not to suffer
+    except Exception as error:  # a wrong program, or a bug of ours: all other parts are still told
         problems.append(f"{name}: internal error: {type(error).__name__}: {error}")
     return {}
 

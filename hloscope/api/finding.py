@@ -13,7 +13,7 @@ def computation_of(module: Module, name: str) -> Computation:
     """The computation of that name, with or without `%`.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: Nothing has that name.
     """
     plain = name.removeprefix("%")
     if plain not in module.computations:
@@ -26,7 +26,7 @@ def instruction_of(computation: Computation, name: str) -> Instruction:
     """The instruction of a computation, with or without `%`.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: Nothing has that name.
     """
     plain = name.removeprefix("%")
     if plain not in computation.body.by_name:
@@ -65,7 +65,7 @@ def find_all(module: Module, name: str) -> list[tuple[Computation, Instruction]]
     A pattern without computation goes for all computations.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: Nothing has that name.
     """
     where, slash, plain = name.replace("%", "").rpartition("/")
     if not re.search(r"[*?]", name):

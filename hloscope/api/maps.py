@@ -31,7 +31,7 @@ def simplified_line(line: str, *, keep_points: bool = False, exact: bool = False
         exact: Look for still shorter forms, and prove them.
 
     Raises:
-        ParseError: It is no such object, or the map is none.
+        ParseError: The line is no such object, or its map is no map.
 
     >>> simplified_line('{"map": "(d0) -> (d0 * 8 / 4), domain: d0 in [0, 9]", "id": 7}')["map"]
     '(d0) -> (d0 * 2), domain: d0 in [0, 9]'

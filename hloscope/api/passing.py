@@ -296,7 +296,7 @@ def dims_of(text: str) -> dict[str, int]:
     """The sizes of a text, `b=16,s=128`.
 
     Raises:
-        UnknownNameError: It is none.
+        UnknownNameError: The text is no list of sizes.
 
     >>> dims_of("b=16, s=128")
     {'b': 16, 's': 128}

@@ -115,11 +115,11 @@ class Program:
         return tuple([ComputationView(self, c) for c in self.module])
 
     def parameter_reads(self, computation: Computation) -> ParameterReads:
-        """What the values of a computation read of its parameters; all share what is found out."""
+        """What the values of a computation read of its parameters; kept for the last one asked."""
         known = self._parameter_reads.get(computation)
         if known is None:
             known = ParameterReads(self.analysis, computation)
-            self._parameter_reads = {computation: known}  # that of another one has served
+            self._parameter_reads = {computation: known}  # only the last one asked for is kept
         return known
 
     def fusions(self) -> Iterator[InstructionView]:

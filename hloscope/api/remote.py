@@ -21,7 +21,7 @@ def files_of(paths: Sequence[str]) -> list[str]:
     """The programs that are meant, each once, in order of their names.
 
     Raises:
-        InputError: There is none.
+        InputError: No program is there.
     """
     return sorted({file for path in paths for file in programs_meant(path)})
 

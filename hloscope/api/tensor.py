@@ -71,7 +71,7 @@ class Element:
 
         Raises:
             ValueError: There is no such op.
-            UnsupportedError: It is not there for this type.
+            UnsupportedError: The op does not take elements of this type.
         """
         cls = ELEMENTWISE.get(op)
         if cls is None:
@@ -146,7 +146,7 @@ class Tensor:
         """Take an array of exactly the type.
 
         Raises:
-            EvaluationError: It is of another one.
+            EvaluationError: The array has other sizes or other elements.
         """
         value: Any = as_value(array, type, "the array")
         view = value.view() if value.shape else _array(value)

@@ -130,6 +130,6 @@ def parse_vhlo(text: str, name: str = "<string>") -> Operation:
     """The tree of a text in VHLO.
 
     Raises:
-        ParseError: It is none.
+        ParseError: The text is no VHLO.
     """
     return parse_mlir(text, name, dialects=VHLO_DIALECTS)

@@ -46,7 +46,7 @@ def parse_spelled(text: str) -> Any:
     (2, None)
 
     Raises:
-        SpellingError: It is none.
+        SpellingError: The text is neither.
     """
     cursor = _Cursor(text)
     try:
@@ -216,7 +216,7 @@ def enum_of(name: str, value: str) -> Any:
     """The value of an enum by its name in VHLO.
 
     Raises:
-        SpellingError: There is none.
+        SpellingError: The enum has no such value.
     """
     base = name.removesuffix("_v1")
     known = ENUMS.get(base)

@@ -72,7 +72,7 @@ class Finding:
         """The finding that `to_json` described.
 
         Raises:
-            InputError: It is none.
+            InputError: The object describes no finding.
         """
         try:
             texts = {

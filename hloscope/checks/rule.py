@@ -94,7 +94,7 @@ def size(given: Any) -> int:
     (1536, 64)
 
     Raises:
-        ValueError: It is none.
+        ValueError: These are no bytes.
     """
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
         return given
@@ -108,7 +108,7 @@ def number(given: Any) -> int:
     """A count from 0 on.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is no such count.
     """
     if isinstance(given, str) and given.strip().isdecimal():
         return int(given)
@@ -121,7 +121,7 @@ def share(given: Any) -> float:
     """A number from 0 to 1.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is no such number.
     """
     try:
         value = -1.0 if isinstance(given, bool) else float(given)
@@ -136,7 +136,7 @@ def text(given: Any) -> str:
     """A text.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is no text, or empty.
     """
     if not isinstance(given, str) or not given:
         raise ValueError(f"a text was expected, found {given!r}")
@@ -147,7 +147,7 @@ def texts(given: Any) -> tuple[str, ...]:
     """A list of texts, or one with commas between them.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is no list of texts.
     """
     if isinstance(given, str):
         given = [part.strip() for part in given.split(",") if part.strip()]

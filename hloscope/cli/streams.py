@@ -71,7 +71,7 @@ def binary_output() -> BinaryIO:
     """The standard output for bytes.
 
     Raises:
-        OutputError: There is none.
+        OutputError: The process has no standard output.
     """
     if sys.stdout is None:
         raise OutputError(CLOSED)

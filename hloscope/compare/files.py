@@ -46,7 +46,7 @@ def load(path: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> dict[
         raise InputError(f"cannot read {name}: {error.strerror or error}") from None
     except InputError:
         raise
-    except Exception as error:  # whatever the parsers of numpy, zipfile and its methods meet
+    except Exception as error:  # numpy and zipfile raise many kinds for damaged files
         raise InputError(f"{name} is no file of numpy arrays: {error}") from None
 
 

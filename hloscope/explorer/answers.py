@@ -67,7 +67,7 @@ class Answers:
         self._column[instruction] = self._answers.number((there, back, left_out))
 
     def repeat(self, instruction: int, other: int) -> bool:
-        """The answer about an instruction is that about another one, if there is one."""
+        """Give an instruction the answer of another one, if that has one."""
         known = self._column.get(other)
         if known is None:
             return False
@@ -75,7 +75,7 @@ class Answers:
         return True
 
     def refuse(self, instruction: int, reason: str) -> None:
-        """There is no answer about an instruction."""
+        """Say why an instruction has no answer."""
         self.errors[instruction] = visible(reason)
 
     def to_json(self, count: int) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Answers:
         orders = read.logical, read.physical, read.linear
         numbers = [tuple(map(self._accesses.number, some)) for some in orders]
         if numbers[1] == numbers[0]:
-            numbers[1] = ()  # as logical
+            numbers[1] = ()  # `[]`: the same as the logical ones
         return self._rows.number((read.number, read.leaf, *numbers))
 
 

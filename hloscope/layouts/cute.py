@@ -103,7 +103,7 @@ class CuteLayout:
         """Read a layout as CuTe prints it: static integers may have a `_` before them.
 
         Raises:
-            ParseError: It is none.
+            ParseError: The text is no layout.
 
         >>> print(CuteLayout.parse("Sw<3,0,3> o _0 o (_8,_8):(_8,_1)"))
         Sw<3,0,3> o _0 o (8,8):(8,1)
@@ -205,7 +205,7 @@ def cute_of(m: IndexingMap) -> CuteLayout:
     layout without nesting.
 
     Raises:
-        UnsupportedError: It is none; the message says why.
+        UnsupportedError: No layout is the map; the message says why.
 
     >>> m = IndexingMap.parse("(d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 7]")
     >>> print(cute_of(m))

@@ -59,7 +59,7 @@ class IterSum:
         """Read the text of a sum.
 
         Raises:
-            ParseError: It is none.
+            ParseError: The text is no such sum.
         """
         whole = _SUM.fullmatch(text.strip())
         if whole is None or len(text) > MOST_DIGITS * 64:
@@ -125,7 +125,7 @@ def iterators_of(m: IndexingMap) -> Iterators:
     """A map as sums of digits of single variables; the same relation, which is proved.
 
     Raises:
-        UnsupportedError: It is none; the message says why.
+        UnsupportedError: No such sums are the map; the message says why.
 
     >>> m = IndexingMap.parse("(d0) -> (d0 / 4 + (d0 mod 4) * 8), domain: d0 in [0, 31]")
     >>> print(*iterators_of(m).sums)

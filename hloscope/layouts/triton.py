@@ -53,7 +53,7 @@ class Blocked:
         """Read an encoding as Triton prints it.
 
         Raises:
-            ParseError: It is none.
+            ParseError: The text is no encoding.
 
         >>> Blocked.parse("#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], "
         ...               "warpsPerCTA = [4, 1], order = [1, 0]}>").order
@@ -148,7 +148,7 @@ def parse_layout(text: str) -> LinearLayout:
     r"""Read what Triton prints of a linear layout.
 
     Raises:
-        ParseError: It is none.
+        ParseError: The text is no layout.
 
     >>> print(parse_layout("- lane=1 -> (2)\n  lane=2 -> (1)\nwhere out dims are: [x (size 4)]")
     ...       .ins[0].bases)

@@ -87,7 +87,7 @@ def parse_thread_map(text: str, tile: tuple[int, ...] | None = None) -> Indexing
     """A thread map in any of the forms that it may be written in.
 
     Raises:
-        ParseError: It is none.
+        ParseError: The text is none of these forms.
 
     >>> type(parse_thread_map("((4,8),2):((32,1),16)", (16, 8))).__name__
     'ThreadLayout'

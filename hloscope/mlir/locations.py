@@ -117,7 +117,7 @@ def check_location(text: str) -> None:
     """Is this the text of a location, if all it names is one?
 
     Raises:
-        ParseError: It is none.
+        ParseError: The text is no location.
     """
     if _COMMON.fullmatch(text) is None:
         _Reader(text, dict.fromkeys(_aliases(text), UNKNOWN)).read()

@@ -110,7 +110,7 @@ class Chain:
     def blocking(self) -> Instruction | None:
         """The op from which on the bytes have moved for good; `None` if they have not, or unknown.
 
-        Before it, what stood between the leaf and it was free all in all.
+        The ops between the leaf and it, taken together, cost nothing.
         """
         if self._like is not None:
             model, places = self._like
@@ -217,7 +217,7 @@ def bytes_of(ins: Instruction) -> int:
 def _onward(
     flow: Flow, step: Instruction, value: Instruction, here: IndexingMap | None
 ) -> IndexingMap | None:
-    """From an index of the step to the leaf, given that from an index of the value it reads."""
+    """The map from an index of a step to the leaf; `here` is that of the value that it reads."""
     for k, operand in enumerate(step.operands):
         if flow.source(operand) is value and here is not None:
             m = only_map(step, k)
@@ -248,7 +248,7 @@ def _candidates(
     size = prod(output.shape)
     if size == 0 or prod(source.shape) == 0:
         return
-    for k in range(_TRIED):  # where nothing arrives there is no one map
+    for k in range(_TRIED):  # an index that no part covers: no single map is the parts
         index = _index_at((size - 1) * k // (_TRIED - 1), output.shape)
         if not any(m.satisfies(index) for m in maps):
             return
@@ -335,7 +335,7 @@ class _Chains:
     def goes_on(self, value: Instruction) -> bool:
         """Do all readers of a value move it on, at once or after computing on it alone?
 
-        What is computed in a circle does not.
+        A value that is read only in a cycle does not.
         """
         known = self._goes_on
         stack = [value]
@@ -384,6 +384,8 @@ class _Chains:
             return Chain(self._flow, sink, model.walk, (model, here))
         walk = Walk(self._flow, sink, self._around, through_sums)
         found = Chain(self._flow, sink, walk)
-        if around.opened >= {at.value for at in walk.read}:  # else the key does not tell all
+        if around.opened >= {
+            at.value for at in walk.read
+        }:  # otherwise more was read than the key has
             self._models[around.key] = found, around.values
         return found

@@ -291,13 +291,13 @@ def _constant_key(operation: Operation, front: OpenBlock) -> _Key:
 
 
 def _is_last(operation: Operation) -> bool:
-    """Would its block have no end without it?  That is a wrong program, and not made worse."""
+    """Does it end its block?  A program may wrongly end one with a constant, which then stays."""
     block = operation.parent
     return isinstance(block, OpenBlock) and block.last is operation
 
 
 def _is_alone(operation: Operation) -> bool:
-    """Must the op stay as it is, for nothing else may stand where it does?"""
+    """Is it the only op that its region may hold, so that no constant can be put beside it?"""
     region = operation.parent.parent if operation.parent is not None else None
     owner = region.parent if region is not None else None
     return owner is not None and owner.name in _OF_ONE_OP
@@ -306,7 +306,7 @@ def _is_alone(operation: Operation) -> bool:
 def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
     """The entry block of the widest region whose values the operation's place can see.
 
-    Ops that are isolated from above see nothing from outside, and nobody knows of unknown ones.
+    Ops that are isolated from above see no values from outside; unknown ones are taken for such.
     """
     at: Operation | None = operation
     region: Region | None = None

@@ -141,7 +141,7 @@ class Execution:
         return frozenset([place[1:] for place in places if place[0] == output])
 
     def nothing_seen(self) -> Executed:
-        """What execution shows of what is no suspect."""
+        """What execution shows of the tensors that are no suspects."""
         evidence = self.evidence
         if evidence is None or not evidence.runs or evidence.undecided:
             return Executed(reason=self._why_not())

@@ -164,7 +164,7 @@ class Runner:
 
 
 def _names(instance: Instance) -> dict[Instruction, Instruction]:
-    """What instructions that run are where they are analysed, of those that are others."""
+    """For each instruction that runs as a copy: the one that is analysed."""
     root, ins = instance.running.root, instance.ins
     if root is ins:
         return {}
@@ -187,7 +187,7 @@ def _evaluated(plan: Plan, values: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def _mixed(mine: Any, given: Any) -> Any:
-    """Own floating-point numbers, given integers."""
+    """A value with the floats of `mine` and the integers and booleans of `given`."""
     if isinstance(mine, tuple):
         return tuple([_mixed(a, b) for a, b in zip(mine, given, strict=True)])
     return given if isinstance(mine, Token) or mine.dtype.kind in "biu" else mine
@@ -217,9 +217,10 @@ def with_leaf(value: Any, leaf: int, array: Any) -> Any:
 
 
 def moved(one: Any, other: Any) -> Bools:
-    """Which elements differ, bit by bit but for the bits of NaNs; all that only one has do.
+    """Which elements differ, bit by bit; all NaNs are the same.
 
-    Elements are those of an array as large as both.
+    Arrays of two shapes are laid into one that has room for both; an element that only one of them
+    has differs.
 
     >>> import numpy
     >>> moved(numpy.array([1.0, 0.0, numpy.nan]), numpy.array([1.0, -0.0, numpy.nan])).tolist()

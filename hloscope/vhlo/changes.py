@@ -133,7 +133,7 @@ class Change:
         return found
 
     def obstacles(self, op: Operation) -> list[str]:
-        """What of an op the old version cannot say."""
+        """The parts of an op that the old version cannot express."""
         found = [
             f"`{name}`"
             for name, kind in self.added

@@ -54,7 +54,7 @@ def axis_of(attribute: object) -> AxisRef:
     """The axis of a mesh, or the part of it, that an attribute names.
 
     Raises:
-        UnsupportedError: It names none.
+        UnsupportedError: It names no axis.
     """
     part, name = _field(attribute, "sub_axis_info"), _name(attribute)
     if isinstance(part, StructAttr):

@@ -59,7 +59,7 @@ def element_of(type_: Type) -> ElementType:
     """The element type of an array.
 
     Raises:
-        UnsupportedError: It is none.
+        UnsupportedError: The type is no array.
     """
     if isinstance(type_, TensorType | UnrankedTensorType):
         return type_.element

@@ -181,7 +181,7 @@ def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribut
     BoolAttr(value=True)
 
     Raises:
-        ParseError: It is none.
+        ParseError: The text is no attribute.
     """
     return _whole("<attribute>", text, dialects, OperationParser.attribute)
 
@@ -193,7 +193,7 @@ def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
     (2, None)
 
     Raises:
-        ParseError: It is none.
+        ParseError: The text is no type.
     """
     return _whole("<type>", text, dialects, OperationParser.type)
 

@@ -164,7 +164,7 @@ def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
     """The size that an expression of dimension variables means.
 
     Raises:
-        DimensionError: It is none, or has a variable no size is given for.
+        DimensionError: The text is no expression, or a variable has no size.
 
     >>> size_of_text("2*b + floordiv(s, 3)^2", {"b": 5, "s": 7})
     14

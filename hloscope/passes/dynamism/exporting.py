@@ -69,7 +69,7 @@ def _chlo_name(op: Operation) -> str:
 
 
 def recompose(run: Run) -> None:
-    """Make ops of CHLO of the custom calls that stand for them."""
+    """Replace custom calls that stand for ops of CHLO by those ops."""
     for function in run.functions():
         for op in run.rewriter.walk(function):
             found = _stands_for(op)

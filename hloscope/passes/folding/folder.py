@@ -25,7 +25,7 @@ def as_bool(text: str) -> bool:
     """The value of an option that is `true` or `false`.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: The text is neither.
     """
     if text not in ("true", "false", "1", "0"):
         raise ValueError(f"`{text}` is neither `true` nor `false`")

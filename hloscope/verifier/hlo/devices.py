@@ -93,7 +93,7 @@ def _members(
 
 
 def check_channels(module: Module) -> Iterator[Diagnostic]:
-    """Has what ends a send or recv the channel of what began it?"""
+    """Does each `send-done` or `recv-done` have the channel of its `send` or `recv`?"""
     for computation in module:
         for ins in computation:
             op = ins.op
