@@ -230,15 +230,7 @@ class AttributeParser(ElementParser):
                 self.next()
                 self.type()
             return VerbatimAttr(self.verbatim(start))
-        self.mnemonic_at = start
-        self.next()
-        if self.tok == "<" and self.start == self.before:
-            self.balanced()
-        if opaque:
-            self.next()
-            if self.kind != "word":
-                self.fail("expected valid keyword")
-            mnemonic = self.next()
+        mnemonic = self._mnemonic(mnemonic, opaque)
         attribute = known.read_attribute(cast(AsmParser, self), mnemonic)
         if attribute is None:
             message = f"unknown attribute `{mnemonic}` in dialect `{dialect}`"

@@ -365,19 +365,11 @@ class TypeParser(Lexer):
             self.fail_plainly("expected valid keyword", self.start, self.end)
         known = self.dialects.named.get(dialect)
         if known is not None and known.read_type is not None:
-            at, op, self.op = start, self.op, ""
-            self.mnemonic_at = start
-            self.next()
-            if self.tok == "<" and self.start == self.before:
-                self.balanced()
-            if opaque:
-                self.next()
-                if self.kind != "word":
-                    self.fail("expected valid keyword")
-                mnemonic = self.next()
+            op, self.op = self.op, ""
+            mnemonic = self._mnemonic(mnemonic, opaque)
             type = known.read_type(cast(AsmParser, self), mnemonic)
             if type is None:
-                self.fail_plainly(f"unknown  type `{mnemonic}` in dialect `{dialect}`", at)
+                self.fail_plainly(f"unknown  type `{mnemonic}` in dialect `{dialect}`", start)
             if opaque:
                 self.expect(">")
             self.op = op
@@ -386,6 +378,19 @@ class TypeParser(Lexer):
         if self.tok == "<" and self.start == self.before:
             self.move(self.balanced())
         return DialectType(self.verbatim(start))
+
+    def _mnemonic(self, mnemonic: str, opaque: bool) -> str:
+        """The name in a dialect, past which it reads; `<name …>` is opened if it is opaque."""
+        self.mnemonic_at = self.start
+        self.next()
+        if self.tok == "<" and self.start == self.before:
+            self.balanced()
+        if opaque:
+            self.next()
+            if self.kind != "word":
+                self.fail("expected valid keyword")
+            mnemonic = self.next()
+        return mnemonic
 
     def _type_alias(self, name: str) -> Type:
         raise NotImplementedError
