@@ -22,7 +22,7 @@ from hloscope.affine.order import by_key, order_key
 def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
     """Flatten, drop repetitions, and keep the best constant offset of each linear part."""
     if not parts:
-        raise ValueError(f"{kind.__name__.lower()} of nothing")
+        raise ValueError(f"{kind.__name__.lower()} needs an operand")
     pick: Callable[[int, int], int] = min if kind is Min else max
     best: dict[Expr, int] = {}  # part without its constant -> constant
     for part in parts:

@@ -80,7 +80,7 @@ def _integer_fields(_: str, value: IntegerAttr | BoolAttr) -> Fields:
 
 def _float(_: str, type: ElementType, bits: int) -> FloatAttr:
     if type.kind != "float":
-        raise ValueError("the type of a float is none of floats")
+        raise ValueError("a floating-point number has a type that is not of floats")
     return FloatAttr(bits, type)
 
 

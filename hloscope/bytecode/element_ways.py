@@ -69,7 +69,7 @@ def _dense_array(_: str, element: ElementType, size: int, data: bytes | memoryvi
     if not width or len(data) != width * size:
         raise ValueError(f"{len(data):,} bytes for {size:,} elements of {width}")
     if element == I1 and any(byte > 1 for byte in data):
-        raise ValueError("a truth value is 0 or 1")
+        raise ValueError("a truth value is neither 0 nor 1")
     signed = element.kind == "signed"
     parts = [bytes(data[at : at + width]) for at in range(0, len(data), width)]
     values = tuple([int.from_bytes(part, "little", signed=signed) for part in parts])

@@ -215,7 +215,7 @@ def _dialects(image: Image) -> None:
 def _dialect(image: Image, cursor: Cursor) -> str:
     number = cursor.varint()
     if number >= len(image.dialects):
-        cursor.fail(f"dialect {number:,} of {len(image.dialects):,}")
+        cursor.fail(f"dialect {number:,} is meant, there are {len(image.dialects):,}")
     return image.dialects[number]
 
 

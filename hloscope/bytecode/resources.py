@@ -57,11 +57,11 @@ def read_resources(
     while offsets.at < offsets.end:
         number = offsets.varint()
         if number >= len(dialects):
-            offsets.fail(f"dialect {number:,} of {len(dialects):,}")
+            offsets.fail(f"dialect {number:,} is meant, there are {len(dialects):,}")
         for _ in range(offsets.count(3)):
             key, size, kind = offsets.varint(), offsets.varint(), offsets.byte()
             if key >= len(strings):
-                offsets.fail(f"string {key:,} of {len(strings):,}")
+                offsets.fail(f"string {key:,} is meant, there are {len(strings):,}")
             name = strings[key].decode("utf-8", "surrogateescape")
             part = data.part(size)
             alignment, at, length = _blob(part) if size and kind == BLOB else (1, part.at, 0)

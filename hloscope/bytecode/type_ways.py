@@ -80,9 +80,9 @@ def _encoded(_: str, encoding: object, shape: Sequence[int], element: object) ->
         assert isinstance(bounds, tuple)
         found = sizes_of(bounds)
         if len(found) != len(sizes):
-            raise ValueError("bounds and sizes are not equally many")
+            raise ValueError("there are not as many bounds as sizes")
         if any(b is not None and s is not None for b, s in zip(found, sizes, strict=True)):
-            raise ValueError("a known size has a bound")
+            raise ValueError("a size that is known has a bound")
         if any(bound is not None for bound in found):
             return TensorType(plain_element(element), sizes, bounds=found)
         text = f"#stablehlo.bounds<{', '.join('?' * len(found))}>"
@@ -103,7 +103,7 @@ def _encoded_fields(_: str, type: TensorType) -> Fields:
 def _complex(_: str, part: object) -> ElementType:
     kinds = ("pred", "signed", "unsigned", "float")
     if not isinstance(part, ElementType) or part.kind not in kinds or part.name == "index":
-        raise ValueError("no part of a complex number")
+        raise ValueError("the parts of complex numbers are of a type that is not of floats")
     name = f"complex<{element_text(part)}>"
     return ELEMENTS.get(name) or ElementType(name, 2 * part.bits, "complex")
 
@@ -154,7 +154,7 @@ def _quantized_axis(
 ) -> QuantizedType:
     integers, text = _storage(flags, storage, expressed)
     if low >= high or not scales or len(scales) != len(zeros) or axis >= 1 << 31:
-        raise ValueError("scales and zero points are not equally many, or limits are wrong")
+        raise ValueError("there are not as many scales as zero points, or limits are wrong")
     return quantized(
         integers,
         expressed,

@@ -201,7 +201,7 @@ bl_x in [0, 1], register in [0, 3], bl_x * 128 + th_x in [0, 249]
     """
     sizes = dict(layout.size_of)
     if len(shape) != len(layout.outs):
-        raise UnsupportedError(f"a tile of rank {len(layout.outs)}, a tensor of {len(shape)}")
+        raise UnsupportedError(f"the tile has rank {len(layout.outs)}, the tensor {len(shape)}")
     if sizes.get("block", 1) != 1 or not sizes.keys() <= {"register", "lane", "warp", "block"}:
         raise UnsupportedError("a layout of register, lane and warp is needed")
     m = layout.to_map(["register"])

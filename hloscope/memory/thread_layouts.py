@@ -116,7 +116,7 @@ def _over_cute(
 ) -> tuple[IndexingMap, int]:
     """Threads and values to places in the tile, which CuTe counts with the first size fastest."""
     if len(tile) != len(shape):
-        raise UnsupportedError(f"a tile of rank {len(tile)}, a tensor of {len(shape)}")
+        raise UnsupportedError(f"the tile has rank {len(tile)}, the tensor {len(shape)}")
     reach = layout.cosize if layout.swizzle is None else 1 << (layout.cosize - 1).bit_length()
     if reach > prod(tile):
         raise UnsupportedError(f"the layout leads to place {reach - 1} of a tile of {prod(tile)}")

@@ -98,7 +98,7 @@ def elements(literal: DenseAttr) -> Elements:
     if len(raw) == width:
         return Elements(raw, True, width)
     if len(raw) != width * count:
-        raise VerifyError(f"{len(raw) // width} elements for {count} of the type")
+        raise VerifyError(f"the value has {len(raw) // width} elements, the type {count}")
     if count and raw[width:] == raw[:-width]:
         return Elements(raw[:width], True, width)
     return Elements(raw, False, width)
@@ -234,7 +234,9 @@ def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> byte
         if count == 0 and not any(map(str.strip, words)):
             return b""
         if len(words) not in (number.parts, number.parts * count):
-            raise VerifyError(f"{len(words) // number.parts} elements for {count} of the type")
+            raise VerifyError(
+                f"the value has {len(words) // number.parts} elements, the type {count}"
+            )
         return _packed_floats(words, number) if number.float_name else _packed(words, number)
     except ValueError:
         raise VerifyError("elements are no numbers of the type") from None
@@ -295,7 +297,7 @@ def _strings_text(literal: str | bytes | memoryview, sizes: tuple[int, ...]) -> 
     if len(set(texts)) == 1:
         return texts[0]
     if len(texts) != prod(sizes):
-        raise VerifyError(f"{len(texts)} elements for {prod(sizes)} of the type")
+        raise VerifyError(f"the value has {len(texts)} elements, the type {prod(sizes)}")
     return _nested(texts, sizes)
 
 

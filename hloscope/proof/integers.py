@@ -133,7 +133,7 @@ class Integers:
                 operand, at = wanted
                 work += max(A_STEP, at.count if at is not None else prod(_shape(operand)))
                 if work > MOST_WORK:
-                    raise UndecidedError(f"too much decides an index: `{ins.name}`")
+                    raise UndecidedError(f"an index depends on too many integers: `{ins.name}`")
                 stack.append(
                     (wanted, self._all(operand) if at is None else self._elements(operand, at))
                 )

@@ -39,7 +39,7 @@ def test_dynamic_top_k() -> None:
     }"""
     found = values(text, [[3, 1, 2], [1, 1, 0]], 2)
     assert found == ([[3, 2], [1, 1]], [[0, 2], [0, 1]])
-    with pytest.raises(EvaluationError, match="the top 4 of 3 elements"):
+    with pytest.raises(EvaluationError, match="the top 4 are asked for, there are 3"):
         values(text, [[3, 1, 2], [1, 1, 0]], 4)
 
 

@@ -133,13 +133,13 @@ def test_neighbours_of_a_thread_are_one_vector() -> None:
 @pytest.mark.parametrize(
     ("text", "tile", "said"),
     [
-        (str(Blocked((1,), (32,), (4,), (0,))), None, "a tile of rank 1, a tensor of 2"),
+        (str(Blocked((1,), (32,), (4,), (0,))), None, "the tile has rank 1, the tensor 2"),
         (BLOCKED.replace("[1, 32]", "[2, 32]"), None, "64 lanes, and warps of 32"),
         (BLOCKED.replace("[4, 1]", "[64, 1]"), None, "2,048 threads are more than the 1024"),
         (BLOCKED, (4, 96), "powers of two"),
         (layout_text(Blocked.parse(BLOCKED).to_linear((4, 128))), (4, 64), "a tile of its own"),
         ("(32,4):(1,32)", None, "needs the sizes of its tile"),
-        ("(32,4):(1,32)", (128,), "a tile of rank 1, a tensor of 2"),
+        ("(32,4):(1,32)", (128,), "the tile has rank 1, the tensor 2"),
         ("(32,4):(1,33)", (8, 16), "place 130 of a tile of 128"),
         ("(2,2,2):(1,2,4)", (2, 4), "3 modes"),
         ("(2048,2):(1,2048)", (64, 64), "2,048 threads"),

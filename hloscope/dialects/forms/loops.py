@@ -178,7 +178,7 @@ def write_while(printer: AsmPrinter, op: Operation) -> None:
     """The inverse of `read_while`."""
     before, _ = one_block(op, 2)
     if [x.type for x in before.arguments] != [x.type for x in op.operands]:
-        raise UnfitError(f"{op.name} has other arguments than operands")
+        raise UnfitError(f"the arguments of {op.name} do not fit its operands")
     if op.operands:
         printer.write(" ")
         _write_assignments(printer, before.arguments, op.operands)

@@ -49,7 +49,7 @@ def resolve(parser: AsmParser, state: State, uses: list[Use], types: list[Type],
 def one_block(op: Operation, regions: int) -> list[Block]:
     """The blocks of so many regions of one block each."""
     if len(op.regions) != regions or any(len(region.blocks) != 1 for region in op.regions):
-        raise UnfitError(f"{op.name} has not {regions} regions of one block")
+        raise UnfitError(f"{op.name} needs {regions} regions of one block each")
     return [region.block for region in op.regions]
 
 

@@ -34,7 +34,9 @@ def _reduce_window(op: CustomCall, at: Site) -> Kernel:
     @lru_cache(maxsize=8)
     def windowed(sizes: Dims, strides: Dims, base: Dims, dilations: Dims, padding: Dims) -> Kernel:
         if min((*sizes, *strides, *base, *dilations), default=1) < 1:
-            raise EvaluationError(f"`{op.call_target_name}` of no window: {sizes}, {strides}")
+            raise EvaluationError(
+                f"`{op.call_target_name}` has no window of sizes {sizes} and strides {strides}"
+            )
         pairs = tuple(zip(padding[::2], padding[1::2], strict=True))
         window = Window(sizes, strides, pairs, base, dilations, (False,) * len(sizes))
         return _kernel_of(ReduceWindow(window), at, at.ins.type, 2 * number)
@@ -50,7 +52,9 @@ def _reduce_window(op: CustomCall, at: Site) -> Kernel:
 def _top_k(op: CustomCall, at: Site) -> Kernel:
     def call(value: Any, k: Any) -> Value:
         if not 0 <= int(k) <= value.shape[-1]:
-            raise EvaluationError(f"the top {int(k)} of {value.shape[-1]} elements")
+            raise EvaluationError(
+                f"the top {int(k)} are asked for, there are {value.shape[-1]} elements"
+            )
         return _kernel_of(TopK(int(k)), at, at.ins.type, 1)(value)
 
     return call

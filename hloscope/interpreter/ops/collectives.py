@@ -329,7 +329,7 @@ def _roots(op: Rooted, operands: tuple[Any, ...], size: int) -> list[int]:
         return [0] * len(operands)
     roots = [int(root) for root in operands[-1]]
     if any(not 0 <= root < size for root in roots):
-        raise EvaluationError(f"roots {roots} of `{op.name}` in a group of {size}")
+        raise EvaluationError(f"`{op.name}` has roots {roots} in a group of {size}")
     return roots
 
 

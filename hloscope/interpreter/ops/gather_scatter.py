@@ -95,7 +95,7 @@ def _taken(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
     for d, size in enumerate(sizes):
         most = value.shape[d] - size
         if most < 0:
-            raise EvaluationError(f"a slice of {size} of {value.shape[d]} elements")
+            raise EvaluationError(f"a slice of {size} elements is taken from {value.shape[d]}")
         if most == 0:
             starts.pop(d, None)
         elif d in starts:

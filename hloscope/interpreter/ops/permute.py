@@ -117,7 +117,7 @@ def _windows(buffers: Any, starts: Any, sizes: Sequence[Dims]) -> list[tuple[Arr
 
 def _check_count(what: str, count: int, starts: Any) -> None:
     if not isinstance(starts, tuple) or len(starts) != count:
-        raise EvaluationError(f"there are {count} {what}, not as many starts")
+        raise EvaluationError(f"there are {count} {what}, and another number of starts")
 
 
 def _starts(starts: Any) -> Iterator[tuple[Any, ...]]:

@@ -45,7 +45,7 @@ def window(sizes: Sequence[int], part: Sequence[int], starts: Sequence[Any]) -> 
     for whole, size, given in zip(sizes, part, starts, strict=True):
         start = min(max(int(given), 0), whole - size)
         if start < 0:
-            raise EvaluationError(f"a slice of {size} elements of {whole}")
+            raise EvaluationError(f"a slice of {size} elements is taken from {whole}")
         index.append(slice(start, start + size))
     return tuple(index)
 
