@@ -8,8 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hloscope.fusion import Analysis, Region, grouped
+from hloscope.fusion import OUT_OF_STEP, Analysis, Region, grouped
+from hloscope.fusion.leaves import Leaves
 from hloscope.hlo_parser import parse_hlo
+from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, Precision
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import TensorType
@@ -100,3 +102,28 @@ def _check_inverse(analysis: Analysis, ins: Instruction, text: str) -> None:
                 b, b_all, b_exact = claimed(forth, there.shape)
                 assert (a_all, a_exact) == (b_all, b_exact), (ins.name, text)
                 assert a == {(y, x) for x, y in b}, (ins.name, text)
+
+
+@pytest.mark.parametrize("other", ["f32[3]", "f32[<=3]"])
+def test_a_size_that_only_the_callee_does_not_know_is_told(other: str) -> None:
+    """Whether the other parameter has such a size too changes nothing."""
+    module = parse_hlo(
+        f"c {{ a = f32[<=4] parameter(0) b = {other} parameter(1) ROOT r = f32[3] negate(b) }}\n"
+        "ENTRY e { x = f32[4] parameter(0) y = f32[3] parameter(1)"
+        " ROOT k = f32[3] call(x, y), to_apply=c }"
+    )
+    flows = [*Analysis().reads(module.entry.root, 0)]
+    assert [flow.operand for flow in flows] == [0, 1]
+    assert {a.reason for flow in flows for a in flow.accesses or ()} == {OUT_OF_STEP}
+
+
+@pytest.mark.parametrize(
+    ("type", "has_sizes"),
+    [("f32[4]", False), ("f32[<=4]", True), ("(f32[4], f32[<=4])", True), ("(f32[4])", False)],
+)
+def test_types_with_sizes_known_only_at_run_time_are_told_from_others(
+    type: str, has_sizes: bool
+) -> None:
+    leaves, parsed = Leaves(), parse_type(type)
+    assert leaves.has_sizes(parsed) is has_sizes
+    assert leaves.has_sizes(parsed) is has_sizes  # known by now

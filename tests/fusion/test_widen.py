@@ -140,5 +140,11 @@ def test_a_map_of_everything_takes_the_others_in() -> None:
     assert contains_all([part, narrow], TYPE) is None
 
 
+@pytest.mark.parametrize("type_", ["f32[5,<=6]", "(f32[5,6])", "token[]"])
+def test_no_map_is_of_everything_where_the_sizes_are_not_known(type_: str) -> None:
+    every = Access(IndexingMap.of_sizes((3, 4), SIZES, (Range(0), Range(1))))
+    assert contains_all([every], parse_type(type_)) is None
+
+
 def test_reasons_are_joined_once_each() -> None:
     assert join_reasons("a; b", "", "b; c") == "a; b; c"
