@@ -2,37 +2,36 @@
 
     python benchmarks/planted_faults.py [--count N] [--seed S] [--quick] [--json] [TESTS ...]
 
-Takes functions of the rooms below at random and plants one fault in each: a comparison, a sign, a
-constant, a condition is changed.  All faults are planted in one copy of the checkout and sleep
-there: `x < n` becomes `x <= n if planted(17) else x < n`.  The tests are taken in turns: the tests
-and the examples of each planted room for the faults of that room; as many turns at once as there
-are cores, and in each as many faults.  A run of a turn with all asleep says which test asks which
-`planted(...)` and how long it takes: a sample of the cases of each test function, without the slow
-ones.  Then each fault that nothing has noticed yet wakes in a process of its own, and the tests
-that ask for it are run until one fails, those first that are named like its file, are quick and ask
-for few others.  So most faults cost what a few tests of their own room cost.
+Takes functions of the rooms that `planting.py` names at random and plants one fault in each: a
+comparison, a sign, a constant, a condition is changed.  All faults are planted in one copy of the
+checkout and sleep there: `x < n` becomes `x <= n if planted(17) else x < n`.
+
+The tests are taken in turns: the tests and the examples of each planted room for the faults of that
+room; as many turns at once as there are cores, and in each as many faults.  A run of a turn with
+all asleep says which test asks which `planted(...)` and how long it takes: a sample of the cases of
+each test function, in which slow ones are stopped.  Then each fault that nothing has noticed yet
+wakes in a process of its own, and the tests that ask for it are run until one fails, those first
+that are named like its file, are quick and ask for few others.  So most faults cost what a few
+tests of their own room cost.  What a slow test notices counts if it passes with all faults asleep.
 
 A fault that no such test notices is tried in a fresh process, with its file's examples and all
 tests of the files that are named like it: what the sample left out, and what is computed once and
 kept, which only its first reader asks for.  For those that are left every other folder has its
 turn.  Tests that compare with XLA itself start processes that take seconds; they are left out, as
 everywhere where XLA is absent, so what only they notice counts as survived.
-Faults that survive are listed; each is read by a person, who writes the test that is missing, or
-finds that the change changes nothing and says why in `EQUIVALENT`.
 
-TESTS are the turns, if others are wanted.  Not planted: what `raise` says, texts, and constants in
-patterns of `match`, which no condition can stand in for.  With RESULTS, a folder, a run goes on
-where one before it stopped, with the faults and the code of then, and `--so-far` only tells what is
-there.
+Faults that survive are listed; each is read by a person, who writes the test that is missing, or
+finds that the change changes nothing and says why in `planting.EQUIVALENT`.
+
+TESTS are the turns, if others are wanted.  With RESULTS, a folder, a run goes on where one before
+it stopped, with the faults and the code of then, and `--so-far` only tells what is there.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import os
-import random
 import resource
 import shutil
 import signal
@@ -42,7 +41,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -51,22 +50,16 @@ from typing import Any, Final
 
 import pytest
 
-ROOMS: Final = (
-    "affine",
-    "simplifier",
-    "ops",
-    "indexing",
-    "fusion",
-    "verifier",
-    "interpreter/ops",
-    "interpreter/numbers",
-)
+sys.path.append(str(Path(__file__).parents[1]))  # last: what is tested may be a copy
+
+from benchmarks.planting import Fault, faults, plant, why
+
 MOST: Final = 200
 """Tests that are tried for one fault, before all that are named like it."""
 CASES: Final = 4
 """Cases of one test function in the sample."""
 SLOW: Final = 1.0
-"""Seconds of CPU after which a test is left out of the sample."""
+"""Seconds of CPU after which a test is stopped; it may take four times that to notice a fault."""
 BUDGET: Final = 5.0
 """Seconds of CPU for the tests of one fault; what is not noticed then is tried apart, in full."""
 ELSEWHERE: Final = 2.0
@@ -78,198 +71,6 @@ LARGEST: Final = 4 << 30
 ABOUT_TEXT: Final = ("tests/test_layers.py", "tests/test_docs.py", "tests/test_notebook.py")
 """Tests that read the package's text, which planting changes, or run documents."""
 
-EQUIVALENT: Final[dict[str, str]] = {
-    "floats.py kernel: first.size <= _BLOCK  ->  Lt": "one block is computed whole or as one block",
-    "shape.py _reshape: prod(shape) <= _SMALL  ->  Lt": "the limit tells which way is faster",
-    "scattering.py _most_often: 16 * len(rows)  ->  Add": "the limit tells which way is faster",
-    "products.py product_of: 0  ->  1": "one product is the same in both ways",
-    "sorting.py _merged: width < shape[0]  ->  LtE": "a merge of one block leaves its order",
-    "sorting.py compare: 1  ->  2": "any negative number says that the first is less",
-    "linalg.py kernel: False  ->  True": "a copy more",
-    "shape.py _complex: t.element.kind == 'complex'  ->  NotEq": "two such answers are compared",
-    "bounded.py kernel: memory.ndim == 0 or memory.shape == result.shape  ->  And": (
-        "a memory of no more than the elements that exist is the elements"
-    ),
-    "analysis.py __init__: 0  ->  1": "places are numbered in order, from any number on",
-    "pool.py _uses_all_runtime: not every or (variables(*map.results).issuperset(every) and"
-    " merge_runtime(map) is map)  ->  And": "what holds otherwise is found the long way",
-}
-"""Faults that change nothing, `file function: change`, and why; each was read by a person."""
-
-SLEEPING: Final = """\
-import atexit, builtins, os, sys
-
-sys.modules["jaxlib"] = None  # absent
-awake = int(os.environ.get("PLANTED", "-1"))
-asked = set()
-
-
-def planted(number):
-    asked.add(number)
-    return number == awake
-
-
-def tell():
-    if folder := os.environ.get("PLANTED_ASKED"):
-        with open(f"{folder}/{os.getpid()}", "w") as file:
-            file.write(" ".join(map(str, asked)))
-
-
-builtins.planted = planted
-atexit.register(tell)
-"""
-"""`sitecustomize.py` of the copy: every Python process has `planted` there, and none has XLA."""
-
-COMPARED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
-COMPUTED: Final[dict[type[ast.operator], type[ast.operator]]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Add,
-    ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-}
-CALLED: Final = {"min": "max", "max": "min", "any": "all", "all": "any"}
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One change of an expression: `what`, in line `line` of `path`.
-
-    Attributes:
-        end: The line in which the expression ends.
-        begins: Its first column, in bytes.
-        ends: The column after it.
-        other: What stands in its place.
-    """
-
-    path: str
-    line: int
-    function: str
-    what: str
-    end: int
-    begins: int
-    ends: int
-    other: str
-
-
-def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """What may stand in a node's place, with a word for it."""
-    match node:
-        case ast.Compare(ops=[op, *_]) if type(op) in COMPARED:
-            other = COMPARED[type(op)]
-            yield ast.Compare(node.left, [other(), *node.ops[1:]], node.comparators), other.__name__
-        case ast.BinOp(op=op) if type(op) in COMPUTED:
-            other_op = COMPUTED[type(op)]
-            yield ast.BinOp(node.left, other_op(), node.right), other_op.__name__
-        case ast.BoolOp(op=ast.And()):
-            yield ast.BoolOp(ast.Or(), node.values), "Or"
-        case ast.BoolOp(op=ast.Or()):
-            yield ast.BoolOp(ast.And(), node.values), "And"
-        case ast.UnaryOp(op=ast.Not()):
-            yield node.operand, "without not"
-        case ast.Constant(value=bool(value)):
-            yield ast.Constant(not value), str(not value)
-        case ast.Constant(value=int(value)):
-            yield ast.Constant(value + 1), str(value + 1)
-        case ast.Call(func=ast.Name(id=name)) if name in CALLED:
-            called = ast.Name(CALLED[name], ast.Load())
-            yield ast.Call(called, node.args, node.keywords), CALLED[name]
-        case ast.IfExp():
-            yield ast.IfExp(node.test, node.orelse, node.body), "branches exchanged"
-
-
-def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith(("__repr", "__str")):
-            yield node
-
-
-def _bodies(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Expressions of a function that are run: neither annotations nor texts of errors."""
-    todo: list[ast.AST] = list(function.body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Raise | ast.JoinedStr | ast.FunctionDef | ast.Assert | ast.pattern):
-            continue
-        if isinstance(node, ast.AnnAssign):
-            todo.extend(child for child in (node.target, node.value) if child)
-            continue
-        if isinstance(node, ast.keyword) and node.arg == "strict":
-            continue  # of lists that have one length, `zip` makes the same either way
-        yield node
-        todo.extend(ast.iter_child_nodes(node))
-
-
-def faults(tree: Path, count: int, seed: int) -> list[Fault]:
-    """`count` faults, no two in one function, every function as likely as another."""
-    rng = random.Random(seed)
-    functions = [
-        (path, function)
-        for room in ROOMS
-        for path in sorted((tree / "hloscope" / room).rglob("*.py"))
-        for function in _functions(ast.parse(path.read_text()))
-    ]
-    rng.shuffle(functions)
-    found: list[Fault] = []
-    for path, function in functions:
-        changes = [(n, *change) for n in _bodies(function) for change in _changes(n)]
-        if not changes:
-            continue
-        node, other, what = rng.choice(changes)
-        found.append(
-            Fault(
-                str(path.relative_to(tree)),
-                node.lineno,  # type: ignore[attr-defined]
-                function.name,
-                f"{ast.unparse(node)}  ->  {what}",
-                node.end_lineno,  # type: ignore[attr-defined]
-                node.col_offset,  # type: ignore[attr-defined]
-                node.end_col_offset,  # type: ignore[attr-defined]
-                ast.unparse(ast.fix_missing_locations(other)),
-            )
-        )
-        if len(found) == count:
-            break
-    return found
-
-
-def plant(tree: Path, found: Sequence[Fault]) -> None:
-    """Writes all faults into a tree's files, asleep."""
-    by_path: dict[str, list[tuple[int, Fault]]] = {}
-    for number, fault in enumerate(found):
-        by_path.setdefault(fault.path, []).append((number, fault))
-    for name, numbered in by_path.items():
-        path = tree / name
-        text = path.read_text()
-        for number, fault in sorted(numbered, key=lambda pair: -pair[1].line):
-            text = _replaced(text, fault, number)
-        ast.parse(text)
-        path.write_text(text)
-    (tree / "sitecustomize.py").write_text(SLEEPING)
-
-
-def _replaced(text: str, fault: Fault, number: int) -> str:
-    """The file's text with `other if planted(number) else` before an expression."""
-    lines = [line.encode() for line in text.splitlines(keepends=True)]  # columns count bytes
-    first, last = fault.line - 1, fault.end - 1
-    head, tail = lines[first][: fault.begins], lines[last][fault.ends :]
-    lines[last] = lines[last][: fault.ends]
-    lines[first] = lines[first][fault.begins :]
-    changed = head + f"(({fault.other}) if planted({number}) else (".encode()
-    changed += b"".join(lines[first : last + 1]) + b"))" + tail
-    return b"".join([*lines[:first], changed, *lines[last + 1 :]]).decode()
-
 
 @dataclass(slots=True, eq=False)
 class Run:
@@ -280,10 +81,13 @@ class Run:
     turn: str
     own: bool
     jobs: int
+    tests: dict[str, Any] = field(default_factory=dict)
     running: dict[int, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     asked: dict[int, list[str]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
+    slow: set[str] = field(default_factory=set)
+    asleep: dict[str, bool] = field(default_factory=dict)
     width: dict[str, int] = field(default_factory=dict)
     _failing: str | None = None
 
@@ -294,7 +98,7 @@ class Run:
     def pytest_runtestloop(self, session: Any) -> bool:
         import sitecustomize  # type: ignore[import-not-found]  # of the copy
 
-        tests = {item.nodeid: item for item in session.items}
+        tests = self.tests = {item.nodeid: item for item in session.items}
         at_import = set(sitecustomize.asked)
         before = self.results / f"asked-{self.turn}.json"
         if not before.exists():
@@ -305,6 +109,8 @@ class Run:
             self.seconds[told["test"]] = told["seconds"]
             if told["failed"]:
                 self.failed.add(told["test"])
+            if told["slow"]:
+                self.slow.add(told["test"])
             self.width[told["test"]] = 1 + len(told["asked"])
             for number in told["asked"]:
                 self.asked.setdefault(number, []).append(told["test"])
@@ -320,18 +126,23 @@ class Run:
         """Runs all tests with all faults asleep; writes which test asks for which."""
         import sitecustomize
 
-        signal.signal(signal.SIGPROF, _too_slow)
+        slow: list[str] = []
+
+        def stop(*_: object) -> None:
+            slow.append("stopped")
+            raise _SlowError
+
+        signal.signal(signal.SIGPROF, stop)
         folder = Path(tempfile.mkdtemp())
         os.environ["PLANTED_ASKED"] = str(folder)
         with path.with_suffix(".part").open("a") as file:
             for item, following in zip(items, [*items[1:], None], strict=True):
                 sitecustomize.asked.clear()
-                started, self._failing, slow = time.process_time(), None, False
+                self._failing, started = None, time.process_time()
+                slow.clear()
                 signal.setitimer(signal.ITIMER_PROF, SLOW)
-                try:
+                with suppress(_SlowError):  # which pytest may have taken for a failure
                     item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-                except _SlowError:
-                    slow = True
                 signal.setitimer(signal.ITIMER_PROF, 0)
                 asked = set(sitecustomize.asked)
                 for child in folder.iterdir():
@@ -341,6 +152,7 @@ class Run:
                     "test": item.nodeid,
                     "seconds": time.process_time() - started,
                     "asked": sorted(asked),
+                    "slow": bool(slow),
                     "failed": self._failing is not None and not slow,
                 }
                 print(json.dumps(told), file=file, flush=True)
@@ -353,7 +165,7 @@ class Run:
             return
         if self.own and self.turn != _name(_own(self.found[number])[0]):
             return
-        if not self.own and _why(self.found[number]):
+        if not self.own and why(self.found[number]):
             return
         asking = [t for t in self.asked.get(number, ()) if t in tests and t not in self.failed]
         named = self._like(number)
@@ -378,7 +190,19 @@ class Run:
         elif failed.exists():
             by = failed.read_text() or None
         failed.unlink(missing_ok=True)
+        if by in self.slow and not self._passes(by):
+            by = None
         self._write(number, by, told)
+
+    def _passes(self, test: str) -> bool:
+        """Does a test pass with all faults asleep, in the time that it has?"""
+        if test not in self.asleep:
+            child = self._child(lambda: self._wake(-1, [self.tests[test]]))
+            os.waitpid(child, 0)
+            failed = self.results / f"child-{child}"
+            self.asleep[test] = failed.exists() and not failed.read_text()
+            failed.unlink(missing_ok=True)
+        return self.asleep[test]
 
     def _write(self, number: int, by: str | None, told: dict[str, Any]) -> None:
         """Writes down what became of a fault; another turn may have told of it since."""
@@ -485,11 +309,6 @@ def _spread(tests: list[str], most: int) -> list[str]:
     return tests[:half] + [tests[half + int(i * step)] for i in range(most - half)]
 
 
-def _why(fault: Fault) -> str:
-    """Why a fault changes nothing, if it is known to."""
-    return EQUIVALENT.get(f"{Path(fault.path).name} {fault.function}: {fault.what}", "")
-
-
 def _own(fault: Fault) -> list[str]:
     """The turn of a fault's room: its tests, and its examples."""
     room = Path(fault.path).parts[1]
@@ -569,14 +388,14 @@ def _run(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> Non
     if not args.quick:
         with ThreadPoolExecutor(args.jobs) as pool:
             list(pool.map(lambda number: _try_apart(number, found, results), range(len(found))))
-    if not all(_told(results, k)["by"] or _why(fault) for k, fault in enumerate(found)):
+    if not all(_told(results, k)["by"] or why(fault) for k, fault in enumerate(found)):
         _run_turns(args, results, _turns(found, copy))
 
 
 def _try_apart(number: int, found: Sequence[Fault], results: Path) -> None:
     """Tries a fault that is not noticed so far in a fresh process, once."""
     told = _told(results, number)
-    if told["by"] or told.get("fresh") or _why(found[number]):
+    if told["by"] or told.get("fresh") or why(found[number]):
         return
     by = fresh(number, found[number], results / "copy")
     _keep(results, number, _told(results, number) | {"by": by, "fresh": True})
@@ -608,17 +427,17 @@ def _tell(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> No
     ends: Counter[str] = Counter()
     for number, fault in enumerate(found):
         told = _told(results, number)
-        why = _why(fault)
+        reason = why(fault)
         alive = "survived" if told["asking"] else "never entered"
         if args.so_far:
             alive = "not noticed yet" if told["turns"] else "not tried yet"
-        end = "caught" if told["by"] else "equivalent" if why else alive
+        end = "caught" if told["by"] else "equivalent" if reason else alive
         ends[end] += 1
         if args.json:
-            print(json.dumps({**asdict(fault), **told, "end": end, "why": why}), flush=True)
+            print(json.dumps({**asdict(fault), **told, "end": end, "why": reason}), flush=True)
         else:
             print(f"{end:14}{fault.path}:{fault.line} {fault.function}: {fault.what}", flush=True)
-            print(f"{'':14}{told['by'] or why or str(told['asking']) + ' tests'}", flush=True)
+            print(f"{'':14}{told['by'] or reason or str(told['asking']) + ' tests'}", flush=True)
     print(f"{ends['caught']} of {ends.total()} caught; {dict(ends)}", file=sys.stderr)
 
 

@@ -1,0 +1,222 @@
+"""Faults that are planted: where, which changes, and those that are known to change nothing.
+
+One change of an expression in a function: a comparison, a sign, a constant, a condition.  Not
+planted: what `raise` says, texts, and constants in patterns of `match`, which no condition can
+stand in for.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOMS: Final = (
+    "affine",
+    "simplifier",
+    "ops",
+    "indexing",
+    "fusion",
+    "verifier",
+    "interpreter/ops",
+    "interpreter/numbers",
+)
+EQUIVALENT: Final[dict[str, str]] = {
+    "floats.py kernel: first.size <= _BLOCK  ->  Lt": "one block is computed whole or as one block",
+    "shape.py _reshape: prod(shape) <= _SMALL  ->  Lt": "the limit tells which way is faster",
+    "scattering.py _most_often: 16 * len(rows)  ->  Add": "the limit tells which way is faster",
+    "products.py product_of: 0  ->  1": "one product is the same in both ways",
+    "sorting.py _merged: width < shape[0]  ->  LtE": "a merge of one block leaves its order",
+    "sorting.py compare: 1  ->  2": "any negative number says that the first is less",
+    "linalg.py kernel: False  ->  True": "a copy more",
+    "shape.py _complex: t.element.kind == 'complex'  ->  NotEq": "two such answers are compared",
+    "bounded.py kernel: memory.ndim == 0 or memory.shape == result.shape  ->  And": (
+        "a memory of no more than the elements that exist is the elements"
+    ),
+    "analysis.py __init__: 0  ->  1": "places are numbered in order, from any number on",
+    "pool.py _uses_all_runtime: not every or (variables(*map.results).issuperset(every) and"
+    " merge_runtime(map) is map)  ->  And": "what holds otherwise is found the long way",
+}
+"""Faults that change nothing, `file function: change`, and why; each was read by a person."""
+
+SLEEPING: Final = """\
+import atexit, builtins, os, sys
+
+sys.modules["jaxlib"] = None  # absent
+awake = int(os.environ.get("PLANTED", "-1"))
+asked = set()
+
+
+def planted(number):
+    asked.add(number)
+    return number == awake
+
+
+def tell():
+    if folder := os.environ.get("PLANTED_ASKED"):
+        with open(f"{folder}/{os.getpid()}", "w") as file:
+            file.write(" ".join(map(str, asked)))
+
+
+builtins.planted = planted
+atexit.register(tell)
+"""
+"""`sitecustomize.py` of the copy: every Python process has `planted` there, and none has XLA."""
+
+COMPARED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+COMPUTED: Final[dict[type[ast.operator], type[ast.operator]]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+}
+CALLED: Final = {"min": "max", "max": "min", "any": "all", "all": "any"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One change of an expression: `what`, in line `line` of `path`.
+
+    Attributes:
+        end: The line in which the expression ends.
+        begins: Its first column, in bytes.
+        ends: The column after it.
+        other: What stands in its place.
+    """
+
+    path: str
+    line: int
+    function: str
+    what: str
+    end: int
+    begins: int
+    ends: int
+    other: str
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """What may stand in a node's place, with a word for it."""
+    match node:
+        case ast.Compare(ops=[op, *_]) if type(op) in COMPARED:
+            other = COMPARED[type(op)]
+            yield ast.Compare(node.left, [other(), *node.ops[1:]], node.comparators), other.__name__
+        case ast.BinOp(op=op) if type(op) in COMPUTED:
+            other_op = COMPUTED[type(op)]
+            yield ast.BinOp(node.left, other_op(), node.right), other_op.__name__
+        case ast.BoolOp(op=ast.And()):
+            yield ast.BoolOp(ast.Or(), node.values), "Or"
+        case ast.BoolOp(op=ast.Or()):
+            yield ast.BoolOp(ast.And(), node.values), "And"
+        case ast.UnaryOp(op=ast.Not()):
+            yield node.operand, "without not"
+        case ast.Constant(value=bool(value)):
+            yield ast.Constant(not value), str(not value)
+        case ast.Constant(value=int(value)):
+            yield ast.Constant(value + 1), str(value + 1)
+        case ast.Call(func=ast.Name(id=name)) if name in CALLED:
+            called = ast.Name(CALLED[name], ast.Load())
+            yield ast.Call(called, node.args, node.keywords), CALLED[name]
+        case ast.IfExp():
+            yield ast.IfExp(node.test, node.orelse, node.body), "branches exchanged"
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith(("__repr", "__str")):
+            yield node
+
+
+def _bodies(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Expressions of a function that are run: neither annotations nor texts of errors."""
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Raise | ast.JoinedStr | ast.FunctionDef | ast.Assert | ast.pattern):
+            continue
+        if isinstance(node, ast.AnnAssign):
+            todo.extend(child for child in (node.target, node.value) if child)
+            continue
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            continue  # of lists that have one length, `zip` makes the same either way
+        yield node
+        todo.extend(ast.iter_child_nodes(node))
+
+
+def faults(tree: Path, count: int, seed: int) -> list[Fault]:
+    """`count` faults, no two in one function, every function as likely as another."""
+    rng = random.Random(seed)
+    functions = [
+        (path, function)
+        for room in ROOMS
+        for path in sorted((tree / "hloscope" / room).rglob("*.py"))
+        for function in _functions(ast.parse(path.read_text()))
+    ]
+    rng.shuffle(functions)
+    found: list[Fault] = []
+    for path, function in functions:
+        changes = [(n, *change) for n in _bodies(function) for change in _changes(n)]
+        if not changes:
+            continue
+        node, other, what = rng.choice(changes)
+        found.append(
+            Fault(
+                str(path.relative_to(tree)),
+                node.lineno,  # type: ignore[attr-defined]
+                function.name,
+                f"{ast.unparse(node)}  ->  {what}",
+                node.end_lineno,  # type: ignore[attr-defined]
+                node.col_offset,  # type: ignore[attr-defined]
+                node.end_col_offset,  # type: ignore[attr-defined]
+                ast.unparse(ast.fix_missing_locations(other)),
+            )
+        )
+        if len(found) == count:
+            break
+    return found
+
+
+def plant(tree: Path, found: Sequence[Fault]) -> None:
+    """Writes all faults into a tree's files, asleep."""
+    by_path: dict[str, list[tuple[int, Fault]]] = {}
+    for number, fault in enumerate(found):
+        by_path.setdefault(fault.path, []).append((number, fault))
+    for name, numbered in by_path.items():
+        path = tree / name
+        text = path.read_text()
+        for number, fault in sorted(numbered, key=lambda pair: -pair[1].line):
+            text = _replaced(text, fault, number)
+        ast.parse(text)
+        path.write_text(text)
+    (tree / "sitecustomize.py").write_text(SLEEPING)
+
+
+def _replaced(text: str, fault: Fault, number: int) -> str:
+    """The file's text with `other if planted(number) else` before an expression."""
+    lines = [line.encode() for line in text.splitlines(keepends=True)]  # columns count bytes
+    first, last = fault.line - 1, fault.end - 1
+    head, tail = lines[first][: fault.begins], lines[last][fault.ends :]
+    lines[last] = lines[last][: fault.ends]
+    lines[first] = lines[first][fault.begins :]
+    changed = head + f"(({fault.other}) if planted({number}) else (".encode()
+    changed += b"".join(lines[first : last + 1]) + b"))" + tail
+    return b"".join([*lines[:first], changed, *lines[last + 1 :]]).decode()
+
+
+def why(fault: Fault) -> str:
+    """Why a fault changes nothing, if it is known to."""
+    return EQUIVALENT.get(f"{Path(fault.path).name} {fault.function}: {fault.what}", "")
