@@ -10,7 +10,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import parse_type
 from hloscope.ir import ELEMENT_TYPES
 from hloscope.ops import RngGetAndUpdateState, TorchIndexSelect
-from hloscope.ops.infer_util import promotable
+from hloscope.ops.infer_util import promotable, wider
 
 INTEGERS = {"pred": 1, "s8": 8, "u8": 8, "s32": 32, "u32": 32, "s64": 64}
 OTHERS = {"f16": 16, "f32": 32, "f64": 64}
@@ -23,6 +23,15 @@ def test_types_are_promoted_to_wider_ones_of_their_kind_only() -> None:
         for (a, narrow), (b, wide) in product(first.items(), second.items()):
             found = promotable(ELEMENT_TYPES[a], ELEMENT_TYPES[b])
             assert found == (i == j and narrow <= wide), (a, b)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [("bf16", "f32"), ("s8", "s32"), ("s32", "f16"), ("f64", "c64"), ("c64", "c128")],
+)
+def test_of_two_types_the_wider_holds_more(narrow: str, wide: str) -> None:
+    a, b = ELEMENT_TYPES[narrow], ELEMENT_TYPES[wide]
+    assert wider(a, b) == wider(b, a) == b
 
 
 @pytest.mark.parametrize(

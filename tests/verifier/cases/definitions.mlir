@@ -162,6 +162,14 @@ func.func @agreement(%a: tensor<4xf32>, %i: tensor<i32>) {
 
 // -----
 
+func.func @sizes_of_attributes(%a: tensor<4x4xf32>) {
+  // expected-error@+1 {{'stablehlo.slice' op failed to verify that all of {start_indices, limit_indices, strides} have same size}}
+  %0 = "stablehlo.slice"(%a) {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 2, 2>, strides = array<i64: 1>} : (tensor<4x4xf32>) -> tensor<2x2xf32>
+  func.return
+}
+
+// -----
+
 func.func @pairwise(%a: tensor<4xf32>, %b: tensor<4xi32>) {
   // expected-error@+1 {{'stablehlo.optimization_barrier' op requires the same type for operand and result at index 1}}
   %0:2 = "stablehlo.optimization_barrier"(%a, %b) : (tensor<4xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
