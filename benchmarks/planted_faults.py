@@ -13,6 +13,7 @@ each test function, in which slow ones are stopped.  Then each fault that nothin
 wakes in a process of its own, and the tests that ask for it are run until one fails, those first
 that are named like its file, are quick and ask for few others.  So most faults cost what a few
 tests of their own room cost.  What a slow test notices counts if it passes with all faults asleep.
+For those that are left all other cases of the room are heard and tried in the same way.
 
 A fault that no such test notices is tried in a fresh process, with its file's examples and all
 tests of the files that are named like it: what the sample left out, and what is computed once and
@@ -82,6 +83,7 @@ class Run:
     own: bool
     jobs: int
     tests: dict[str, Any] = field(default_factory=dict)
+    at_import: set[int] = field(default_factory=set)
     running: dict[int, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     asked: dict[int, list[str]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -98,12 +100,28 @@ class Run:
     def pytest_runtestloop(self, session: Any) -> bool:
         import sitecustomize  # type: ignore[import-not-found]  # of the copy
 
-        tests = self.tests = {item.nodeid: item for item in session.items}
-        at_import = set(sitecustomize.asked)
-        before = self.results / f"asked-{self.turn}.json"
+        self.tests = {item.nodeid: item for item in session.items}
+        self.at_import = set(sitecustomize.asked)
+        self._take(self.turn, _sample(session.items))
+        if self.own and any(map(self._is_left, range(len(self.found)))):
+            self._take(f"{self.turn}-all", session.items)
+        return True
+
+    def _is_left(self, number: int) -> bool:
+        """Is it a fault for these tests, and has nothing noticed it?"""
+        fault = self.found[number]
+        if self.own and self.turn != _name(_own(fault)[0]):
+            return False
+        return not _told(self.results, number)["by"] and not why(fault)
+
+    def _take(self, turn: str, items: list[Any]) -> None:
+        """Listens to those tests that were not heard, and tries on them what is left."""
+        before = self.results / f"asked-{turn}.json"
         if not before.exists():
-            sample = _left(_sample(session.items), before.with_suffix(".part"))
-            os.waitpid(self._child(lambda: self._listen(sample, before), limited=False), 0)
+            new = [item for item in items if item.nodeid not in self.seconds]
+            new = _left(new, before.with_suffix(".part"))
+            os.waitpid(self._child(lambda: self._listen(new, before), limited=False), 0)
+        self.asked = {}
         for line in before.read_text().splitlines():
             told = json.loads(line)
             self.seconds[told["test"]] = told["seconds"]
@@ -114,13 +132,13 @@ class Run:
             self.width[told["test"]] = 1 + len(told["asked"])
             for number in told["asked"]:
                 self.asked.setdefault(number, []).append(told["test"])
-        for number in range(len(self.found)):
-            self._try(number, tests, number in at_import)
+        for number in filter(self._is_left, range(len(self.found))):
+            if turn not in _told(self.results, number)["turns"]:
+                self._try(turn, number)
             while len(self.running) >= self.jobs:
-                self._finish()
+                self._finish(turn)
         while self.running:
-            self._finish()
-        return True
+            self._finish(turn)
 
     def _listen(self, items: list[Any], path: Path) -> None:
         """Runs all tests with all faults asleep; writes which test asks for which."""
@@ -158,15 +176,9 @@ class Run:
                 print(json.dumps(told), file=file, flush=True)
         path.with_suffix(".part").rename(path)
 
-    def _try(self, number: int, tests: dict[str, Any], at_import: bool) -> None:
+    def _try(self, turn: str, number: int) -> None:
         """Wakes one fault, in a child that goes on while others begin."""
-        so_far = _told(self.results, number)
-        if so_far["by"] or self.turn in so_far["turns"]:
-            return
-        if self.own and self.turn != _name(_own(self.found[number])[0]):
-            return
-        if not self.own and why(self.found[number]):
-            return
+        tests, at_import = self.tests, number in self.at_import
         asking = [t for t in self.asked.get(number, ()) if t in tests and t not in self.failed]
         named = self._like(number)
         asking.sort(key=lambda t: (not t.startswith(named), self.width[t] * self.seconds[t]))
@@ -177,9 +189,9 @@ class Run:
             child = self._child(lambda: self._wake(number, [tests[t] for t in chosen]))
             self.running[child] = number, told
         else:
-            self._write(number, None, told)
+            self._write(turn, number, None, told)
 
-    def _finish(self) -> None:
+    def _finish(self, turn: str) -> None:
         """Waits for the next fault that has been tried."""
         child, status = os.wait()
         number, told = self.running.pop(child)
@@ -192,7 +204,7 @@ class Run:
         failed.unlink(missing_ok=True)
         if by in self.slow and not self._passes(by):
             by = None
-        self._write(number, by, told)
+        self._write(turn, number, by, told)
 
     def _passes(self, test: str) -> bool:
         """Does a test pass with all faults asleep, in the time that it has?"""
@@ -204,7 +216,7 @@ class Run:
             failed.unlink(missing_ok=True)
         return self.asleep[test]
 
-    def _write(self, number: int, by: str | None, told: dict[str, Any]) -> None:
+    def _write(self, turn: str, number: int, by: str | None, told: dict[str, Any]) -> None:
         """Writes down what became of a fault; another turn may have told of it since."""
         so_far = _told(self.results, number)
         told = {
@@ -212,7 +224,7 @@ class Run:
             "by": so_far["by"] or by,
             "asking": so_far["asking"] + told["asking"],
             "at_import": so_far["at_import"] or told["at_import"],
-            "turns": [*so_far["turns"], self.turn],
+            "turns": [*so_far["turns"], turn],
         }
         _keep(self.results, number, so_far | told)
 
