@@ -45,6 +45,11 @@ KNOWN = {
         "b = s32[4,1] broadcast(c), dimensions={} i = s32[4,1] remainder(a, b)",
         "d0 mod 2",
     ),
+    "the absolute value": ("a = s32[4,1] iota(), iota_dimension=0 i = s32[4,1] abs(a)", "d0"),
+    "the absolute value of what is negative": (
+        "a = s32[4,1] iota(), iota_dimension=0 b = s32[4,1] negate(a) i = s32[4,1] abs(b)",
+        "d0",
+    ),
     "converted": (
         "a = s64[4,1] iota(), iota_dimension=0 i = s32[4,1] convert(a)",
         "d0",
