@@ -138,6 +138,69 @@ def test_sizes_past_64_bits_are_answered_or_refused(modes: str) -> None:
         assert output
 
 
+FAR = {
+    "sort": (
+        "p = f32[{n}] parameter(0) ROOT r = f32[{n}] sort(p), dimensions={{0}}, to_apply=c",
+        "c { a = f32[] parameter(0) b = f32[] parameter(1) "
+        "ROOT x = pred[] compare(a, b), direction=LT }",
+    ),
+    "outer product": (
+        "p = f32[{n}] parameter(0) q = f32[{n}] parameter(1) ROOT r = f32[{n},{n}] dot(p, q), "
+        "lhs_contracting_dims={{}}, rhs_contracting_dims={{}}",
+        "",
+    ),
+    "fft": (
+        "p = c64[{n}] parameter(0) ROOT r = c64[{n}] fft(p), fft_type=FFT, fft_length={{{n}}}",
+        "",
+    ),
+    "reduce of broadcast": (
+        "p = f32[] parameter(0) b = f32[{n},{n}] broadcast(p), dimensions={{}} "
+        "ROOT r = f32[] reduce(b, p), dimensions={{0,1}}, to_apply=c",
+        "c { a = f32[] parameter(0) b = f32[] parameter(1) ROOT x = f32[] add(a, b) }",
+    ),
+    "all-gather": (
+        "p = f32[{n}] parameter(0) ROOT r = f32[{m}] all-gather(p), dimensions={{0}}, "
+        "replica_groups={{{{0,1,2,3}}}}",
+        "",
+    ),
+}
+"""Programs of sizes `n`, or four times as many, and the computations they call."""
+FAR_QUESTIONS = """
+    index - --at 0
+    index - --at 0,0
+    index - --format svg
+    index - --format html
+    index - --all --verify
+    index - --to-parameters --verify
+    index - --all --from-operand 0 --verify
+    tile - --search
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("kind", FAR)
+@pytest.mark.parametrize("exponent", [62, 63, 64, 66])
+def test_what_is_asked_of_sizes_past_64_bits_has_own_answers(kind: str, exponent: int) -> None:
+    entry, called = FAR[kind]
+    text = f"{called}\nENTRY e {{ {entry.format(n=2**exponent, m=2 ** (exponent + 2))} }}"
+    for question in FAR_QUESTIONS:
+        code, output = invoke(question, text)
+        assert code in (0, 2, 4), (question, output)
+        assert "REFUTED" not in output
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    ["source_target_pairs={{0,{n}}}", "source_target_pairs={{{n},0}}"],
+)
+def test_devices_past_64_bits_are_refused(attributes: str) -> None:
+    text = (
+        "ENTRY e { p = f32[4] parameter(0) ROOT r = f32[4] collective-permute(p), "
+        + attributes.replace("{n}", str(2**63))
+        + " }"
+    )
+    assert invoke("verify -", text)[0] == 3
+
+
 def test_positions_past_64_bits_are_not_refuted() -> None:
     tile = ":T(9223372036854775807,9223372036854775807)"
     text = (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from math import prod
 from typing import TypeAlias
 
-from hloscope.affine import Const, Dim, Expr, Range, Sum, Var, substitute
+from hloscope.affine import POS_INF, Const, Dim, Expr, Range, Sum, Var, substitute
 from hloscope.indexing import Access
 
 Index: TypeAlias = tuple[int, ...]
@@ -59,13 +60,27 @@ def _runs(numbers: Sequence[int]) -> Iterator[range]:
         at = end
 
 
+def side_size(side: range) -> int:
+    """How many indices there are; `len` has no more than 63 bits.
+
+    >>> side_size(range(0, 2**64, 3)) == -(-(2**64) // 3), side_size(range(3, 1))
+    (True, 0)
+    """
+    return max(0, -((side.start - side.stop) // side.step))
+
+
+def box_size(box: Iterable[range]) -> int:
+    """How many elements a box has."""
+    return prod(map(side_size, box))
+
+
 def box_text(box: Box) -> str:
     """A box as slices: `[3, 0:32, 1:9:2]`."""
     return f"[{', '.join(map(_side_text, box))}]"
 
 
 def _side_text(side: range) -> str:
-    if len(side) == 1:
+    if side_size(side) == 1:
         return str(side.start)
     step = f":{side.step}" if side.step > 1 else ""
     return f"{side.start}:{side.stop}{step}"
@@ -75,6 +90,8 @@ def whole_box(access: Access, at: Index) -> tuple[Box, ...] | None:
     """The one box that an access touches, or none if nothing; `None` if it may be no box."""
     m = access.map
     if m is None or m.is_undefined or m.constraints or m.runtime:
+        return None
+    if any(v.interval.hi >= POS_INF for v in m.ranges):  # where it ends is not known
         return None
     if m.is_known_empty or any(v not in d.interval for v, d in zip(at, m.dims, strict=True)):
         return ()
@@ -105,7 +122,7 @@ def outermost(boxes: Sequence[Box]) -> list[Box]:
 
 
 def _is_inside(inner: Box, outer: Box) -> bool:
-    pairs = zip(inner, outer, strict=True)
     return all(
-        i.start in o and i[-1] in o and (i.step % o.step == 0 or len(i) == 1) for i, o in pairs
+        i.start in o and i[-1] in o and (i.step % o.step == 0 or side_size(i) == 1)
+        for i, o in zip(inner, outer, strict=True)
     )

@@ -6,11 +6,10 @@ A box is written as slices, `[3, 7, 0:32]`; ends are not included, a third numbe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
 from typing import Any, Final, NamedTuple
 
 from hloscope.display.answer import Answer, OperandAnswer, OutputAnswer, asked_from, shape_text
-from hloscope.display.boxes import Box, Index, box_text
+from hloscope.display.boxes import Box, Index, box_size, box_text
 from hloscope.display.reads import element, has_element, touched_boxes
 from hloscope.display.text import headline
 from hloscope.fusion import leaf_types
@@ -48,7 +47,7 @@ def touched_of(accesses: Sequence[Access], at: Index) -> Touched:
     boxes, is_disjoint = found
     if not is_disjoint:
         return Touched(tuple(boxes), None, (*notes, "boxes overlap"))
-    return Touched(tuple(boxes), sum(prod(map(len, box)) for box in boxes), notes)
+    return Touched(tuple(boxes), sum(map(box_size, boxes)), notes)
 
 
 def _notes(access: Access) -> Iterator[str]:
@@ -191,7 +190,7 @@ def _count(found: Touched) -> str:
 def _lines(found: Touched) -> Iterator[str]:
     boxes = found.boxes or ()
     for box in boxes[:MOST_BOXES]:
-        count = prod(map(len, box))
+        count = box_size(box)
         yield box_text(box) + (f"   {count:,}" if 1 < count < (found.count or 0) else "")
     if len(boxes) > MOST_BOXES:
         yield f"… and {len(boxes) - MOST_BOXES:,} more; --json has all"

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from itertools import islice, product
-from math import prod
 from textwrap import wrap
 from typing import Final
 
-from hloscope.display.boxes import Box, Index
+from hloscope.display.boxes import Box, Index, box_size, side_size
 from hloscope.lazy import dataclass
 from hloscope.visible import in_page
 
@@ -246,7 +245,7 @@ def _slices(panel: Panel) -> tuple[list[Index], str]:
         for box in mark.boxes:
             before = [_below(s, n) for s, n in zip(box[:-2], panel.shape[:-2], strict=True)]
             found = list(islice(product(*[s[:_MOST_SLICES] for s in before]), _MOST_SLICES))
-            is_all = is_all and len(found) == prod(map(len, before))
+            is_all = is_all and len(found) == box_size(before)
             prefixes.update(found)
     if not prefixes:
         return [(0,) * max(len(panel.shape) - 2, 0)], ""
@@ -303,9 +302,9 @@ def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> Iter
 def _said(panel: Panel, prefix: Index, grid: _Grid, row: int, column: int, count: int) -> str:
     """What is under the cursor: the elements of a cell, and how many are marked."""
     place = grid.place(row, column)[2 - min(len(panel.shape), 2) :]
-    sides = [str(s.start) if len(s) == 1 else f"{s.start}:{s.stop}" for s in place]
+    sides = [str(s.start) if side_size(s) == 1 else f"{s.start}:{s.stop}" for s in place]
     index = f"[{', '.join([*map(str, prefix), *sides])}]"
-    of = prod(map(len, place))
+    of = box_size(place)
     return index if of == 1 else f"{index}: {count:,} of {of:,} elements"
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from hloscope.affine import NEG_INF, POS_INF
 from hloscope.display.answer import Answer, OperandAnswer, OutputAnswer, asked_from, shape_text
-from hloscope.display.boxes import Box, Index, boxes_of, outermost, whole_box
+from hloscope.display.boxes import Box, Index, box_size, boxes_of, outermost, whole_box
 from hloscope.display.parts import access_parts
 from hloscope.display.picture import OUTPUT, READS, Mark, Panel, svg
 from hloscope.display.text import output_name, untouched_names
@@ -138,7 +139,7 @@ def _touched(
         if boxes is None:
             notes.append(f"{label}: not drawn")
         elif boxes:
-            count = sum(prod(map(len, box)) for box in boxes)
+            count = sum(map(box_size, boxes))
             marks.append((boxes, f"{label}: {count:,}" if count > 1 else label, count))
         if access.map is not None and access.map.runtime:
             lowest = [v.interval.lo for v in access.map.runtime]
@@ -180,7 +181,10 @@ def touched(access: Access, at: Index) -> set[Index] | None:
         return set()
     if prod(max(0, v.interval.hi - v.interval.lo + 1) for v in m.ranges) > MAX_POINTS:
         return None
-    return m.points(at, [v.interval.lo for v in m.runtime])
+    lowest = [v.interval.lo for v in m.runtime]
+    if m.ranges and not all(NEG_INF <= value <= POS_INF for value in (*at, *lowest)):
+        return None
+    return m.points(at, lowest)
 
 
 def touched_boxes(accesses: Sequence[Access], at: Index) -> tuple[list[Box], bool] | None:

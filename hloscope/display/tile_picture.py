@@ -13,7 +13,7 @@ from typing import Final
 
 from hloscope.affine import Interval
 from hloscope.display.answer import opcode_of, shape_text
-from hloscope.display.boxes import Box, Index, boxes_of
+from hloscope.display.boxes import Box, Index, box_size, boxes_of
 from hloscope.display.html import page, styled
 from hloscope.display.picture import OUTPUT, READS, Mark, Panel, svg
 from hloscope.display.text import headline
@@ -136,7 +136,7 @@ def _holes(elements: set[Index], exact: ExactTiles) -> set[Index]:
         low = min(column)
         step = gcd(*[x - low for x in column])
         sides.append(range(low, max(column) + 1, max(step, 1)))
-    if prod(map(len, sides)) > MAX_POINTS:
+    if box_size(sides) > MAX_POINTS:
         return set()
     return {*product(*sides)} - elements
 

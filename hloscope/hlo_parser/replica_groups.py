@@ -11,7 +11,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import inside, split_list
 from hloscope.hlo_parser.devices import read_axes, read_mesh, read_tiles
 from hloscope.hlo_parser.scanner import fail
-from hloscope.hlo_parser.values import read_dims, write_dims
+from hloscope.hlo_parser.values import read_devices, write_dims
 from hloscope.ir import Dims
 from hloscope.ops import Groups, MeshGroups, WrittenGroups
 
@@ -60,7 +60,7 @@ def read_replica_groups(text: str) -> tuple[Dims, ...]:
     if text.startswith("mesh["):
         mesh, end = read_mesh(text)
         return mesh.groups(read_axes(text[end:], mesh))
-    return tuple(read_dims(part) for part, _ in split_list(inside(text))) if text else ()
+    return tuple(read_devices(part) for part, _ in split_list(inside(text))) if text else ()
 
 
 def _iota_groups(text: str) -> tuple[Dims, ...]:

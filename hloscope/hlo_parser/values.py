@@ -165,6 +165,18 @@ def read_dims(text: str) -> Dims:
         fail(f"expected a list of integers, found `{text}`", text, 0, len(text))
 
 
+def read_devices(text: str) -> Dims:
+    """Return the numbers of devices in `{0,1}`.
+
+    >>> read_devices("{0,1}")
+    (0, 1)
+    """
+    values = read_dims(text)
+    if any(value.bit_length() > 63 for value in values):
+        fail(f"numbers of devices have 64 bits, found `{text}`", text, 0, len(text))
+    return values
+
+
 def write_dims(values: Dims) -> str:
     """Return `{0,1}`."""
     return f"{{{','.join(map(str, values))}}}"
@@ -197,7 +209,7 @@ def read_pairs(text: str) -> Pairs:
     """Return the pairs of `{{0,1},{1,2}}`."""
     pairs: list[tuple[int, int]] = []
     for part, at in split_list(inside(text)):
-        values = read_dims(part)
+        values = read_devices(part)
         if len(values) != 2:
             fail(f"expected a pair, found `{part}`", text, 1 + at, 1 + at + len(part))
         pairs.append((values[0], values[1]))

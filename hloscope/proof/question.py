@@ -117,10 +117,15 @@ class Question:
             box = isl.Set.read_from_str(isl_context(), text)
             ends.append(box if place is None else box.apply(follower.relation(place, AS_THEY_ARE)))
         start, end = reversed(ends) if self.inverse else ends
-        real = {steps: r.intersect_domain(start) for steps, r in real.items()}
-        said = {steps: r.intersect_domain(start) for steps, r in said.items()}
-        if () in real:
-            real[()] = real[()].intersect_range(end)
+
+        def bounded(relation: Any) -> Any:
+            """Indices come before the numbers of devices, which have no bounds here."""
+            more = relation.dim(isl.dim_type.out) - end.dim(isl.dim_type.set)
+            devices = isl.Set.universe(isl.Space.set_alloc(isl_context(), 0, more))
+            return relation.intersect_domain(start).intersect_range(end.flat_product(devices))
+
+        real = {steps: bounded(r) for steps, r in real.items()}
+        said = {steps: bounded(r) for steps, r in said.items()}
         return real, said
 
     def _differs(

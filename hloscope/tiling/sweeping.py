@@ -16,8 +16,10 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Final, NamedTuple
 
+from hloscope.affine import POS_INF
 from hloscope.arrays import Bools, Floats, Ints, np
 from hloscope.devices import DEFAULT, SECTOR, Limits, limits_of
+from hloscope.errors import UnsupportedError
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
 from hloscope.ops import Transpose
@@ -182,8 +184,14 @@ def search(
         top: How many are told.
         budget: How many are looked at; of more, sizes are left out evenly.
         stages: Of the pipeline of loops.
+
+    Raises:
+        UnsupportedError: A size does not fit into 64 bits.
     """
     limits = limits or limits_of(DEFAULT)
+    too_large = UnsupportedError("tiles are not searched where sizes do not fit into 64 bits")
+    if any(p.size and p.size > POS_INF for p in symbolic.parameters):
+        raise too_large
     lists = [candidate_sizes(p.size) if p.size else [1] for p in symbolic.parameters]
     is_thinned = False
     while prod(map(len, lists)) > budget:
@@ -192,7 +200,10 @@ def search(
         is_thinned = True
     grids = np.meshgrid(*lists, indexing="ij") if lists else []
     table = np.stack([g.ravel() for g in grids], axis=1) if lists else np.ones((1, 0), np.int64)
-    found = sweep(symbolic, table, stages=stages)
+    try:
+        found = sweep(symbolic, table, stages=stages)
+    except OverflowError:
+        raise too_large from None
     order = np.lexsort((found.registers, found.shared, found.programs, found.bytes_moved))
     fits = found.fits(limits)
     good = [int(row) for row in order if fits[row]][:top]
