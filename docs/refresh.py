@@ -123,11 +123,18 @@ def with_bounds(text: str) -> str:
 
 
 def package_page() -> str:
-    """The page of a package index: README.md without links and pictures that only stand here."""
+    """The page of a package index: README.md as it is for those who have the package, not a clone.
+
+    What only stands in a clone is left out: pictures, links to files, what `make` does.
+    """
     text = (ROOT / "README.md").read_text()
     text = re.sub(r"^!\[.*?\]\([^)]*\)\n+", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^## Try it\n.*?(?=^## )", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"pip install '\.\[(\w+)\]'", r"pip install 'hloscope[\1]'", text)
+    text = re.sub(r"^HLOSCOPE_COMPILE=.*\n", "", text, flags=re.MULTILINE)
+    text = text.replace("pip install .", "pip install hloscope")
     text = re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"`\1`", text)
-    return re.sub(r"``+([^`]+)``+", r"`\1`", text)
+    return re.sub(r"(?<!`)``([^`\n]+)``(?!`)", r"`\1`", text)
 
 
 def generated() -> Iterator[tuple[Path, str]]:

@@ -14,6 +14,7 @@ import inspect
 import re
 import shutil
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -104,12 +105,25 @@ def _cells(notebook: Any) -> Iterator[str]:
             yield cell.source
             continue
         yield _fenced("python", cell.source)
-        for output in cell.outputs:
-            data = output.get("data", {})
-            if "text/html" in data:
-                yield _fenced("{raw} html", "".join(data["text/html"]))
-            else:
-                yield _fenced("text", "".join(output.get("text") or data.get("text/plain", "")))
+        yield from (_shown(output) for output in cell.outputs)
+
+
+def _shown(output: Any) -> str:
+    """An output in the richest form that it has, as browsers show it."""
+    data = {kind: "".join(part) for kind, part in output.get("data", {}).items()}
+    for kind in ("image/svg+xml", "image/png"):
+        if kind in data:
+            as_is = kind.endswith("png")  # which notebooks keep in base64
+            coded = data[kind] if as_is else b64encode(data[kind].encode()).decode()
+            return _wide(f'<img alt="" src="data:{kind};base64,{"".join(coded.split())}">')
+    if "text/html" in data:
+        return _wide(data["text/html"])
+    return _fenced("text", "".join(output.get("text") or data.get("text/plain", "")))
+
+
+def _wide(html: str) -> str:
+    """What may be wider than its column: it scrolls by itself."""
+    return _fenced("{raw} html", f'<div style="overflow-x: auto">\n{html}\n</div>')
 
 
 def _fenced(language: str, text: str) -> str:

@@ -93,6 +93,15 @@ def test_an_example_runs(script: Path) -> None:
     assert "exact" in done.stdout or "(d0) -> (d0)," in done.stdout
 
 
+def test_the_page_of_the_package_index_is_the_readme_without_a_clone() -> None:
+    page = refresh.package_page()
+    assert page.count("```") == page.count("\n```") >= 8  # every fence begins a line
+    assert not re.search(r"^`\w*$", page, re.MULTILINE)
+    assert "pip install hloscope" in page
+    assert "make" not in page
+    assert "](docs/" not in page
+
+
 def test_the_readme_has_every_command() -> None:
     text = (ROOT / "README.md").read_text()
     table = text[text.index("## The command") : text.index("## The library")]

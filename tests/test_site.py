@@ -45,6 +45,18 @@ def test_notebooks_are_shown_with_their_outputs(sources: Path) -> None:
         assert "```text\n" in page or "```{raw} html\n" in page
 
 
+def test_pictures_of_notebooks_are_pictures(sources: Path) -> None:
+    page = (sources / "notebooks" / "coalescing.md").read_text()
+    assert page.count('<img alt="" src="data:image/svg+xml;base64,') == 2
+    assert not any("display.SVG object" in p.read_text() for p in sources.rglob("*.md"))
+
+
+def test_the_landing_page_leads_to_every_page_and_notebook(sources: Path) -> None:
+    page = (sources / "index.md").read_text().partition("```{toctree}")[0]
+    linked = {target.removesuffix(".md") for target in re.findall(r"\]\(([^)]+)\)", page)}
+    assert linked - {"softmax.svg"} == {page for pages in PARTS.values() for page in pages}
+
+
 def test_every_room_has_a_page_of_what_it_exports(sources: Path) -> None:
     for room in ROOMS:
         page = (sources / "api" / f"{room}.rst").read_text()

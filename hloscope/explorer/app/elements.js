@@ -118,7 +118,7 @@ class Elements {
   #fields(card) {
     card.fields = card.shape.map((size, d) => {
       const field = H.el("input", "index");
-      Object.assign(field, { type: "number", min: 0, max: size - 1, value: 0 });
+      Object.assign(field, { type: "number", min: 0, max: size - 1, placeholder: `d${d}` });
       field.setAttribute("aria-label", `dimension ${d}`);
       field.addEventListener("input", () => {
         const at = card.fields.map((one, n) => Math.max(0, Math.min(card.shape[n] - 1, Math.trunc(Number(one.value)) || 0)));
@@ -196,6 +196,7 @@ class Elements {
         if (!transient) H.clear(card.said);
         continue;
       }
+      card.fields?.forEach((field) => (field.value = "")); // nothing is asked of it
       const accesses = this.#accesses(card, asked, isBack);
       if (isNew) {
         card.sets = accesses.map(([access, id]) => H.touched(access, asked.at, this.runtime.get(id)));
@@ -288,7 +289,9 @@ function unionText(sets, card) {
   const position = (at) => at.reduce((before, value, d) => before * shape[d] + Number(value), 0);
   const one = shape && H.canCount(shape) ? position : String; // where positions are safe numbers
   const different = new Set(sets.flatMap((set) => H.elements(set, rankOf(card), MOST_UNION).map(one)));
-  return plural(different.size);
+  const whole = sets.find((set) => set.count === different.size); // the others are in it
+  const box = whole?.count && H.boxText(whole, rankOf(card));
+  return `${plural(different.size)}${box && rankOf(card) ? ` ${box}` : ""}`;
 }
 
 const plural = (count) => `${H.number(count)} element${count === 1 ? "" : "s"}`;

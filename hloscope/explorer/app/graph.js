@@ -3,7 +3,9 @@
 
 const MOST_AROUND = 9; // on each side, at the first step
 const MOST_BEYOND = 3; // of each of these, at the second
-const MOST_INSIDE = 42;
+const MOST_INSIDE = 42; // of all that an instruction calls
+const MOST_CALLED = 4;
+const LABEL = 18; // room below a node for the shape that it gives
 const CHARACTER = 6.7;
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -64,11 +66,11 @@ function around(program, k) {
 const unique = (edges) => [...new Map(edges.map((edge) => [`${edge.from}>${edge.to}`, edge])).values()];
 
 // A computation as a graph, back from its root as far as there is room.
-function inside(program, c) {
+function inside(program, c, most) {
   const [, start, count, root] = program.computations[c];
   const chosen = new Set();
   const queue = root < 0 ? [] : [root];
-  while (queue.length && chosen.size < MOST_INSIDE) {
+  while (queue.length && chosen.size < most) {
     const k = queue.shift();
     if (chosen.has(k)) continue;
     chosen.add(k);
@@ -94,8 +96,7 @@ class Graph {
     const { program } = this;
     const { nodes, edges } = around(program, k);
     const box = nodes[0];
-    const called = program.calledBy(k);
-    const inner = called.length ? this.#inner(box, called[0]) : null;
+    const inner = this.#inner(box, [...new Set(program.calledBy(k))]);
     const size = H.layered(nodes, edges);
     const margin = 14;
     const width = size.width + 2 * margin;
@@ -109,10 +110,10 @@ class Graph {
     });
     picture.append(arrowhead());
     this.#draw(picture, nodes, edges, k);
-    if (inner) {
-      const place = `translate(${box.x - box.width / 2 + 10} ${box.y - box.height / 2 + 48})`;
-      const group = svg("g", { transform: place });
-      this.#draw(group, inner.nodes, inner.edges, k);
+    for (const { graph, x, y, title } of inner) {
+      const group = svg("g", { transform: `translate(${box.x - box.width / 2 + x} ${box.y - box.height / 2 + y})` });
+      if (title) group.append(svg("text", { class: "more", x: graph.width / 2, y: -8, "text-anchor": "middle" }, title));
+      this.#draw(group, graph.nodes, graph.edges, k);
       picture.append(group);
     }
     H.clear(this.element, picture);
@@ -121,21 +122,30 @@ class Graph {
     this.element.scrollLeft = (box.x + margin) * scale - this.element.clientWidth / 2;
   }
 
-  // Makes room in a node for the graph of what it calls.
-  #inner(box, c) {
-    const graph = inside(this.program, c);
-    if (!graph.nodes.length) return null;
-    const size = H.layered(graph.nodes, graph.edges, { gapX: 12, gapY: 34 });
-    box.width = Math.max(box.width, size.width + 20);
-    box.height = size.height + 58;
-    const shift = (box.width - 20 - size.width) / 2;
-    for (const node of graph.nodes) node.x += shift;
-    return graph;
+  // Makes room in a node for the graphs of what it calls, beside each other.
+  #inner(box, called) {
+    const shown = called.slice(0, MOST_CALLED).map((c) => {
+      const graph = inside(this.program, c, Math.ceil(MOST_INSIDE / Math.min(called.length, MOST_CALLED)));
+      return { ...graph, ...H.layered(graph.nodes, graph.edges, { gapX: 12, gapY: 40 }), title: short(this.program.computations[c][0], 26) };
+    }).filter((graph) => graph.nodes.length);
+    if (!shown.length) return [];
+    const isOne = called.length === 1;
+    const widths = shown.map((graph) => Math.max(graph.width, isOne ? 0 : graph.title.length * CHARACTER));
+    const width = widths.reduce((sum, one) => sum + one + 24, -24);
+    box.width = Math.max(box.width, width + 20);
+    box.height = Math.max(...shown.map((graph) => graph.height)) + (isOne ? 58 : 76);
+    if (called.length > MOST_CALLED) box.name += `, ${called.length - MOST_CALLED} more computations`;
+    let x = (box.width - width) / 2;
+    return shown.map((graph, n) => {
+      const place = { graph, x: x + (widths[n] - graph.width) / 2, y: isOne ? 48 : 66, title: isOne ? "" : graph.title };
+      x += widths[n] + 24;
+      return place;
+    });
   }
 
   #draw(into, nodes, edges, selected) {
     const at = new Map(nodes.map((node) => [node.id, node]));
-    for (const edge of edges) into.append(...this.#edge(at.get(edge.from), at.get(edge.to)));
+    for (const edge of edges) into.append(...this.#edge(at.get(edge.from), at.get(edge.to), edge.bends));
     for (const node of nodes) into.append(this.#node(node, node.k === selected));
     for (const from of new Set(edges.map((edge) => edge.from))) {
       const label = this.#label(at.get(from));
@@ -143,11 +153,21 @@ class Graph {
     }
   }
 
-  #edge(a, b) {
+  // From below the label of a node, straight past what stands in between, to the top of another.
+  #edge(a, b, bends) {
     if (!a || !b) return [];
-    const [x, y, u, v] = [a.x, a.y + a.height / 2, b.x, b.y - b.height / 2];
-    const bend = Math.max(14, (v - y) / 2);
-    const path = `M${x},${y} C${x},${y + bend} ${u},${v - bend} ${u},${v - 3}`;
+    let [x, y] = [a.x, a.y + a.height / 2 + (a.k === undefined ? 0 : LABEL)];
+    let path = `M${x},${y}`;
+    const curve = (u, v) => {
+      const bend = Math.max(10, (v - y) / 2);
+      path += ` C${x},${y + bend} ${u},${v - bend} ${u},${v}`;
+    };
+    for (const bend of bends) {
+      curve(bend.x, bend.top);
+      path += ` V${bend.bottom}`;
+      [x, y] = [bend.x, bend.bottom];
+    }
+    curve(b.x, b.y - b.height / 2 - 3);
     return [svg("path", { class: "edge", d: path, "marker-end": "url(#arrow)" })];
   }
 

@@ -1,8 +1,9 @@
 // A small layout for graphs by layers: every node stands below all that it reads.
 
-// Nodes: [{ id, width, height }], edges: [{ from, to }].  Gives each node `x`, `y` (its centre),
-// and the size of the whole.
-H.layered = (nodes, edges, { gapX = 18, gapY = 46 } = {}) => {
+// Nodes: [{ id, width, height }], edges: [{ from, to }].  Gives each node `x`, `y` (its centre), each
+// edge its `bends`, in the layers that it crosses: `x`, and from `top` to `bottom`; and the size of
+// the whole.
+H.layered = (nodes, edges, { gapX = 18, gapY = 48 } = {}) => {
   const at = new Map(nodes.map((node) => [node.id, node]));
   const above = new Map(nodes.map((node) => [node.id, []]));
   const below = new Map(nodes.map((node) => [node.id, []]));
@@ -12,6 +13,7 @@ H.layered = (nodes, edges, { gapX = 18, gapY = 46 } = {}) => {
     below.get(from).push(to);
   }
   const layers = assigned(nodes, above, below, at);
+  bent(layers, edges, above, below, at);
   ordered(layers, above, below, at);
   return placed(layers, above, below, at, gapX, gapY);
 };
@@ -44,7 +46,36 @@ function assigned(nodes, above, below, at) {
   }
   const layers = [];
   for (const node of nodes) (layers[node.layer] ||= []).push(node);
-  return layers.filter(Boolean);
+  const filled = layers.filter(Boolean);
+  filled.forEach((layer, k) => layer.forEach((node) => (node.layer = k)));
+  return filled;
+}
+
+// An edge that crosses layers has a place in each of them, so that it passes beside the nodes there;
+// the edges from one node share their places.
+function bent(layers, edges, above, below, at) {
+  for (const edge of edges) {
+    edge.bends = [];
+    const [a, b] = [at.get(edge.from), at.get(edge.to)];
+    if (!a || !b || b.layer <= a.layer + 1) continue;
+    let last = a.id;
+    for (let layer = a.layer + 1; layer < b.layer; layer++) {
+      const id = `${a.id}~${layer}`;
+      if (!at.has(id)) {
+        const bend = { id, layer, width: 2, height: 0 };
+        at.set(id, bend);
+        above.set(id, [last]);
+        below.set(id, []);
+        below.get(last).push(id);
+        layers[layer].push(bend);
+      }
+      edge.bends.push(at.get(id));
+      last = id;
+    }
+    below.set(a.id, below.get(a.id).filter((id) => id !== b.id));
+    above.set(b.id, above.get(b.id).map((id) => (id === a.id ? last : id)));
+    below.get(last).push(b.id);
+  }
 }
 
 // Within layers, nodes are sorted by the middle of their neighbours, a few times down and up.
@@ -76,6 +107,8 @@ function placed(layers, above, below, at, gapX, gapY) {
     for (const node of layer) {
       node.x = x + node.width / 2;
       node.y = y + height / 2;
+      node.top = y;
+      node.bottom = y + height;
       x += node.width + gapX;
     }
     y += height + gapY;

@@ -17,14 +17,24 @@ async function start() {
   requestAnimationFrame(() => (H.painted = performance.now()));
 }
 
-// What is shown first: the root of the entry, or the first value that it returns with others.
+const BUNDLES = ["tuple", "return", "get-tuple-element", "get_tuple_element"];
+
+// What is shown first: of the values that the entry computes and returns, the one with most elements.
 function first(program) {
   if (program.entry < 0) return program.count ? 0 : -1;
   const [, start, count, root] = program.computations[program.entry];
   if (root < 0) return count ? start : -1;
-  let k = root;
-  while (["tuple", "return"].includes(program.opcodeOf(k)) && program.operandsOf(k).length) [k] = program.operandsOf(k);
-  return k;
+  const size = (leaf) => (H.shapeOf(leaf) || [0]).reduce((a, b) => a * b, 1);
+  const elements = (k) => (program.readsOf(k).length ? program.typeOf(k).leaves.reduce((sum, leaf) => sum + size(leaf), 0) : 0);
+  let best = root;
+  let most = -1;
+  const seen = new Set([root]);
+  for (const k of seen) { // what is added is looked at as well
+    if (BUNDLES.includes(program.opcodeOf(k)) && program.operandsOf(k).length) {
+      for (const operand of program.operandsOf(k)) seen.add(operand);
+    } else if (elements(k) > most) [best, most] = [k, elements(k)];
+  }
+  return best;
 }
 
 function build(program) {
@@ -51,7 +61,7 @@ function build(program) {
   H.clear(document.getElementById("app"), header, H.el("div", "columns", view.left, splitter(view, "left"), view.middle, splitter(view, "right"), view.right));
   const tabs = H.has("diff") ? { ...TABS, diff: "Changes" } : TABS;
   for (const [mode, name] of Object.entries(tabs)) view.tabs.append(tab(view, mode, name));
-  view.tabs.firstChild.classList.add("on");
+  (H.has("diff") ? view.tabs.lastChild : view.tabs.firstChild).click();
   return view;
 }
 

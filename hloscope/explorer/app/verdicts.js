@@ -108,7 +108,7 @@ class Verdicts {
     ]);
     return H.section("Footprint",
       facts(pair("bytes", `${most}${H.bytes(found.read_bytes)} read, ${H.bytes(found.written_bytes)} written`),
-        pair("work", `${H.number(found.flops)} flops, ${H.figure(found.intensity)} for each byte`),
+        pair("work", `${H.number(found.flops)} flop${found.flops === 1 ? "" : "s"}, ${H.figure(found.intensity)} for each byte`),
         pair("runs", found.times === null ? "an unknown number of times" : `${H.number(found.times)} ×`)),
       table(["array", "touched", "elements", "reuse"], [...side("operand", found.reads), ...side("output", found.writes)]),
       ...found.notes.map((note) => H.el("p", "note", note)));

@@ -1,0 +1,137 @@
+"""The picture of the graph: nothing lies over anything else, and all that is called is inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import hloscope
+from tests.browser import Browser
+from tests.explorer.pages import browser, saved
+from tests.explorer.test_browser import shown
+
+pytestmark = [browser, pytest.mark.timeout(240)]
+
+LOOP: Final = """
+  body { b = (s32[], f32[4,6]) parameter(0) i = s32[] get-tuple-element(b), index=0
+    one = s32[] constant(1) next = s32[] add(i, one)
+    x = f32[4,6] get-tuple-element(b), index=1 y = f32[4,6] tanh(x)
+    ROOT again = (s32[], f32[4,6]) tuple(next, y) }
+  cond { c = (s32[], f32[4,6]) parameter(0) k = s32[] get-tuple-element(c), index=0
+    ten = s32[] constant(10) ROOT less = pred[] compare(k, ten), direction=LT }
+  yes { v = f32[4,6] parameter(0) ROOT minus = f32[4,6] negate(v) }
+  no { u = f32[4,6] parameter(0) ROOT power = f32[4,6] exponential(u) }
+  ENTRY e { zero = s32[] constant(0) p = f32[4,6] parameter(0) which = pred[] parameter(1)
+    init = (s32[], f32[4,6]) tuple(zero, p)
+    loop = (s32[], f32[4,6]) while(init), condition=cond, body=body
+    n = s32[] get-tuple-element(loop), index=0 w = f32[4,6] get-tuple-element(loop), index=1
+    both = f32[4,6] conditional(which, w, w), true_computation=yes, false_computation=no
+    ROOT r = (s32[], f32[4,6]) tuple(n, both) }"""
+NAMES: Final = "[...document.querySelectorAll('.graph .node .name')].map((n) => n.textContent)"
+TITLES: Final = "[...document.querySelectorAll('.graph .more')].map((n) => n.textContent)"
+LAYOUTS: Final = """(() => {
+  let seed = 11;
+  const random = (most) => (seed = (seed * 48271) % 2147483647) % most;
+  const wrong = [];
+  for (let round = 0; round < 200; round++) {
+    const count = 1 + random(40);
+    const node = (_, id) => ({ id, width: 20 + random(200), height: 20 + random(60) });
+    const nodes = Array.from({ length: count }, node);
+    const edges = [];
+    for (let to = 1; to < count; to++)
+      for (let n = random(4); n > 0; n--) edges.push({ from: random(to), to });
+    const unique = [...new Map(edges.map((edge) => [`${edge.from}>${edge.to}`, edge])).values()];
+    const { width, height } = H.layered(nodes, unique);
+    const left = (node) => node.x - node.width / 2, right = (node) => node.x + node.width / 2;
+    const top = (node) => node.y - node.height / 2, bottom = (node) => node.y + node.height / 2;
+    for (const node of nodes)
+      if (left(node) < -0.01 || right(node) > width + 0.01 || top(node) < 0
+          || bottom(node) > height)
+        wrong.push([round, "outside", node.id]);
+    nodes.forEach((a, n) => nodes.slice(n + 1).forEach((b) => {
+      if (left(a) < right(b) - 0.01 && left(b) < right(a) - 0.01
+          && top(a) < bottom(b) && top(b) < bottom(a))
+        wrong.push([round, "overlap", a.id, b.id]);
+    }));
+    for (const { from, to, bends } of unique) {
+      if (bottom(nodes[from]) >= top(nodes[to])) wrong.push([round, "upwards", from, to]);
+      for (const { x, top: from, bottom: to } of bends)
+        for (const node of nodes)
+          if (left(node) < x && x < right(node) && top(node) < to && from < bottom(node))
+            wrong.push([round, "through", node.id]);
+    }
+  }
+  return wrong;
+})()"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+def test_no_node_lies_over_another_and_no_edge_leads_through_one(
+    page: Browser, tmp_path: Path
+) -> None:
+    shown(page, tmp_path, LOOP, parts=["maps"])
+    assert page.value(LAYOUTS) == []
+
+
+def test_a_loop_has_its_condition_and_its_body_inside(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, LOOP, "#e/loop", parts=["maps"])
+    assert {"loop", "less", "ten", "again", "next", "y"} <= set(page.value(NAMES))
+    assert page.value(TITLES) == ["cond", "body"]
+
+
+def test_a_conditional_has_its_branches_inside(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, LOOP, "#e/both", parts=["maps"])
+    assert {"both", "minus", "power"} <= set(page.value(NAMES))
+    assert page.value(TITLES) == ["yes", "no"]
+
+
+def test_of_many_branches_the_first_ones_are_drawn_and_the_others_counted(
+    page: Browser, tmp_path: Path
+) -> None:
+    branches = "\n".join(
+        f"b{k} {{ v{k} = f32[2] parameter(0) ROOT n{k} = f32[2] negate(v{k}) }}" for k in range(7)
+    )
+    calls = ", ".join(f"b{k}" for k in range(7))
+    text = f"""{branches}
+      ENTRY e {{ i = s32[] parameter(0) p = f32[2] parameter(1)
+      ROOT c = f32[2] conditional(i, {", ".join("p" * 7)}), branch_computations={{{calls}}} }}"""
+    shown(page, tmp_path, text, "#e/c", parts=["maps"])
+    assert page.value(TITLES) == ["b0", "b1", "b2", "b3"]
+    assert "c, 3 more computations" in page.value(NAMES)
+
+
+def test_what_is_shown_first_is_the_largest_that_is_computed(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, LOOP, parts=["maps"])
+    assert page.value("H.program.name[H.state.k]") == "loop"  # 25 numbers; `both` has 24
+
+
+def test_of_an_operand_nothing_is_asked_before_a_number_is_typed(
+    page: Browser, tmp_path: Path
+) -> None:
+    shown(page, tmp_path, LOOP, "#e/both?at=1,2", parts=["maps"])
+    fields = "H.view.elements.cards.map((c) => (c.fields || []).map((f) => f.value))"
+    assert page.value(fields) == [["1", "2"], [], ["", ""], ["", ""]]
+    page.value(
+        """(() => { const [, field] = H.view.elements.cards[2].fields; field.focus();
+        field.value = 5; field.dispatchEvent(new Event("input")); })()"""
+    )
+    assert page.value(fields) == [["", ""], [], ["0", "5"], ["", ""]]
+
+
+def test_what_changed_stands_first(page: Browser, tmp_path: Path) -> None:
+    before, after = tmp_path / "a.hlo", tmp_path / "b.hlo"
+    before.write_text(LOOP)
+    after.write_text(LOOP.replace("tanh(x)", "negate(x)"))
+    text = hloscope.read(after).explore(parts=["maps"], before=hloscope.read(before)).to_html()
+    page.open(saved(tmp_path, text))
+    page.until("document.querySelector('.differences') !== null")
+    assert page.value("document.querySelector('.tab.on').textContent") == "Changes"
+    assert "negate" in page.value("document.querySelector('.differences').textContent")
