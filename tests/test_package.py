@@ -43,7 +43,7 @@ class Built(NamedTuple):
 def run(*words: str | Path, cwd: Path, **environment: str) -> str:
     done = subprocess.run(
         [*map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=250, check=False,
-        env={**os.environ, "PYTHONWARNINGS": "ignore", **environment},
+        env={**os.environ, "PYTHONPATH": "", "PYTHONWARNINGS": "ignore", **environment},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout

@@ -18,6 +18,16 @@ FAILED: Final = 1
 FORMATS: Final = ("text", "json", "junit", "sarif", "github", "markdown")
 
 
+def _rules_option(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> object:
+    """The rules as they are written; one that there is not is an error of usage."""
+    try:
+        if value:
+            check_settings(value, None)
+    except InputError as error:
+        raise click.BadParameter(error.message, ctx, param) from None
+    return value
+
+
 @click.command
 @click.argument("files", metavar="FILE...", nargs=-1, shell_complete=complete_files)
 @click.option(
@@ -25,6 +35,7 @@ FORMATS: Final = ("text", "json", "junit", "sarif", "github", "markdown")
     "rules",
     metavar="RULE[:NAME=VALUE,..]",
     multiple=True,
+    callback=_rules_option,
     help="A rule to check; may be given several times.",
 )
 @click.option(

@@ -301,3 +301,19 @@ def test_a_program_that_cannot_be_read_is_told_and_the_others_are_checked(
     assert [result["ruleId"] for result in run["results"]] == ["unread", "copies"]
     names = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert all(names[r["ruleIndex"]] == r["ruleId"] for r in run["results"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("copys", "no rule is called `copys`; did you mean `copies`?"),
+        ("copies:max-byte=3", "rule `copies` has no parameter `max-byte`"),
+        ("copies:max-bytes=many", "`max-bytes` of rule `copies`"),
+        ("copies:large", "`large` of rule `copies` is not name=value"),
+    ],
+)
+def test_a_rule_that_is_none_is_an_error_of_usage(rule: str, said: str) -> None:
+    done = CliRunner().invoke(app, ["check", "-", "--rule", rule], input=COPY)
+    assert done.exit_code == 2
+    assert said in done.output
+    assert "--rule RULE[:NAME=VALUE,..]" in done.output  # one line of help
