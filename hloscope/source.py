@@ -28,11 +28,15 @@ class Source:
         >>> Source("a", "x\ny\n").line_col(2)
         (2, 1)
         """
+        line = self.line(at)
+        return line, at - self._line_starts[line - 1] + 1
+
+    def line(self, at: int) -> int:
+        """Line of a character, counted from 1."""
         starts = self._line_starts
         if not starts:
             starts[:] = [0, *[found.end() for found in re.finditer("\n", self.text)]]
-        line = bisect_right(starts, at)
-        return line, at - starts[line - 1] + 1
+        return bisect_right(starts, at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Span:
     @property
     def line(self) -> int:
         """Line of the first character, counted from 1."""
-        return self.line_col[0]
+        return self.source.line(self.start)
 
     def render(self, context: int = 160) -> str:
         """Return the source line, every character visible, and a caret line; tabs stay aligned.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
@@ -22,7 +22,7 @@ from hloscope.indexing import (
     major_to_minor,
     placed_sizes,
 )
-from hloscope.ir import Computation, Dims, Instruction, TensorType, Type
+from hloscope.ir import Computation, Dims, Instruction, Op, TensorType, Type
 from hloscope.lazy import dataclass, lazy
 
 if TYPE_CHECKING:
@@ -291,6 +291,20 @@ def opcode_of(ins: Instruction) -> str:
         return write_op(ins)[0]
     except (UnsupportedError, ValueError):
         return ins.op.name
+
+
+def opcodes() -> Callable[[Instruction], str]:
+    """`opcode_of`, which looks once at each op that as many computations are called by."""
+    known: dict[tuple[int, int], tuple[Op, str]] = {}
+
+    def opcode(ins: Instruction) -> str:
+        key = id(ins.op), len(ins.calls)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = ins.op, opcode_of(ins)
+        return found[1]
+
+    return opcode
 
 
 def to_json(answer: Answer, file: str) -> dict[str, Any]:

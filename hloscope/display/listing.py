@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
-from hloscope.display.answer import opcode_of, shape_text
+from hloscope.display.answer import opcodes, shape_text
 from hloscope.display.provenance import Provenance, provenance_of
 from hloscope.display.table import Side, Table
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
+from hloscope.once import once_for_each
 from hloscope.ops import Fusion
 
 Place: TypeAlias = tuple[Computation, Instruction]
@@ -52,6 +53,8 @@ class Listing:
         self._sort, self._key = sort, key
         self._fusions, self._in_column = fusions, in_column
         self._origins: dict[Instruction, Provenance] = {}
+        self._opcode = opcodes()
+        self._shape = once_for_each(shape_text)
 
     def table(self, places: list[Place], *, full: bool) -> Table:
         """A row for each instruction; columns nobody has a word for are left out.
@@ -60,19 +63,17 @@ class Listing:
             places: The instructions.
             full: Shorten nothing.
         """
-        used = self._columns(full=full)
-        cells = [[column.cell(c, i) for column in used] for c, i in places]
         always = {"operands", "line"}
-        kept = [
-            k
-            for k, column in enumerate(used)
-            if column.title in always or any(row[k] for row in cells)
-        ]
-        chosen = [used[k] for k in kept]
+        chosen, filled = [], []
+        for column in self._columns(full=full):
+            cells = [column.cell(c, i) for c, i in places]
+            if column.title in always or any(cells):
+                chosen.append(column)
+                filled.append(cells)
         droppable = [k for k, column in enumerate(chosen) if column.drop]
         return Table(
             [column.title for column in chosen],
-            [[row[k] for k in kept] for row in cells],
+            [*zip(*filled, strict=True)],
             right=[k for k, column in enumerate(chosen) if column.number],
             cut={k: column.side for k, column in enumerate(chosen) if column.side},
             optional=sorted(droppable, key=lambda k: chosen[k].drop),
@@ -90,7 +91,7 @@ class Listing:
         else:
             own = [
                 Column("instruction", lambda _, i: i.name),
-                Column("opcode", lambda _, i: opcode_of(i)),
+                Column("opcode", lambda _, i: self._opcode(i)),
                 Column("shape", _shape(full), "right"),
                 Column("operands", _operands(full), "right", drop=3),
             ]
@@ -101,17 +102,21 @@ class Listing:
         return [
             *own,
             Column("line", lambda _, i: _line(i), number=True),
-            Column("source", lambda _, i: self._place(i, full), "left", drop=2),
+            Column("source", self._place(full), "left", drop=2),
             Column("op name", lambda _, i: self._origin(i).op_name, "left", drop=1),
         ]
 
     def _figure(self, computation: Computation, ins: Instruction) -> str:
         return str(-self._key(computation, ins)) if self._key else ""
 
-    def _place(self, ins: Instruction, full: bool) -> str:
+    def _place(self, full: bool) -> Callable[[Computation, Instruction], str]:
         """The place in the source; the file without its folder where room is short."""
-        place = self._origin(ins).place
-        return place if full else place.rpartition("/")[2]
+
+        def text(origin: Provenance) -> str:
+            return origin.place if full else origin.place.rpartition("/")[2]
+
+        place = once_for_each(text)
+        return lambda _, ins: place(self._origin(ins))
 
     def _origin(self, ins: Instruction) -> Provenance:
         known = self._origins.get(ins)
@@ -124,11 +129,11 @@ class Listing:
         origin = self._origin(ins)
         described: dict[str, Any] = {
             "name": ins.name,
-            "opcode": opcode_of(ins),
-            "shape": shape_text(ins.type),
+            "opcode": self._opcode(ins),
+            "shape": self._shape(ins.type),
             "operands": [o.name for o in ins.operands],
             "computation": computation.name,
-            "line": ins.span.line if ins.span else None,
+            "line": ins.line,
         }
         described |= origin.to_json()
         if self._key is not None and self._sort != "line":
@@ -152,7 +157,8 @@ def _operands(full: bool) -> Callable[[Computation, Instruction], str]:
 
 
 def _shape(full: bool) -> Callable[[Computation, Instruction], str]:
-    return lambda _, ins: shape_text(ins.type) if full else brief_type(ins.type, 4)
+    text = once_for_each(shape_text if full else lambda type: brief_type(type, 4))
+    return lambda _, ins: text(ins.type)
 
 
 def _kind(_: Computation, ins: Instruction) -> str:
@@ -168,4 +174,5 @@ def _called(ins: Instruction) -> Iterable[Computation]:
 
 
 def _line(ins: Instruction) -> str:
-    return "" if ins.span is None else str(ins.span.line)
+    line = ins.line
+    return "" if line is None else str(line)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import Frame, Metadata, read_metadata, source_trace
 from hloscope.ir import Instruction, Module
-from hloscope.lazy import dataclass, lazy
+from hloscope.lazy import dataclass, lazy, pattern
 
 if TYPE_CHECKING:
     import hloscope.mlir as mlir
@@ -64,12 +65,32 @@ def provenance_of(ins: Instruction, module: Module) -> Provenance:
     try:
         text = ins.extra("metadata")
         if text is not None:
-            data = read_metadata(text)
-            return Provenance(data.op_name, data.op_type, source_trace(data, module))
+            return _of_metadata(_unscheduled(text), module.preamble)
     except ParseError:
-        return Provenance()
+        return _UNKNOWN
     location = ins.location
-    return Provenance() if location is None else _of_location(location)
+    return _UNKNOWN if location is None else _of_location(location)
+
+
+_UNKNOWN: Final = Provenance()
+_SCHEDULED: Final = pattern(r'(\{(?:[^"]*"[^"]*")*?[ ,]*)scheduling_name="[^"]*"')
+
+
+def _unscheduled(text: str) -> str:
+    """Metadata without the name that makes it another one for each instruction of a dump.
+
+    >>> _unscheduled('{op_name="x" scheduling_name="loop_fusion.7" stack_frame_id=3}')
+    '{op_name="x"  stack_frame_id=3}'
+    """
+    found = None if "\\" in text else _SCHEDULED.match(text)
+    return text if found is None else found[1] + text[found.end() :]
+
+
+@lru_cache(maxsize=1 << 13)
+def _of_metadata(text: str, preamble: str) -> Provenance:
+    """What metadata says in a module with this text before its first computation."""
+    data = read_metadata(text)
+    return Provenance(data.op_name, data.op_type, source_trace(data, preamble))
 
 
 def metadata_of(ins: Instruction, module: Module) -> Metadata:

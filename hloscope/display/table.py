@@ -122,10 +122,13 @@ def tab_separated(table: Table) -> str:
     >>> tab_separated(Table(["a", "b c"], [["1", "x\ty"]]))
     'a\tb c\n1\tx y'
     """
-    plain = str.maketrans("\t\n\r", "   ")
-    return "\n".join(
-        "\t".join(cell.translate(plain) for cell in row) for row in [table.header, *table.rows]
-    )
+    rows = [table.header, *table.rows]
+    text = "\n".join(map("\t".join, rows))
+    tabs = sum(map(len, rows)) - len(rows)
+    if text.count("\n") >= len(rows) or text.count("\t") > tabs or "\r" in text:
+        plain = str.maketrans("\t\n\r", "   ")
+        text = "\n".join("\t".join(cell.translate(plain) for cell in row) for row in rows)
+    return text
 
 
 def _filled(rows: Iterable[Sequence[str]]) -> list[list[str]]:

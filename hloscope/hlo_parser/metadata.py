@@ -19,7 +19,7 @@ from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import inside, part_end, shortened, split_attributes, split_list
 from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
-from hloscope.ir import Dims, Instruction, Module, Written
+from hloscope.ir import Dims, Instruction, Written
 from hloscope.lazy import dataclass, lazy, pattern
 from hloscope.limits import read_json
 
@@ -397,12 +397,12 @@ def read_stack_frames(preamble: str) -> StackFrames:
     )
 
 
-def source_trace(data: Metadata, module: Module) -> tuple[Frame, ...]:
+def source_trace(data: Metadata, preamble: str) -> tuple[Frame, ...]:
     """Return where in the program's source an instruction comes from, the innermost place first.
 
-    Empty where neither its metadata nor the module's tables say.
+    Empty where neither its metadata nor the tables of the module, in its preamble, say.
     """
-    trace = read_stack_frames(module.preamble).trace(data.stack_frame_id)
+    trace = read_stack_frames(preamble).trace(data.stack_frame_id)
     if trace or not data.source_file:
         return trace
     return (

@@ -29,23 +29,8 @@ _METADATA_ALONE: Final = pattern(
     r'\s*,?\s*metadata=(\{[^{}"\\/]*(?:"[^"\\]*"[^{}"\\/]*)*\})\s*', re.ASCII
 )
 """The attributes of nearly every instruction: they need not be split."""
-_METADATA: Final = ", metadata={"
-_BEFORE_METADATA: Final = len(", metadata=")
-
-
-def _is_metadata(text: str) -> bool:
-    """Is a text that ends with its only `}`, for certain, `, metadata={…}` as it is printed?
-
-    Strings are closed, and no comment or escape is in it.
-    """
-    return (
-        text.startswith(_METADATA)
-        and text.count("{") == 1
-        and not text.count('"') % 2
-        and "\\" not in text
-        and "/*" not in text
-        and "//" not in text
-    )
+_METADATA_FIRST: Final = pattern(r', metadata=(\{[^{}"\\/]*(?:"[^"\\{}]*"[^{}"\\/]*)*\})')
+"""What nearly every tail of a line begins with; nothing in it can be a comment or an escape."""
 
 
 @lru_cache(maxsize=1 << 10)
@@ -105,10 +90,10 @@ class TextInstruction(Instruction):
         """Metadata, sharding, unknown attributes …: `(name, text)` as written."""
         tail = self._tail
         if tail:
-            stop = tail.find("}") + 1
-            if stop and _is_metadata(tail if stop == len(tail) else tail[:stop]):
-                self._extras += (("metadata", tail[_BEFORE_METADATA:stop]),)
-                tail = tail[stop:]
+            first = _METADATA_FIRST.match(tail)
+            if first is not None:
+                self._extras += (("metadata", first[1]),)
+                tail = tail[first.end() :]
             if tail:
                 self._extras += read_pairs(self._source, tail, self.span.end - len(tail))
             self._tail = ""
@@ -125,12 +110,25 @@ class TextInstruction(Instruction):
         if isinstance(self._at, tuple):
             return Span(self._source, *self._at)
         text = self._source.text
-        start = self._at
-        while text[start] in " \t\r\n":
-            start += 1
+        start = self._start()
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         return Span(self._source, start, end - (text[end - 1] == "\r"))
+
+    @property
+    def line(self) -> int:
+        """The line of the source where it begins, counted from 1."""
+        return self._source.line(self._start())
+
+    def _start(self) -> int:
+        """Where it begins, spaces before it left out."""
+        start = self._at
+        if isinstance(start, tuple):
+            return start[0]
+        text = self._source.text
+        while text[start] in " \t\r\n":
+            start += 1
+        return start
 
 
 class TextComputation(Computation):

@@ -80,12 +80,21 @@ class Instruction:
 
     def extra(self, name: str) -> str | None:
         """The text of an attribute that is kept as written, `None` if there is none."""
-        return next((text for key, text in self.extras if key == name), None)
+        for key, text in self.extras:
+            if key == name:
+                return text
+        return None
 
     @property
     def span(self) -> Span | None:
         """Where the instruction stands in the source."""
         return self._span
+
+    @property
+    def line(self) -> int | None:
+        """The line of the source where it begins, counted from 1."""
+        span = self.span
+        return None if span is None else span.line
 
     @property
     def location(self) -> object:

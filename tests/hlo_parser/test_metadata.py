@@ -154,7 +154,7 @@ ENTRY %e (x: f32[]) -> f32[] {
 def test_instructions_know_their_place_in_the_source() -> None:
     module = parse_hlo(MODULE)
     top = Frame("a.py", "<module>", 31, 32, 4, 6)
-    traces = {ins.name: source_trace(metadata(ins), module) for ins in module.entry}
+    traces = {ins.name: source_trace(metadata(ins), module.preamble) for ins in module.entry}
     assert traces == {
         "x": (top,),
         "y": (Frame('dir/b "c".py', "f", 5, 5, 1, 2), top),
