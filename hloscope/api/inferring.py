@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from hloscope.api.modules import joined, pieces_of
 from hloscope.api.reading import language_of
 from hloscope.dialects import DIALECTS
-from hloscope.display import OpTypes, opcode_of
+from hloscope.display import OpTypes, opcodes
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo, print_type
 from hloscope.ir import Type
@@ -16,7 +16,7 @@ from hloscope.mlir import Operation, parse_mlir, print_mlir, type_text
 from hloscope.ops import Parameter
 from hloscope.source import Source
 from hloscope.stablehlo import answered, inferred_types, is_asking, walk
-from hloscope.verifier import inferred
+from hloscope.verifier import Kind, inferred, kind_of
 
 _NO_TYPING: Final = ("func.func", "builtin.module")
 
@@ -77,15 +77,17 @@ def rows_of_tree(module: Operation) -> Iterator[OpTypes]:
 def rows_of_hlo(source: Source) -> Iterator[OpTypes]:
     """A row for each instruction of an HLO module but its parameters."""
     module = parse_hlo(source.text, name=source.name, strict=True)
-    for computation in module:
-        for ins in computation:
-            if isinstance(ins.op, Parameter):
-                continue
-            types: tuple[Type, ...] | None = None
-            error = None
+    opcode_of = opcodes()
+    known: dict[Kind, tuple[Type, ...] | None] = {}
+    for ins in (ins for computation in module for ins in computation):
+        if isinstance(ins.op, Parameter):
+            continue
+        kind, error = kind_of(ins), None
+        if kind not in known:
             try:
                 follows = inferred(ins)
-                types = None if follows is None else (follows,)
+                known[kind] = None if follows is None else (follows,)
             except HloscopeError as refused:
                 error = refused
-            yield OpTypes(ins.span, ins.name, opcode_of(ins), types, (ins.type,), error)
+        types = None if error else known[kind]
+        yield OpTypes(ins.span, ins.name, opcode_of(ins), types, (ins.type,), error)

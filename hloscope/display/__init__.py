@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         OutputAnswer as OutputAnswer,
         TensorAnswers as TensorAnswers,
         opcode_of as opcode_of,
+        opcodes as opcodes,
         shape_text as shape_text,
         to_json as to_json,
     )

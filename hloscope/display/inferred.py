@@ -10,6 +10,7 @@ from hloscope.errors import HloscopeError
 from hloscope.ir import TensorType, TupleType, Type
 from hloscope.lazy import dataclass
 from hloscope.mlir import type_text
+from hloscope.once import once_for_each
 from hloscope.source import Span
 
 
@@ -36,15 +37,15 @@ class OpTypes:
 def types_table(rows: Iterable[OpTypes], spell: Callable[[Type], str]) -> Table:
     """A row for each op; the types are spelled as the program's language has them."""
     table = []
+    spelled = once_for_each(spell)
     for row in rows:
         line, column = row.span.line_col if row.span else (0, 0)
-        declared = ", ".join(map(spell, row.declared))
+        types = row.declared if row.inferred is None else row.inferred
+        said = ", ".join(map(spelled, types))
         if row.error is not None:
-            said = f"refused; declared {declared}"
+            said = f"refused; declared {said}"
         elif row.inferred is None:
-            said = f"declared {declared}"
-        else:
-            said = ", ".join(map(spell, row.inferred))
+            said = f"declared {said}"
         table.append([f"{line}:{column}", row.name, row.op, said])
     return Table(["line", "name", "op", "types"], table)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
         verify_hlo as verify_hlo,
         verify_instructions as verify_instructions,
     )
-    from hloscope.verifier.hlo.types import inferred as inferred
+    from hloscope.verifier.hlo.types import Kind as Kind, inferred as inferred, kind_of as kind_of
     from hloscope.verifier.stablehlo.text import (
         first_errors as first_errors,
         verify_text as verify_text,

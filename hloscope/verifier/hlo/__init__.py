@@ -14,7 +14,7 @@ from hloscope.verifier.hlo.calls import check_calls, check_recursion
 from hloscope.verifier.hlo.devices import check_channels, check_groups, module_devices
 from hloscope.verifier.hlo.module import check_module
 from hloscope.verifier.hlo.pairs import check_pairs
-from hloscope.verifier.hlo.types import check_type
+from hloscope.verifier.hlo.types import Kind, check_type, kind_of
 
 
 def verify_hlo(module: Module) -> list[Diagnostic]:
@@ -33,9 +33,10 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
         return recursion
     devices, found = module_devices(module)
     found += check_module(module)
+    right: set[Kind] = set()
     for computation in module:
         for ins in computation:
-            found += _by_itself(ins)
+            found += _by_itself(ins, right)
             found += check_groups(ins, devices)
         found += check_pairs(computation)
     found += check_channels(module)
@@ -44,13 +45,23 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
 
 def verify_instructions(instructions: Iterable[Instruction]) -> list[Diagnostic]:
     """What is wrong with some instructions by themselves, whatever is around them."""
-    return [found for ins in instructions for found in _by_itself(ins)]
+    right: set[Kind] = set()
+    return [found for ins in instructions for found in _by_itself(ins, right)]
 
 
-def _by_itself(ins: Instruction) -> Iterator[Diagnostic]:
-    yield from check_type(ins)
+def _by_itself(ins: Instruction, right: set[Kind]) -> Iterator[Diagnostic]:
+    """What is wrong with an instruction; `right` are the kinds of those that were right so far."""
+    kind = kind_of(ins)
+    if kind in right:
+        yield from check_attributes(ins)
+        return
+    of_type = [*check_type(ins)]
+    yield from of_type
     yield from check_attributes(ins)
-    yield from check_calls(ins)
+    of_calls = [*check_calls(ins)]
+    yield from of_calls
+    if not of_type and not of_calls:
+        right.add(kind)
 
 
 __all__ = ["verify_hlo", "verify_instructions"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from hloscope.errors import Diagnostic, Name, UnsupportedError, VerifyError
 from hloscope.hlo_parser import PAIRED, print_type, signature, spell, template
@@ -39,6 +39,18 @@ from hloscope.ops import (
 from hloscope.verifier.hlo.elements import check_elements, in_precision_of_body
 from hloscope.verifier.hlo.likeness import alike, bounds_of, is_placed, like, placed
 from hloscope.verifier.hlo.rules import OWN_RULES, check_features
+
+
+Kind: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
+
+
+def kind_of(ins: Instruction) -> Kind:
+    """What typing knows of an instruction: op, types and computations, the very same objects.
+
+    The instructions of one kind are all right, or all wrong; whoever keeps a kind keeps them alive.
+    """
+    operands = tuple([id(operand.type) for operand in ins.operands])
+    return id(ins.op), id(ins.type), operands, tuple(map(id, ins.calls))
 
 
 def check_type(ins: Instruction) -> Iterator[Diagnostic]:
