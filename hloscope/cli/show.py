@@ -15,7 +15,7 @@ from hloscope.display import (
     computation_json,
     computation_text,
     founds,
-    mlir_printer,
+    line_printer,
     neighbourhood,
     neighbourhood_json,
     neighbourhood_text,
@@ -49,16 +49,15 @@ def show(file: str, name: str, around: int, full: bool, as_json: bool) -> None:
     """
     module = read_program(file).module
     plain = name.removeprefix("%")
+    printed = line_printer("default" if as_json else "short" if full else "brief")
     if plain in module.computations and "/" not in plain:
         computation = module.computations[plain]
         if as_json:
-            print_json(
-                {"schema": SCHEMA, "file": file, **computation_json(computation, mlir_printer())}
-            )
+            print_json({"schema": SCHEMA, "file": file, **computation_json(computation, printed)})
         else:
-            print_long("\n".join(computation_text(computation, full, mlir_printer())))
+            print_long("\n".join(computation_text(computation, full, printed)))
         return
-    every = founds(module, find_all(module, name))
+    every = founds(module, find_all(module, name), printed)
     texts: list[str] = []
     for found in every:
         steps = neighbourhood(found, around)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         computation_json as computation_json,
         computation_text as computation_text,
         founds as founds,
-        mlir_printer as mlir_printer,
+        line_printer as line_printer,
         neighbourhood as neighbourhood,
         neighbourhood_json as neighbourhood_json,
         neighbourhood_text as neighbourhood_text,

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from hloscope.display.answer import opcode_of, shape_text
 from hloscope.display.provenance import provenance_of
 from hloscope.errors import ParseError
-from hloscope.hlo_parser import STYLES, brief_type, print_instruction, read_backend_config
+from hloscope.hlo_parser import (
+    STYLES,
+    Style,
+    brief_type,
+    instruction_printer,
+    print_instruction,
+    read_backend_config,
+)
 from hloscope.ir import Computation, Instruction, Module, Uses, users
 from hloscope.lazy import lazy
 
@@ -32,29 +39,38 @@ Printed: TypeAlias = Callable[[Instruction], str]
 
 
 class Found(NamedTuple):
-    """An instruction, the computation it is in, the module, what prints its MLIR, and users."""
+    """An instruction, the computation it is in, the module, what prints its line, and users."""
 
     module: Module
     computation: Computation
     instruction: Instruction
-    print_mlir: Printed
+    printed: Printed
     users: Callable[[Computation], Uses]
 
 
-def founds(module: Module, places: Iterable[tuple[Computation, Instruction]]) -> list[Found]:
+def founds(
+    module: Module, places: Iterable[tuple[Computation, Instruction]], printed: Printed
+) -> list[Found]:
     """What is found in a module; what all of them need is looked for once."""
-    printed, uses = mlir_printer(), cache(users)
+    uses = cache(users)
     return [Found(module, *place, printed, uses) for place in places]
 
 
-def mlir_printer() -> Printed:
-    """What prints instructions of StableHLO as MLIR does, with the names of the source.
+def line_printer(style: str | Style = "default") -> Printed:
+    """What prints instructions in their own language.
 
-    These are looked for once: one printer for many instructions takes time for each once.
+    Those of StableHLO as MLIR does, with the names of the source.  These are looked for once, and
+    so are the texts of types: one printer is for many instructions.
+
+    Args:
+        style: How those of HLO are printed.
     """
+    printed = instruction_printer(STYLES[style] if isinstance(style, str) else style)
     printer = cache(lambda: mlir.source_printer(dialects.DIALECTS))
 
     def text(ins: Instruction) -> str:
+        if ins.location is None:
+            return printed(ins)
         if not isinstance(ins, stablehlo.Node):
             return f"%{ins.name}: {mlir.type_text(ins.type)}"
         return printer()(ins.operation).strip()
@@ -88,23 +104,21 @@ def neighbourhood_text(found: Found, steps: dict[Instruction, int], full: bool) 
         yield f"{found.computation.name}:"
     for ins in sorted(steps, key=lambda ins: position.get(ins, 0)):
         mark = "" if len(steps) == 1 else "> " if ins is found.instruction else "  "
-        yield f"{mark}{_line(ins, full, found.print_mlir)}"
+        yield f"{mark}{_line(ins, full, found.printed)}"
     yield from _origin(found, full)
     if full:
         yield from _config(found.instruction)
     for called in dict.fromkeys(found.instruction.calls):
         yield ""
-        yield from computation_text(called, full, found.print_mlir)
+        yield from computation_text(called, full, found.printed)
 
 
-def _line(ins: Instruction, full: bool, print_mlir: Printed) -> str:
+def _line(ins: Instruction, full: bool, printed: Printed) -> str:
     """The instruction in its own language."""
-    if ins.location is not None:
-        return print_mlir(ins)
     if full and (config := ins.extra("backend_config")) is not None and _pretty(config):
         style = replace(STYLES["short"], backend_config=False)
         return print_instruction(ins, style=style)  # it stands below
-    return print_instruction(ins, style="short" if full else "brief")
+    return printed(ins)
 
 
 def _origin(found: Found, full: bool) -> Iterator[str]:
@@ -138,16 +152,14 @@ def _pretty(text: str) -> list[str] | None:
     return json.dumps(config.value, indent=2, ensure_ascii=False).splitlines()
 
 
-def computation_text(computation: Computation, full: bool, print_mlir: Printed) -> Iterator[str]:
-    """A computation, line by line; `full`: nothing is left out."""
+def computation_text(computation: Computation, full: bool, printed: Printed) -> Iterator[str]:
+    """A computation, line by line; `full`: of types nothing is left out."""
     shape = shape_text if full else brief_type
     parameters = ", ".join(f"{p.name}: {shape(p.type)}" for p in computation.parameters)
     yield f"{computation.name} ({parameters}) -> {shape(computation.root.type)} {{"
     for ins in computation:
         root = "ROOT " if ins is computation.root and ins.location is None else ""
-        style = "short" if full else "brief"
-        text = print_instruction(ins, style=style) if ins.location is None else print_mlir(ins)
-        yield f"  {root}{text}"
+        yield f"  {root}{printed(ins)}"
     yield "}"
 
 
@@ -155,16 +167,14 @@ def neighbourhood_json(found: Found, steps: dict[Instruction, int]) -> dict[str,
     """An instruction, where it comes from and what is around it, as JSON has it."""
     ins = found.instruction
     return {
-        **_instruction_json(ins, found.print_mlir),
+        **_instruction_json(ins, found.printed),
         **_origin_json(found),
         "computation": found.computation.name,
         "operands": [o.name for o in ins.operands],
         "users": [user.name for user in found.users(found.computation).get(ins, ())],
-        "calls": [
-            computation_json(called, found.print_mlir) for called in dict.fromkeys(ins.calls)
-        ],
+        "calls": [computation_json(called, found.printed) for called in dict.fromkeys(ins.calls)],
         "around": [
-            _instruction_json(i, found.print_mlir) | {"distance": d}
+            _instruction_json(i, found.printed) | {"distance": d}
             for i, d in steps.items()
             if i is not ins
         ],
@@ -180,21 +190,21 @@ def _origin_json(found: Found) -> dict[str, Any]:
     return said
 
 
-def _instruction_json(ins: Instruction, print_mlir: Printed) -> dict[str, Any]:
+def _instruction_json(ins: Instruction, printed: Printed) -> dict[str, Any]:
     return {
         "instruction": ins.name,
         "opcode": opcode_of(ins),
         "shape": shape_text(ins.type),
-        "line": ins.span.line if ins.span else None,
-        "text": print_instruction(ins) if ins.location is None else print_mlir(ins),
+        "line": ins.line,
+        "text": printed(ins),
     }
 
 
-def computation_json(computation: Computation, print_mlir: Printed) -> dict[str, Any]:
+def computation_json(computation: Computation, printed: Printed) -> dict[str, Any]:
     """A computation as JSON has it."""
     return {
         "computation": computation.name,
         "parameters": [p.name for p in computation.parameters],
         "root": computation.root.name,
-        "instructions": [_instruction_json(ins, print_mlir) for ins in computation],
+        "instructions": [_instruction_json(ins, printed) for ins in computation],
     }

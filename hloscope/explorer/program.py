@@ -9,11 +9,11 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
-from hloscope.display import mlir_printer, opcode_of, provenance_of
+from hloscope.display import line_printer, opcode_of, provenance_of
 from hloscope.errors import HloscopeError
 from hloscope.explorer.tables import Shared, in_sequence
 from hloscope.fusion import leaf_types
-from hloscope.hlo_parser import STYLES, brief_type, instruction_printer
+from hloscope.hlo_parser import STYLES, brief_type
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type, captured
 from hloscope.lazy import pattern
 from hloscope.ops import Constant, Fusion, Parameter
@@ -186,13 +186,12 @@ class _Writer:
     """Writes many instructions, HLO's without what stands before the attributes."""
 
     def __init__(self) -> None:
-        self._hlo = instruction_printer(_STYLE)
-        self._mlir = mlir_printer()
+        self._line = line_printer(_STYLE)
 
     def __call__(self, ins: Instruction) -> str:
+        line = self._line(ins)
         if ins.location is not None:
-            return self._mlir(ins)
-        line = self._hlo(ins)
+            return line
         if not ins.operands:
             return line.partition(f" {opcode_of(ins)}(")[2]
         _, found, rest = line.partition(f"({', '.join([o.name for o in ins.operands])})")

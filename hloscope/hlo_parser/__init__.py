@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hloscope.hlo_parser.opcodes import COMMON as COMMON, SPELLINGS as SPELLINGS
     from hloscope.hlo_parser.printer import (
         STYLES as STYLES,
+        Style as Style,
         instruction_printer as instruction_printer,
         print_hlo as print_hlo,
         print_instruction as print_instruction,

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 import hloscope
-from hloscope.display import mlir_printer
+from hloscope.display import line_printer
 from hloscope.explorer import map_json
 from tests.browser import Browser
 from tests.explorer.clicking import clicks, select
@@ -157,7 +157,7 @@ def test_names_and_lines_of_the_page_are_those_of_the_program(
     page: Browser, tmp_path: Path, text: str | Path
 ) -> None:
     shown(page, tmp_path, text, parts=["cancel"])
-    write = mlir_printer()
+    write = line_printer()
     for k, view in enumerate(hloscope.read(text)):
         select(page, k)
         page.until(f"H.view.about.k === {k}")
