@@ -13,9 +13,10 @@ from hloscope.api.selecting import Selection
 from hloscope.api.views import ComputationView, InstructionView
 from hloscope.errors import UnknownNameError
 from hloscope.fusion import Analysis, Convention, ParameterReads
-from hloscope.ir import Computation, Module
+from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy
 from hloscope.limits import MAX_BYTES
+from hloscope.once import once_for_each
 from hloscope.ops import Fusion
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Program:
         self._parameter_reads: dict[Computation, ParameterReads] = {}
         self._symbolic: indexing.SymbolicAnalysis | None = None
         self._unknown_sizes: dict[Computation, bool] = {}
+        self._is_unbounded: Final[Callable[[Type], bool]] = once_for_each(lambda type: bool(indexing.is_unbounded(type)))
 
     @property
     def name(self) -> str:
@@ -95,9 +97,14 @@ class Program:
         """Is there a size without a bound in a computation?  It is looked through once."""
         known = self._unknown_sizes.get(computation)
         if known is None:
-            known = any(map(indexing.has_unknown_sizes, computation))
+            known = any(map(self.is_of_unknown_size, computation))
             self._unknown_sizes[computation] = known
         return known
+
+    def is_of_unknown_size(self, ins: Instruction) -> bool:
+        """Has an operand or the result a size without a bound?  Each type is looked at once."""
+        look = self._is_unbounded
+        return look(ins.type) or any([look(operand.type) for operand in ins.operands])
 
     @property
     def entry(self) -> ComputationView:

@@ -29,7 +29,7 @@ from hloscope.display import (
 from hloscope.errors import UnknownNameError, UnsupportedError
 from hloscope.fusion import Region, grouped, linear as _linear, physical as _physical
 from hloscope.hlo_parser import Frame, Metadata
-from hloscope.indexing import Access, Accesses, has_unknown_sizes
+from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy
 
@@ -186,10 +186,10 @@ class InstructionView(KernelQuestions):
         """
         numbers = self._outputs(output)
         chosen = self._operands(operand)
-        read = self.values_read
+        read, outputs = self.values_read, self.outputs
         answers = []
         for k in numbers:
-            here = self.outputs[k]
+            here = outputs[k]
             found: dict[int, dict[int, Accesses]] = {}
             for (j, leaf), some in self._reads_of(k).items():
                 number = j if isinstance(j, int) else read.index(j, len(self.ir.operands))
@@ -410,7 +410,7 @@ upper bounds [6, 8]
     @cached_property
     def has_unknown_sizes(self) -> bool:
         """Has an operand or the result a size without a bound?"""
-        return has_unknown_sizes(self.ir)
+        return self.program.is_of_unknown_size(self.ir)
 
     def _reads_of(self, output: int) -> sizes.Reads:
         """What is read of each operand and its arrays."""
@@ -444,24 +444,26 @@ upper bounds [6, 8]
     ) -> OperandAnswer:
         """What is touched of the leaves of one value."""
         accesses: list[Access] = []
-        types = self.program.analysis.tensors(source.type)
+        in_memory = physical or linear
+        types = self.program.analysis.tensors(source.type) if in_memory else ()
         for leaf, some in sorted(found.items()):
-            mine = _placed(some, here, types[leaf], physical, linear)
-            accesses += [replace(a, leaf=leaf) if leaf else a for a in mine]
+            mine = _placed(some, here, types[leaf], physical, linear) if in_memory else some
+            accesses += [replace(a, leaf=leaf) for a in mine] if leaf else mine
         return OperandAnswer(number, source.name, source.type, tuple(accesses))
 
     def _answer(self, direction: Direction, outputs: list[OutputAnswer], order: Order) -> Indexing:
+        in_sizes = self.has_unknown_sizes
         answer = Answer(
             self.ir,
             self.opcode,
             direction,
             outputs,
             order,
-            inside=self._computation if self.has_unknown_sizes else self._known_computation,
+            inside=self._computation if in_sizes else self._known_computation,
             origin=provenance_of(self.ir, self.program.module),
             convention=self.program.analysis.convention,
         )
-        symbolic = self.program.symbolic if self.has_unknown_sizes else None
+        symbolic = self.program.symbolic if in_sizes else None
         return Indexing(answer, self.program.file, self.program.module, symbolic)
 
     def unanswered(self, direction: Direction) -> Answer:

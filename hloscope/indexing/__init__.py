@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         MapBuilder as MapBuilder,
         everything_map as everything_map,
         has_unknown_sizes as has_unknown_sizes,
+        is_unbounded as is_unbounded,
         identity_map as identity_map,
         output_sizes as output_sizes,
         sizes as sizes,

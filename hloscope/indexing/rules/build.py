@@ -104,10 +104,13 @@ def has_unknown_sizes(ins: Instruction) -> bool:
     >>> has_unknown_sizes(Instruction("p", TensorType(ELEMENT_TYPES["f32"], (None,)), Parameter(0)))
     True
     """
-    return any(map(_is_unknown, [ins.type, *[operand.type for operand in ins.operands]]))
+    return any(map(is_unbounded, [ins.type, *[operand.type for operand in ins.operands]]))
 
 
-def _is_unknown(type: Type) -> bool:
+def is_unbounded(type: Type) -> bool:
+    """Has a type a size without a bound?"""
+    if isinstance(type, TensorType):
+        return None in type.sizes and None in type.most
     return any([isinstance(leaf, TensorType) and None in leaf.most for leaf in leaves(type)])
 
 
