@@ -60,7 +60,9 @@ class Program:
         self._parameter_reads: dict[Computation, ParameterReads] = {}
         self._symbolic: indexing.SymbolicAnalysis | None = None
         self._unknown_sizes: dict[Computation, bool] = {}
-        self._is_unbounded: Final[Callable[[Type], bool]] = once_for_each(lambda type: bool(indexing.is_unbounded(type)))
+        self._is_unbounded: Final[Callable[[Type], bool]] = once_for_each(
+            lambda type: indexing.is_unbounded(type)
+        )
 
     @property
     def name(self) -> str:

@@ -40,7 +40,6 @@ from hloscope.verifier.hlo.elements import check_elements, in_precision_of_body
 from hloscope.verifier.hlo.likeness import alike, bounds_of, is_placed, like, placed
 from hloscope.verifier.hlo.rules import OWN_RULES, check_features
 
-
 Kind: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
