@@ -16,9 +16,9 @@ import networkx as nx
 
 PACKAGE: Final = Path(__file__).parents[1] / "hloscope"
 ROOMS: Final = [
-    "doors", "lazy", "walks", "once", "arrays", "visible", "source", "errors", "limits", "locks", "devices",
-    "affine", "simplifier", "ir", "ops", "mlir", "dialects", "hlo_parser", "stablehlo", "vhlo",
-    "bytecode", "indexing", "fusion", "verifier", "interpreter", "passes", "compare", "proof",
+    "doors", "lazy", "walks", "once", "arrays", "visible", "source", "errors", "limits", "locks",
+    "devices", "affine", "simplifier", "ir", "ops", "mlir", "dialects", "hlo_parser", "stablehlo",
+    "vhlo", "bytecode", "indexing", "fusion", "verifier", "interpreter", "passes", "compare", "proof",
     "layouts", "movement", "tiling", "memory", "display", "explorer", "checks", "scan", "api", "",
     "testing", "pytest_plugin", "cli", "__main__",
 ]  # fmt: skip
