@@ -9,16 +9,23 @@ its arguments, which is compiled by JAX first.
         assert_no_copies(step, params, batch, max_bytes="1 MiB")
         assert_collectives(step, params, batch, all_reduce=1)
 
-With `pytest --hloscope-pages DIR` the program of each failing assertion is written to a page.
+One that fails shows the worst finding as text: what the kernel moves, or what stands around the
+instruction.  With `pytest --hloscope-pages DIR` the whole program is written to a page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from hloscope.api import Checked, Program, check_one, read
+from hloscope.display import founds, neighbourhood, neighbourhood_text
+from hloscope.errors import HloscopeError
+
+MOST_LINES: Final = 40
+"""Lines of what stands around an instruction that a failure shows."""
 
 
 def program_of(subject: Any, *arguments: Any) -> Program:
@@ -50,23 +57,41 @@ def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
 
 
 class CheckFailedError(AssertionError):
-    """A program breaks a rule.
+    """A program breaks a rule; the message has the findings, and a picture of the worst in text.
 
     Attributes:
         program: The program, to look at.
         checked: What was found.
     """
 
-    def __init__(self, program: Program, checked: Checked) -> None:
-        super().__init__(str(checked))
+    def __init__(self, program: Program, checked: Checked, picture: str = "") -> None:
+        super().__init__(f"{checked}\n\n{picture}" if picture else str(checked))
         self.program = program
         self.checked = checked
 
 
 def _require(program: Program, rule: str, **values: Any) -> None:
+    __tracebackhide__ = True  # what pytest shows ends at the assertion
     found = check_one(program, rule, **values)
     if not found:
-        raise CheckFailedError(program, found)
+        raise CheckFailedError(program, found, _picture(program, found, **values))
+
+
+def _picture(program: Program, checked: Checked, device: str = "h100", **_: Any) -> str:
+    """The worst finding: what its kernel moves, or what stands around the instruction."""
+    placed = [one for one in checked.report.findings if one.instruction]
+    worst = max(placed, key=lambda one: one.value, default=None)
+    if worst is None:
+        return ""
+    try:
+        view = program[f"{worst.computation}/{worst.instruction}"]
+    except HloscopeError:
+        return ""  # a name that says something else to those who ask by it
+    if worst.rule == "utilisation":
+        return str(view.coalescing(device=device))
+    (found,) = founds(program.module, [(view.computation.ir, view.ir)])
+    lines = [*islice(neighbourhood_text(found, neighbourhood(found, 1), False), MOST_LINES + 1)]
+    return "\n".join([*lines[:MOST_LINES], "…"] if len(lines) > MOST_LINES else lines)
 
 
 def picture_of(failed: CheckFailedError) -> tuple[str, str]:
@@ -89,6 +114,7 @@ def assert_no_copies(subject: Any, *arguments: Any, max_bytes: int | str = 0) ->
     Raises:
         AssertionError: One does; the message names each with its line of the source.
     """
+    __tracebackhide__ = True
     _require(program_of(subject, *arguments), "copies", max_bytes=max_bytes)
 
 
@@ -105,6 +131,7 @@ def assert_collectives(subject: Any, *arguments: Any, **counts: int) -> None:
     Raises:
         AssertionError: There are more or fewer.
     """
+    __tracebackhide__ = True
     _require(program_of(subject, *arguments), "collectives", **counts)
 
 
@@ -116,6 +143,7 @@ def assert_coalesced(
     Raises:
         AssertionError: One has; the message says which term of the index spoils it.
     """
+    __tracebackhide__ = True
     program = program_of(subject, *arguments)
     _require(program, "utilisation", min_share=min_share, device=device)
 
@@ -132,6 +160,7 @@ def assert_fused(subject: Any, *arguments: Any, op_name: str, opcode: str = "*")
     Raises:
         AssertionError: An instruction stands by itself.
     """
+    __tracebackhide__ = True
     program = program_of(subject, *arguments)
     _require(program, "fused", op_name=op_name, opcode=opcode)
 
@@ -145,4 +174,5 @@ def assert_checked(subject: Any, *arguments: Any, rule: str, **values: Any) -> N
     Raises:
         AssertionError: It finds something.
     """
+    __tracebackhide__ = True
     _require(program_of(subject, *arguments), rule, **values)

@@ -120,7 +120,9 @@ def element(sizes: Sequence[int], at: Index | None) -> Index:
     if at is None:
         return tuple(size // 2 for size in sizes)
     if len(at) != len(sizes):
-        raise ValueError(f"{len(at)} indices for a tensor with {len(sizes)} dimensions")
+        given = f"{len(at)} {'index' if len(at) == 1 else 'indices'}"
+        needed = f"{len(sizes)} dimension{'' if len(sizes) == 1 else 's'}"
+        raise ValueError(f"{given} for a tensor with {needed}")
     for d, (index, size) in enumerate(zip(at, sizes, strict=True)):
         if not 0 <= index < size:
             raise ValueError(f"dimension {d}: index {index} is not in [0, {size - 1}]")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hloscope
-from hloscope.testing import CheckFailedError, assert_no_copies, picture_of
+from hloscope.testing import CheckFailedError, assert_coalesced, assert_no_copies, picture_of
 
 ROOT = Path(__file__).parents[2]
 COPY = "ENTRY e { p = f32[8] parameter(0) ROOT c = f32[8] copy(p) }"
@@ -63,3 +63,54 @@ def test_the_picture_of_a_failure_shows_the_program() -> None:
     text, ending = picture_of(failed.value)
     assert ending in (".txt", ".html")
     assert "copy" in text
+
+
+AROUND = """ENTRY e {
+  p = f32[8] parameter(0)
+  n = f32[8] negate(p)
+  small = f32[8] copy(n)
+  w = f32[8,8] broadcast(p), dimensions={0}
+  b = f32[64] reshape(w)
+  large = f32[64] copy(b)
+  ROOT t = (f32[8], f32[64]) tuple(small, large) }"""
+
+
+def test_a_failure_shows_what_stands_around_the_worst_finding() -> None:
+    with pytest.raises(CheckFailedError) as failed:
+        assert_no_copies(AROUND)
+    said = str(failed.value)
+    assert "2 copies" in said
+    assert "\n> large = f32[64] copy(b)\n" in said
+    assert "\n  b = f32[64] reshape(w)\n" in said
+    assert "negate" not in said
+
+
+def test_a_failure_of_utilisation_shows_what_the_kernel_moves() -> None:
+    program = Path(__file__).parents[2] / "examples/training_step.hlo"
+    with pytest.raises(CheckFailedError) as failed:
+        assert_coalesced(program)
+    shown = hloscope.read(program)["residual_fusion"].coalescing(device="h100")
+    assert str(failed.value).endswith(f"\n\n{shown}")
+
+
+def test_a_program_with_many_users_is_shown_in_part() -> None:
+    users = "\n".join(f"n{k} = f32[8] negate(c)" for k in range(200))
+    with pytest.raises(CheckFailedError) as failed:
+        assert_no_copies(f"ENTRY e {{ p = f32[8] parameter(0)\nc = f32[8] copy(p)\n{users}\n"
+                         "ROOT r = f32[8] negate(n3) }")  # fmt: skip
+    assert str(failed.value).endswith("\n…")
+    assert len(str(failed.value).splitlines()) < 50
+
+
+@pytest.mark.parametrize("name", ["a/b", "*", "a%b", "?"])
+def test_a_name_that_cannot_be_asked_by_fails_as_others_do(name: str) -> None:
+    text = f"""func.func @"{name}"(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {{
+      %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+      return %0 : tensor<3x2xf32> }}"""
+    with pytest.raises(CheckFailedError, match="transpose of 24 bytes"):
+        assert_no_copies(text)
+
+
+def test_what_pytest_shows_ends_at_the_assertion(tmp_path: Path) -> None:
+    assert "in _require" not in run(tmp_path)
+    assert "found = check_one" not in run(tmp_path)

@@ -20,7 +20,11 @@ def test_the_middle_is_drawn_where_no_element_is_given() -> None:
 
 @pytest.mark.parametrize(
     ("at", "message"),
-    [((1,), "1 indices for a tensor with 2"), ((0, 9), "dimension 1: index 9"), ((-1, 0), "-1")],
+    [
+        ((1,), "1 index for a tensor with 2 dimensions"),
+        ((0, 9), "dimension 1: index 9"),
+        ((-1, 0), "-1"),
+    ],
 )
 def test_an_element_that_is_not_there_is_refused(at: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
