@@ -21,7 +21,7 @@ from itertools import islice
 from typing import Any, Final
 
 from hloscope.api import Checked, Program, check_one, read
-from hloscope.display import founds, neighbourhood, neighbourhood_text
+from hloscope.display import founds, line_printer, neighbourhood, neighbourhood_text
 from hloscope.errors import HloscopeError
 
 MOST_LINES: Final = 40
@@ -89,7 +89,8 @@ def _picture(program: Program, checked: Checked, device: str = "h100", **_: Any)
         return ""  # a name that says something else to those who ask by it
     if worst.rule == "utilisation":
         return str(view.coalescing(device=device))
-    (found,) = founds(program.module, [(view.computation.ir, view.ir)])
+    place = view.computation.ir, view.ir
+    (found,) = founds(program.module, [place], line_printer("brief"))
     lines = [*islice(neighbourhood_text(found, neighbourhood(found, 1), False), MOST_LINES + 1)]
     return "\n".join([*lines[:MOST_LINES], "…"] if len(lines) > MOST_LINES else lines)
 
