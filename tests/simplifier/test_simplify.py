@@ -3,6 +3,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import (
+    NEG_INF,
+    POS_INF,
     Const,
     Dim,
     Expr,
@@ -19,6 +21,7 @@ from hloscope.affine import (
 from hloscope.simplifier import Domain, Step, forget_domains, simplify
 from hloscope.simplifier.domain import within_int64
 from hloscope.simplifier.engine import Engine
+from hloscope.simplifier.rules.floordiv import FLOORDIV
 from tests.simplifier.cases import BOX, CASES
 from tests.strategies import affine_exprs, boxes_and_points, exprs
 
@@ -96,6 +99,7 @@ CONSTRAINED = [  # constraints, before, after; d0, d1 in [0, 63], s0 in [0, 7]
     ({"d0 * 3 + s0": (0, 20)}, "(d0 * 6 + s0 * 2 + 1) / 64", "0"),
     ({"(s0 + 2) mod 3": (0, 0), "s0": (0, 2)}, "s0", "1"),
     ({"(d0 - 1) mod 2": (0, 0)}, "((d0 - 1) / 2) * 4 + d1", "d0 * 2 + d1 - 2"),
+    ({"(d0 + d1) mod 4": (0, 0)}, "(d0 + d1) / 4 * 4", "d0 + d1"),
 ]
 
 
@@ -272,6 +276,47 @@ def test_no_points_are_looked_at_where_a_constraint_leaves_some_out():
     engine = Engine({d0: Interval(0, 9), d1: Interval(0, 9)}, ((d0 + d1, Interval(0, 3)),))
     assert not engine.takes_several(d0 // 2 + d1 // 2, 3)
     assert Engine({d0: Interval(5, 4)}).values(d0 // 2) is None
+
+
+@pytest.mark.parametrize(
+    ("e", "den", "several"),
+    [(d0 // 2 + 4, 2, True), (d0 // 2 + 4, 5, True), (d0 // 2 + 4, 4, False), (d0 // 2, 4, False)],
+    ids=str,
+)
+def test_a_quotient_of_one_value_does_not_take_several(e: Expr, den: int, several: bool) -> None:
+    """`d0 // 2` is 0 to 3."""
+    engine = Engine({d0: Interval(0, 7)})
+    assert engine.takes_several(engine.flat(e), den) is several
+
+
+@pytest.mark.parametrize(
+    ("factor", "count"), [(-6, 1), (-5, 1), (-4, 0), (-1, 0), (1, 0), (4, 0), (5, 1), (6, 1)]
+)
+def test_coefficients_up_to_half_of_the_divisor_are_reduced(factor: int, count: int) -> None:
+    engine = Engine({d0: Interval(0, 99), d1: Interval(0, 99)})
+    assert engine.unreduced((d0 + d1 * factor) // 9) == count
+
+
+def test_a_quotient_of_one_value_is_known() -> None:
+    law = FLOORDIV[0].code
+    assert law(d0 + 8, 4, Engine({d0: Interval(0, 3)})) == Const(2)
+    assert law(d0 + 8, 4, Engine({d0: Interval(0, 4)})) is None
+
+
+@pytest.mark.parametrize(
+    ("interval", "e", "bounds"),
+    [
+        (Interval(NEG_INF, 5), d0 // 2, Interval(NEG_INF, 2)),
+        (Interval(NEG_INF, 5), d0 - 7, Interval(NEG_INF, -2)),
+        (Interval(NEG_INF, 5), -d0, Interval(-5, POS_INF)),
+        (Interval(0, POS_INF), d0 // 2, Interval(0, POS_INF)),
+        (Interval(0, POS_INF), d0 - 7, Interval(-7, POS_INF)),
+    ],
+)
+def test_what_has_no_end_on_one_side_has_none_after_arithmetic(
+    interval: Interval, e: Expr, bounds: Interval
+) -> None:
+    assert Domain({d0: interval}).bounds(e) == bounds
 
 
 @pytest.mark.parametrize(
