@@ -48,6 +48,16 @@ def test_relations_are_compared_as_by_isl(a: IndexingMap, b: IndexingMap) -> Non
         agree(enumerated.inverse([a], [back]), lambda: isl.prove_inverse(one, [system_of(back)]))
 
 
+def test_small_maps_are_looked_at() -> None:
+    m = IndexingMap.parse("(d0, d1) -> (d0 / 2, d1 mod 3), domain: d0 in [0, 7], d1 in [0, 4]")
+    other = IndexingMap.parse("(d0, d1) -> (d0 / 2, d1 mod 2), domain: d0 in [0, 7], d1 in [0, 4]")
+    found = [enumerated.subset([m], [m, other]), enumerated.inverse([m], [m.inverse()])]
+    assert [proof is not None and proof.is_proved for proof in found] == [True, True]
+    refuted = enumerated.subset([m], [other])
+    assert refuted is not None
+    assert not refuted.is_proved
+
+
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(some, st.integers(-4, 4), st.integers(0, 12))
 def test_one_map_is_judged_as_by_isl(m: IndexingMap, low: int, size: int) -> None:

@@ -85,6 +85,34 @@ def test_maps_are_in_terms_of_the_sizes_of_arguments(name: str) -> None:
     assert {str(check.outcome) for check in proof} == {"sampled"}
 
 
+COMPUTED = {  # what is computed of the size of %a, and the last index of an array of that size
+    "a third": (3, "divide %n, %c", "d0 in [0, a_0 / 3 - 1], a_0 >= 0"),
+    "by nothing": (0, "divide %n, %c", "(d0){q} -> () d0 in [0, q - 1]"),
+    "what is left over of threes": (3, "remainder %n, %c", "d0 in [0, a_0 mod 3 - 1], a_0 >= 0"),
+    "what is left over of nothing": (0, "remainder %n, %c", "(d0){q} -> () d0 in [0, q - 1]"),
+    "is there any": (0, "sign %n", "d0 in [0, min(a_0, 1) - 1], a_0 >= 0"),
+    "how many more than": (2, "subtract %n, %c", "d0 in [0, a_0 - 3], a_0 >= 0"),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_sizes_may_be_computed_of_others(name: str) -> None:
+    constant, computed, expected = COMPUTED[name]
+    program = module(
+        "%a: tensor<?x4xf32>",
+        f"""{SIZES}{ZERO}
+  %c = stablehlo.constant dense<{constant}> : tensor<i32>
+  %q = stablehlo.{computed} : tensor<i32>
+  %q1 = stablehlo.reshape %q : (tensor<i32>) -> tensor<1xi32>
+  %r = stablehlo.dynamic_broadcast_in_dim %z, %q1, dims = []
+    : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>""",
+        "tensor<?xf32>",
+    )
+    found = str(program["r"].indexing(operand=0))
+    assert expected in re.sub(r"\s+", " ", found)
+
+
 def test_what_is_asserted_of_sizes_is_known() -> None:
     """Half of a size that is asserted to be even, and at least one."""
     program = module(
