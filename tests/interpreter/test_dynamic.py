@@ -103,6 +103,14 @@ def test_dynamic_pads_that_cannot_be(amounts: tuple[list[int], ...]) -> None:
         values(PAD, [[1, 2, 3], [4, 5, 6]], 0, *amounts)
 
 
+def test_a_dynamic_pad_has_the_sizes_that_are_declared() -> None:
+    declared = PAD.replace("?x?", "5x3")
+    padded = values(declared, [[1, 2, 3], [4, 5, 6]], 0, [1, 0], [2, 0], [0, 0])
+    assert padded == [[0, 0, 0], [1, 2, 3], [4, 5, 6], [0, 0, 0], [0, 0, 0]]
+    with pytest.raises(EvaluationError, match=r"the result has sizes \[4, 3\]"):
+        values(declared, [[1, 2, 3], [4, 5, 6]], 0, [1, 0], [1, 0], [0, 0])
+
+
 def test_get_dimension_size_is_the_actual_one() -> None:
     text = """func.func @main(%x: tensor<2x?xf32>) -> (tensor<i32>, tensor<i32>) {
       %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<2x?xf32>) -> tensor<i32>

@@ -99,6 +99,12 @@ def test_uniform_integers_take_every_value(element: str) -> None:
     assert sorted(set(found.tolist())) == [3, 4, 5, 6]
 
 
+@pytest.mark.parametrize("element", ["s8", "s32", "s64"])
+def test_uniform_integers_may_be_negative(element: str) -> None:
+    found: Any = evaluate(parse_hlo(rng("uniform", f"{element}[500]", "-3", "2")))[0]
+    assert sorted(set(found.tolist())) == [-3, -2, -1, 0, 1]
+
+
 def test_normal_numbers() -> None:
     found: Any = evaluate(parse_hlo(rng("normal", "f32[101,99]", "5", "2")))[0]
     assert abs(found.mean() - 5) < 0.1

@@ -30,6 +30,20 @@ def array(text: str, *arguments: Any) -> Any:
     return found
 
 
+@pytest.mark.parametrize(
+    ("element", "dtype", "numbers", "largest"),
+    [("i4", ml_dtypes.int4, [-3, 2, -8], 2), ("ui4", ml_dtypes.uint4, [3, 15, 8], 15)],
+)
+def test_integers_of_four_bits_keep_their_sign(
+    element: str, dtype: Any, numbers: list[int], largest: int
+) -> None:
+    text = reduction("maximum", element, shape="3", dims="0", result="").replace(
+        "tensor<x", "tensor<"
+    )
+    found = array(text, np.array(numbers, dtype), np.array(numbers[0], dtype))
+    assert int(found) == largest
+
+
 @pytest.mark.parametrize("op", ["add", "multiply", "maximum"])
 @pytest.mark.parametrize("element", ["bf16", "f16", "f32", "i8"])
 def test_nothing_is_kept_of_nothing(op: str, element: str) -> None:
