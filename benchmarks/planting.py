@@ -39,6 +39,16 @@ EQUIVALENT: Final[dict[str, str]] = {
     "analysis.py __init__: 0  ->  1": "places are numbered in order, from any number on",
     "pool.py _uses_all_runtime: not every or (variables(*map.results).issuperset(every) and"
     " merge_runtime(map) is map)  ->  And": "what holds otherwise is found the long way",
+    "scattering.py combine: most * _A_ROUND  ->  Add": "the limit tells which way is faster",
+    "shape.py broadcast: prod(sizes) > _SMALL  ->  GtE": "the limit tells which way is faster",
+    "contraction.py kernel: False  ->  True": "a copy more",
+    "batch_norm.py whole: False  ->  True": "a copy more",
+    "isl_families.py alternating: 1  ->  2": "a parameter of 2 gives what 0 gives",
+    "layout.py place: t > 1  ->  GtE": "a quotient by 1 is the number, a remainder 0",
+    "analysis.py reads: alike is not None  ->  Is": "answers are found anew, and are the same",
+    "claims.py empty: 0  ->  1": "no map has no point, in any number of dimensions",
+    "floats.py extremum: a != 0 or b != 0  ->  And": "one zero is compared the long way",
+    "structure.py _operand_leaves: 0  ->  1": "an asynchronous value that is no tuple is refused",
 }
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 

@@ -24,6 +24,10 @@ ge_first {
   a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
   ROOT r = pred[] compare(a, b), direction=GE
 }
+ge_second {
+  a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
+  ROOT r = pred[] compare(c, d), direction=GE
+}
 add_pairs {
   a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
   e = f32[] add(a, c) f = f32[] add(b, d)

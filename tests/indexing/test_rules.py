@@ -176,6 +176,23 @@ def test_gather_clamps_its_indices_and_scatter_drops_what_does_not_fit() -> None
     assert written.map.runtime[0].is_condition
 
 
+def test_a_gap_alone_is_padding() -> None:
+    ins = instruction("f32[1] pad(f32[2], f32[]), padding=-1_-1_1")
+    array, padding = (str(a.map) for (a,) in output_to_input(ins))
+    assert array == "(d0) -> ((d0 + 1) / 2), domain: d0 in [0, 0], (d0 + 1) mod 2 in [0, 0]"
+    assert padding == "(d0) -> (), domain: d0 in [0, 0], (d0 + 1) mod 2 in [1, 1]"
+    ((reached,),) = input_to_output(ins, 1)
+    assert reached.map is not None
+    assert reached.map.points(()) == {(0,)}
+
+
+def test_what_a_comparator_surely_looks_at_is_read_exactly() -> None:
+    """It orders by the second operand; the first one is carried along."""
+    ins = instruction("(f32[5], f32[5]) sort(f32[5], f32[5]), dimensions={0}, to_apply=ge_second")
+    for reads in output_to_input(ins, 0, reader=READER):
+        assert [access.precision for access in reads] == [Precision.EXACT]
+
+
 if __name__ == "__main__":
     GOLDEN.write_text("\n\n".join(answers(head) for head in CASES) + "\n")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import hloscope as hs
-from hloscope.affine import Const, Dim, Expr, Interval, evaluate
+from hloscope.affine import Const, Dim, Expr, Interval, Runtime, evaluate
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import IndexingMap, Precision, TileVerdict, exact_tiles, output_to_input
 from hloscope.indexing.counts import card_bounds
-from hloscope.indexing.exact import prove_composed, prove_inverse
+from hloscope.indexing.exact import prove_composed, prove_inverse, tight_bounds
 from hloscope.indexing.groups import _fitted
 from hloscope.indexing.rules.run_time_sizes import size_reads
 from hloscope.ir import Instruction
@@ -143,3 +143,24 @@ def test_tiles_of_two_maps_are_the_union_of_both(apart: int) -> None:
 
 def test_in_a_group_of_one_there_is_one_position() -> None:
     assert _fitted(((3,), (3,)), Dim(0)) is Const(3)
+
+
+def test_what_reads_its_place_is_no_inverse_of_nothing() -> None:
+    there = IndexingMap.parse("(d0){rt0} -> (d0 + rt0, 0), domain: d0 in [0, 4], rt0 in [0, 2]")
+    back = IndexingMap.parse("(d0, d1){rt0} -> (d0 - rt0), domain: d0 in [0, 6], d1 in [0, 0],"
+                             " rt0 in [0, 2], d0 - rt0 in [0, 4]")  # fmt: skip
+    for first, second in ([], [there]), ([], [back]), ([there], []):
+        assert not prove_inverse(first, second).is_proved
+
+
+def test_bounds_of_what_is_read_are_those_of_all_values() -> None:
+    m = IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 4], rt0 in [-1, 2]")
+    assert tight_bounds(m, Dim(0) + Runtime(0)) == Interval(-1, 6)
+    assert tight_bounds(m, (Dim(0) * 3 + Runtime(0)) % 3) == Interval(0, 2)
+
+
+@pytest.mark.parametrize("operand", [0, 1])
+def test_an_operand_may_have_one_element_where_its_size_is_not_known(operand: int) -> None:
+    ins = root("p = f32[<=5] parameter(0) q = f32[<=5] parameter(1) ROOT r = f32[<=5] add(p, q)")
+    maps = [str(access.map) for access in output_to_input(ins)[operand]]
+    assert maps == [f"(d0) -> ({read}), domain: d0 in [0, 4]" for read in ("d0", "0")]

@@ -85,6 +85,48 @@ def test_maps_are_in_terms_of_the_sizes_of_arguments(name: str) -> None:
     assert {str(check.outcome) for check in proof} == {"sampled"}
 
 
+NESTED = "tuple<tuple<tensor<2xf32>, tensor<3xf32>>, tensor<?xf32>>"
+
+
+def test_an_element_behind_a_nested_tuple_is_the_one_that_is_taken() -> None:
+    program = module(
+        f"%a: {NESTED}",
+        f"""%t = stablehlo.get_tuple_element %a[1] : ({NESTED}) -> tensor<?xf32>
+        %r = stablehlo.negate %t : tensor<?xf32>
+        return %r : tensor<?xf32>""",
+        "tensor<?xf32>",
+    )
+    for answer in (program["t"].indexing(), program["r"].to_parameters()):
+        text = re.sub(r"\s+", " ", str(answer))
+        assert "a {2} (d0){a_0} -> (d0) d0 in [0, a_0 - 1], a_0 >= 0 exact" in text
+
+
+def test_tuples_are_taken_apart_as_they_were_made() -> None:
+    inner = "tuple<tensor<2xf32>, tensor<?xf32>>"
+    program = module(
+        "%b: tensor<2xf32>, %c: tensor<?xf32>, %d: tensor<?xf32>",
+        f"""%t = stablehlo.tuple %b, %c : {inner}
+        %u = stablehlo.tuple %t, %d : tuple<{inner}, tensor<?xf32>>
+        %v = stablehlo.get_tuple_element %u[0] : (tuple<{inner}, tensor<?xf32>>) -> {inner}
+        %w = stablehlo.get_tuple_element %v[1] : ({inner}) -> tensor<?xf32>
+        %x = stablehlo.get_tuple_element %u[1] : (tuple<{inner}, tensor<?xf32>>) -> tensor<?xf32>
+        %r = stablehlo.add %w, %x : tensor<?xf32>
+        return %r : tensor<?xf32>""",
+        "tensor<?xf32>",
+    )
+    read = {name: str(program[name].to_parameters()) for name in "wx"}
+    assert [f"parameter {k}" in read["w"].partition("not read")[0] for k in range(3)] == [
+        False,
+        True,
+        False,
+    ]
+    assert [f"parameter {k}" in read["x"].partition("not read")[0] for k in range(3)] == [
+        False,
+        False,
+        True,
+    ]
+
+
 COMPUTED = {  # what is computed of the size of %a, and the last index of an array of that size
     "a third": (3, "divide %n, %c", "d0 in [0, a_0 / 3 - 1], a_0 >= 0"),
     "by nothing": (0, "divide %n, %c", "(d0){q} -> () d0 in [0, q - 1]"),

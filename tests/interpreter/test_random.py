@@ -135,6 +135,14 @@ def test_the_global_state_advances() -> None:
     assert (later - low, high) == (5, 0)
 
 
+def test_the_global_state_goes_around() -> None:
+    text = f"""ENTRY e {{ a = u64[2] rng-get-and-update-state(), delta={-(2**62)}
+      b = u64[2] rng-get-and-update-state(), delta={-(2**62)}
+      ROOT t = (u64[2], u64[2]) tuple(a, b) }}"""
+    first, second = [int(low) + (int(high) << 64) for low, high in values(text)]
+    assert second == (first - 2**62) % 2**128
+
+
 _CHILD = """
 import json, sys
 sys.path.insert(0, sys.argv[1])

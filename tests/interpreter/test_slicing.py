@@ -143,3 +143,10 @@ def test_real_dynamic_slice() -> None:
 def test_real_dynamic_slices_that_cannot_be(given: tuple[list[int], ...]) -> None:
     with pytest.raises(EvaluationError, match="slice"):
         values(REAL, np.arange(10, dtype="i4"), *given)
+
+
+@pytest.mark.parametrize("strides", [[1, 0], [0, 1], [2, -1]])
+def test_every_stride_of_a_real_dynamic_slice_is_positive(strides: list[int]) -> None:
+    text = REAL.replace("tensor<?x", "tensor<?x?x").replace("tensor<1x", "tensor<2x")
+    with pytest.raises(EvaluationError, match="no slice"):
+        values(text, np.zeros((4, 4), "i4"), [0, 0], [4, 4], strides)

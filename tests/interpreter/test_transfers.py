@@ -101,6 +101,16 @@ def test_a_ring_in_hlo() -> None:
     assert grid(open_end, given, 3) == [[0, 0], [0, 1], [2, 3]]
 
 
+def test_the_context_of_a_transfer_is_zero() -> None:
+    """What it holds is up to the implementation; so it is the same in every run."""
+    text = HLO_RING.replace(
+        "ROOT x = s32[2] get-tuple-element(rd), index=0",
+        "a = u32[] get-tuple-element(s), index=1 b = u32[] get-tuple-element(r), index=1"
+        " ROOT x = (u32[], u32[]) tuple(a, b)",
+    )
+    assert grid(text, [[[0, 1]], [[2, 3]], [[4, 5]]], 3) == [(0, 0)] * 3
+
+
 RING = """func.func @main(%p: tensor<2xi32>) -> tensor<2xi32> {
   %t = stablehlo.after_all : !stablehlo.token
   %s = "stablehlo.send"(%p, %t) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,

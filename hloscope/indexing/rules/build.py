@@ -30,6 +30,17 @@ def leaves(type: Type) -> tuple[Type, ...]:
     return tuple([t for t in every if not isinstance(t, TupleType)])
 
 
+def first_leaf(type: Type, index: int) -> int:
+    """The number of the first leaf of element `index` of a tuple.
+
+    >>> from hloscope.ir.types import TokenType, TupleType
+    >>> first_leaf(TupleType((TupleType((TokenType(), TokenType())), TokenType())), 1)
+    2
+    """
+    elements = type.elements if isinstance(type, TupleType) else ()
+    return sum(len(leaves(element)) for element in elements[:index])
+
+
 def sizes(type: Type) -> Dims:
     """The sizes of an array, a dynamic one by its bound; `()` for tokens and opaque values.
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.rules.build import NEVER, identity, is_data, leaves, sizes
+from hloscope.indexing.rules.build import NEVER, first_leaf, identity, is_data, leaves, sizes
 from hloscope.indexing.rules.registry import elsewhere, input_to_output, missing, output_to_input
 from hloscope.ir import Instruction, Op, TupleType, Type
 from hloscope.ops import (
@@ -118,8 +118,7 @@ def _passed(ins: Instruction) -> list[int]:
     source, outputs = ins.operands[0].type, len(leaves(ins.type))
     match ins.op:
         case GetTupleElement(index):
-            elements = getattr(source, "elements", ())
-            first = sum(len(leaves(element)) for element in elements[:index])
+            first = first_leaf(source, index)
             return [*range(first, first + outputs)]
         case CopyStart():  # (target, source, context)
             count = len(leaves(source))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from hloscope.indexing.rules.build import leaves
+from hloscope.indexing.rules.build import first_leaf, leaves
 from hloscope.ir import ByOp, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     ELEMENTWISE,
@@ -357,8 +357,7 @@ def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
     """The operand, and the tensor of it, that an output of an op of `PASSED_ON` is."""
     match ins.op:
         case control.GetTupleElement(index):
-            elements = getattr(ins.operands[0].type, "elements", ())
-            return 0, sum(len(leaves(element)) for element in elements[:index]) + output
+            return 0, first_leaf(ins.operands[0].type, index) + output
         case control.CopyStart():  # (target, source, context)
             count = len(leaves(ins.operands[0].type))
             return (0, output % count) if output < 2 * count else None

@@ -12,7 +12,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.analysis import output_to_input
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.rules.build import has_unknown_sizes, leaves, unknown
+from hloscope.indexing.rules.build import first_leaf, has_unknown_sizes, leaves, unknown
 from hloscope.indexing.rules.dependence import Bodies
 from hloscope.indexing.symbolic.frames import CALLS, Frame
 from hloscope.indexing.symbolic.instances import (
@@ -167,12 +167,12 @@ def _by_refining(called: Called) -> Told:
 def _handed_on(frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
     """The reads of an op whose value is made of operands as they are."""
     reads: list[Accesses] = [()] * len(ins.operands)
-    index = getattr(ins.op, "index", 0)
+    if isinstance(ins.op, control.Result | control.GetTupleElement):
+        output += first_leaf(ins.operands[0].type, ins.op.index)
     for k, operand in enumerate(ins.operands):
         count = len(leaves(operand.type))
-        if output + index < count:
-            found = _itself(frame, operand, output + index)
-            reads[k] = (replace(found, leaf=output + index),)
+        if output < count:
+            reads[k] = (replace(_itself(frame, operand, output), leaf=output),)
             break
         output -= count
     return reads
@@ -250,7 +250,7 @@ class _Back:
                 outer, call = frame.caller
                 return outer, call.operands[number], leaf
             case control.Result(index) | control.GetTupleElement(index):
-                return frame, ins.operands[0], index + leaf
+                return frame, ins.operands[0], first_leaf(ins.operands[0].type, index) + leaf
             case control.Return() | control.Tuple():
                 for operand in ins.operands:
                     count = len(leaves(operand.type))

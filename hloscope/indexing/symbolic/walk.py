@@ -13,7 +13,7 @@ from typing import Final
 
 from hloscope.affine import Const, Expr
 from hloscope.errors import HloscopeError
-from hloscope.indexing.rules.build import leaves
+from hloscope.indexing.rules.build import first_leaf, leaves
 from hloscope.indexing.symbolic.contents import CONTENTS, DIRECTIONS, comparison
 from hloscope.indexing.symbolic.frames import (
     CALLS,
@@ -181,8 +181,9 @@ def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
     """The value of an op that hands on values as they are."""
     match ins.op:
         case control.Result(index) | control.GetTupleElement(index):
-            known = frame.of(ins.operands[0])
-            return known[index : index + 1] if len(leaves(ins.type)) == 1 else None
+            whole = ins.operands[0]
+            first = first_leaf(whole.type, index)
+            return frame.of(whole)[first : first + len(leaves(ins.type))]
         case control.Return() | control.Tuple():
             if len(ins.operands) == 1:
                 return frame.of(ins.operands[0])
