@@ -276,3 +276,14 @@ def test_nothing_is_decided_beside_an_undefined_map() -> None:
     maps = [IndexingMap.identity((2,)), IndexingMap.undefined()]
     for prove in (prove_injective, prove_single_valued):
         assert prove(maps).verdict is Verdict.UNDECIDED
+
+
+def test_results_are_counted_unless_what_is_read_decides() -> None:
+    domain = "domain: d0 in [0, 9], rt0 in [-9223372036854775808, 9223372036854775807]"
+    plain, moved = (
+        system_of(IndexingMap.parse(f"(d0){{rt0}} -> ({result}), {domain}"))
+        for result in ("d0 / 2", "d0 + rt0")
+    )
+    assert count_results([plain]) == 5
+    with pytest.raises(UndecidedError, match="depends on the values of runtime variables"):
+        count_results([moved])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import hloscope
 from hloscope.affine import Runtime, Var, evaluate
 from hloscope.api import Program
 from hloscope.indexing import IndexingMap
+from hloscope.indexing.symbolic import rules
 from hloscope.indexing.symbolic.instances import bound_to
 from hloscope.indexing.symbolic.walk import SizeWalk
 from hloscope.ir import TensorType
@@ -125,6 +127,42 @@ def test_tuples_are_taken_apart_as_they_were_made() -> None:
         False,
         True,
     ]
+
+
+def test_positions_of_a_window_are_computed_if_there_surely_is_one() -> None:
+    """`(n - 3) / 2 + 1` is wrong of fewer than two elements."""
+    program = module(
+        "%a: tensor<?xf32>",
+        """%z = stablehlo.constant dense<0.0> : tensor<f32>
+        %r = "stablehlo.reduce_window"(%a, %z) ({
+          ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+            %m = stablehlo.add %x, %y : tensor<f32>
+            stablehlo.return %m : tensor<f32>
+        }) {window_dimensions = array<i64: 3>, window_strides = array<i64: 2>}
+          : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+        return %r : tensor<?xf32>""",
+        "tensor<?xf32>",
+    )
+    found = re.sub(r"\s+", " ", str(program["r"].indexing(operand=0)))
+    assert "d0 in [0, r_0 - 1]" in found
+    assert "with r_0 = dimension 0 of r" in found
+
+
+@pytest.mark.parametrize("error", [IndexError("?"), TypeError("?"), ZeroDivisionError("?")])
+def test_of_operands_that_do_not_fit_nothing_is_known(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rule(*_: object) -> None:
+        raise error
+
+    program = module(
+        "%a: tensor<?xf32>",
+        "%r = stablehlo.add %a, %a : tensor<?xf32>\nreturn %r : tensor<?xf32>",
+        "tensor<?xf32>",
+    )
+    monkeypatch.setattr(rules, "RULES", SimpleNamespace(find=lambda _: rule))
+    found = str(program["r"].indexing())
+    assert found.count("unknown: operands and result do not fit together") == 2
 
 
 COMPUTED = {  # what is computed of the size of %a, and the last index of an array of that size

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hloscope.errors import UnsupportedError
+from hloscope.interpreter.numbers.floats import _BLOCK, rounded
 from hloscope.interpreter.ops.elementwise import plain_function
 from hloscope.interpreter.registry import LIFTED, MAKERS, load_families
 from hloscope.mlir.types import ELEMENTS
@@ -356,3 +357,13 @@ def test_scalars_and_arrays_mix(spelling: str) -> None:
                 for i, element in enumerate(numbers(whole)):
                     one = function(*[np.broadcast_to(x, some.shape)[i] for x in operands])
                     assert numbers(one) == [element], name
+
+
+@pytest.mark.parametrize("size", [_BLOCK, _BLOCK + 1, 2 * _BLOCK + 3])
+def test_large_arrays_are_rounded_as_small_ones(size: int) -> None:
+    power = rounded(np.power, np.dtype("float16"))
+    x, y = np.linspace(0, 4, size).astype("f2"), np.linspace(2, 3, size).astype("f2")
+    expected = (x.astype("f8") ** y.astype("f8")).astype("f2")
+    assert np.array_equal(power(x, y), expected)
+    two = np.array(2, "f2")
+    assert np.array_equal(power(x, two), (x.astype("f8") ** 2).astype("f2"))

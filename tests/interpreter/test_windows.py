@@ -251,3 +251,10 @@ def test_sums_of_pooling_gradients_round_in_the_order_of_the_windows() -> None:
     text = scattering(plain([3], [(0, 0)]), (5,), "f32", "GE")
     (found,) = evaluate(read(text), [[0, 0, 9, 0, 0], np.float32([1e8, 1, -1e8]), np.float32(0)])
     assert found.tolist() == [0, 0, 0, 0, 0]  # type: ignore[union-attr]
+
+
+def test_few_taps_are_added_in_their_order() -> None:
+    window = Window((2, 2), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1), (False, False))
+    text = program(window, (2, 2), "f32", "%r = stablehlo.add %a, %b : T")
+    x = np.float32([[1e8, 1], [-1e8, 1]])
+    assert values(text, x, np.float32(0)) == [[1]]  # by columns it would be 0
