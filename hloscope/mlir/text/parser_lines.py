@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple, cast
 
@@ -18,24 +19,17 @@ from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import UNKNOWN, Location
+from hloscope.mlir.text.copies import CopiedRegion, is_simple, kept
+from hloscope.mlir.text.lines import LONG, NAME, Lines, line_key
 from hloscope.mlir.text.parser_ops import OperationParser
 from hloscope.mlir.text.parser_types import KNOWN_TYPES
 from hloscope.source import Source
 
-_NAME: Final = pattern(
-    r"%((?:[0-9]+|[A-Za-z_$.-][A-Za-z0-9_$.-]*)(?:#[1-9][0-9]*+(?!\s*=)|))"
-    r"(?:#0(?!\s*=))?"
-)
-"""A name without the number of a first result, which need not be written.
-
-Where it is a result that is named, `%0#1 =`, the number is no part of it: no line is like that one.
-"""
 _NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII
 )
 _LOCATION: Final = pattern(r" loc\((#[^\W_]+)\)$")
 _FUNCTION: Final = " : ("
-_LONG: Final = 4000
 _type_of: Final = attrgetter("type")
 _new: Final = object.__new__
 
@@ -45,7 +39,10 @@ class Template(NamedTuple):
 
     Attributes:
         name: Of the op.
-        pick: Takes the names of the operands from the parts of a line.
+        few: How many operands there are, where they are few and the names behind that of the
+            result in order, else 0.
+        holes: How many names there are in a line.
+        pick: Takes the names of the operands from those of a line.
         operands: Their types.
         results: Types of the results.
         regions: Those the line stands for, with nothing in them but what they define.
@@ -56,6 +53,8 @@ class Template(NamedTuple):
     """
 
     name: str
+    few: int
+    holes: int
     pick: Callable[[list[str]], Sequence[str]]
     operands: tuple[Type, ...]
     results: tuple[Type, ...]
@@ -71,12 +70,13 @@ class Template(NamedTuple):
 class LineParser(OperationParser):
     """Reads operations by the line where it can."""
 
-    __slots__ = ("_bodies", "_templates")
+    __slots__ = ("_ahead", "_bodies", "_templates")
 
     def __init__(
         self, source: Source, dialects: Dialects, allow_unregistered: bool = True, at: int = 0
     ) -> None:
         super().__init__(source, dialects, allow_unregistered, at)
+        self._ahead: Final = Lines()
         self._templates: Final[dict[str, dict[str, Template]]] = {}
         self._bodies: Final[dict[tuple[str, str], Template]] = {}
 
@@ -96,39 +96,49 @@ class LineParser(OperationParser):
             if operation is not None:
                 operation.parent = block
                 operations.append(operation)
-                self._learn(operation, templates, at + 1, first)
+                self._learn(operation, templates, at, first)
             at = self.before
         block.operations = tuple(operations)
 
     def _lines(
         self, block: Block, operations: list[Operation], templates: dict[str, Template], at: int
     ) -> int:
-        """Read lines that are like others from the end of a line on; returns how far that goes.
+        """Read lines that are like others from the end of a line on; returns how far that goes."""
+        lines = self._ahead
+        while lines.reach(self.text, at + 1):
+            at = self._known_lines(block, operations, templates, lines)
+            if at + 1 < lines.end:
+                break
+        return at
+
+    def _known_lines(
+        self, block: Block, operations: list[Operation], templates: dict[str, Template], lines: Lines
+    ) -> int:
+        """Read lines as far as they are known; returns where the last one ends.
 
         What it does for a line is written out: two calls would take as long as all the rest.
         """
         text, source, scope = self.text, self.source, self.scope
-        find, split, value_of = text.find, _NAME.split, scope.__getitem__
-        following = "\n%"
-        while True:
-            begin = at + 1
-            end = find("\n", begin, begin + _LONG)
-            if end < 0:
-                return at
-            parts = split(text[begin:end])
-            template = templates.get("\0".join(parts[::2]))
+        find, template_of, value_of = text.find, templates.get, scope.__getitem__
+        keys, names, begin, place = lines.keys, lines.names, lines.begin, lines.place
+        first = lines.line
+        ahead = template_of(keys[first])
+        for line, following in enumerate(islice(keys, first + 1, None), first):
+            template = ahead
             location: Location = UNKNOWN
             if template is None:
-                key, location = self._key(parts)
+                key, location = self._key(keys[line])
                 template = templates.get(key) or self._retyped(key, templates)
-            if template is None:
-                return at
-            if not text.startswith(following, end):
-                if location is UNKNOWN and _NEXT.match(text, end) is None:
-                    return at
-                following = f"\n{parts[0]}%"
+                if template is None:
+                    break
+            end = find("\n", begin)
+            ahead = template_of(following)
+            if ahead is None and location is UNKNOWN and _NEXT.match(text, end) is None:
+                break
             (
                 name,
+                few,
+                holes,
                 pick,
                 needed,
                 types,
@@ -140,20 +150,39 @@ class LineParser(OperationParser):
                 known,
                 alike,
             ) = template
+            result = names[place] if types else ""
             try:
-                operands = tuple(map(value_of, pick(parts)))
-                result = parts[1] if types else ""
-            except (KeyError, IndexError):  # a name that is not defined, or a NUL in the text
-                return at
-            if result in scope or tuple(map(_type_of, operands)) != needed:
-                return at
+                if few == 1:
+                    use = scope[names[place + 1]]
+                    if use.type is not needed[0] and use.type != needed[0]:
+                        break
+                    operands: tuple[Value, ...] = (use,)
+                elif few == 2:
+                    use, other = scope[names[place + 1]], scope[names[place + 2]]
+                    if (use.type is not needed[0] and use.type != needed[0]) or (
+                        other.type is not needed[1] and other.type != needed[1]
+                    ):
+                        break
+                    operands = use, other
+                else:
+                    operands = tuple(map(value_of, pick(names[place : place + holes])))
+                    if tuple(map(_type_of, operands)) != needed:
+                        break
+            except KeyError:  # not defined
+                break
+            if result in scope:
+                break
             start += begin + len(result)
             operation = _new(Operation)  # its `__init__` takes longer than this
             operation.name = name
             operation.operands = operands
             operation.properties = properties
             operation.attributes = attributes
-            operation.regions = _copied(regions, operation, start - known) if regions else ()
+            if regions:
+                by = start - known
+                operation.regions = tuple([CopiedRegion(r, operation, by) for r in regions])
+            else:
+                operation.regions = ()
             operation.successors = operation.successor_operands = ()
             operation.location = location
             operation.source = source
@@ -173,23 +202,27 @@ class LineParser(OperationParser):
             else:
                 self._bind(operation, types, [(result, len(types), begin)] if types else [])
             operations.append(operation)
-            at = end
+            begin = end + 1
+            place += holes
+        else:
+            line = len(keys) - 1
+        lines.line, lines.begin, lines.place = line, begin, place
+        return begin - 1
 
     def next_operation(self) -> Operation | None:
         """Read an operation; `None` if it is wrong and was left out."""
         return self.operation()
 
-    def _key(self, parts: list[str]) -> tuple[str, Location]:
-        """The text of a line without names and location; the location."""
-        last = parts[-1]
-        found = _LOCATION.search(last)
+    def _key(self, key: str) -> tuple[str, Location]:
+        """The text of a line without names and without location; the location."""
+        found = _LOCATION.search(key)
         if found is None:
-            return "\0".join(parts[::2]), UNKNOWN
+            return key, UNKNOWN
         name = found[1]
         location = self._lazy.get(name)
         if location is None:
             location = self.lazy(name, self.before)
-        return "\0".join([*parts[:-1:2], last[: found.start()]]), location
+        return key[: found.start()], location
 
     def _retyped(self, key: str, templates: dict[str, Template]) -> Template | None:
         """The template of a line that differs from one known in its function type at most."""
@@ -208,37 +241,39 @@ class LineParser(OperationParser):
         return template
 
     def _learn(
-        self, operation: Operation, templates: dict[str, Template], begin: int, first: int
+        self, operation: Operation, templates: dict[str, Template], at: int, first: int
     ) -> None:
-        """Keep what the line at `begin` says of others like it, if the op at `first` fills it."""
+        """Keep what the line after `at` says of others like it, if the op at `first` fills it."""
         text, used = self.text, self.used
-        end = text.find("\n", begin, begin + _LONG)
+        begin = at + 1
+        end = text.find("\n", begin, begin + LONG)
         if not end >= self.before > begin > 0 or first >= end or text[self.before : end].strip():
             return
-        parts = _NAME.split(text[begin:end])
-        key, location = self._key(parts)
+        if not text.startswith("\n", at):
+            return  # something else stands in the line before it
+        key, location = self._key(line_key(text[begin:end]))
         if location is UNKNOWN and operation.location is not UNKNOWN:
             return  # its location is part of the key, but not of a template
-        if operation.successors or self.forward or not all(map(_simple, operation.regions)):
+        if operation.successors or self.forward or not all(map(is_simple, operation.regions)):
             return
-        written = [found.start() for found in _NAME.finditer(text, first, end)]
-        places = {start: 2 * number + 1 for number, start in enumerate(written)}
+        written = [found.start() for found in NAME.finditer(text, first, end)]
         if operation.results and written[:1] != [first]:
             return
-        if operation.results:
-            del written[0]
-        if len(used) != len(operation.operands) or set(used) != set(written):
+        named = int(bool(operation.results))
+        if len(used) != len(operation.operands) or set(used) != set(written[named:]):
             return
-        result = len(parts[1]) if operation.results else 0
+        result = len(NAME.match(text, first)[1]) if operation.results else 0
         operation.alike = object()
         template = templates[key] = Template(
             operation.name,
-            _picker([places[at] for at in used]),
+            len(used) if named and used == written[1:] and len(used) < 3 else 0,
+            len(written),
+            _picker([written.index(at) for at in used]),
             tuple(value.type for value in operation.operands),
             tuple(value.type for value in operation.results),
             operation.properties,
             operation.attributes,
-            operation.regions,
+            tuple(map(kept, operation.regions)),
             operation.start - begin - result,
             operation.end - operation.start,
             operation.start,
@@ -251,67 +286,8 @@ class LineParser(OperationParser):
 
 
 def _picker(places: list[int]) -> Callable[[list[str]], Sequence[str]]:
-    """Takes the parts at these places."""
+    """Takes the names at these places."""
     if len(places) > 1:
         return itemgetter(*places)
     first = places[0] if places else 0
     return itemgetter(slice(first, first + len(places)))
-
-
-def _simple(region: Region) -> bool:
-    """Is it one block of plain ops that read what the block defines?"""
-    if len(region.blocks) != 1:
-        return False
-    block = region.blocks[0]
-    return len(block.operations) < 10 and all(
-        not op.regions
-        and not op.successors
-        and op.location is UNKNOWN
-        and all(_owner(value) is block for value in op.operands)
-        for op in block
-    )
-
-
-def _owner(value: Value) -> Block | None:
-    return value.owner.parent if isinstance(value.owner, Operation) else value.owner
-
-
-def _copied(regions: tuple[Region, ...], parent: Operation, by: int) -> tuple[Region, ...]:
-    """Copies of simple regions for an op, moved in the source."""
-    copies = tuple([Region((_copied_block(region.blocks[0], by),)) for region in regions])
-    for region in copies:
-        region.parent = parent
-    return copies
-
-
-def _copied_block(block: Block, by: int) -> Block:
-    new = Block()
-    values: dict[int, Value] = {}
-    for old in block.arguments:
-        values[id(old)] = Value(old.type, new, old.index, old.name, old.location)
-    new.arguments = tuple(values.values())
-    operations = []
-    for op in block.operations:
-        moved = by if op.source is not None else 0
-        copy = Operation(
-            op.name,
-            tuple(values[id(value)] for value in op.operands),
-            (),
-            op.properties,
-            op.attributes,
-            (),
-            (),
-            (),
-            op.location,
-            op.source,
-            op.start + moved,
-            op.end + moved,
-        )
-        copy.parent = new
-        copy.alike = op.alike
-        copy.results = tuple(Value(v.type, copy, v.index, v.name) for v in op.results)
-        for old, value in zip(op.results, copy.results, strict=True):
-            values[id(old)] = value
-        operations.append(copy)
-    new.operations = tuple(operations)
-    return new
