@@ -93,8 +93,6 @@ class _Modules:
         self.tree: Final = tree
         self.computations: Final = _Computations()
         self.maker: Final = OpMaker()
-        self.plain: Final[dict[object, Op]] = {}
-        """Ops of one result without regions and callees, by what the reader found alike."""
         self.public: Final[list[str]] = []
 
     def module(self) -> TreeModule:
@@ -156,20 +154,20 @@ class _Modules:
             prefix = f"{prefix}::" if prefix else ""
 
 
+_new: Final = object.__new__
 _SIGNATURE: Final = frozenset(["sym_name", "sym_visibility", "function_type", "arg_attrs"])
 
 
 class _Frame:
     """A block that is being read, and the op above it whose regions are waiting."""
 
-    __slots__ = ("by_name", "calls", "instructions", "name", "operations", "owner", "parameters")
+    __slots__ = ("by_name", "calls", "name", "operations", "owner", "parameters")
 
     def __init__(self, name: str, block: Block | None, owner: Operation) -> None:
         self.name = name
         self.owner = owner
         self.operations = iter(block.operations if block else ())
         self.by_name: dict[str, Instruction] = {}
-        self.instructions: list[Instruction] = []
         self.parameters: list[Instruction] = []
         self.calls: list[Computation] = []
 
@@ -189,6 +187,8 @@ class _Function:
         self.operation, self.regions = operation, regions
         self.values: Final[dict[Value, Instruction]] = {}
         self.applied: Final[dict[object, Computation]] = {}
+        self.known: Final[dict[object, tuple[Op, tuple[Computation, ...]]]] = {}
+        """What ops of one result compute and call, by what the reader found alike."""
         self.numbers: Final = count()
 
     def body(self) -> Body:
@@ -208,7 +208,7 @@ class _Function:
         op = UnknownOp("func.func", settings)
         root = Node(self._free(frame, "body"), whole, op, operands, (), operation)
         self._add(frame, root)
-        return Body(tuple(frame.instructions), operands, root, frame.by_name)
+        return Body(tuple(frame.by_name.values()), operands, root, frame.by_name)
 
     def _straight(self, block: Block) -> Body:
         outer = _Frame(self.name, block, self.operation)
@@ -245,38 +245,59 @@ class _Function:
         return inner
 
     def _read(self, frame: _Frame) -> Operation | None:
-        """Make the ops of a block up to one with regions that are still to be read."""
-        plain, values, by_name = self.modules.plain, self.values, frame.by_name
+        """Make the ops of a block up to one with regions that are still to be read.
+
+        What it does for an op like one before is written out, as the reader's part is.
+        """
+        known, values, by_name = self.known.get, self.values, frame.by_name
+        value_of = values.__getitem__
         for operation in frame.operations:
-            op = plain.get(operation.alike)
-            if op is not None:
-                (value,) = operation.results
-                name = value.name
-                if name not in by_name:
-                    try:
-                        operands = tuple([values[read] for read in operation.operands])
-                    except KeyError:
-                        operands = self._operands(operation)
-                    made = values[value] = by_name[name] = Node(
-                        name, value.type, op, operands, (), operation
-                    )
-                    frame.instructions.append(made)
-                    continue
-            regions = operation.regions
-            if not regions:
-                self._make(frame, operation, ())
-            elif operation.name not in CLASSES or not all(map(_is_straight, regions)):
-                self._opaque(frame, operation)
-            else:
-                applied = self.applied.get(operation.alike)
-                if applied is None:
-                    applied = self._applied(operation)
-                if applied is None:
+            found = known(operation.alike)
+            if found is None:
+                if self._is_waiting(frame, operation):
                     return operation
-                if operation.alike is not None:
-                    self.applied[operation.alike] = applied
-                self._make(frame, operation, (applied,))
+                continue
+            (value,) = operation.results
+            name = value.name
+            if not name or name in by_name:
+                self._is_waiting(frame, operation)
+                continue
+            reads = operation.operands
+            try:
+                if len(reads) == 1:
+                    operands: tuple[Instruction, ...] = (values[reads[0]],)
+                elif len(reads) == 2:
+                    operands = values[reads[0]], values[reads[1]]
+                else:
+                    operands = tuple(map(value_of, reads))
+            except KeyError:
+                operands = self._operands(operation)
+            made = _new(Node)  # its `__init__` takes longer than this
+            made.name = name
+            made.type = value.type
+            made.op, made.calls = found
+            made.operands = operands
+            made.control_predecessors = ()
+            made.operation = operation
+            values[value] = by_name[name] = made
         return None
+
+    def _is_waiting(self, frame: _Frame, operation: Operation) -> bool:
+        """Make an op, unless its regions are to be read before."""
+        regions = operation.regions
+        calls: tuple[Computation, ...] = ()
+        if regions:
+            if operation.name not in CLASSES or not all(map(_is_straight, regions)):
+                self._opaque(frame, operation)
+                return False
+            applied = self._applied(operation)
+            if applied is None:
+                return True
+            calls = (applied,)
+        made = self._make(frame, operation, calls)
+        if made is not None and operation.alike is not None:
+            self.known[operation.alike] = made.op, made.calls
+        return False
 
     # ----------------------------------------------------------------------------- instructions
 
@@ -289,13 +310,15 @@ class _Function:
             self._add(frame, made)
 
     def _add(self, frame: _Frame, made: Instruction) -> None:
-        frame.instructions.append(made)
         frame.by_name[made.name] = made
 
     def _free(self, frame: _Frame, name: str) -> str:
         while name in frame.by_name:
             name = f"{name}.{next(self.numbers)}"
         return name
+
+    def _return(self, frame: _Frame) -> str:
+        return "return" if "return" not in frame.by_name else self._free(frame, "return@")
 
     def _operands(self, operation: Operation) -> tuple[Instruction, ...]:
         values = self.values
@@ -306,8 +329,10 @@ class _Function:
             message = f"operand #{number} does not dominate this use"
             raise VerifyError(message, span=operation.span) from None
 
-    def _make(self, frame: _Frame, operation: Operation, calls: tuple[Computation, ...]) -> None:
-        """Add an instruction, and one for each result if there are several."""
+    def _make(
+        self, frame: _Frame, operation: Operation, calls: tuple[Computation, ...]
+    ) -> Instruction | None:
+        """Add an instruction, and one for each result unless there is one; returns that one."""
         operands = self._operands(operation)
         op = self.modules.maker(operation)
         if operation.name in CALLEES:
@@ -319,18 +344,15 @@ class _Function:
             if name in frame.by_name:
                 name = self._free(frame, name)
             made = Node(name, value.type, op, operands, calls, operation)
-            self.values[value] = made
-            frame.instructions.append(made)
-            frame.by_name[name] = made
-            if operation.alike is not None and not calls and not operation.regions:
-                self.modules.plain[operation.alike] = op
-            return
+            self.values[value] = frame.by_name[name] = made
+            return made
         if isinstance(op, Return):
             types = tuple([o.type for o in operands])
             whole = types[0] if len(types) == 1 else TupleType(types)
-            self._add(frame, Node(_return(frame), whole, op, operands, calls, operation))
-            return
+            self._add(frame, Node(self._return(frame), whole, op, operands, calls, operation))
+            return None
         self._several(frame, operation, op, operands, calls)
+        return None
 
     def _several(
         self,
@@ -368,11 +390,12 @@ class _Function:
         self._several(frame, operation, op, tuple(operands), ())
 
     def _finished(self, frame: _Frame) -> Body:
-        instructions = frame.instructions
-        if not instructions or not isinstance(instructions[-1].op, Return):
-            root = Node(_return(frame), TupleType(()), Return(), (), (), frame.owner)
+        root = next(reversed(frame.by_name.values()), None)
+        if root is None or not isinstance(root.op, Return):
+            root = Node(self._return(frame), TupleType(()), Return(), (), (), frame.owner)
             self._add(frame, root)
-        return Body(tuple(instructions), tuple(frame.parameters), instructions[-1], frame.by_name)
+        instructions = tuple(frame.by_name.values())
+        return Body(instructions, tuple(frame.parameters), root, frame.by_name)
 
     # ----------------------------------------------------------------------------- computations
 
@@ -426,10 +449,6 @@ class _Function:
 
 
 _SIDES: Final = "lhs", "rhs"
-
-
-def _return(frame: _Frame) -> str:
-    return "return" if "return" not in frame.by_name else "return@"
 
 
 def _is_straight(region: Region) -> bool:

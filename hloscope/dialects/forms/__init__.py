@@ -41,6 +41,7 @@ _DIRECTIVES: Final[dict[str, Directive]] = {
     **regions.DIRECTIVES,
 }
 
+_TYPED_LAST: Final = frozenset({"<function>", "<same>"})
 _CODED: Final = special.FORMS | regions.FORMS | loops.FORMS
 
 
@@ -84,4 +85,5 @@ def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
     if coded is not None:
         return coded
     lazy = _Lazy(get)
-    return Form(lazy.read, lazy.write, SHARED.get(text, text).endswith("<function>"))
+    last = SHARED.get(text, text).rpartition(" : ")[2]
+    return Form(lazy.read, lazy.write, last[1:-1] if last in _TYPED_LAST else "")

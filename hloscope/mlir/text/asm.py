@@ -108,6 +108,12 @@ class AsmParser(Protocol):
     def plain_arguments(self) -> list[Argument]:
         """Read `%a: t,` as often as it comes before other arguments, with types known already."""
 
+    def plain_results(self) -> list[tuple[Type, Attribute | None]]:
+        """Read `t,` or `t {a = "…"},` as often as it comes before other results.
+
+        Their types are known already.
+        """
+
     def uses(self, until: str = "") -> list[Use]:
         """Read uses separated by commas; none at all is fine."""
 
@@ -246,12 +252,13 @@ class Form(NamedTuple):
     Attributes:
         read: Reads it.
         write: Writes it.
-        typed_last: Ends it with the type of a function, on which nothing before it depends?
+        typed_last: What ends it and nothing before it depends on: `function`, the type of one, or
+            `same`, which is that or the type of all operands and the result; else empty.
     """
 
     read: Read
     write: Write
-    typed_last: bool = False
+    typed_last: str = ""
 
 
 Forms: TypeAlias = Mapping[str, Form]

@@ -114,6 +114,9 @@ def _results(parser: AsmParser) -> tuple[list[Type], list[Attribute]]:
     attributes: list[Attribute] = []
     parser.token("(")
     while not (parser.peek() == ")" and not types):
+        for type, told in parser.plain_results():
+            types.append(type)
+            attributes.append(told or _EMPTY)
         types.append(parser.type())
         attributes.append(_entries(parser))
         if not parser.try_token(","):

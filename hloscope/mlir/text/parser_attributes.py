@@ -36,8 +36,9 @@ TRUE: Final = BoolAttr(True)
 FALSE: Final = BoolAttr(False)
 
 _LOC: Final = pattern(r"loc\s*\(")
-_TOLD: Final = pattern(r'\{([A-Za-z_][\w$.]*) = "([^"\\\n]*)"\}', re.ASCII)
+TOLD: Final = r'\{([A-Za-z_][\w$.]*) = "([^"\\\n]*)"\}'
 """One attribute that is a plain string, as results of JAX's functions have."""
+_TOLD: Final = pattern(TOLD, re.ASCII)
 _LOCATION_NAME: Final = pattern(r"#[\w$.-]+")
 _COMMON_LOCATION: Final = pattern(r"loc\((#loc\d*|unknown)\)")
 

@@ -7,16 +7,18 @@ from typing import Final
 
 from hloscope.ir import Type
 from hloscope.lazy import pattern
-from hloscope.mlir.attributes import SymbolAttr
+from hloscope.mlir.attributes import Attribute, DictAttr, StringAttr, SymbolAttr
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.text.asm import Argument, State, Use
 from hloscope.mlir.text.functions import CORE_OPS
 from hloscope.mlir.text.lexer import NAME
+from hloscope.mlir.text.parser_attributes import TOLD
 from hloscope.mlir.text.parser_types import KNOWN_TYPES, PLAIN_TYPE
 from hloscope.mlir.text.parser_values import ValueParser
 from hloscope.source import Source
 
 _LISTED: Final = pattern(rf" ?%({NAME}): ({PLAIN_TYPE}),(?= %)", re.ASCII)
+_RESULT: Final = pattern(rf" ?({PLAIN_TYPE})(?: {TOLD})?,(?= \S)", re.ASCII)
 
 
 class FormParser(ValueParser):
@@ -152,6 +154,21 @@ class FormParser(ValueParser):
         if arguments:
             self.move(at)
         return arguments
+
+    def plain_results(self) -> list[tuple[Type, Attribute | None]]:
+        """Read `t,` or `t {a = "…"},` as often as it comes, with types known already."""
+        results: list[tuple[Type, Attribute | None]] = []
+        at = self.start
+        while (found := _RESULT.match(self.text, at)) is not None:
+            known = KNOWN_TYPES.get(found[1])
+            if known is None:
+                break
+            told = DictAttr(((found[2], StringAttr.of(found[3])),)) if found[2] else None
+            results.append((known, told))
+            at = found.end()
+        if results:
+            self.move(at)
+        return results
 
     def arguments(self, *, types: bool) -> list[Argument]:
         """Read `(%a: t, %b: t)`."""

@@ -29,7 +29,7 @@ _NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII
 )
 _LOCATION: Final = pattern(r" loc\((#[^\W_]+)\)$")
-_FUNCTION: Final = " : ("
+_TYPED: Final = " : "
 _type_of: Final = attrgetter("type")
 _new: Final = object.__new__
 
@@ -225,13 +225,19 @@ class LineParser(OperationParser):
         return key[: found.start()], location
 
     def _retyped(self, key: str, templates: dict[str, Template]) -> Template | None:
-        """The template of a line that differs from one known in its function type at most."""
-        body, _, type = key.rpartition(_FUNCTION)
+        """The template of a line that differs from one known in the types at its end at most."""
+        body, _, type = key.rpartition(_TYPED)
         known = self._bodies.get((self.default_dialect, body))
         if known is None:
             return None
-        inputs, _, result = type.partition(") -> ")
-        given = [KNOWN_TYPES.get(one) for one in inputs.split(", ")]
+        if type.startswith("("):
+            inputs, _, result = type[1:].partition(") -> ")
+            given = [KNOWN_TYPES.get(one) for one in inputs.split(", ")]
+        elif self.dialects.forms[known.name].typed_last == "same":
+            result = type
+            given = [KNOWN_TYPES.get(type)] * len(known.operands)
+        else:
+            return None
         made = KNOWN_TYPES.get(result)
         if None in given or made is None or len(given) != len(known.operands):
             return None
@@ -282,7 +288,7 @@ class LineParser(OperationParser):
         form = self.dialects.forms.get(operation.name)
         one = len(operation.results) == 1 and not operation.regions
         if one and form is not None and form.typed_last:
-            self._bodies[self.default_dialect, key.rpartition(_FUNCTION)[0]] = template
+            self._bodies[self.default_dialect, key.rpartition(_TYPED)[0]] = template
 
 
 def _picker(places: list[int]) -> Callable[[list[str]], Sequence[str]]:
