@@ -112,7 +112,11 @@ class LineParser(OperationParser):
         return at
 
     def _known_lines(
-        self, block: Block, operations: list[Operation], templates: dict[str, Template], lines: Lines
+        self,
+        block: Block,
+        operations: list[Operation],
+        templates: dict[str, Template],
+        lines: Lines,
     ) -> int:
         """Read lines as far as they are known; returns where the last one ends.
 

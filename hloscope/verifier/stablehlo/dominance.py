@@ -6,13 +6,9 @@ Source: MLIR's `Verifier.cpp` and `Dominance.cpp`.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from operator import attrgetter
-from typing import Final
 
 from hloscope.errors import Diagnostic
 from hloscope.mlir import Block, Operation, Region, Value
-
-_owner_of: Final = attrgetter("owner")
 
 
 class Dominance:
@@ -132,21 +128,21 @@ def undominated(
             reachable = None if len(blocks) < 2 else dominance.nearest(region)
             for block in blocks:
                 check = reachable is None or id(block) in reachable
-                defined: set[object] = {block}
+                defined = set(block.arguments)
                 for op in block.operations:
-                    if check and not defined.issuperset(map(_owner_of, op.operands)):
+                    if check and not defined.issuperset(op.operands):
                         yield from _undominated_uses(op, defined, dominance)
-                    defined.add(op)
+                    defined.update(op.results)
                     if op.regions and op.name not in isolated and op not in closed:
                         waiting.append(op)
 
 
 def _undominated_uses(
-    op: Operation, defined: set[object], dominance: Dominance
+    op: Operation, defined: set[Value], dominance: Dominance
 ) -> Iterator[Diagnostic]:
     """The first use in an op of a value that is not defined in its block and does not reach it."""
     for number, value in enumerate(op.operands):
-        if value.owner not in defined and not dominance.dominates(value, op):
+        if value not in defined and not dominance.dominates(value, op):
             yield _error(op, number, value)
             return
 

@@ -6,7 +6,7 @@ Source: MLIR's `Operation.cpp` and the checks its op definition generator writes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Final
@@ -115,9 +115,15 @@ def _check_single_blocks(operation: Operation, definition: Definition) -> None:
 # --- attributes, types, regions -------------------------------------------------------------
 
 
+@cache
+def _by_name(name: str) -> tuple[AttributeSlot, ...]:
+    """The attributes of an op in the order of their names."""
+    return tuple(sorted(DEFINITIONS[name].attributes, key=attrgetter("name")))
+
+
 def _check_attributes(operation: Operation, definition: Definition) -> None:
     given: list[tuple[AttributeSlot, Attribute]] = []
-    for slot in sorted(definition.attributes, key=attrgetter("name")):
+    for slot in _by_name(definition.name):
         attribute = operation.get(slot.name)
         if attribute is not None:
             given.append((slot, attribute))
@@ -163,6 +169,18 @@ def slot_of_each(
             yield slot
 
 
+_FEW: Final = 8
+"""Of so many operands or results it is remembered which slots they belong to."""
+
+
+@cache
+def _slot_of_each(name: str, which: str, count: int) -> tuple[Slot, ...]:
+    """The same for few operands or results of an op, evenly divided."""
+    definition = DEFINITIONS[name]
+    slots = definition.operands if which == "operand" else definition.results
+    return tuple(slot_of_each(slots, count))
+
+
 def _segments(operation: Operation, which: str, slots: int, found: int) -> tuple[int, ...]:
     name = f"{which}SegmentSizes"
     attribute = operation.get(name)
@@ -190,9 +208,12 @@ def _check_types(which: str, slots: tuple[Slot, ...], operation: Operation) -> N
     segments = None
     if "segments" in DEFINITIONS[operation.name].traits:
         segments = _segments(operation, which, len(slots), len(values))
-    for i, (slot, value) in enumerate(
-        zip(slot_of_each(slots, len(values), segments), values, strict=False)
-    ):
+    count = len(values)
+    if segments is None and count <= _FEW:
+        each: Iterable[Slot] = _slot_of_each(operation.name, which, count)
+    else:
+        each = slot_of_each(slots, count, segments)
+    for i, (slot, value) in enumerate(zip(each, values, strict=False)):
         if not type_fits(slot.constraint, value.type):
             raise refuse(
                 operation,

@@ -7,12 +7,12 @@ Source: MLIR's `SymbolTable.cpp`, `FunctionInterfaces.cpp`, `FuncOps.cpp`; Stabl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from hloscope.dialects import DEFINITIONS
 from hloscope.errors import Diagnostic, VerifyError
-from hloscope.ir import FunctionType
+from hloscope.ir import FunctionType, Type
 from hloscope.lazy import pattern
 from hloscope.mlir import (
     ArrayAttr,
@@ -21,6 +21,7 @@ from hloscope.mlir import (
     StringAttr,
     StructAttr,
     SymbolAttr,
+    Value,
     VerbatimAttr,
     function_type,
     type_text,
@@ -122,13 +123,21 @@ def check_function(function: Operation) -> None:
             function,
             f"entry block must have {len(declared.inputs)} arguments to match function signature",
         )
-    for i, (argument, type_) in enumerate(zip(arguments, declared.inputs, strict=True)):
-        if argument.type != type_:
-            raise refuse(
-                function,
-                f"type of entry block argument #{i}('{type_text(argument.type)}') must match the"
-                f" type of the corresponding argument in function signature('{type_text(type_)}')",
-            )
+    for i, found, type_ in _of_other_types(arguments, declared.inputs):
+        raise refuse(
+            function,
+            f"type of entry block argument #{i}('{type_text(found)}') must match the"
+            f" type of the corresponding argument in function signature('{type_text(type_)}')",
+        )
+
+
+def _of_other_types(
+    values: Sequence[Value], types: Sequence[Type]
+) -> Iterator[tuple[int, Type, Type]]:
+    """Yield the number and type of each value that has not the type it should, and that type."""
+    for i, (value, wanted) in enumerate(zip(values, types, strict=True)):
+        if value.type is not wanted and value.type != wanted:
+            yield i, value.type, wanted
 
 
 def check_symbol(operation: Operation) -> None:
@@ -170,12 +179,11 @@ def check_return(operation: Operation) -> None:
             f"has {len(operation.operands)} operands, but enclosing function (@{name}) returns"
             f" {len(results)}",
         )
-    for i, (value, type_) in enumerate(zip(operation.operands, results, strict=True)):
-        if value.type != type_:
-            raise VerifyError(
-                f"type of return operand {i} ('{type_text(value.type)}') doesn't match function"
-                f" result type ('{type_text(type_)}') in function @{name}"
-            )
+    for i, found, type_ in _of_other_types(operation.operands, results):
+        raise VerifyError(
+            f"type of return operand {i} ('{type_text(found)}') doesn't match function"
+            f" result type ('{type_text(type_)}') in function @{name}"
+        )
 
 
 def check_indirect_call(operation: Operation) -> None:
@@ -223,13 +231,21 @@ class RedefinitionError(VerifyError):
 def users(table: Operation) -> Iterator[Operation]:
     """The ops in a symbol table that refer to symbols, without those in nested tables."""
     waiting = [iter(table.inside)]
+    without: set[object] = set()  # what ops with nothing of interest in their regions are alike in
     while waiting:
         for operation in waiting[-1]:
             if operation.name in _USERS:
                 yield operation
-            if operation.regions and operation.name not in _TABLES:
-                waiting.append(iter(operation.inside))
-                break
+            if not operation.regions or operation.alike in without or operation.name in _TABLES:
+                continue
+            inside = operation.inside
+            if operation.alike is not None and not any(
+                o.regions or o.name in _USERS for o in inside
+            ):
+                without.add(operation.alike)
+                continue
+            waiting.append(iter(inside))
+            break
         else:
             waiting.pop()
 
@@ -243,18 +259,16 @@ def _check_call(operation: Operation, symbols: Symbols) -> None:
         raise refuse(operation, f"'{callee.root}' does not reference a valid function")
     if len(operation.operands) != len(declared.inputs):
         raise refuse(operation, "incorrect number of operands for callee")
-    for i, (value, type_) in enumerate(zip(operation.operands, declared.inputs, strict=True)):
-        if value.type != type_:
-            raise refuse(
-                operation,
-                f"operand type mismatch: expected operand type '{type_text(type_)}', but provided"
-                f" '{type_text(value.type)}' for operand number {i}",
-            )
+    for i, found, type_ in _of_other_types(operation.operands, declared.inputs):
+        raise refuse(
+            operation,
+            f"operand type mismatch: expected operand type '{type_text(type_)}', but provided"
+            f" '{type_text(found)}' for operand number {i}",
+        )
     if len(operation.results) != len(declared.results):
         raise refuse(operation, "incorrect number of results for callee")
-    for i, (value, type_) in enumerate(zip(operation.results, declared.results, strict=True)):
-        if value.type != type_:
-            raise refuse(operation, f"result type mismatch at index {i}")
+    for i, *_ in _of_other_types(operation.results, declared.results):
+        raise refuse(operation, f"result type mismatch at index {i}")
 
 
 def _check_constant(operation: Operation, symbols: Symbols) -> None:
