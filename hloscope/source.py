@@ -20,23 +20,34 @@ class Source:
         default_factory=list, init=False, repr=False, compare=False, hash=False
     )
 
+    def line_start(self, line: int) -> int:
+        r"""Where a line begins; lines and characters are counted from 0.
+
+        >>> Source("a", "x\ny\n").line_start(1)
+        2
+        """
+        return self._starts()[line]
+
+    def _starts(self) -> list[int]:
+        """Where each line begins: the text is searched for line ends once."""
+        starts = self._line_starts
+        if not starts:
+            starts[:] = [0, *[found.end() for found in re.finditer("\n", self.text)]]
+        return starts
+
     def line_col(self, at: int) -> tuple[int, int]:
         r"""Line and column of a character, both counted from 1.
-
-        The text is searched for line ends once, however many places are asked for.
 
         >>> Source("a", "x\ny\n").line_col(2)
         (2, 1)
         """
-        line = self.line(at)
-        return line, at - self._line_starts[line - 1] + 1
+        starts = self._starts()
+        line = bisect_right(starts, at)
+        return line, at - starts[line - 1] + 1
 
     def line(self, at: int) -> int:
         """Line of a character, counted from 1."""
-        starts = self._line_starts
-        if not starts:
-            starts[:] = [0, *[found.end() for found in re.finditer("\n", self.text)]]
-        return bisect_right(starts, at)
+        return bisect_right(self._starts(), at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 from hloscope.dialects import CALLEES, CLASSES
 from hloscope.errors import NoFunctionError, VerifyError, did_you_mean
@@ -272,7 +272,7 @@ class _Function:
                     operands = tuple(map(value_of, reads))
             except KeyError:
                 operands = self._operands(operation)
-            made = _new(Node)  # its `__init__` takes longer than this
+            made: Any = _new(Node)  # its `__init__` takes longer than setting what is final
             made.name = name
             made.type = value.type
             made.op, made.calls = found

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter, itemgetter
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from hloscope.ir import Type
 from hloscope.lazy import pattern
@@ -19,8 +19,8 @@ from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import UNKNOWN, Location
-from hloscope.mlir.text.copies import CopiedRegion, is_simple, kept
-from hloscope.mlir.text.lines import LONG, NAME, Lines, line_key
+from hloscope.mlir.text.line_ops import Alike, LineOperation, copied, is_simple, kept
+from hloscope.mlir.text.lines import HOLE, LONG, NAME, Lines
 from hloscope.mlir.text.parser_ops import OperationParser
 from hloscope.mlir.text.parser_types import KNOWN_TYPES
 from hloscope.source import Source
@@ -46,9 +46,6 @@ class Template(NamedTuple):
         operands: Their types.
         results: Types of the results.
         regions: Those the line stands for, with nothing in them but what they define.
-        start: Where the op's name begins in a line whose result has an empty name.
-        width: Length of the op's name in the text.
-        at: Where the op's name begins in the text, in the line it was read from.
         alike: What tells the ops of these lines from all others.
     """
 
@@ -61,10 +58,26 @@ class Template(NamedTuple):
     properties: Mapping[str, Attribute]
     attributes: Mapping[str, Attribute]
     regions: tuple[Region, ...]
-    start: int
-    width: int
-    at: int
-    alike: object
+    alike: Alike
+
+    @property
+    def fields(self) -> Fields:
+        """All, as a plain tuple: it is taken apart faster."""
+        return (*self,)
+
+
+Fields: TypeAlias = tuple[
+    str,
+    int,
+    int,
+    Callable[[list[str]], Sequence[str]],
+    tuple[Type, ...],
+    tuple[Type, ...],
+    Mapping[str, Attribute],
+    Mapping[str, Attribute],
+    tuple[Region, ...],
+    Alike,
+]
 
 
 class LineParser(OperationParser):
@@ -77,7 +90,7 @@ class LineParser(OperationParser):
     ) -> None:
         super().__init__(source, dialects, allow_unregistered, at)
         self._ahead: Final = Lines()
-        self._templates: Final[dict[str, dict[str, Template]]] = {}
+        self._templates: Final[dict[str, dict[str, Fields]]] = {}
         self._bodies: Final[dict[tuple[str, str], Template]] = {}
 
     def _operations(self, block: Block) -> None:
@@ -101,7 +114,7 @@ class LineParser(OperationParser):
         block.operations = tuple(operations)
 
     def _lines(
-        self, block: Block, operations: list[Operation], templates: dict[str, Template], at: int
+        self, block: Block, operations: list[Operation], templates: dict[str, Fields], at: int
     ) -> int:
         """Read lines that are like others from the end of a line on; returns how far that goes."""
         lines = self._ahead
@@ -115,87 +128,59 @@ class LineParser(OperationParser):
         self,
         block: Block,
         operations: list[Operation],
-        templates: dict[str, Template],
+        templates: dict[str, Fields],
         lines: Lines,
     ) -> int:
         """Read lines as far as they are known; returns where the last one ends.
 
         What it does for a line is written out: two calls would take as long as all the rest.
         """
-        text, source, scope = self.text, self.source, self.scope
-        find, template_of, value_of = text.find, templates.get, scope.__getitem__
-        keys, names, begin, place = lines.keys, lines.names, lines.begin, lines.place
-        first = lines.line
-        ahead = template_of(keys[first])
-        for line, following in enumerate(islice(keys, first + 1, None), first):
+        source, scope = self.source, self.scope
+        template_of, value_of = templates.get, scope.__getitem__
+        names, place, offset = lines.names, lines.place, lines.number - lines.line
+        ahead = template_of(lines.keys[lines.line])
+        line = lines.number
+        for following in islice(lines.keys, lines.line + 1, None):
             template = ahead
             location: Location = UNKNOWN
             if template is None:
-                key, location = self._key(keys[line])
-                template = templates.get(key) or self._retyped(key, templates)
-                if template is None:
-                    break
-            end = find("\n", begin)
+                template, location = self._located(lines.keys[line - offset], templates)
             ahead = template_of(following)
-            if ahead is None and location is UNKNOWN and _NEXT.match(text, end) is None:
+            if template is None or (
+                ahead is None and location is UNKNOWN and not self._ends_op(lines, line)
+            ):
                 break
-            (
-                name,
-                few,
-                holes,
-                pick,
-                needed,
-                types,
-                properties,
-                attributes,
-                regions,
-                start,
-                width,
-                known,
-                alike,
-            ) = template
+            name, few, holes, pick, needed, types, properties, attributes, regions, alike = template
             result = names[place] if types else ""
             try:
                 if few == 1:
-                    use = scope[names[place + 1]]
-                    if use.type is not needed[0] and use.type != needed[0]:
-                        break
-                    operands: tuple[Value, ...] = (use,)
+                    one = scope[names[place + 1]]
+                    operands: tuple[Value, ...] = (one,)
+                    fits = one.type is needed[0]
                 elif few == 2:
-                    use, other = scope[names[place + 1]], scope[names[place + 2]]
-                    if (use.type is not needed[0] and use.type != needed[0]) or (
-                        other.type is not needed[1] and other.type != needed[1]
-                    ):
-                        break
-                    operands = use, other
+                    one, two = operands = scope[names[place + 1]], scope[names[place + 2]]
+                    fits = one.type is needed[0] and two.type is needed[1]
                 else:
                     operands = tuple(map(value_of, pick(names[place : place + holes])))
-                    if tuple(map(_type_of, operands)) != needed:
-                        break
+                    fits = False
             except KeyError:  # not defined
                 break
-            if result in scope:
+            if result in scope or (not fits and tuple(map(_type_of, operands)) != needed):
                 break
-            start += begin + len(result)
-            operation = _new(Operation)  # its `__init__` takes longer than this
+            operation = LineOperation()
             operation.name = name
             operation.operands = operands
             operation.properties = properties
             operation.attributes = attributes
-            if regions:
-                by = start - known
-                operation.regions = tuple([CopiedRegion(r, operation, by) for r in regions])
-            else:
-                operation.regions = ()
+            operation.regions = copied(regions, operation) if regions else ()
             operation.successors = operation.successor_operands = ()
             operation.location = location
             operation.source = source
-            operation.start = start
-            operation.end = start + width
+            operation.line = line
             operation.parent = block
             operation.alike = alike
             if len(types) == 1:
-                value = scope[result] = _new(Value)
+                value = scope[result] = _new(Value)  # its `__init__` takes longer than this
                 value.type = types[0]
                 value.owner = operation
                 value.index = 0
@@ -204,14 +189,22 @@ class LineParser(OperationParser):
                 value.at = -1
                 operation.results = (value,)
             else:
-                self._bind(operation, types, [(result, len(types), begin)] if types else [])
+                self._bind(operation, types, [(result, len(types), 0)] if types else [])
             operations.append(operation)
-            begin = end + 1
             place += holes
-        else:
-            line = len(keys) - 1
-        lines.line, lines.begin, lines.place = line, begin, place
-        return begin - 1
+            line += 1
+        lines.go_on(line - lines.number, place - lines.place)
+        return lines.begin - 1
+
+    def _ends_op(self, lines: Lines, number: int) -> bool:
+        """Does an op that ends in a line end with it?"""
+        end = lines.begin + lines.length(number - lines.number + 1) - 1
+        return _NEXT.match(self.text, end) is not None
+
+    def _located(self, line: str, templates: dict[str, Fields]) -> tuple[Fields | None, Location]:
+        """The template of a line that has a location or other types than known ones."""
+        key, location = self._key(line)
+        return templates.get(key) or self._retyped(key, templates), location
 
     def next_operation(self) -> Operation | None:
         """Read an operation; `None` if it is wrong and was left out."""
@@ -228,7 +221,7 @@ class LineParser(OperationParser):
             location = self.lazy(name, self.before)
         return key[: found.start()], location
 
-    def _retyped(self, key: str, templates: dict[str, Template]) -> Template | None:
+    def _retyped(self, key: str, templates: dict[str, Fields]) -> Fields | None:
         """The template of a line that differs from one known in the types at its end at most."""
         body, _, type = key.rpartition(_TYPED)
         known = self._bodies.get((self.default_dialect, body))
@@ -246,12 +239,12 @@ class LineParser(OperationParser):
         if None in given or made is None or len(given) != len(known.operands):
             return None
         operands = cast("tuple[Type, ...]", tuple(given))
-        template = known._replace(operands=operands, results=(made,), alike=object())
-        templates[key] = template
-        return template
+        template = known._replace(operands=operands, results=(made,), alike=known.alike.other())
+        templates[key] = template.fields
+        return template.fields
 
     def _learn(
-        self, operation: Operation, templates: dict[str, Template], at: int, first: int
+        self, operation: Operation, templates: dict[str, Fields], at: int, first: int
     ) -> None:
         """Keep what the line after `at` says of others like it, if the op at `first` fills it."""
         text, used = self.text, self.used
@@ -261,7 +254,8 @@ class LineParser(OperationParser):
             return
         if not text.startswith("\n", at):
             return  # something else stands in the line before it
-        key, location = self._key(line_key(text[begin:end]))
+        parts = NAME.split(text[begin:end])
+        key, location = self._key(HOLE.join(parts[::2]))
         if location is UNKNOWN and operation.location is not UNKNOWN:
             return  # its location is part of the key, but not of a template
         if operation.successors or self.forward or not all(map(is_simple, operation.regions)):
@@ -272,9 +266,14 @@ class LineParser(OperationParser):
         named = int(bool(operation.results))
         if len(used) != len(operation.operands) or set(used) != set(written[named:]):
             return
-        result = len(NAME.match(text, first)[1]) if operation.results else 0
-        operation.alike = object()
-        template = templates[key] = Template(
+        result = len(parts[1]) if named else 0
+        operation.alike = alike = Alike(
+            operation.start,
+            operation.start - begin - result,
+            operation.end - operation.start,
+            first - begin if named else -1,
+        )
+        template = Template(
             operation.name,
             len(used) if named and used == written[1:] and len(used) < 3 else 0,
             len(written),
@@ -284,11 +283,9 @@ class LineParser(OperationParser):
             operation.properties,
             operation.attributes,
             tuple(map(kept, operation.regions)),
-            operation.start - begin - result,
-            operation.end - operation.start,
-            operation.start,
-            operation.alike,
+            alike,
         )
+        templates[key] = template.fields
         form = self.dialects.forms.get(operation.name)
         one = len(operation.results) == 1 and not operation.regions
         if one and form is not None and form.typed_last:
