@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from hloscope.dialects import DIALECTS
@@ -222,6 +224,8 @@ func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) {{
   %0 = stablehlo.broadcast_in_dim %x, dims = [0] : (tensor<2xf32>) -> tensor<2x4xf32>
   %1 = stablehlo.broadcast_in_dim %y, dims = [0] : (tensor<3xf32>) -> tensor<3x4xf32>
   %2 = stablehlo.concatenate %x, %y, dim = 0 : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>
+  %s = stablehlo.multiply %x, %x : tensor<2xf32>
+  %t = stablehlo.convert %x : (tensor<2xf32>) -> tensor<2xi32>
   {last}
   return
 }}
@@ -234,6 +238,17 @@ func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) {{
         ("%3 = stablehlo.broadcast_in_dim %y, dims = [0] : (tensor<3xf32>) -> tensor<2x4xf32>", ""),
         ("%3 = stablehlo.concatenate %y, %x, dim = 0 : (tensor<3xf32>, tensor<2xf32>)"
          " -> tensor<5xf32>", ""),
+        ("%3 = stablehlo.multiply %y, %y : tensor<3xf32>", ""),
+        ("%3 = stablehlo.multiply %y, %y : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>", ""),
+        ("%3 = stablehlo.convert %y : tensor<3xf32>", ""),
+        ("%3 = stablehlo.convert %y : (tensor<3xf32>) -> tensor<3xi1>", ""),
+        ("%3 = stablehlo.multiply %y, %x : tensor<3xf32>",
+         "use of value '%x' expects different type than prior uses"),
+        ("%3 = stablehlo.multiply %y, %y : tensor<3xf32>, tensor<3xf32>",
+         "expected operation name in quotes"),
+        ("%3 = stablehlo.multiply %y, %y : (tensor<3xf32>)", "expected '->'"),
+        ("%3 = stablehlo.concatenate %y, %y, dim = 0 : tensor<3xf32>",
+         "invalid kind of type specified"),
         ("%3 = stablehlo.broadcast_in_dim %x, dims = [0] : (tensor<3xf32>) -> tensor<2x4xf32>",
          "use of value '%x' expects different type than prior uses"),
         ("%3 = stablehlo.concatenate %y, %x, dim = 0 : (tensor<3xf32>) -> tensor<5xf32>",
@@ -266,3 +281,75 @@ def test_lines_that_differ_in_their_types_share_the_rest(last: str, message: str
     assert last.partition(" : ")[2] in print_mlir(
         parse_mlir(text, dialects=DIALECTS), dialects=DIALECTS
     )
+
+
+def test_a_line_is_like_others_only_if_they_begin_where_it_does() -> None:
+    text = 'func.func @main() {"x.y"() : () -> ()\nx.y"() : () -> ()\nreturn\n}\n'
+    with pytest.raises(HloscopeError, match="not found for custom op"):
+        parse_mlir(text, dialects=DIALECTS)
+
+
+def _long() -> str:
+    """More lines than are looked at together, names of all widths."""
+    lines = ["  %v0 = stablehlo.negate %arg0 : tensor<2x2xf32>"]
+    for n in range(1, 2500):
+        lines.append(f"  %v{n} = stablehlo.add %v{n - 1}, %arg{n % 2} : tensor<2x2xf32>")
+        if n % 700 == 0:
+            lines += ["", "  // a comment", f'  "x.{"y" * 5000}"() : () -> ()']
+    return _BODY.format("\n".join(lines))
+
+
+def test_ops_of_long_texts_stand_where_they_do() -> None:
+    text = _long()
+    lines = text.split("\n")
+    function = parse_mlir(text, dialects=DIALECTS).regions[0].blocks[0].operations[0]
+    assert len(function.inside) == 2500 + 3 + 1
+    for op in function.inside:
+        assert op.span is not None
+        assert text[op.start : op.end].strip('"').split(".")[-1] == op.name.split(".")[-1]
+        if op.results:
+            assert lines[op.span.line - 1].startswith(f"  %{op.results[0].name} = ")
+
+
+@pytest.mark.parametrize(("number", "line"), [(1, 3), (1300, 1305), (2499, 2510)])
+def test_what_is_wrong_in_long_texts_is_told_where_it_is(number: int, line: int) -> None:
+    text = _long().replace(f"stablehlo.add %v{number - 1},", f"stablehlo.add %w{number - 1},")
+    with pytest.raises(HloscopeError, match="undeclared SSA value name") as caught:
+        parse_mlir(text, dialects=DIALECTS)
+    assert caught.value.span is not None
+    assert caught.value.span.line == line
+
+
+_REGIONS = (
+    "%{} = stablehlo.reduce(%x init: %c) applies stablehlo.add across dimensions = [0]"
+    " : (tensor<4xf32>, tensor<f32>) -> tensor<f32>",
+    '%{} = "x.y"(%x) ({{"x.z"() : () -> ()}}) : (tensor<4xf32>) -> tensor<f32>',
+)
+
+
+@pytest.mark.parametrize("form", _REGIONS)
+def test_regions_of_lines_alike_are_copies_made_once(form: str) -> None:
+    text = (
+        "func.func @main(%x: tensor<4xf32>, %c: tensor<f32>) {\n"
+        f"  {form.format(0)}\n  {form.format('more')}\n  return\n}}\n"
+    )
+    first, second, _ = parse_mlir(text, dialects=DIALECTS).regions[0].blocks[0].operations[0].inside
+    assert first.alike is second.alike is not None
+    (region,), (other,) = first.regions, second.regions
+    with ThreadPoolExecutor(4) as pool:
+        blocks = list(pool.map(lambda _: other.block, range(8)))
+    assert len({id(block) for block in blocks}) == 1
+    assert blocks[0] is not region.block
+    assert blocks[0].parent is other
+    assert other.parent is second
+    for one, copy in zip(region.block, blocks[0], strict=True):
+        assert (one.name, one.properties) == (copy.name, copy.properties)
+        assert copy.parent is blocks[0]
+        assert not {*one.results, *one.operands} & {*copy.results, *copy.operands}
+        assert copy.source is one.source
+        assert text[copy.start : copy.end] == text[one.start : one.end]
+        assert copy.start - one.start == (second.start - first.start if one.source else 0)
+    with pytest.raises(AttributeError):
+        other.nothing  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError):
+        second.nothing  # type: ignore[attr-defined]  # noqa: B018
