@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import field
+from itertools import accumulate
 
 from hloscope.lazy import dataclass
 from hloscope.visible import visible
@@ -32,7 +33,8 @@ class Source:
         """Where each line begins: the text is searched for line ends once."""
         starts = self._line_starts
         if not starts:
-            starts[:] = [0, *[found.end() for found in re.finditer("\n", self.text)]]
+            *lines, _ = self.text.split("\n")
+            starts[:] = accumulate([len(line) + 1 for line in lines], initial=0)
         return starts
 
     def line_col(self, at: int) -> tuple[int, int]:

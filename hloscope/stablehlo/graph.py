@@ -25,7 +25,7 @@ from hloscope.mlir import (
     function_type,
     string_of,
 )
-from hloscope.ops import Op, Result, Return, UnknownOp
+from hloscope.ops import Op, Return, UnknownOp
 from hloscope.stablehlo.kinds import attribute_text
 from hloscope.stablehlo.nodes import (
     Argument,
@@ -34,6 +34,7 @@ from hloscope.stablehlo.nodes import (
     TreeModule,
     location_extras,
     loose,
+    result,
 )
 from hloscope.stablehlo.op_making import OpMaker
 
@@ -375,7 +376,7 @@ class _Function:
             place = k - firsts.setdefault(own, k)
             many = shared and sum(other.name == value.name for other in results) > 1
             label = f"{own}#{place}" if many or not value.name else own
-            part = Node(self._free(frame, label), value.type, Result(k), (whole,), (), operation)
+            part = Node(self._free(frame, label), value.type, result(k), (whole,), (), operation)
             self.values[value] = part
             self._add(frame, part)
 

@@ -82,7 +82,10 @@ class Argument(Instruction):
 
     def __init__(self, name: str, number: int, value: Value, owner: Operation) -> None:
         """Take the name and the value; `owner` has the attributes of a function's arguments."""
-        super().__init__(name, value.type, parameter(number))
+        self.name = name  # type: ignore[misc]  # the base class says Final
+        self.type = value.type  # type: ignore[misc]
+        self.op = parameter(number)  # type: ignore[misc]
+        self.operands = self.calls = self.control_predecessors = ()  # type: ignore[misc]
         self.value: Final = value
         self.owner: Final = owner
 
@@ -109,9 +112,14 @@ class Argument(Instruction):
         return self.value.location
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 13)
 def parameter(number: int) -> Parameter:
     return Parameter(number)
+
+
+@lru_cache(maxsize=1 << 10)
+def result(number: int) -> Result:
+    return Result(number)
 
 
 class Function(Computation):

@@ -86,13 +86,11 @@ class _Copy(Region):
         """The blocks, asked for the first time: only they are not there already."""
         if name != "blocks":
             raise AttributeError(name, name=name, obj=self)
-        owner = self._owner
         with _COPYING:  # two threads must not make two sets of values
             try:
                 return object.__getattribute__(self, name)  # type: ignore[no-any-return]
             except AttributeError:
-                assert isinstance(owner.alike, Alike)
-                block = _copied(self._like.blocks[0], owner.start - owner.alike.first)
+                block = _copied(self._like.blocks[0], self._owner)
             block.parent = self
             self.blocks = (block,)
             return self.blocks
@@ -105,7 +103,7 @@ def copied(regions: tuple[Region, ...], owner: LineOperation) -> tuple[Region, .
 
 def kept(region: Region) -> Region:
     """A simple region as others are copies of: nobody else has it."""
-    return Region((_copied(region.blocks[0], 0),))
+    return Region((_copied(region.blocks[0]),))
 
 
 def is_simple(region: Region) -> bool:
@@ -126,7 +124,12 @@ def _owner(value: Value) -> Block | None:
     return value.owner.parent if isinstance(value.owner, Operation) else value.owner
 
 
-def _copied(block: Block, by: int) -> Block:
+def _copied(block: Block, owner: LineOperation | None = None) -> Block:
+    """A copy of a block, moved in the source to where the op stands that owns it."""
+    by = 0
+    if owner is not None and any(op.source is not None for op in block.operations):
+        assert isinstance(owner.alike, Alike)
+        by = owner.start - owner.alike.first
     new = Block()
     values: dict[int, Value] = {}
     for old in block.arguments:
