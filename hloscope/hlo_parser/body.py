@@ -23,14 +23,16 @@ from hloscope.lazy import pattern
 from hloscope.ops import Parameter
 from hloscope.source import Source
 
-_LAYOUT: Final = r"(?:\{[^{}\n]*\})?"
+_LAYOUT: Final = r"(?:\{[^{}\n]*+\})?+"
 _START: Final = (
-    rf"[ \t\r\n]*(ROOT )?%?({NAME}) = "
-    rf"((?:[a-z][a-z0-9_]*\[[^\[\]\n]*\]{_LAYOUT}|\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)) "  # type
-    r"[a-z][a-z0-9-]*)\(([^()\n]*)\)"  # opcode and operands
+    rf"[ \t\r\n]*+(ROOT )?+%?+({NAME}+) = "
+    rf"((?:[a-z][a-z0-9_]*+\[[^\[\]\n]*+\]{_LAYOUT}"  # type
+    r"|\([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)*+\)) "
+    r"[a-z][a-z0-9-]*+)\(([^()\n]*+)\)"  # opcode and operands
 )
-_LINE: Final = pattern(_START + r"(.*)\n")
-_LINE_OF_WINDOWS: Final = pattern(_START + r"([^\r\n]*)\r?\n")
+"""Nothing is tried twice: what follows each part cannot begin with more of it."""
+_LINE: Final = pattern(_START + r"(.*+)\n")
+_LINE_OF_WINDOWS: Final = pattern(_START + r"([^\r\n]*+)\r?\n")
 _METADATA: Final = ", metadata={"
 _OPERAND: Final = pattern(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
 _INDEX_COMMENT: Final = pattern(r"/\*index=\d+\*/")
@@ -124,8 +126,10 @@ class _BodyReader:
                         operands = self._typed_operands(inside)
                     elif inside[0] == "%":
                         operands = tuple(map(lookup, inside[1:].split(", %")))
-                    else:
+                    elif "," in inside:
                         operands = tuple(map(lookup, inside.split(", ")))
+                    else:
+                        operands = (by_name[inside],)
                 ins: Any = new(TextInstruction)  # its `__init__` takes longer than all of this
                 ins.name = name
                 ins.type = type_
