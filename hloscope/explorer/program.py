@@ -9,13 +9,14 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
-from hloscope.display import line_printer, opcode_of, provenance_of
+from hloscope.display import Provenance, line_printer, opcode_of, opcodes, provenance_of
 from hloscope.errors import HloscopeError
 from hloscope.explorer.tables import Shared, in_sequence
 from hloscope.fusion import leaf_types
 from hloscope.hlo_parser import STYLES, brief_type
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type, captured
 from hloscope.lazy import pattern
+from hloscope.once import once_for_each
 from hloscope.ops import Constant, Fusion, Parameter
 from hloscope.visible import visible
 
@@ -55,14 +56,14 @@ def rows(numbering: Numbering) -> dict[str, Any]:
     names that count on are not written out (`in_sequence`).  What only its regions read of other
     values stands in `captured`, behind the operands.
     """
-    opcodes, types = Shared(visible), Shared(_type_json)
+    opcode_of, shared_opcodes, types = opcodes(), Shared(visible), Shared(_type_json)
     columns: dict[str, list[Any]] = {"name": [], "opcode": [], "type": [], "operands": []}
     calls: dict[int, list[int]] = {}
     outside: dict[int, list[int]] = {}
     inside, values = Shared(), [-1] * len(numbering)
     for k, ins in enumerate(numbering.numbers):
         columns["name"].append(visible(ins.name))
-        columns["opcode"].append(opcodes.number(opcode_of(ins)))
+        columns["opcode"].append(shared_opcodes.number(opcode_of(ins)))
         columns["type"].append(types.number_of_same(ins.type))
         columns["operands"].append([k - numbering.numbers.get(o, k) for o in ins.operands])
         if isinstance(ins.op, Parameter | Constant):
@@ -75,7 +76,7 @@ def rows(numbering: Numbering) -> dict[str, Any]:
     return {
         **columns,
         "name": in_sequence(columns["name"]),
-        "opcodes": opcodes.values,
+        "opcodes": shared_opcodes.values,
         "types": types.values,
         "calls": calls,
         "captured": outside,
@@ -131,15 +132,20 @@ def details(numbering: Numbering) -> dict[str, Any]:
     texts, names, frames = Shared(), Shared(visible), Shared(lambda f: list(map(visible, f)))
     traces = Shared(list)
     columns: dict[str, list[int]] = {"text": [], "op_name": [], "trace": []}
+
+    def told(origin: Provenance) -> tuple[int, int]:
+        places = [frames.number((str(at), at.function)) for at in origin.trace]
+        return names.number(origin.op_name), traces.number(tuple(places))
+
+    numbers_of = once_for_each(told)
     for k, ins in enumerate(numbering.numbers):
         text = visible(_attributes(ins, write))
         if ins.location is not None:
             text = _without_names(text, ins, k, numbering)
         columns["text"].append(texts.number(text))
-        origin = provenance_of(ins, numbering.module)
-        columns["op_name"].append(names.number(origin.op_name))
-        places = [frames.number((str(at), at.function)) for at in origin.trace]
-        columns["trace"].append(traces.number(tuple(places)))
+        op_name, trace = numbers_of(provenance_of(ins, numbering.module))
+        columns["op_name"].append(op_name)
+        columns["trace"].append(trace)
     return {
         **columns,
         "texts": texts.values,
