@@ -46,6 +46,11 @@ EQUIVALENT: Final[dict[str, str]] = {
     "isl_families.py alternating: 1  ->  2": "a parameter of 2 gives what 0 gives",
     "layout.py place: t > 1  ->  GtE": "a quotient by 1 is the number, a remainder 0",
     "analysis.py reads: alike is not None  ->  Is": "answers are found anew, and are the same",
+    "maps.py require: isinstance(settled, Const) or set(variables(settled)) &"
+    " set(variables(expr))  ->  And": "`map` settles every condition in any case",
+    "symbols.py call: -(-old.interval.lo // step) if old.interval.lo > NEG_INF else NEG_INF  -> "
+    " branches exchanged": "what is known of the whole bounds its part",
+    "base.py _canonical: expr.index < len(dims)  ->  LtE": "no map names a dimension it has not",
     "claims.py empty: 0  ->  1": "no map has no point, in any number of dimensions",
     "floats.py extremum: a != 0 or b != 0  ->  And": "one zero is compared the long way",
     "structure.py _operand_leaves: 0  ->  1": "an asynchronous value that is no tuple is refused",

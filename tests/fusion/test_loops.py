@@ -134,6 +134,25 @@ CAPTURES = {
 }  # fmt: skip
 
 
+def test_of_what_the_body_of_a_scan_captures_any_element_may_be_read() -> None:
+    program = hs.read(
+        """
+func.func @main(%x: tensor<2x3xf32>, %i: tensor<3xf32>, %k: tensor<3xf32>) -> tensor<2x3xf32> {
+  %r:2 = chlo.scan (%x) inits (%i) dimension=0 {
+  ^bb0(%a: tensor<3xf32>, %b: tensor<3xf32>):
+    %s = stablehlo.add %a, %b : tensor<3xf32>
+    %t = stablehlo.multiply %s, %k : tensor<3xf32>
+    stablehlo.return %t, %s : tensor<3xf32>, tensor<3xf32>
+  } : (tensor<2x3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>)
+  return %r#0 : tensor<2x3xf32>
+}"""
+    )
+    answer = program.root.to_parameters(parameter=2)
+    assert [str(m).partition(", domain")[0] for m in answer.maps[0]] == ["(d0, d1)[s0] -> (s0)"]
+    (operand,) = answer.operands
+    assert [access.precision for access in operand] == [Precision.OVER]
+
+
 @pytest.mark.parametrize("name", CAPTURES)
 def test_of_a_captured_value_is_read_what_one_application_reads(name: str) -> None:
     body, maps, precision = CAPTURES[name]

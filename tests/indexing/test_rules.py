@@ -186,6 +186,16 @@ def test_a_gap_alone_is_padding() -> None:
     assert reached.map.points(()) == {(0,)}
 
 
+def test_a_scan_of_no_steps_returns_what_it_begins_with() -> None:
+    ins = instruction(
+        "(f32[0,3], f32[3]) scan(f32[0,3], f32[3]), dimensions={0}, num_carries=1,"
+        " to_apply=add_rows"
+    )
+    for find in (output_to_input, input_to_output):
+        found = [[str(a.map) for a in accesses] for accesses in find(ins, 1)]
+        assert found == [[], ["(d0) -> (d0), domain: d0 in [0, 2]"]]
+
+
 def test_what_a_comparator_surely_looks_at_is_read_exactly() -> None:
     """It orders by the second operand; the first one is carried along."""
     ins = instruction("(f32[5], f32[5]) sort(f32[5], f32[5]), dimensions={0}, to_apply=ge_second")
