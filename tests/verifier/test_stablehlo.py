@@ -12,6 +12,7 @@ from hloscope.dialects.registry import DIALECTS
 from hloscope.mlir import ir
 from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.split import split_input
+from hloscope.verifier.stablehlo.dominance import _place
 from hloscope.verifier.stablehlo.text import first_errors, verify_text
 from hloscope.verifier.stablehlo.walk import verify_mlir
 from tests.verifier.chunks import FOLDER, chunks, judge
@@ -159,3 +160,26 @@ def test_every_program_is_accepted(shared: Path, full: bool) -> None:
         for _, text in split_input(path.read_text()):
             found = first_errors(text, str(path), allow_unregistered=True)
             assert not found, str(found[0])
+
+
+def test_where_a_value_is_defined_is_told_from_where_it_is_used() -> None:
+    root = parse_mlir(
+        """func.func @f(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
+          %r = "stablehlo.if"(%p) ({
+            %a = stablehlo.abs %x : tensor<f32>
+            stablehlo.return %a : tensor<f32>
+          }, {
+            %n = stablehlo.negate %x : tensor<f32>
+            stablehlo.return %n : tensor<f32>
+          }) : (tensor<i1>) -> tensor<f32>
+          return %r : tensor<f32>
+        }""",
+        dialects=DIALECTS,
+    )
+    (function,) = root.regions[0].block.operations
+    choice, end = function.regions[0].block.operations
+    one, other = (region.block.operations[0] for region in choice.regions)
+    assert _place(end, choice) == "op in the same block"
+    assert _place(one, choice) == "op in a parent region"
+    assert _place(end, one) == "op in a child region"
+    assert _place(one, other) == "op is neither in a parent nor in a child region"
