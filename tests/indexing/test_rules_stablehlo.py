@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import hloscope as hs
 from hloscope.fusion.analysis import Analysis
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Precision
@@ -223,3 +224,20 @@ def test_a_scatter_that_overwrites_says_that_it_may_read_less() -> None:
         for k, claim in enumerate(claims):
             (accesses,) = input_to_output(ins, k, reader=reader)
             assert (str(accesses[0].precision) if accesses else "never") == claim
+
+
+def test_only_the_first_member_has_what_is_reduced_to_it() -> None:
+    program = hs.read(
+        """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %r = "stablehlo.collective_reduce"(%x) ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %s = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %s : tensor<f32>
+          }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}
+            : (tensor<4xf32>) -> tensor<4xf32>
+          return %r : tensor<4xf32>
+        }"""
+    )
+    found = str(program["r"].indexing())
+    assert "(d0)[s0]{rt0} -> (d0) on replica (s0)   s0 in [0, 1], rt0 in [0, 0]   exact" in found
+    assert "with rt0 = own position in r" in found
