@@ -1,7 +1,8 @@
 """Characters that would command a terminal or a page, made visible.
 
 Names, metadata, locations and lines of a program are data: none of their characters may move a
-cursor, ring a bell, turn the direction of writing or end a line where the program has none.
+cursor, ring a bell, turn the direction of writing or end a line where the program has none, and
+none may be there unseen.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _COMMANDS: Final = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks and embeddings of direction
     "\u2028\u2029\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # separators, marks, tags: unseen
+    "\xad\u034f\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f"  # of no width: names look equal
     "\ud800-\udfff]"  # halves of a pair, which no encoding has
 )
 

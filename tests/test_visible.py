@@ -33,6 +33,12 @@ def test_letters_of_every_language_stay(text: str) -> None:
     assert visible(text) == text
 
 
+@pytest.mark.parametrize("unseen", "\xad\u180e\u200b\u200c\u200d\u2060\u2064\u206f\ufeff")
+def test_names_that_differ_look_different(unseen: str) -> None:
+    assert unseen not in visible(f"add{unseen}.3")
+    assert visible(f"add{unseen}.3") != visible("add.3")
+
+
 @given(any_text)
 def test_a_page_gets_no_markup(text: str) -> None:
     shown = in_page(text)
