@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.simplify import compile_in
 from tests.conftest import SHARED
 from tests.test_package import LEFT_OUT, ROOT
 
@@ -40,6 +41,6 @@ def test_the_compiled_simplifier_passes_its_tests(full: bool, tmp_path: Path) ->
     tree = tmp_path / "tree"
     shutil.copytree(ROOT, tree, ignore=LEFT_OUT)
     assert run("-c", ENGINE, cwd=tree).endswith(".py\n")
-    run("setup.py", "-q", "build_ext", "--inplace", cwd=tree, HLOSCOPE_COMPILE="1")
+    compile_in(tree)
     assert not run("-c", ENGINE, cwd=tree).endswith(".py\n")
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/simplifier", cwd=tree)

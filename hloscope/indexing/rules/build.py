@@ -106,6 +106,7 @@ def has_dynamic_sizes(ins: Instruction) -> bool:
     return False
 
 
+@of_last
 def has_unknown_sizes(ins: Instruction) -> bool:
     """Has an operand or the result a size without a bound?
 
