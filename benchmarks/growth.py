@@ -172,7 +172,7 @@ ROWS: Final = {
     "every operand of a concatenation": Row(
         concatenation,
         lambda p: [p.root.indexing_from(k) for k in range(len(p.root.operands))],
-        doubled(10),
+        doubled(40),
     ),
     "what each operand of a call reaches": Row(concatenation, reached, doubled(150)),
     "slices to parameters": Row(slices, lambda p: p.root.to_parameters(), doubled(4)),

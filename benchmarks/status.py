@@ -334,9 +334,9 @@ def share() -> Figure:
 
 
 def simplifier() -> Figure:
-    """Divisions left and time on the shared problems, beside the peers in the same run."""
+    """Divisions left and time on the shared problems, pure and compiled, beside the peers."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks/simplify.py")],
+        [sys.executable, str(ROOT / "benchmarks/simplify.py"), "--compiled"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     notes = [
