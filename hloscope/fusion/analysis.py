@@ -429,6 +429,8 @@ class Analysis:
         """Which elements of the value a tensor of an operand reaches, by the rule's answer."""
         flows = []
         for k, accesses in enumerate(answer):
+            if not accesses:
+                continue
             mine = [self._folded(ins, a) for a in accesses if a.leaf == tensor or a.map is None]
             kept = self.pool.keep_all(mine)
             if kept:
@@ -453,6 +455,8 @@ class Analysis:
         flows: list[Flow] = []
         folded = False
         for k, accesses in enumerate(answer):
+            if not accesses:
+                continue
             if any([access.map is not None and access.map.runtime for access in accesses]):
                 accesses, folded = tuple([self._folded(ins, a) for a in accesses]), True
             operand = ins.operands[k].type

@@ -11,6 +11,7 @@ the loop's value.  A StableHLO body may also read values from outside the loop.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -131,16 +132,16 @@ def _loose(access: Access, type: Type) -> Access:
     return parted(access, looser, rank, access.via)
 
 
-def _parts(at: Context, ins: Instruction) -> list[tuple[int, int]]:
-    """For each part of the loop's value the operand it begins as, and which leaf of that."""
-    return [(k, i) for k, o in enumerate(ins.operands) for i in range(len(at.leaves(o.type)))]
+def _part(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
+    """The operand that a part of the loop's value begins as, and which leaf of that."""
+    starts = at.starts(ins)
+    operand = bisect_right(starts, leaf) - 1
+    return operand, leaf - starts[operand]
 
 
 def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterator[Flow]:
     """What a leaf of the condition or the body reads: parts of the loop's value, by number."""
-    first = [0]
-    for operand in ins.operands:
-        first.append(first[-1] + len(at.leaves(operand.type)))
+    first = at.starts(ins)
     for flow in at.summary(callee, leaf):
         if isinstance(flow.operand, int):
             flow = flow._replace(operand=0, leaf=first[flow.operand] + flow.leaf)
@@ -149,16 +150,16 @@ def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iter
 
 def _reached(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterable[Flow]:
     """Which leaves of the root a part of the loop's value reaches."""
-    number, inner = _parts(at, ins)[leaf]
+    number, inner = _part(at, ins, leaf)
     return [flow._replace(operand=0) for flow in at.spread(callee, number, inner)]
 
 
 @reads(While)
 def _(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[Flow]:
     condition, body = ins.calls
-    types, parts = at.leaves(ins.type), _parts(at, ins)
+    types = at.leaves(ins.type)
     if _is_handed_on(at, ins, leaf):
-        yield Flow(*parts[leaf], None)
+        yield Flow(*_part(at, ins, leaf), None)
         return
     closure = Closure(at, types, leaf)
     # How often the body runs is decided by what the condition reads.
@@ -167,7 +168,7 @@ def _(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[Flow]:
         closure.step([decides], flow)
     closure.close(lambda i: _read(at, ins, body, i))
     for i in sorted(closure.found):
-        yield Flow(*parts[i], closure.accesses(closure.found[i]))
+        yield Flow(*_part(at, ins, i), closure.accesses(closure.found[i]))
     for (source, i), found in closure.outside.items():
         yield Flow(source, i, closure.accesses(found))
 
@@ -176,20 +177,20 @@ def _(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[Flow]:
 def _(at: Context, ins: Instruction, op: While, operand: int, leaf: int) -> Iterator[Flow]:
     condition, body = ins.calls
     types = at.leaves(ins.type)
-    start = _parts(at, ins).index((operand, leaf))
+    start = at.starts(ins)[operand] + leaf
     closure = Closure(at, types, start, forward=True)
     closure.close(lambda i: _reached(at, ins, body, i))
     decided = at.leaves(condition.root.type)[0]
     deciding = closure.decide(lambda i: _reached(at, ins, condition, i), decided)
-    for i, type in enumerate(types):
+    for i in range(len(types)) if deciding else sorted(closure.found):
         if _is_handed_on(at, ins, i):
             if i == start:
                 yield Flow(operand, i, None)
             continue
         # All of it where the condition is reached; what the body reaches is in that, on one device.
-        every = composed(at.pool, deciding, [at.pool.whole(decided, type)], forward=True)
+        every = composed(at.pool, deciding, [at.pool.whole(decided, types[i])], forward=True)
         found = {id(access): access for access in every}
-        whole = at.pool.whole(types[start], type)
+        whole = at.pool.whole(types[start], types[i])
         has_all = any(not access.via and access.map == whole.map for access in every)
         inner = closure.found.get(i, {})
         found |= {key: access for key, access in inner.items() if access.via or not has_all}
@@ -199,7 +200,7 @@ def _(at: Context, ins: Instruction, op: While, operand: int, leaf: int) -> Iter
 
 def _is_handed_on(at: Context, ins: Instruction, leaf: int) -> bool:
     """Does the body return this part of its parameter as it is, not computed from it?"""
-    number, inner = _parts(at, ins)[leaf]
+    number, inner = _part(at, ins, leaf)
     return is_handed_on(at, ins.calls[1], number, inner, leaf)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Final
+from operator import itemgetter
+from typing import Final, TypeVar
 
 from hloscope.fusion import Analysis, Walk
 from hloscope.indexing import Access, Accesses
@@ -13,6 +14,7 @@ from hloscope.memory.loads import Load, loads_of
 from hloscope.ops import Fusion, GetTupleElement, Parameter, Tuple
 from hloscope.walks import nested
 
+T = TypeVar("T")
 Edge = dict[tuple[int, int], Accesses]
 """By number of an operand and of its tensor: how its elements are touched."""
 
@@ -108,11 +110,8 @@ class Fused:
         walk = Walk(analysis.pool, analysis.leaves)
         walk.begin(value, place)
         walk.to_producers(self._positions(value, ends), analysis.reads)
-        return {
-            at: tuple(accesses.values())
-            for at, source, part in self._arrays_at_edge(analysis)
-            if (accesses := walk.found.get(source, {}).get(part))
-        }
+        arrays = self._arrays_at_edge(analysis, walk.found)
+        return {at: tuple(accesses.values()) for at, accesses in arrays}
 
     def loads(
         self,
@@ -130,11 +129,7 @@ class Fused:
         found = loads_of(value, place, start, analysis.pool, positions, analysis.reads)
         if found is None:
             return None
-        return {
-            at: loads
-            for at, source, part in self._arrays_at_edge(analysis)
-            if (loads := found.get(source, {}).get(part))
-        }
+        return dict(self._arrays_at_edge(analysis, found))
 
     def _positions(
         self, value: Instruction, ends: frozenset[Instruction]
@@ -147,18 +142,21 @@ class Fused:
         return position
 
     def _arrays_at_edge(
-        self, analysis: Analysis
-    ) -> Iterator[tuple[tuple[int, int], Instruction, int]]:
-        """For each array handed in: its operand and tensor, the value, and its leaf of that."""
-        for k, source in enumerate(self.edge):
-            if self._number[source] != k:
-                continue
-            for part in range(len(analysis.leaves(source.type))):
+        self, analysis: Analysis, found: Mapping[Instruction, Mapping[int, T]]
+    ) -> Iterator[tuple[tuple[int, int], T]]:
+        """Operand and tensor of each array handed in of which something is found, and what.
+
+        What is found is gone through, not the edge: of thousands of operands an output may read
+        one.
+        """
+        handed_in = [source for source in found if source in self._number]
+        for source in sorted(handed_in, key=self._number.__getitem__):
+            for part, of_part in sorted(found[source].items(), key=itemgetter(0)):
                 tensor = analysis.tensor_of(source.type, part)
-                if tensor is None:
+                if tensor is None or not of_part:
                     continue
                 if isinstance(analysis.tensors(source.type)[tensor], TensorType):
-                    yield (k, tensor), source, part
+                    yield (self._number[source], tensor), of_part
 
 
 def roots_of(root: Instruction) -> tuple[Instruction, ...]:

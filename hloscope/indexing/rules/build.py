@@ -26,6 +26,8 @@ def leaves(type: Type) -> tuple[Type, ...]:
     """
     if not isinstance(type, TupleType):
         return (type,)
+    if not any([isinstance(t, TupleType) for t in type.elements]):  # as most are, at once
+        return type.elements
     every = nested(type.elements, lambda t: t.elements if isinstance(t, TupleType) else ())
     return tuple([t for t in every if not isinstance(t, TupleType)])
 
@@ -75,7 +77,7 @@ def output_sizes(ins: Instruction, output: int = 0) -> Dims:
 
 def all_output_sizes(ins: Instruction) -> tuple[Dims, ...]:
     """The sizes of every output."""
-    return tuple(sizes(leaf) for leaf in leaves(ins.type))
+    return tuple([sizes(leaf) for leaf in leaves(ins.type)])
 
 
 def integers(type: Type) -> tuple[int, int]:

@@ -205,20 +205,28 @@ def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
     last = tuple(frozenset([k]) for k in range(count))
     possible = _Backwards(body.reads, count, last)
     sure = _Backwards(body.sure, count, last)
-    tables: tuple[list[tuple[Use, ...]], ...] = [], [], []
+    return Fold(
+        _uses(count, possible.initial(least, most), sure.initial(least, most)),
+        _uses(count, possible.elements(most), sure.elements(most)),
+        _uses(count, possible.results(most), sure.results(most)),
+    )
+
+
+def _uses(count: int, possible: list[State], sure: list[State]) -> tuple[tuple[Use, ...], ...]:
+    """For each result its use of each of `count` values, by the states of both readings.
+
+    Most of many values are not used at all: only those that are get looked at.
+    """
+    rows = []
     for k in range(count):
-        some = possible.initial(least, most), possible.elements(most), possible.results(most)
-        every = sure.initial(least, most), sure.elements(most), sure.results(most)
-        for table, maybe, surely in zip(tables, some, every, strict=True):
-            columns = range(count)
-            row = [used(any(j in s[k] for s in maybe), _all(j, k, surely)) for j in columns]
-            table.append(tuple(row))
-    initial, elements, results = map(tuple, tables)
-    return Fold(initial, elements, results)
-
-
-def _all(number: int, k: int, states: list[State] | None) -> bool:
-    return bool(states) and all(number in state[k] for state in states or ())
+        row = [Use.NEVER] * count
+        for j in frozenset[int]().union(*[state[k] for state in possible]):
+            row[j] = Use.SOMETIMES
+        if sure:
+            for j in frozenset[int].intersection(*[state[k] for state in sure]):
+                row[j] = Use.ALWAYS
+        rows.append(tuple(row))
+    return tuple(rows)
 
 
 class _Backwards:

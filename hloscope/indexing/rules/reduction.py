@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 
 from hloscope.affine import Dim
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import (
+    NEVER,
     MapBuilder,
     all_output_sizes,
     dims,
@@ -75,6 +77,7 @@ def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instan
             yield Instances(0, k, claimed(use, accesses))
 
 
+@lru_cache(maxsize=1 << 12)
 def _line(shape: Dims, target: Dims, dimension: int) -> Accesses:
     """The whole line of `target` along a dimension; the other coordinates are equal."""
     at = MapBuilder(shape)
@@ -111,26 +114,40 @@ def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
     return {n // 2: used(True, n // 2 in sure) for n in bodies[0].reads[0]}
 
 
-def _sorted_line(ins: Instruction, op: Sort, bodies: Bodies, output: int, operand: int) -> Accesses:
-    """What an element of an output and the line of an operand have to do with each other."""
-    compared = _compared(ins, op, bodies)
+def _sorted_line(
+    op: Sort, compared: dict[int, Use], k: int, here: Dims, there: Dims, *, is_own: bool
+) -> Accesses:
+    """What an element of an output and the line of operand `k` have to do with each other."""
     # A bound may be declared for one of them and a smaller size for the other.
-    shape = tuple(map(min, output_sizes(ins, output), sizes(ins.operands[operand].type)))
+    shape = tuple(map(min, here, there))
     line = _line(shape, shape, op.dimension)
-    if operand == output:
+    if is_own:
         is_decided = bool(compared) or shape[op.dimension] < 2
         return claimed(Use.ALWAYS if is_decided else Use.SOMETIMES, line, _ORDER)
-    return claimed(compared.get(operand, Use.NEVER), line)
+    return claimed(compared[k], line)
 
 
 @output_to_input(Sort, bodies=True)
 def _(ins: Instruction, op: Sort, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
-    return tuple([_sorted_line(ins, op, bodies, output, k) for k in range(len(ins.operands))])
+    compared, here = _compared(ins, op, bodies), output_sizes(ins, output)
+    answer = [NEVER] * len(ins.operands)
+    for k in (output, *compared):
+        there = sizes(ins.operands[k].type)
+        answer[k] = _sorted_line(op, compared, k, here, there, is_own=k == output)
+    return tuple(answer)
 
 
 @input_to_output(Sort, bodies=True)
 def _(ins: Instruction, op: Sort, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
-    return tuple([_sorted_line(ins, op, bodies, k, operand) for k in range(len(ins.operands))])
+    compared, here = _compared(ins, op, bodies), sizes(ins.operands[operand].type)
+    return tuple(
+        [
+            _sorted_line(op, compared, operand, here, there, is_own=k == operand)
+            if k == operand or operand in compared
+            else NEVER
+            for k, there in enumerate(all_output_sizes(ins))
+        ]
+    )
 
 
 @comes_from(Sort)
