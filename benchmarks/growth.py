@@ -148,6 +148,55 @@ def scan(n: int) -> str:
     return fused("f32[1024]", lines)
 
 
+def numbered(count: int, text: str, separator: str = ", ") -> str:
+    """A text with 0, 1, 2 and so on for `#`, one behind the other.
+
+    >>> numbered(3, "p#")
+    'p0, p1, p2'
+    """
+    return separator.join([text.replace("#", str(k)) for k in range(count)])
+
+
+def sort(n: int) -> str:
+    """A sort of n arrays by the first of them."""
+    handed = numbered(n, "p# = f32[8] parameter(#)", "\n")
+    body = "\n".join([f"x{k} = f32[] parameter({k})" for k in range(2 * n)])
+    return (
+        f"HloModule m\nless {{\n{body}\nROOT r = pred[] compare(x0, x1), direction=LT\n}}\n"
+        f"ENTRY e {{\n{handed}\nROOT r = ({numbered(n, 'f32[8]')}) sort({numbered(n, 'p#')}), "
+        "dimensions={0}, to_apply=less\n}"
+    )
+
+
+def sums(n: int) -> str:
+    """A reduction of n arrays, each to its own sums."""
+    body = "\n".join([f"x{k} = f32[] parameter({k})" for k in range(2 * n)])
+    added = "\n".join([f"s{k} = f32[] add(x{k}, x{n + k})" for k in range(n)])
+    handed = numbered(n, "p# = f32[8,4] parameter(#)", "\n")
+    return (
+        f"HloModule m\nall {{\n{body}\n{added}\n"
+        f"ROOT r = ({numbered(n, 'f32[]')}) tuple({numbered(n, 's#')})\n}}\n"
+        f"ENTRY e {{\n{handed}\nz = f32[] constant(0)\nROOT r = ({numbered(n, 'f32[8]')}) "
+        f"reduce({numbered(n, 'p#')}, {numbered(n, 'z')}), dimensions={{1}}, to_apply=all\n}}"
+    )
+
+
+def calls(n: int) -> str:
+    """A chain of n computations, each of which calls the one before."""
+    nested = "".join(
+        [
+            f"c{k} {{ p = f32[8] parameter(0) q = f32[8] call(p), to_apply=c{k - 1}"
+            " ROOT r = f32[8] add(p, q) }\n"
+            for k in range(1, n)
+        ]
+    )
+    return (
+        "HloModule m\nc0 { p = f32[8] parameter(0) ROOT r = f32[8] reverse(p), dimensions={0} }\n"
+        f"{nested}ENTRY e {{ p = f32[8] parameter(0)"
+        f" ROOT r = f32[8] call(p), to_apply=c{n - 1} }}"
+    )
+
+
 def reached(program: hloscope.Program) -> int:
     """The number of flows from all parameters of the computation that the root calls."""
     callee = program.root.ir.calls[0]
@@ -184,6 +233,12 @@ ROWS: Final = {
     "reshape, transpose, reshape: elements": Row(
         rearrangements, lambda p: p.root.indexing().map.card(), doubled(4)
     ),
+    "a sort's outputs to parameters": Row(sort, lambda p: p.root.to_parameters(None), doubled(10)),
+    "a reduction's outputs to parameters": Row(
+        sums, lambda p: p.root.to_parameters(None), doubled(10)
+    ),
+    "warps of a wide reduction": Row(sums, lambda p: p.root.coalescing(), doubled(5)),
+    "nested calls to parameters": Row(calls, lambda p: p.root.to_parameters(), doubled(40)),
     "sums by shifts": Row(scan, lambda p: p.root.indexing(), doubled(1)),
     "turns of a loop": Row(loop, lambda p: p.evaluate(), doubled(500)),
     "updates of a large array": Row(updates, lambda p: p.evaluate(), doubled(10)),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         captures as captures,
         of_last as of_last,
         operand_type_ids as operand_type_ids,
-        operand_types as operand_types,
+        value_types as value_types,
     )
     from hloscope.ir.literal import (
         MOST_WRITTEN as MOST_WRITTEN,

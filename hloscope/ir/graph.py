@@ -369,10 +369,10 @@ class Hashed:
         return self._hash
 
 
-def operand_types(ins: Instruction) -> tuple[Any, ...] | Hashed:
-    """The types of the operands, as part of a key."""
+def value_types(ins: Instruction) -> tuple[Any, ...] | Hashed:
+    """The types of the value and of the operands, as part of a key."""
     if len(ins.operands) <= WIDE:
-        return tuple([operand.type for operand in ins.operands])
+        return tuple([ins.type, *[operand.type for operand in ins.operands]])
     return _types(ins)
 
 
@@ -385,7 +385,7 @@ def operand_type_ids(ins: Instruction) -> tuple[int, ...] | Hashed:
 
 @of_last
 def _types(ins: Instruction) -> Hashed:
-    return Hashed(tuple([operand.type for operand in ins.operands]))
+    return Hashed(tuple([ins.type, *[operand.type for operand in ins.operands]]))
 
 
 @of_last

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from hloscope.affine import Dim, evaluate
-from hloscope.fusion import Analysis
+from hloscope.fusion import Analysis, loops
 from hloscope.fusion.reaching import MANY_PARAMETERS
 from hloscope.fusion.tables import Tables
 from hloscope.hlo_parser import parse_hlo
-from hloscope.indexing.rules import shape
+from hloscope.indexing.rules import reduction, shape
+from hloscope.indexing.rules.dependence import _uses, used
 from hloscope.ir import WIDE, Instruction, TokenType
 
 SIZES = [1 + k * 7 % 5 for k in range(max(WIDE, MANY_PARAMETERS) + 40)]
@@ -61,6 +63,81 @@ def test_operands_are_looked_through_once_for_all_questions(
     for operand in range(len(SIZES)):
         starts(analysis, ins, operand)
     assert len(looked) < 12 * len(SIZES)
+
+
+COUNT = WIDE + 40
+
+
+def wide_sort() -> Instruction:
+    """A sort of so many operands by the first of them."""
+    body = "\n".join(f"x{k} = f32[] parameter({k})" for k in range(2 * COUNT))
+    handed = "\n".join(f"p{k} = f32[8] parameter({k})" for k in range(COUNT))
+    text = (
+        f"HloModule m\nless {{\n{body}\nROOT r = pred[] compare(x0, x1), direction=LT\n}}\n"
+        f"ENTRY e {{\n{handed}\nROOT r = ({', '.join(['f32[8]'] * COUNT)}) "
+        f"sort({', '.join(f'p{k}' for k in range(COUNT))}), dimensions={{0}}, to_apply=less\n}}"
+    )
+    return parse_hlo(text).entry.root
+
+
+def wide_loop() -> Instruction:
+    """A loop that carries so many arrays, each of which depends on itself."""
+    both = f"(s32[], {', '.join(['f32[8]'] * COUNT)})"
+    parts = "\n".join(
+        f"x{k} = f32[8] get-tuple-element(t), index={k + 1} y{k} = f32[8] negate(x{k})"
+        for k in range(COUNT)
+    )
+    text = f"""HloModule m
+    body {{ t = {both} parameter(0) i = s32[] get-tuple-element(t), index=0
+    {parts}
+    ROOT r = {both} tuple(i, {", ".join(f"y{k}" for k in range(COUNT))}) }}
+    condition {{ t = {both} parameter(0) i = s32[] get-tuple-element(t), index=0
+    n = s32[] constant(2) ROOT c = pred[] compare(i, n), direction=LT }}
+    ENTRY e {{ t = {both} parameter(0)
+    ROOT w = {both} while(t), condition=condition, body=body }}"""
+    return parse_hlo(text).entry.root
+
+
+def test_an_output_of_a_sort_looks_at_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    line: Callable[..., Any] = reduction._sorted_line
+    monkeypatch.setattr(
+        reduction, "_sorted_line", lambda *a, **k: looked.append(1) or line(*a, **k)
+    )
+    ins, analysis = wide_sort(), Analysis()
+    for output in (0, 1, COUNT - 1):
+        read = analysis.output_to_input(ins, output)
+        assert sorted(k for k, _ in read if isinstance(k, int)) == sorted({0, output})
+        reached = analysis.input_to_output(ins, output)
+        assert sorted(reached) == ([output] if output else [*range(COUNT)])
+    assert len(looked) < 4 * COUNT
+
+
+def test_a_part_of_a_loop_looks_at_the_parts_that_it_reaches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[int] = []
+    is_handed_on: Callable[..., bool] = loops._is_handed_on
+    monkeypatch.setattr(
+        loops, "_is_handed_on", lambda *a: looked.append(1) is None and is_handed_on(*a)
+    )
+    ins, analysis = wide_loop(), Analysis()
+    for leaf in (1, 7, COUNT):
+        assert sorted(analysis.input_to_output(ins, 0, leaf)) == [leaf]
+    assert len(looked) == 3
+    assert sorted(analysis.input_to_output(ins, 0, 0)) == [*range(COUNT + 1)]
+
+
+@given(st.data())
+def test_uses_are_what_the_states_say(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 4))
+    row = st.frozensets(st.integers(0, count - 1))
+    states = st.lists(st.tuples(*[row] * count), max_size=4)
+    possible, sure = data.draw(states), data.draw(states)
+    for k, uses in enumerate(_uses(count, possible, sure)):
+        for j, use in enumerate(uses):
+            always = bool(sure) and all(j in state[k] for state in sure)
+            assert use is used(any(j in state[k] for state in possible), always)
 
 
 def test_tables_know_how_much_they_remember() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.dependence import Bodies
-from hloscope.ir import Instruction, Op, operand_types
+from hloscope.ir import Instruction, Op, value_types
 from hloscope.lazy import dataclass
 
 Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]
@@ -182,7 +182,7 @@ def memoised(rule: Rule) -> Rule:
     answers: dict[tuple[Any, ...], tuple[Accesses, ...]] = {}
 
     def remembered(ins: Instruction, op: Op, number: int, *bodies: Bodies) -> tuple[Accesses, ...]:
-        key = (op, number, ins.type, bodies, operand_types(ins))
+        key = (op, number, bodies, value_types(ins))
         answer = answers.get(key)
         if answer is None:
             if len(answers) >= MEMO_SIZE:
