@@ -460,7 +460,7 @@ def sum_of(coeffs: dict[Expr, int], const: int) -> Expr:
         terms = sorted(coeffs, key=STORED)
     except RecursionError:
         terms = by_key([*coeffs], order_key)
-    return the_sum(tuple([(t, coeffs[t]) for t in terms]), const)
+    return the_sum(tuple(zip(terms, map(coeffs.__getitem__, terms), strict=True)), const)
 
 
 def product(*factors: ExprLike) -> Expr:

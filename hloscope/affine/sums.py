@@ -44,7 +44,9 @@ def scaled(e: Expr, k: int, add: int = 0) -> Expr:
     """
     kind = type(e)
     if kind is Sum:
-        terms = [(t, c * k) for t, c in e.terms]  # type: ignore[union-attr]
+        terms: Terms = e.terms  # type: ignore[union-attr]
+        if k != 1:
+            terms = tuple([(t, c * k) for t, c in terms])
         return sorted_sum(terms, e.const * k + add)  # type: ignore[union-attr]
     if kind is Const:
         return Const(e.value * k + add)  # type: ignore[union-attr]

@@ -294,13 +294,13 @@ def _has_small_numbers(e: Expr) -> bool:
     for x in open:
         kind = type(x)
         if kind is Sum:
-            numbers = [x.const]  # type: ignore[union-attr]
+            if not -POS_INF <= x.const <= POS_INF:  # type: ignore[union-attr]
+                return False
             for t, c in x.terms:  # type: ignore[union-attr]
-                numbers.append(c)
+                if not -POS_INF <= c <= POS_INF:
+                    return False
                 if type(t) not in VARIABLES:
                     open.append(t)
-            if max(numbers) > POS_INF or min(numbers) < -POS_INF:
-                return False
         elif kind is FloorDiv or kind is Mod:
             open += x.num, x.den  # type: ignore[union-attr]
         elif kind is Const:

@@ -156,9 +156,11 @@ class Engine(Context):
                 continue
             kind = type(x)
             if kind is Sum:
-                missing = [y for y, _ in x.terms if y not in memo]  # type: ignore[union-attr]
-                if missing:
-                    stack += missing
+                depth = len(stack)
+                for y, _ in x.terms:  # type: ignore[union-attr]
+                    if y not in memo:
+                        stack.append(y)
+                if len(stack) > depth:
                     continue
                 new = self._flat_sum(x)  # type: ignore[arg-type]
             elif (kind is FloorDiv or kind is Mod) and type(x.den) is Const and x.den.value:  # type: ignore[union-attr]
@@ -168,11 +170,10 @@ class Engine(Context):
                     continue
                 new = self._flat_division(x, num, x.den.value)  # type: ignore[union-attr]
             else:
-                if kind is not Const and kind not in VARIABLES:
-                    missing = [y for y in children(x) if y not in memo]
-                    if missing:
-                        stack += missing
-                        continue
+                missing = [y for y in children(x) if y not in memo]
+                if missing:
+                    stack += missing
+                    continue
                 new = self._flat_node(x)
             if new._divisions > MAX_DIVISIONS + _EACH * len(memo):
                 raise TooDeepError
@@ -308,7 +309,8 @@ class Engine(Context):
         """Apply the laws between the terms of a sum."""
         if e._divisions < 2 and not (self.equal or self.extrema):
             return e
-        while type(e) is Sum and len(e.terms) > (not self.equal):
+        equal = self.equal
+        while type(e) is Sum and len(e.terms) > (not equal):
             others = 0
             divisors = []
             for t, _ in e.terms:
@@ -316,9 +318,10 @@ class Engine(Context):
                     divisors.append(t.by)
                 elif type(t) is Min or type(t) is Max:
                     others += 1
-            if others < 2 and not (self.equal and e._divisions) and are_unrelated(divisors):
+            if others < 2 and not (equal and e._divisions) and are_unrelated(divisors):
                 return e
-            for rule in SUMS if others < 2 else (*SUMS, *EXTREMA_SUMS):
+            laws = SUMS if equal else SUMS[1:]  # the first is about what constraints say
+            for rule in laws if others < 2 else (*laws, *EXTREMA_SUMS):
                 new = rule.code(e, self)
                 if new is not None:
                     self.note(rule, e, new)

@@ -15,6 +15,8 @@ from hloscope.affine import Const, Expr, FloorDiv, Mod, Sum, Terms, as_sum, line
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.rule import Rule
 
+_DIVISOR: Final = attrgetter("by")
+_WEIGHT: Final = attrgetter("_divisions")
 HEAVY = 100
 """A division weighs as much as this many terms."""
 MANY = 256
@@ -32,13 +34,14 @@ def best_form(e: Expr, engine: Context) -> Expr:
     floors = [t for t in coeffs if t.by]
     if not floors:
         return e
-    floors.sort(key=attrgetter("by"), reverse=True)
     done: list[tuple[Expr, int]] = []
-    if len(floors) > 1 and min(map(coeffs.__getitem__, floors)) < 0:
-        _take_wrapped(floors, coeffs, done, engine)
+    if len(floors) > 1:
+        floors.sort(key=_DIVISOR, reverse=True)
+        if min(map(coeffs.__getitem__, floors)) < 0:
+            _take_wrapped(floors, coeffs, done, engine)
     if len(coeffs) > 1 or const:
         const += _take_remainders(floors, coeffs, done, engine)
-    for f in sorted(floors, key=_weight, reverse=True):  # first those that others go into
+    for f in sorted(floors, key=_WEIGHT, reverse=True):  # first those that others go into
         if f in coeffs:
             const = _take_quotient(f, coeffs, const, done, engine)
     for t, c in done:
@@ -56,10 +59,6 @@ PRINTED: Final = Rule("x - c * (x // c)", "x % c", "", best_form)
 
 def _quotients_last(term: tuple[Expr, int]) -> int:
     return term[0].by
-
-
-def _weight(e: Expr) -> int:
-    return e._divisions
 
 
 def _take_remainders(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
+from operator import itemgetter
 from typing import Final, TypeAlias
 
-from hloscope.affine import Expr, Max, Min, Sum, as_sum, linear, scaled
+from hloscope.affine import Expr, Max, Min, Sum, Terms, as_sum, linear, scaled, sorted_sum
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.rule import Rule
 
@@ -41,10 +41,10 @@ def multiple_is_known(e: Sum, engine: Context) -> Expr | None:
 
 def dropped_digit(e: Sum, engine: Context) -> Expr | None:
     """`x // a - x // (2 * a)`: one shifted floor."""
-    divisors = {t.by for t, _ in e.terms}
-    if not any([d and 2 * d in divisors for d in divisors]):
-        return None
     floors = [(t, c, t.by) for t, c in e.terms if t.by]
+    divisors = {d for _, _, d in floors}
+    if not any([2 * d in divisors for d in divisors]):
+        return None
     halves: dict[tuple[int, int], list[Expr]] = {}
     for g, b, twice in floors:
         halves.setdefault((-b, twice), []).append(g)
@@ -64,20 +64,18 @@ def shifted_floors_add_up(e: Sum, engine: Context) -> Expr | None:
     If that has no division at all, the largest shift is written by the others, whatever their
     coefficients.
     """
-    divisors = [t.by for t, _ in e.terms if t.by]
-    if len(set(divisors)) == len(divisors):
-        return None
-    count = Counter(divisors)
-    families: dict[tuple[Expr, int], list[tuple[int, Expr, int]]] = {}
+    families: dict[tuple[Terms, int], list[tuple[int, Expr, int]]] = {}
     for t, c in e.terms:
-        if t.by and count[t.by] > 1:
-            _, const = as_sum(t.num)  # type: ignore[union-attr]
-            base = scaled(t.num, 1, -const)  # type: ignore[union-attr]
-            families.setdefault((base, t.by), []).append((const, t, c))
-    for (base, d), family in families.items():
+        if t.by:
+            terms, const = as_sum(t.num)  # type: ignore[union-attr]
+            families.setdefault((terms, t.by), []).append((const, t, c))
+    if len(families) == len(e.terms):
+        return None
+    for (terms, d), family in families.items():
         if len(family) < 2:
             continue
-        family.sort(key=lambda member: member[0])
+        family.sort(key=itemgetter(0))
+        base = sorted_sum(terms, 0)
         for n in range(2, len(family) + 1):
             if d % n == 0:
                 new = _replace_shifts(e, base, d, d // n, n, family, engine)
