@@ -6,10 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
-from hloscope.display import SourcePattern, glob, opcode_of, provenance_of, shape_text
+from hloscope.display import (
+    Provenance,
+    SourcePattern,
+    glob,
+    opcode_of,
+    provenance_of,
+    shape_text,
+)
 from hloscope.fusion import Flops, bytes_moved
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
+from hloscope.once import once_for_each
 from hloscope.ops import Fusion
 
 if TYPE_CHECKING:
@@ -75,7 +83,12 @@ class Selection:
             yield lambda ins: op_name(provenance_of(ins, module).op_name) is not None
         if self.source is not None:
             at = SourcePattern.parse(self.source)
-            yield lambda ins: any(map(at.matches, provenance_of(ins, module).trace))
+
+            def leads_there(origin: Provenance) -> bool:
+                return any(map(at.matches, origin.trace))
+
+            is_from = once_for_each(leads_there)
+            yield lambda ins: is_from(provenance_of(ins, module))
 
 
 def sort_key(by: str, module: Module) -> Key:
