@@ -69,7 +69,8 @@ def _size(text: str, rng: Random) -> str:
     sizes = sorted({n for found in _SHAPE.findall(text) for n in re.findall(r"\d+", found)})
     if not sizes:
         return text
-    old, new = rng.choice(sizes), rng.choice(["0", "1", "2", "5", "64", "1000003", "4294967296"])
+    old = rng.choice(sizes)
+    new = str(rng.choice([0, 1, 2, 5, 64, 1_000_003, 2**32, 2**63, 2**64]))
     change = re.compile(rf"(?<![\d]){old}(?!\d)")
     return _SHAPE.sub(lambda found: change.sub(new, found[0]), text)
 
