@@ -22,10 +22,12 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from operator import attrgetter
 from threading import RLock
-from typing import TYPE_CHECKING, Any, AnyStr, Final
+from typing import TYPE_CHECKING, Any, AnyStr, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-__all__ = ["dataclass", "lazy", "library", "pattern"]
+__all__ = ["dataclass", "lazy", "library", "pattern", "replace"]
+
+T = TypeVar("T")
 
 
 class _LazyModule:
@@ -245,6 +247,21 @@ _METHODS: Final[dict[str, Callable[[type, _Fields], Any]]] = {
     "__match_args__": _match_args,
 }
 """What of a class is made alone, from what its fields are."""
+
+
+def replace(value: T, **changes: Any) -> T:
+    """A dataclass with some fields replaced; `dataclasses.replace` has all methods generated.
+
+    It is for classes all of whose fields are given by position.
+
+    >>> from hloscope.ir import Layout
+    >>> replace(Layout((1, 0)), minor_to_major=(0, 1)).minor_to_major
+    (0, 1)
+    """
+    cls: Any = type(value)
+    fields = [changes.pop(k) if k in changes else getattr(value, k) for k in cls.__match_args__]
+    made: T = cls(*fields, **changes)  # which refuses changes of what is no field
+    return made
 
 
 def _refuse(_: object, name: str, *value: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
@@ -53,10 +53,12 @@ from hloscope.ir import (
     operand_type_ids,
 )
 from hloscope.ops import (
+    ELEMENTWISE,
     AllReduce,
     Call,
     CollectiveReduce,
     Composite,
+    Elementwise,
     Fusion,
     Map,
     Parameter,
@@ -257,6 +259,8 @@ class Analysis:
         """What a leaf of an instruction's value reads of its operands."""
         if not ins.operands and not ins.calls:
             return ()
+        if type(ins.op) in _EVEN and (same := _of_equal_sizes(ins)) is not None:
+            return same
         alike: tuple[int, ...] | None = None
         if not ins.calls and len(ins.operands) <= WIDE:
             alike = id(ins.op), leaf, id(ins.type), *[id(o.type) for o in ins.operands]
@@ -619,6 +623,30 @@ def _is_plain(ins: Instruction) -> bool:
     return type(ins.op) not in READS and all(
         [isinstance(v.type, TensorType) and None not in v.type.sizes for v in (ins, *ins.operands)]
     )
+
+
+_rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
+_EVEN: Final = frozenset(
+    [op for op in ELEMENTWISE.values() if _rule_of(op) is _rule_of(Elementwise)]
+)
+"""Ops whose elements read the elements at their own index of all operands of their sizes."""
+_SAME: Final = tuple([tuple([Flow(k, 0, None) for k in range(n)]) for n in range(4)])
+"""By the number of operands: what is read where each is read as it is."""
+
+
+def _of_equal_sizes(ins: Instruction) -> tuple[Flow, ...] | None:
+    """What an element-wise op reads of operands that have its sizes, all known and none 0."""
+    type, operands = ins.type, ins.operands
+    if not isinstance(type, TensorType) or len(operands) >= len(_SAME):
+        return None
+    sizes = type.sizes
+    if None in sizes or 0 in sizes:
+        return None
+    for operand in operands:
+        other = operand.type
+        if other is not type and not (isinstance(other, TensorType) and other.sizes == sizes):
+            return None
+    return _SAME[len(operands)]
 
 
 def _touching(accesses: Iterable[Access]) -> Accesses:

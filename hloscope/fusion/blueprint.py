@@ -11,7 +11,7 @@ before the others: no more than `EVERY` levels are ever left.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from itertools import count
 from typing import Final, TypeVar
 
 from hloscope.fusion.walk import Flow
@@ -25,6 +25,7 @@ from hloscope.ir import (
     called_value,
     inside_out,
 )
+from hloscope.lazy import replace
 from hloscope.ops import Constant, Parameter
 
 _T = TypeVar("_T")
@@ -57,8 +58,11 @@ class Blueprints:
     def __init__(self) -> None:
         self.op_number = Numbering()
         self.type_number = Numbering()
+        self._looks: dict[object, Computation] = {}
+        """The first computation that looks so, which has no key before another one does."""
         self._numbers: dict[object, int] = {}
         self._of: dict[Computation, int] = {}
+        self._count = count()
 
     def op_of(self, ins: Instruction) -> int:
         """Number of the instruction's op; floating-point constants share one."""
@@ -71,9 +75,24 @@ class Blueprints:
         known = self._of.get(computation)
         if known is None:
             for inner in inside_out(computation, self._of):
-                known = self._numbers.setdefault(self._key(inner), len(self._numbers))
-                self._of[inner] = known
+                self._of[inner] = self._number_of(inner)
             known = self._of[computation]
+        return known
+
+    def _number_of(self, computation: Computation) -> int:
+        """The number of a computation; most look like no other, which is told faster."""
+        looks = (
+            self.type_number(computation.root.type),
+            *[type(ins.op) for ins in computation.instructions],
+        )
+        first = self._looks.setdefault(looks, computation)
+        if first is computation:
+            return next(self._count)
+        self._numbers.setdefault(self._key(first), self._of[first])
+        key = self._key(computation)
+        known = self._numbers.get(key)
+        if known is None:
+            known = self._numbers[key] = next(self._count)
         return known
 
     def _key(self, computation: Computation) -> object:

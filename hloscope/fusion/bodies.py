@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
@@ -25,6 +24,7 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import Computation, Instruction, TensorType, Type, captured
+from hloscope.lazy import replace
 from hloscope.ops import (
     ELEMENTWISE,
     AddDependency,

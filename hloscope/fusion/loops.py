@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 from hloscope.fusion.bodies import is_handed_on
@@ -23,6 +22,7 @@ from hloscope.fusion.walk import Flow, composed
 from hloscope.fusion.widen import hull, join_reasons, relaxed
 from hloscope.indexing import Access, Accesses, Precision, joined, parted, shortest
 from hloscope.ir import Computation, Instruction, TensorType, Type
+from hloscope.lazy import replace
 from hloscope.ops import While
 
 REASON: Final = "through a loop: for any number of iterations"

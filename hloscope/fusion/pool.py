@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -29,6 +28,7 @@ from hloscope.indexing import (
     substituted,
 )
 from hloscope.ir import Type
+from hloscope.lazy import replace
 
 AccessSet: TypeAlias = dict[int, Access]
 """Distinct accesses of one pool by their identity, in the order found."""
@@ -64,6 +64,7 @@ class Pool:
         self._changed: dict[tuple[int, int, Change], tuple[Access, Type, Access]] = {}
         self._identities: set[int] = set()
         self._identity_of: dict[int, tuple[Type, Access]] = {}
+        self._identity_on: dict[tuple[int, ...], Access] = {}
 
     @property
     def number_of_compositions(self) -> int:
@@ -132,9 +133,13 @@ class Pool:
 
     def _new_identity(self, type: Type) -> Access:
         try:
-            return self.keep(Access(identity_map(sizes(type))))
+            shape = sizes(type)
         except UnsupportedError as error:
             return self.keep(Access.unknown(error.message))
+        known = self._identity_on.get(shape)
+        if known is None:
+            known = self._identity_on[shape] = self.keep(Access(identity_map(shape)))
+        return known
 
     def whole(self, here: Type, there: Type) -> Access:
         """Every element of one value touches all elements of another."""
@@ -211,6 +216,8 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
         ranks = f"rank {len(first.map.results)} meets rank {len(second.map.dims)}"
         return Access.unknown(join_reasons(reason, f"{ranks}: the program is inconsistent"))
     if first.replica is None and second.replica is None:
+        if _miss_each_other(first.map, second.map):
+            return None
         map = _composed(first.map, second.map)
         return None if map.is_known_empty else Access(map, precision, reason)
     both, via = replicas.compose(first, second, forward=forward)
@@ -220,6 +227,14 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
     return replicas.parted(Access(map, precision, reason), map, len(second.map.results), via)
 
 
+def _miss_each_other(first: IndexingMap, second: IndexingMap) -> bool:
+    """Is what `first` touches plainly outside of where `second` is defined?"""
+    for image, v in zip(first.result_bounds, second.dims, strict=True):
+        if image.lo > v.interval.hi or image.hi < v.interval.lo:
+            return True
+    return False
+
+
 def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     """The normal form of `second` after `first`.
 
@@ -227,7 +242,7 @@ def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     """
     if is_deep(first):
         return normal(compose_deep(first, second))
-    if second.simplify() != second:
+    if not second.is_simplified and second.simplify() != second:
         return normal(compose_inside(first, second))
     names_anew = _names_anew(first, second)
     if _touches_the_same(second):

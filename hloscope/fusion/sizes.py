@@ -8,7 +8,6 @@ each op; ops that lead through other computations need nothing, as their leaves 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 from hloscope.errors import UnsupportedError
@@ -30,6 +29,7 @@ from hloscope.indexing import (
     sizes,
 )
 from hloscope.ir import WIDE, Computation, Dims, Instruction, Type, of_last
+from hloscope.lazy import replace
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,

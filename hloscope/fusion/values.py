@@ -47,6 +47,8 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
         map: A map of an instruction.
         rule: Gives the maps of the instructions that compute the indices.
     """
+    if not any([v.origin is not None and _may_be_known(v.origin.op) for v in map.runtime]):
+        return map
     domain = map.domain
     values = Values(domain, rule)
     known: dict[Var, Expr] = {}
@@ -57,6 +59,11 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
         if value is not None:
             known[Runtime(i)] = _clamped(value, domain.bounds(value), variable.values)
     return replace_runtime(map, known) if known else map
+
+
+def _may_be_known(op: Op) -> bool:
+    """Can a value that such an op computes be known before the program runs?"""
+    return isinstance(op, Constant | Iota | Elementwise) or type(op) in MOVES
 
 
 def _clamped(value: Expr, bounds: Interval, valid: Interval) -> Expr:

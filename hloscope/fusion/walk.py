@@ -75,6 +75,7 @@ class Walk:
     ) -> None:
         self.found: Found = {}
         self._pool = pool
+        self._small = pool.small
         self._leaves = leaves
         self._end = end  # the type all maps lead to; `None` where they lead to the value reached
 
@@ -88,11 +89,14 @@ class Walk:
         leaves = self.found.get(ins)
         is_new = leaves is None
         if leaves is None:
-            leaves = self.found[ins] = {}
-        known = leaves.get(leaf)
-        if known is not accesses:  # values share their sets, so no set is changed
-            accesses = leaves[leaf] = accesses if known is None else known | accesses
-        if len(accesses) > COMPRESS_AT or not self._pool.small.issuperset(accesses):
+            leaves = self.found[ins] = {leaf: accesses}
+        else:
+            known = leaves.get(leaf)
+            if known is accesses:
+                return False
+            # Values share their sets, so no set is changed.
+            leaves[leaf] = accesses = accesses if known is None else known | accesses
+        if len(accesses) > COMPRESS_AT or not self._small.issuperset(accesses):
             type = self._end or self._leaves(ins.type)[leaf]
             leaves[leaf] = with_accesses(self._pool, {}, accesses.values(), type)
         return is_new
@@ -127,24 +131,23 @@ class Walk:
                 the walk ends.
             reads: What leaf `i` of an instruction reads.
         """
-        heap: list[tuple[int, Instruction]] = []
-        for ins in self.found:
-            if (at := position(ins)) is not None:
-                heappush(heap, (-at, ins))
+        waiting = {-at: ins for ins in self.found if (at := position(ins)) is not None}
+        heap = sorted(waiting)
         found, add, through = self.found, self.add, self.through
         while heap:
-            _, ins = heappop(heap)
+            ins = waiting[heappop(heap)]
             operands = ins.operands
-            if not operands and not ins.calls:
-                continue
             for leaf, accesses in found[ins].items():
                 for operand, source, further in reads(ins, leaf):
                     target = operands[operand] if isinstance(operand, int) else operand
                     touched = accesses if further is None else through(accesses, further)
                     if not touched or not add(target, source, touched):
                         continue
+                    if not target.operands and not target.calls:
+                        continue  # it reads nothing
                     if (at := position(target)) is not None:
-                        heappush(heap, (-at, target))
+                        waiting[-at] = target
+                        heappush(heap, -at)
 
     def from_producers(
         self,

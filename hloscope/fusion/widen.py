@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import Final
@@ -22,6 +21,7 @@ from hloscope.indexing import (
     shortest,
 )
 from hloscope.ir import TensorType, Type
+from hloscope.lazy import replace
 
 MAX_SIZE: Final = 24
 """A map of more range variables, runtime variables and constraints is made simpler."""

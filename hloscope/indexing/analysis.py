@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import rules  # noqa: F401  (registers every rule)
 from hloscope.indexing.access import Accesses, Precision
@@ -19,7 +17,7 @@ from hloscope.indexing.rules.convolution import tight_accesses
 from hloscope.indexing.rules.dependence import Reader, by_convention
 from hloscope.indexing.rules.registry import INSTANCES, Direction, Instances, lookup
 from hloscope.ir import Instruction, TupleType
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, replace
 from hloscope.ops import OPS
 
 

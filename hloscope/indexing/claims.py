@@ -7,7 +7,6 @@ isl as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations, combinations_with_replacement
 from time import perf_counter
 from typing import Final, cast
@@ -18,6 +17,7 @@ from hloscope.indexing.independence import are_related
 from hloscope.indexing.reads import Identity, Tables, by_name
 from hloscope.indexing.variables import Constraint, RuntimeVariable
 from hloscope.ir import Instruction
+from hloscope.lazy import replace
 from hloscope.simplifier import (
     PROVED,
     Body,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hloscope.affine import Dim, Expr, Range, Runtime, Var
 from hloscope.indexing.base import NEVER, M
@@ -14,6 +13,7 @@ from hloscope.indexing.variables import (
     substituted,
     substituted_constraints,
 )
+from hloscope.lazy import replace
 
 
 def compose(first: M, second: M) -> M:

@@ -8,7 +8,6 @@ row-major: its linear position is the address, in elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
@@ -19,6 +18,7 @@ from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.reshape import linearize, reshaped
 from hloscope.indexing.variables import Constraint, below, renamed
 from hloscope.ir import BufferType, Dims, TensorType, Type
+from hloscope.lazy import replace
 
 
 def major_to_minor(type: Type) -> Dims:

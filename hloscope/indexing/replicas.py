@@ -7,7 +7,6 @@ of the output on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from hloscope.affine import POS_INF, Dim, Expr, Interval, Range, Runtime, Var, variables
@@ -17,6 +16,7 @@ from hloscope.indexing.groups import Route, needed, position
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.transform import replaced, without
 from hloscope.indexing.variables import RuntimeVariable, Variable, substituted
+from hloscope.lazy import replace
 
 MAX_STEPS: Final = 8
 """Of more steps, those that do not matter for the device they lead to are left out."""

@@ -7,7 +7,7 @@ no pair.  Everything here is exact, or says that it is undecided.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from math import gcd, prod
 from typing import Any, Generic, TypeAlias
 
@@ -30,7 +30,7 @@ from hloscope.indexing.variables import (
     substituted,
     substituted_constraints,
 )
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, replace
 from hloscope.simplifier import (
     BUDGET,
     Piece,

@@ -316,10 +316,13 @@ def simplify(
         return _shortest(simplify(m, replace_points=replace_points, trace=trace), trace)
     if m.is_known_empty or m.is_undefined or (replace_points and m.is_simplified):
         return m
-    if not m.constraints and not m.runtime and trace is None and _is_plain(m):
-        if replace_points:
-            m.mark_simplified()
-        return m
+    if not m.constraints and not m.runtime and trace is None:
+        if _is_plain(m):
+            if replace_points:
+                m.mark_simplified()
+            return m
+        if replace_points and (plain := _without_points(m)) is not None:
+            return plain
     if trace is not None or m.runtime:  # the memory of runtime variables would keep programs alive
         return _simplify(m, replace_points, trace)
     return _remembered(m, replace_points)  # type: ignore[return-value]  # a map as `m` is
@@ -345,6 +348,29 @@ def _is_plain(m: MapBase) -> bool:
             elif not t._divisions:
                 return False
     return True
+
+
+def _without_points(m: M) -> M | None:
+    """The simplified map, if its results are linear combinations of its variables."""
+    box = m.box
+    results: list[Expr] = []
+    for e in m.results:
+        terms, const = as_sum(e)
+        kept: list[tuple[Expr, int]] = []
+        for t, c in terms:
+            interval = box.get(t)  # type: ignore[arg-type]
+            if interval is None:
+                return None
+            if interval.lo == interval.hi:
+                const += c * interval.lo
+            else:
+                kept.append((t, c))
+        if abs(const) > POS_INF:
+            return None
+        results.append(e if len(kept) == len(terms) else from_terms(kept, const))
+    found = m.with_(results=results)
+    found.mark_simplified()
+    return found
 
 
 def _has_plain_division(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Interval]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
@@ -26,7 +25,7 @@ from hloscope.affine import (
     substitute,
 )
 from hloscope.ir import Instruction
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import dataclass, pattern, replace
 from hloscope.locks import shared_lock
 
 Constraint: TypeAlias = tuple[Expr, Interval]

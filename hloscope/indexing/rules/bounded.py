@@ -9,7 +9,6 @@ never as exact.  Sizes themselves are the matter of `run_time_sizes`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Final
 
@@ -29,6 +28,7 @@ from hloscope.indexing.rules.build import (
 from hloscope.indexing.rules.registry import Direction
 from hloscope.indexing.rules.run_time_sizes import dynamic_dimensions, hands_on, sizes_agree
 from hloscope.ir import Dims, Instruction, Op, TensorType, Type
+from hloscope.lazy import replace
 from hloscope.ops import (
     AllGather,
     AllToAll,

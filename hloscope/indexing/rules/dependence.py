@@ -7,7 +7,6 @@ rules as one `Dependence`: which parameters each result reads, as the body's str
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -15,7 +14,7 @@ from typing import Final, TypeAlias
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.build import NEVER, leaves
 from hloscope.ir import Computation, Instruction
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, replace
 
 UNUSED: Final = "the body does not use it in every case"
 MOST_STATES: Final = 1024

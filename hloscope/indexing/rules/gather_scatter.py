@@ -9,7 +9,6 @@ window does, in StableHLO where the element does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from enum import Enum
 from math import prod
 from typing import TypeAlias
@@ -33,7 +32,7 @@ from hloscope.indexing.rules.build import (
 from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, fold
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction, Type
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, replace
 from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect
 
 

@@ -7,7 +7,6 @@ an element of the base where it is a multiple of the base dilation and inside.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import prod
 
 from hloscope.affine import Const, Expr
@@ -28,6 +27,7 @@ from hloscope.indexing.rules.dependence import Bodies, Fold, Use, body_of, claim
 from hloscope.indexing.rules.reduction import applications
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
+from hloscope.lazy import replace
 from hloscope.ops import ReduceWindow, SelectAndScatter, Window
 
 

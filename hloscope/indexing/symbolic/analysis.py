@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
@@ -29,6 +28,7 @@ from hloscope.indexing.symbolic.maps import SizedBuilder
 from hloscope.indexing.symbolic.rules import NO_RULE, Asked, symbolic_reads
 from hloscope.indexing.symbolic.walk import SizeWalk
 from hloscope.ir import Computation, Instruction, Module, captures
+from hloscope.lazy import replace
 from hloscope.ops import Parameter, control
 
 MOST_WAYS: Final = 32

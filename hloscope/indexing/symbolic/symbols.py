@@ -8,7 +8,6 @@ it may be used everywhere.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from math import gcd
 from typing import Final, TypeAlias
 
@@ -30,6 +29,7 @@ from hloscope.affine import (
 )
 from hloscope.indexing.variables import Constraint, RuntimeVariable
 from hloscope.ir import ELEMENT_TYPES, Instruction, TensorType
+from hloscope.lazy import replace
 from hloscope.ops import GetDimensionSize
 from hloscope.simplifier import Domain
 
