@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Final, Literal, TypeAlias
 
@@ -241,8 +241,9 @@ class Analysis:
         number = self._blueprints.number(callee)
         known = self._plain.get(number)
         if known is None:
-            has = self._leaves.has_sizes
-            known = not any([has(value.type) for value in (*callee.parameters, callee.root)])
+            has, plain = self._leaves.has_sizes, self._leaves.plain
+            types = [value.type for value in (*callee.parameters, callee.root)]
+            known = not any([id(type) not in plain and has(type) for type in types])
             self._plain[number] = known
         return known
 
@@ -516,7 +517,8 @@ class Analysis:
                         self.summary(inner, k)
                 walk = Walk(self.pool, self.leaves)
                 walk.begin(callee.root, leaf)
-                walk.to_producers(self.positions(callee).get, self.reads)
+                position = self.positions(callee)
+                walk.to_producers(position.get, self.reads, _of_interest(callee, position))
                 known = self._backward[key] = Summary(callee, self._ends(walk, callee))
             finally:
                 self._open.discard(key)
@@ -628,7 +630,7 @@ def _is_plain(ins: Instruction) -> bool:
 _rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
 _EVEN: Final = frozenset(
     [op for op in ELEMENTWISE.values() if _rule_of(op) is _rule_of(Elementwise)]
-)
+) | {ELEMENTWISE["copy"]}
 """Ops whose elements read the elements at their own index of all operands of their sizes."""
 _SAME: Final = tuple([tuple([Flow(k, 0, None) for k in range(n)]) for n in range(4)])
 """By the number of operands: what is read where each is read as it is."""
@@ -647,6 +649,20 @@ def _of_equal_sizes(ins: Instruction) -> tuple[Flow, ...] | None:
         if other is not type and not (isinstance(other, TensorType) and other.sizes == sizes):
             return None
     return _SAME[len(operands)]
+
+
+def _of_interest(callee: Computation, inside: Container[Instruction]) -> set[Instruction]:
+    """The values of a computation that may come from its parameters or from outside of it."""
+    found = {*callee.parameters}
+    for ins in callee.instructions:
+        operands = ins.operands
+        if ins.calls or not found.isdisjoint(operands):
+            found.add(ins)
+        else:
+            outside = [value for value in operands if value not in inside]
+            if outside:
+                found.update(outside, (ins,))
+    return found
 
 
 def _touching(accesses: Iterable[Access]) -> Accesses:

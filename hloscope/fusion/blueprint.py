@@ -11,6 +11,7 @@ before the others: no more than `EVERY` levels are ever left.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import count
 from typing import Final, TypeVar
 
@@ -200,7 +201,10 @@ class Summary:
     def __init__(self, computation: Computation, flows: tuple[Flow, ...]) -> None:
         self._computation = computation
         self._flows = flows
-        self._has_runtime = any(has_runtime(flow.accesses or ()) for flow in flows)
+
+    @cached_property
+    def _has_runtime(self) -> bool:
+        return any([has_runtime(flow.accesses or ()) for flow in self._flows])
 
     def for_(self, computation: Computation) -> tuple[Flow, ...]:
         """The flows, with runtime variables read from instructions of `computation`."""

@@ -72,6 +72,7 @@ class _Interned(type):
         return found
 
 
+_set: Final = object.__setattr__
 _LOCK: Final = shared_lock()
 _LIVE: Final[WeakValueDictionary[tuple[int, int, str], Variable]] = WeakValueDictionary()
 
@@ -89,6 +90,10 @@ class Variable(metaclass=_Interned):
 
     interval: Interval
     name: str = ""
+
+    def __init__(self, interval: Interval, name: str = "") -> None:
+        _set(self, "interval", interval)  # written out, as to generate it takes longer
+        _set(self, "name", name)
 
     def __reduce__(self) -> tuple[type[Variable], tuple[Interval, str]]:
         return Variable, (self.interval, self.name)
