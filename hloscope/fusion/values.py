@@ -47,7 +47,8 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
         map: A map of an instruction.
         rule: Gives the maps of the instructions that compute the indices.
     """
-    if not any([v.origin is not None and _may_be_known(v.origin.op) for v in map.runtime]):
+    seen: dict[Instruction, bool] = {}
+    if not any([v.origin is not None and _may_be_known(v.origin, seen) for v in map.runtime]):
         return map
     domain = map.domain
     values = Values(domain, rule)
@@ -61,9 +62,25 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
     return replace_runtime(map, known) if known else map
 
 
-def _may_be_known(op: Op) -> bool:
-    """Can a value that such an op computes be known before the program runs?"""
-    return isinstance(op, Constant | Iota | Elementwise) or type(op) in MOVES
+def _may_be_known(ins: Instruction, seen: dict[Instruction, bool], depth: int = 0) -> bool:
+    """Is it worth to look for a value?  Not where it comes from nothing that is known."""
+    found = seen.get(ins)
+    if found is None:
+        found = seen[ins] = depth >= MAX_DEPTH or _is_made_of_known(ins, seen, depth + 1)
+    return found
+
+
+def _is_made_of_known(ins: Instruction, seen: dict[Instruction, bool], depth: int) -> bool:
+    op = ins.op
+    if isinstance(op, Constant | Iota):
+        return True
+    is_move = type(op) in MOVES
+    if not is_move and not (isinstance(op, Elementwise) and op.name in ARITHMETIC):
+        return False
+    known = [_may_be_known(operand, seen, depth) for operand in ins.operands]
+    if op.name == "select":
+        return any(known[1:])
+    return any(known) if is_move else all(known)
 
 
 def _clamped(value: Expr, bounds: Interval, valid: Interval) -> Expr:

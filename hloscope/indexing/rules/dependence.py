@@ -185,7 +185,6 @@ class Fold:
     results: tuple[tuple[Use, ...], ...]
 
 
-@lru_cache(maxsize=1 << 12)
 def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
     """What the results of a fold of `count` values depend on.
 
@@ -199,6 +198,13 @@ def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
     >>> fold(last, 1, 3, 3).elements
     ((<Use.ALWAYS: 2>,),)
     """
+    if count == 1:  # one value comes from itself or not: no more changes after one application
+        least, most = min(least, 2), min(most, 2)
+    return _fold(body, count, least, most)
+
+
+@lru_cache(maxsize=1 << 12)
+def _fold(body: Dependence, count: int, least: int, most: int) -> Fold:
     if len(body.reads) != count or any(k >= 2 * count for k in body.used):
         body = Dependence.of_everything(count, 2 * count)
     last = tuple(frozenset([k]) for k in range(count))
