@@ -108,7 +108,7 @@ def merge_runtime(m: M) -> M:
     Two are equal if they read the same element of the same instruction and clamp it to the same
     bounds (a value that is clamped to other bounds is another value).
     """
-    while True:
+    while len(m.runtime) > 1:
         first_of: dict[RuntimeVariable, int] = {}
         same: dict[int, int] = {}
         for i, variable in enumerate(m.runtime):
@@ -117,8 +117,9 @@ def merge_runtime(m: M) -> M:
                 if (k := first_of.setdefault(key, i)) != i:
                     same[i] = k
         if not same:
-            return m
+            break
         m = drop_runtime(m, same)
+    return m
 
 
 def drop_runtime(m: M, same: dict[int, int]) -> M:
