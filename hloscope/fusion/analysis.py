@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Final, Literal, TypeAlias
 
@@ -517,8 +517,8 @@ class Analysis:
                         self.summary(inner, k)
                 walk = Walk(self.pool, self.leaves)
                 walk.begin(callee.root, leaf)
-                position = self.positions(callee)
-                walk.to_producers(position.get, self.reads, _of_interest(callee, position))
+                position = self.positions(callee).get
+                walk.to_producers(position, self.reads, self._without_sources(callee))
                 known = self._backward[key] = Summary(callee, self._ends(walk, callee))
             finally:
                 self._open.discard(key)
@@ -619,6 +619,14 @@ class Analysis:
 
     _positions: tuple[Computation | None, Mapping[Instruction, int]] = (None, {})
 
+    def _without_sources(self, computation: Computation) -> frozenset[Instruction]:
+        """What comes neither from the parameters of a computation nor from outside of it."""
+        if self._sourceless[0] is not computation:
+            self._sourceless = (computation, _of_nothing(computation))
+        return self._sourceless[1]
+
+    _sourceless: tuple[Computation | None, frozenset[Instruction]] = (None, frozenset())
+
 
 def _is_plain(ins: Instruction) -> bool:
     """Is it an op with a rule, of tensors whose sizes are known?"""
@@ -651,18 +659,13 @@ def _of_equal_sizes(ins: Instruction) -> tuple[Flow, ...] | None:
     return _SAME[len(operands)]
 
 
-def _of_interest(callee: Computation, inside: Container[Instruction]) -> set[Instruction]:
-    """The values of a computation that may come from its parameters or from outside of it."""
-    found = {*callee.parameters}
-    for ins in callee.instructions:
-        operands = ins.operands
-        if ins.calls or not found.isdisjoint(operands):
+def _of_nothing(computation: Computation) -> frozenset[Instruction]:
+    """The constants of a computation, and what is made of constants alone."""
+    found: set[Instruction] = set()
+    for ins in computation.instructions:
+        if not ins.calls and type(ins.op) is not Parameter and found.issuperset(ins.operands):
             found.add(ins)
-        else:
-            outside = [value for value in operands if value not in inside]
-            if outside:
-                found.update(outside, (ins,))
-    return found
+    return frozenset(found)
 
 
 def _touching(accesses: Iterable[Access]) -> Accesses:

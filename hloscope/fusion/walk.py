@@ -120,7 +120,7 @@ class Walk:
         self,
         position: Callable[[Instruction], int | None],
         reads: Callable[[Instruction, int], Iterable[Flow]],
-        through: Container[Instruction] | None = None,
+        without: Container[Instruction] = (),
     ) -> None:
         """Go on from everything found so far to what it reads.
 
@@ -131,20 +131,20 @@ class Walk:
             position: Place of an instruction in the order of definition; `None` for those where
                 the walk ends.
             reads: What leaf `i` of an instruction reads.
-            through: The values that are of interest; all, unless given.
+            without: Values that are of no interest.
         """
         waiting = {-at: ins for ins in self.found if (at := position(ins)) is not None}
         heap = sorted(waiting)
-        found, add, composed = self.found, self.add, self.through
+        found, add, through = self.found, self.add, self.through
         while heap:
             ins = waiting[heappop(heap)]
             operands = ins.operands
             for leaf, accesses in found[ins].items():
                 for operand, source, further in reads(ins, leaf):
                     target = operands[operand] if isinstance(operand, int) else operand
-                    if through is not None and target not in through:
+                    if target in without:
                         continue
-                    touched = accesses if further is None else composed(accesses, further)
+                    touched = accesses if further is None else through(accesses, further)
                     if not touched or not add(target, source, touched):
                         continue
                     if not target.operands and not target.calls:
