@@ -539,8 +539,8 @@ class Analysis:
         flows = [
             Flow(k, leaf, tuple(accesses.values()))
             for k, parameter in enumerate(callee.parameters)
-            if (leaves := found.get(parameter)) is not None
-            for leaf, accesses in (leaves.items() if len(leaves) < 2 else sorted(leaves.items()))
+            if parameter in found
+            for leaf, accesses in sorted(found[parameter].items())
         ]
         inside = self.positions(callee)
         flows += [
