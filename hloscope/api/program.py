@@ -14,9 +14,8 @@ from hloscope.api.views import ComputationView, InstructionView
 from hloscope.errors import UnknownNameError
 from hloscope.fusion import Analysis, Convention, ParameterReads
 from hloscope.ir import Computation, Instruction, Module, Type
-from hloscope.lazy import lazy
+from hloscope.lazy import lazy, once_for_each
 from hloscope.limits import MAX_BYTES
-from hloscope.once import once_for_each
 from hloscope.ops import Fusion
 
 if TYPE_CHECKING:

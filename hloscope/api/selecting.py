@@ -16,8 +16,7 @@ from hloscope.display import (
 )
 from hloscope.fusion import Flops, bytes_moved
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import dataclass
-from hloscope.once import once_for_each
+from hloscope.lazy import dataclass, once_for_each
 from hloscope.ops import Fusion
 
 if TYPE_CHECKING:

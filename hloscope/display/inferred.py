@@ -8,9 +8,8 @@ from typing import Any
 from hloscope.display.table import Table
 from hloscope.errors import HloscopeError
 from hloscope.ir import TensorType, TupleType, Type
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, once_for_each
 from hloscope.mlir import type_text
-from hloscope.once import once_for_each
 from hloscope.source import Span
 
 

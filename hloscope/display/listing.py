@@ -10,8 +10,7 @@ from hloscope.display.provenance import Provenance, provenance_of
 from hloscope.display.table import Side, Table
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import dataclass
-from hloscope.once import once_for_each
+from hloscope.lazy import dataclass, once_for_each
 from hloscope.ops import Fusion
 
 Place: TypeAlias = tuple[Computation, Instruction]

@@ -15,8 +15,7 @@ from hloscope.explorer.tables import Shared, in_sequence
 from hloscope.fusion import leaf_types
 from hloscope.hlo_parser import STYLES, brief_type
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type, captured
-from hloscope.lazy import pattern
-from hloscope.once import once_for_each
+from hloscope.lazy import once_for_each, pattern
 from hloscope.ops import Constant, Fusion, Parameter
 from hloscope.visible import visible
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         Function as Function,
         Node as Node,
         TreeModule as TreeModule,
+        parse_stablehlo as parse_stablehlo,
         to_graph as to_graph,
     )
     from hloscope.stablehlo.inferring import (
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from hloscope.stablehlo.mesh_axes import AttributeGroups as AttributeGroups
     from hloscope.stablehlo.op_making import OpMaker as OpMaker, make_op as make_op
     from hloscope.stablehlo.printing import print_stablehlo as print_stablehlo
-    from hloscope.stablehlo.reading import parse_stablehlo as parse_stablehlo
     from hloscope.stablehlo.tree import clone as clone, to_mlir as to_mlir
 
 if not TYPE_CHECKING:

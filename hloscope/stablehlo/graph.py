@@ -1,4 +1,4 @@
-"""The syntax tree → the program graph.
+"""StableHLO text → syntax tree → program graph.
 
 Functions are computations whose root is a `Return`; so are regions, which may read values from
 outside.  A function's body is made when somebody asks for it.  Regions of several blocks (`cf`) are
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
-from hloscope.dialects import CALLEES, CLASSES
+from hloscope.dialects import CALLEES, CLASSES, DIALECTS
 from hloscope.errors import NoFunctionError, VerifyError, did_you_mean
 from hloscope.ir import Body, Computation, Instruction, TupleType, no_collection
 from hloscope.mlir import (
@@ -23,6 +23,7 @@ from hloscope.mlir import (
     SymbolAttr,
     Value,
     function_type,
+    parse_mlir,
     string_of,
 )
 from hloscope.ops import Op, Return, UnknownOp
@@ -42,6 +43,33 @@ Extras = tuple[tuple[str, str], ...]
 
 SEVERAL_BLOCKS: Final = "it has several blocks"
 """Why nothing is known about a region."""
+
+
+def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
+    """Read a module of StableHLO.
+
+    Functions are computations whose root is a `Return`; so are regions, which may read values from
+    outside.  The entry is the function `main`, else the first public one.  Bodies are made from the
+    syntax tree when somebody asks for them; `tree` is the tree.
+
+    Args:
+        text: MLIR text; a module, or what stands in one.
+        name: What error messages call the text.
+
+    Raises:
+        ParseError: The text is not in the grammar, or names something that does not exist.
+        VerifyError: There is no function.
+
+    >>> module = parse_stablehlo('''
+    ... func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+    ...   %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    ...   return %0 : tensor<3x2xf32>
+    ... }''')
+    >>> module.entry["0"].op
+    Transpose(permutation=(1, 0))
+    """
+    with no_collection():
+        return to_graph(parse_mlir(text, name, dialects=DIALECTS))
 
 
 def to_graph(tree: Operation) -> TreeModule:

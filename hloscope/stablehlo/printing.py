@@ -29,7 +29,7 @@ def print_stablehlo(
     Raises:
         UnsupportedError: An op of the graph is none of StableHLO.
 
-    >>> from hloscope.stablehlo.reading import parse_stablehlo
+    >>> from hloscope.stablehlo import parse_stablehlo
     >>> text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
     >>> print(print_stablehlo(parse_stablehlo(text)), end="")
     module {

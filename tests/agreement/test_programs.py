@@ -17,7 +17,7 @@ from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.op import NotInferredError
 from hloscope.ir.types import TupleType, compatible
 from hloscope.ops.control import Parameter, Result
-from hloscope.stablehlo.reading import parse_stablehlo
+from hloscope.stablehlo import parse_stablehlo
 from tests.interpreter import chunks, models
 
 _NO_OPS = Parameter, Result

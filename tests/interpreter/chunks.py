@@ -31,8 +31,8 @@ from hloscope.mlir.attributes import ArrayAttr, DenseAttr
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.text.parser import parse_attribute
 from hloscope.mlir.text.split import split_input
+from hloscope.stablehlo import parse_stablehlo
 from hloscope.stablehlo.graph import Function
-from hloscope.stablehlo.reading import parse_stablehlo
 from tests.conftest import SHARED
 
 ROOT = SHARED / "conformance" / "stablehlo"

@@ -30,7 +30,7 @@ from hloscope.interpreter.world import World
 from hloscope.ir.arrays import numpy_dtype
 from hloscope.ir.graph import Module
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
-from hloscope.stablehlo.reading import parse_stablehlo
+from hloscope.stablehlo import parse_stablehlo
 from tests.conftest import SHARED
 from tests.interpreter.chunks import PASS, WRONG, how_it_failed
 

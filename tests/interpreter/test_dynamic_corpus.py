@@ -19,7 +19,7 @@ from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.values import EvaluationError, dtype_of, fits
 from hloscope.ir.types import TensorType
 from hloscope.mlir.text.parser import parse_type
-from hloscope.stablehlo.reading import parse_stablehlo
+from hloscope.stablehlo import parse_stablehlo
 from tests.conftest import SHARED, needs_shared
 from tests.interpreter import models
 

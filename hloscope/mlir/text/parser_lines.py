@@ -19,8 +19,17 @@ from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import UNKNOWN, Location
-from hloscope.mlir.text.line_ops import Alike, LineOperation, copied, is_simple, kept
-from hloscope.mlir.text.lines import HOLE, LONG, NAME, Lines
+from hloscope.mlir.text.lines import (
+    HOLE,
+    LONG,
+    NAME,
+    Alike,
+    LineOperation,
+    Lines,
+    copied,
+    is_simple,
+    kept,
+)
 from hloscope.mlir.text.parser_ops import OperationParser
 from hloscope.mlir.text.parser_types import KNOWN_TYPES
 from hloscope.source import Source
