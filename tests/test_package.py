@@ -73,10 +73,11 @@ def test_the_wheel_holds_the_package_and_its_data(built: Built) -> None:
     names = set(zipfile.ZipFile(built.wheel).namelist())
     files = {
         str(path.relative_to(ROOT))
-        for pattern in ("*.py", "*.json", "py.typed", "*.pyi", "*.js", "*.css")
+        for pattern in ("*.py", "*.json", "py.typed", "*.pyi", "*.js", "*.css", "*.txt")
         for path in (ROOT / "hloscope").rglob(pattern)
     }
     assert not files - names
+    assert "hloscope/explorer/app/vendor/dagre.min.js.LEGAL.txt" in names
     data = [name.partition(".data/data/")[2] for name in names]
     assert "share/man/man1/hloscope.1" in data
     assert "share/hloscope/examples/softmax.hlo" in data

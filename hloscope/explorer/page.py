@@ -22,9 +22,11 @@ from hloscope.visible import in_page, visible
 
 SCRIPTS: Final = (
     "data.js", "expressions.js", "program.js", "rows.js", "tensors.js", "grid.js", "graph.js",
-    "layers.js", "elements.js", "maps.js", "verdicts.js", "differences.js", "help.js", "main.js",
+    "layout.js", "elements.js", "maps.js", "verdicts.js", "differences.js", "help.js", "main.js",
 )  # fmt: skip
 """Files of the page's program, in the order in which they are run."""
+LIBRARY: Final = "dagre.min.js"
+"""The library that lays out graphs, as it is published; its licence stands beside it."""
 FRAME_HEIGHT: Final = 720
 _SHELL: Final = (
     '<div id="app"><noscript>This page needs JavaScript; it loads nothing from elsewhere.'
@@ -80,11 +82,22 @@ def embedded(value: Any) -> str:
 
 @cache
 def _script() -> str:
-    """The page's program: each file in a function of its own, after a name that all share."""
+    """The page's program: each file in a function of its own, after names that all share."""
     folder = files("hloscope.explorer").joinpath("app")
     parts = [folder.joinpath(name).read_text("utf-8") for name in SCRIPTS]
     inside = "\n".join(f"(() => {{\n{part}}})();" for part in parts)
-    return f'"use strict";\nconst H = {{}};\n{inside}\n'
+    return f'"use strict";\n{_library()}const H = {{}};\n{inside}\n'
+
+
+def _library() -> str:
+    """The library under its licence, without the comment that names a file to debug it by.
+
+    Its strings hold two characters of no width, which stand as escapes: the same strings.
+    """
+    folder = files("hloscope.explorer").joinpath("app", "vendor")
+    licence = folder.joinpath(f"{LIBRARY}.LEGAL.txt").read_text("utf-8")
+    code, _, _ = folder.joinpath(LIBRARY).read_text("utf-8").partition("//# sourceMappingURL=")
+    return licence + visible(code)
 
 
 @cache

@@ -44,7 +44,10 @@ LAYOUTS: Final = """(() => {
     for (let to = 1; to < count; to++)
       for (let n = random(4); n > 0; n--) edges.push({ from: random(to), to });
     const unique = [...new Map(edges.map((edge) => [`${edge.from}>${edge.to}`, edge])).values()];
-    const { width, height } = H.layered(nodes, unique);
+    const copies = JSON.parse(JSON.stringify([nodes, unique]));
+    const { width, height } = H.layout(nodes, unique);
+    H.layout(...copies);
+    if (JSON.stringify(copies) !== JSON.stringify([nodes, unique])) wrong.push([round, "differs"]);
     const left = (node) => node.x - node.width / 2, right = (node) => node.x + node.width / 2;
     const top = (node) => node.y - node.height / 2, bottom = (node) => node.y + node.height / 2;
     for (const node of nodes)
@@ -56,15 +59,52 @@ LAYOUTS: Final = """(() => {
           && top(a) < bottom(b) && top(b) < bottom(a))
         wrong.push([round, "overlap", a.id, b.id]);
     }));
-    for (const { from, to, bends } of unique) {
-      if (bottom(nodes[from]) >= top(nodes[to])) wrong.push([round, "upwards", from, to]);
-      for (const { x, top: from, bottom: to } of bends)
-        for (const node of nodes)
-          if (left(node) < x && x < right(node) && top(node) < to && from < bottom(node))
+    for (const { from, to, ways } of unique) {
+      const [a, b] = [nodes[from], nodes[to]], last = ways[ways.length - 1];
+      if (bottom(a) >= top(b)) wrong.push([round, "upwards", from, to]);
+      const isFrom = ways[0].x === a.x && ways[0].top === bottom(a);
+      if (!isFrom || last.x !== b.x || last.bottom !== top(b))
+        wrong.push([round, "ends elsewhere", from, to]);
+      ways.forEach(({ x, top: from, bottom: to }, n) => {
+        if (x < 0 || x > width || from > to) wrong.push([round, "way outside", n]);
+        for (const node of nodes) {
+          const isIn = (from, to) => top(node) < to - 0.01 && from + 0.01 < bottom(node);
+          if (left(node) < x && x < right(node) && isIn(from, to))
             wrong.push([round, "through", node.id]);
+          if (n && isIn(ways[n - 1].bottom, from)) wrong.push([round, "across", node.id]);
+        }
+      });
     }
   }
   return wrong;
+})()"""
+
+DRAWN: Final = """(() => {
+  const graph = document.querySelector(".graph");
+  const boxes = [...graph.querySelectorAll(".node:not(.selected)")].map((node) => [
+    node.querySelector(".name").textContent,
+    node.querySelector("rect").getBoundingClientRect(),
+    node.querySelector(".edge-label").getBoundingClientRect(),
+  ]);
+  const wrong = [];
+  const over = (a, b) =>
+    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  for (const [name, box, label] of boxes) {
+    if (label.top < box.bottom - 3) wrong.push([name, "its label is not below"]);
+    for (const [other, its] of boxes) if (over(label, its)) wrong.push([name, "covers", other]);
+  }
+  const edges = [...graph.querySelectorAll(".edge")];
+  for (const edge of edges) {
+    const [length, to] = [edge.getTotalLength(), edge.getScreenCTM()];
+    for (let at = 0; at <= length; at += 1) {
+      const { x, y } = edge.getPointAtLength(at).matrixTransform(to);
+      for (const [name, box, label] of boxes)
+        for (const one of [box, label])
+          if (one.left < x && x < one.right && one.top + 2 < y && y < one.bottom - 3)
+            wrong.push(["an edge leads through", name]);
+    }
+  }
+  return [edges.length, wrong];
 })()"""
 
 
@@ -79,6 +119,25 @@ def test_no_node_lies_over_another_and_no_edge_leads_through_one(
 ) -> None:
     shown(page, tmp_path, LOOP, parts=["maps"])
     assert page.value(LAYOUTS) == []
+
+
+@pytest.mark.parametrize("chosen", ["loop", "both", "init", "r"])
+def test_shapes_stand_below_their_nodes_and_edges_cover_neither(
+    page: Browser, tmp_path: Path, chosen: str
+) -> None:
+    shown(page, tmp_path, LOOP, f"#e/{chosen}", parts=["maps"])
+    edges, wrong = page.value(DRAWN)
+    assert edges >= 3
+    assert wrong == []
+
+
+def test_operands_stand_in_their_order(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, LOOP, "#e/loop", parts=["maps"])
+    of = "[...document.querySelectorAll('.node')].find((n) => n.textContent.startsWith('{}'))"
+    left = "({}).getBoundingClientRect().left"
+    for first, second in (("zero", "p"), ("k", "ten"), ("i", "one"), ("next", "y")):
+        lefts = [page.value(left.format(of.format(f"{one} = "))) for one in (first, second)]
+        assert lefts[0] < lefts[1], (first, second)
 
 
 def test_a_loop_has_its_condition_and_its_body_inside(page: Browser, tmp_path: Path) -> None:

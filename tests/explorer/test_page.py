@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import html
 import random
 import re
@@ -12,10 +13,13 @@ from pathlib import Path
 import pytest
 
 import hloscope
+from hloscope.explorer.page import LIBRARY
 from hloscope.visible import visible
 from tests.explorer.pages import EXAMPLES, chunk, names_of, page_of
 
 MOST_WITHOUT_DATA = 400_000
+PUBLISHED = "54a503e346f93ca0bb10abe7999587e037262935687aca45eb4e4b0f64bbb578"
+"""Of dagre 3.1.3's minified file."""
 HOSTILE = [
     "</script><script>window.hit=1</script>",
     "<img src=x onerror=window.hit=1>",
@@ -69,6 +73,19 @@ def test_a_page_asks_for_nothing_from_elsewhere(name: str) -> None:
     assert policy is not None
     assert policy[1].startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy[1]
+
+
+def test_the_library_of_layouts_is_as_published_and_stands_under_its_licence() -> None:
+    vendor = Path(hloscope.__file__).parent / "explorer/app/vendor"
+    library = (vendor / LIBRARY).read_bytes()
+    assert hashlib.sha256(library).hexdigest() == PUBLISHED
+    assert re.findall(rb"\beval\b|\bFunction\b|\bimport\b|fetch\(|</script|<!--", library) == []
+    page = page_of("ENTRY e { ROOT p = f32[2] parameter(0) }")
+    licence = (vendor / f"{LIBRARY}.LEGAL.txt").read_text("utf-8")
+    assert "Copyright (c)" in licence
+    assert "Permission is hereby granted" in licence
+    assert page.index(licence) < page.index("var dagre=")
+    assert "sourceMappingURL" not in page
 
 
 def test_the_same_program_gives_the_same_page() -> None:

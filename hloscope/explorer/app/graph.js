@@ -1,11 +1,12 @@
 // The neighbourhood of an instruction: what it reads above, who reads it below, and inside it what
-// it calls.  Bounded: what has no room is counted.
+// it calls, each with the shape that it gives below it.  Bounded: what has no room is counted.
 
 const MOST_AROUND = 9; // on each side, at the first step
 const MOST_BEYOND = 3; // of each of these, at the second
 const MOST_INSIDE = 42; // of all that an instruction calls
 const MOST_CALLED = 4;
 const LABEL = 18; // room below a node for the shape that it gives
+const TIP = 8; // of an edge leads straight down
 const CHARACTER = 6.7;
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -33,7 +34,7 @@ function nodeOf(program, k) {
   const name = short(program.name[k], 26);
   const shape = short(program.typeText(k).replace(/\{[^}]*\}/g, ""), 30); // stands below it
   const width = Math.max(64, CHARACTER * Math.max(opcode.length * 1.05, name.length * 0.94) + 20, CHARACTER * shape.length * 0.94);
-  return { id: k, k, opcode, name, shape, width, height: 40 };
+  return { id: k, k, opcode, name, shape, width, height: 40 + LABEL };
 }
 
 const more = (id, count) => ({ id, more: count, width: 72, height: 24 });
@@ -97,7 +98,7 @@ class Graph {
     const { nodes, edges } = around(program, k);
     const box = nodes[0];
     const inner = this.#inner(box, [...new Set(program.calledBy(k))]);
-    const size = H.layered(nodes, edges);
+    const size = H.layout(nodes, edges);
     const margin = 14;
     const width = size.width + 2 * margin;
     const height = size.height + 2 * margin;
@@ -126,14 +127,14 @@ class Graph {
   #inner(box, called) {
     const shown = called.slice(0, MOST_CALLED).map((c) => {
       const graph = inside(this.program, c, Math.ceil(MOST_INSIDE / Math.min(called.length, MOST_CALLED)));
-      return { ...graph, ...H.layered(graph.nodes, graph.edges, { gapX: 12, gapY: 40 }), title: short(this.program.computations[c][0], 26) };
+      return { ...graph, ...H.layout(graph.nodes, graph.edges, { nodesep: 12, ranksep: 24 }), title: short(this.program.computations[c][0], 26) };
     }).filter((graph) => graph.nodes.length);
     if (!shown.length) return [];
     const isOne = called.length === 1;
     const widths = shown.map((graph) => Math.max(graph.width, isOne ? 0 : graph.title.length * CHARACTER));
     const width = widths.reduce((sum, one) => sum + one + 24, -24);
     box.width = Math.max(box.width, width + 20);
-    box.height = Math.max(...shown.map((graph) => graph.height)) + (isOne ? 58 : 76);
+    box.height = Math.max(...shown.map((graph) => graph.height)) + (isOne ? 54 : 72) + LABEL;
     if (called.length > MOST_CALLED) box.name += `, ${called.length - MOST_CALLED} more computations`;
     let x = (box.width - width) / 2;
     return shown.map((graph, n) => {
@@ -144,38 +145,20 @@ class Graph {
   }
 
   #draw(into, nodes, edges, selected) {
-    const at = new Map(nodes.map((node) => [node.id, node]));
-    for (const edge of edges) into.append(...this.#edge(at.get(edge.from), at.get(edge.to), edge.bends));
+    for (const edge of edges) into.append(this.#edge(edge.ways));
     for (const node of nodes) into.append(this.#node(node, node.k === selected));
-    for (const from of new Set(edges.map((edge) => edge.from))) {
-      const label = this.#label(at.get(from));
-      if (label) into.append(label);
-    }
   }
 
   // From below the label of a node, straight past what stands in between, to the top of another.
-  #edge(a, b, bends) {
-    if (!a || !b) return [];
-    let [x, y] = [a.x, a.y + a.height / 2 + (a.k === undefined ? 0 : LABEL)];
-    let path = `M${x},${y}`;
-    const curve = (u, v) => {
-      const bend = Math.max(10, (v - y) / 2);
-      path += ` C${x},${y + bend} ${u},${v - bend} ${u},${v}`;
-    };
-    for (const bend of bends) {
-      curve(bend.x, bend.top);
-      path += ` V${bend.bottom}`;
-      [x, y] = [bend.x, bend.bottom];
-    }
-    curve(b.x, b.y - b.height / 2 - 3);
-    return [svg("path", { class: "edge", d: path, "marker-end": "url(#arrow)" })];
-  }
-
-  // The shape that flows from a node, just below it: nodes of a layer have room beside each other.
-  #label(a) {
-    if (!a || a.k === undefined) return null;
-    const attributes = { class: "edge-label", x: a.x, y: a.y + a.height / 2 + 13, "text-anchor": "middle" };
-    return svg("text", attributes, a.shape);
+  #edge(ways) {
+    let path = "";
+    ways.forEach(({ x, top, bottom }, n) => {
+      const last = ways[n - 1];
+      const half = last && (top + last.bottom) / 2;
+      path += last ? ` C${last.x},${half} ${x},${half} ${x},${top - TIP}` : `M${x},${top}`;
+      path += ` V${n < ways.length - 1 ? bottom : bottom - 3}`;
+    });
+    return svg("path", { class: "edge", d: path, "marker-end": "url(#arrow)" });
   }
 
   #node(node, isSelected) {
@@ -189,9 +172,10 @@ class Graph {
     const name = this.program.name[node.k];
     group.append(
       svg("title", {}, `${name} = ${this.program.typeText(node.k)} ${this.program.opcodeOf(node.k)}`),
-      svg("rect", { x: left, y: top, width: node.width, height: node.height, rx: 7 }),
+      svg("rect", { x: left, y: top, width: node.width, height: node.height - LABEL, rx: 7 }),
       svg("text", { class: "opcode", x: node.x, y: top + 16, "text-anchor": "middle" }, node.opcode),
       svg("text", { class: "name", x: node.x, y: top + 31, "text-anchor": "middle" }, node.name),
+      svg("text", { class: "edge-label", x: node.x, y: top + node.height - 5, "text-anchor": "middle" }, node.shape),
     );
     group.addEventListener("click", () => this.choose(node.k));
     group.addEventListener("keydown", (event) => event.key === "Enter" && this.choose(node.k));

@@ -21,7 +21,8 @@ H.help = () => {
     H.el("h2", "", "Elements"),
     H.el("p", "", "Point at a cell to light up what it reads; click to keep it. Point at an operand, and what it reaches lights up. A cell may be a block of elements: it asks about its first one, and says how many there are. A block that is lit in part is paler."),
     H.el("h2", "", "Claims"),
-    H.el("p", "", "exact: precisely these elements. over: all of them and perhaps more, with the reason. unknown: any element may be touched. Verdicts about memory are those of a model of the device, which is named."));
+    H.el("p", "", "exact: precisely these elements. over: all of them and perhaps more, with the reason. unknown: any element may be touched. Verdicts about memory are those of a model of the device, which is named."),
+    H.el("p", "", `Graphs are laid out by dagre ${dagre.version}, under the MIT licence, which stands in this file.`));
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
