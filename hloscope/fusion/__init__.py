@@ -6,11 +6,9 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.fusion.analysis import (
-        BY_CONVENTION as BY_CONVENTION,
         CALLED_ONCE as CALLED_ONCE,
         INSIDE as INSIDE,
         Analysis as Analysis,
-        Convention as Convention,
     )
     from hloscope.fusion.blueprint import (
         RECURSIVE as RECURSIVE,
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
         size_in_bytes as size_in_bytes,
         trip_count as trip_count,
     )
+    from hloscope.fusion.flows import BY_CONVENTION as BY_CONVENTION, Convention as Convention
     from hloscope.fusion.leaves import Leaves as Leaves, Part as Part, leaf_types as leaf_types
     from hloscope.fusion.memory_order import linear as linear, physical as physical
     from hloscope.fusion.parameter_reads import Leaf as Leaf, ParameterReads as ParameterReads

@@ -3,78 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property, partial
-from typing import Final, Literal, TypeAlias
+from functools import cached_property
+from typing import Final, TypeAlias
 
-import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope.fusion.blueprint import (
     RECURSIVE,
-    Blueprints,
     Nesting,
     Summary,
     has_runtime,
     origins_of,
     with_origins,
 )
-from hloscope.fusion.bodies import Source, dependence_of, in_every_application, varying
-from hloscope.fusion.leaves import Leaves
-from hloscope.fusion.pool import Pool, normal
+from hloscope.fusion.flows import Convention, Flows, is_plain
 from hloscope.fusion.reaching import Reaching
-from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
-from hloscope.fusion.structure import READS, WRITES, unknown_flows
-from hloscope.fusion.values import fold_runtime
+from hloscope.fusion.structure import unknown_flows
 from hloscope.fusion.walk import Flow, Walk
-from hloscope.indexing import (
-    Access,
-    Accesses,
-    Bodies,
-    Dependence,
-    Direction,
-    by_convention,
-    input_to_output,
-    instances,
-    inverted,
-    joined,
-    lookup,
-    merge_runtime,
-    output_to_input,
-    parted,
-)
-from hloscope.ir import (
-    WIDE,
-    Computation,
-    Instruction,
-    TensorType,
-    TupleType,
-    Type,
-    called_value,
-    captured,
-    captures,
-    operand_type_ids,
-)
-from hloscope.ops import (
-    ELEMENTWISE,
-    AllReduce,
-    Call,
-    CollectiveReduce,
-    Composite,
-    Elementwise,
-    Fusion,
-    Map,
-    Parameter,
-    Reduce,
-    ReduceScatter,
-    ReduceWindow,
-    Scan,
-)
+from hloscope.indexing import Access, Accesses, output_to_input
+from hloscope.ir import Computation, Instruction, called_value, captures
+from hloscope.ops import Call, Composite, Fusion, Parameter
 
 Place: TypeAlias = tuple[int | Instruction, int]
 """An operand (or a value that a region reads without being handed it) and one of its leaves."""
 
-Convention: TypeAlias = Literal["structural", "xla"]
-"""What the outputs of reductions read: what their bodies use, or, as in XLA, everything."""
-BY_CONVENTION: Final = Reduce, ReduceWindow, Map, Scan, AllReduce, CollectiveReduce, ReduceScatter
-"""Ops of which XLA's convention speaks."""
 CALLED_ONCE: Final = (Fusion,)
 """Ops whose computation nothing else calls."""
 MOST_VALUES: Final = 64
@@ -84,7 +34,7 @@ INSIDE: Final = (Fusion, Call, Composite)
 """Ops whose runtime variables are named as inside the computation they call."""
 
 
-class Analysis:
+class Analysis(Flows):
     """Indexing of one program, with everything it remembers.
 
     Computations of equal structure are analysed once, compositions of equal maps too.  Nothing
@@ -103,41 +53,12 @@ class Analysis:
             convention: What an output of a reduction reads: what the structure of the body says,
                 or, as in XLA, all inputs and initial values.
         """
-        self.has_regions: Final = has_regions
-        self.convention: Final = convention
-        self._leaves = Leaves()
-        self.leaves, self.offset = self._leaves.of, self._leaves.offset
-        self.starts = self._leaves.starts
-        self.tensors = self._leaves.tensor_types
-        self.leaf_of, self.tensor_of = self._leaves.leaf, self._leaves.tensor
+        super().__init__(has_regions=has_regions, convention=convention)
         self._plain: dict[int, bool] = {}
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
-        self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
-        self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
-        self._shared: dict[tuple[object, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
-        self._alike: dict[tuple[int, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
-        """What is in `_shared`, by what is looked at soonest: the identities of op and types."""
-        self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
-        self._dependence: dict[Computation, Dependence] = {}
-        self.sources: Final[dict[tuple[Computation, int], Source]] = {}
         self._open: Final[set[tuple[int, ...]]] = set()
         """What is being found out: who asks for it meanwhile is a function that calls itself."""
-
-    # What only walks need begins with the first walk: most questions about one op go nowhere.
-
-    @cached_property
-    def pool(self) -> Pool:
-        """Every access on the way, once."""
-        return Pool()
-
-    @cached_property
-    def _sizes(self) -> Sizes:
-        return Sizes(self.pool, self._leaves)
-
-    @cached_property
-    def _blueprints(self) -> Blueprints:
-        return Blueprints()
 
     @cached_property
     def _nesting(self) -> Nesting:
@@ -163,7 +84,7 @@ class Analysis:
         if leaf is None:
             return {}
         found: dict[Place, Accesses] = {}
-        if _is_plain(ins) and not self.captured(ins):
+        if is_plain(ins) and not self.captured(ins):
             for k, rule in enumerate(output_to_input(ins, output, reader=self.bodies)):
                 if touching := _touching([self._folded(ins, access) for access in rule]):
                     found[k, 0] = touching
@@ -216,16 +137,6 @@ class Analysis:
                 found[output] = accesses
         return found
 
-    def alike(self, ins: Instruction) -> tuple[object, ...] | None:
-        """Instructions for which this is equal have equal answers, both ways; `None` is no key.
-
-        It holds identities of what the module keeps alive.
-        """
-        if ins.calls or not _is_plain(ins):
-            return None
-        keys = tuple([self._key(ins, direction, 0) for direction in Direction])
-        return None if None in keys else keys
-
     def _is_inside(self, ins: Instruction) -> bool:
         """Are runtime variables named as inside the computation that is called?"""
         if not ins.calls or not isinstance(ins.op, INSIDE):
@@ -246,257 +157,6 @@ class Analysis:
             known = not any([id(type) not in plain and has(type) for type in types])
             self._plain[number] = known
         return known
-
-    def in_step(self, ins: Instruction) -> bool:
-        """Have the values handed to a computation and back the same leaves inside and outside?"""
-        return self._sizes.in_step(ins)
-
-    def _explicit(self, accesses: Accesses | None, type: Type, leaf: int) -> Accesses:
-        return (self.pool.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
-
-    # ------------------------------------------------------------------------- one instruction
-
-    def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
-        """What a leaf of an instruction's value reads of its operands."""
-        if not ins.operands and not ins.calls:
-            return ()
-        if type(ins.op) in _EVEN and (same := _of_equal_sizes(ins)) is not None:
-            return same
-        alike: tuple[int, ...] | None = None
-        if not ins.calls and len(ins.operands) <= WIDE:
-            alike = id(ins.op), leaf, id(ins.type), *[id(o.type) for o in ins.operands]
-            if (shared := self._alike.get(alike)) is not None:
-                return shared[1]
-        entry = READS.get(type(ins.op))
-        if entry is not None:
-            if not self._sizes.in_step(ins):
-                return unknown_flows(self, ins, OUT_OF_STEP)
-            return entry(self, ins, ins.op, leaf)
-        key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
-        if key is not None and (shared := self._shared.get(key)) is not None:
-            if alike is not None:
-                self._alike[alike] = ins, shared[1]
-            return shared[1]
-        if leaf > 0 and self._sizes.concern(ins):
-            tensor, dimension = part = self._sizes.part(ins.type, leaf)
-            if dimension is not None:
-                return tuple(self._sizes.of_size(ins, part))
-            leaf = tensor
-            key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
-        flows = self._ruled(ins, leaf, key)
-        return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
-
-    def places(self, ins: Instruction, leaf: int) -> list[tuple[int | Instruction, int]]:
-        """The operands, and the leaves of them, that a leaf of an instruction's value may read.
-
-        Of a wide op with a rule these are all: what each of them reaches is the rule's to say, and
-        maps to thousands of operands are not made for the sake of their numbers.
-        """
-        if len(ins.operands) > WIDE and type(ins.op) not in READS and not ins.calls:  # noqa: SIM102
-            if not self._sizes.concern(ins):
-                tensors = self._leaves.tensors
-                return [(k, j) for k, v in enumerate(ins.operands) for j in tensors(v.type)]
-        return [(flow.operand, flow.leaf) for flow in self.reads(ins, leaf)]
-
-    def captured(self, ins: Instruction) -> tuple[Instruction, ...]:
-        """The values that the regions of an instruction read without being handed them."""
-        if not ins.calls or not self.has_regions:
-            return ()
-        known = self._captured.get(ins)
-        if known is None:
-            known = self._captured[ins] = captured(ins)
-        return known
-
-    def bodies(self, ins: Instruction) -> Bodies:
-        """What the computations do that an instruction calls, as its rules are to see it."""
-        found = tuple([self.dependence(callee) for callee in ins.calls])
-        is_conventional = self.convention == "xla" and isinstance(ins.op, BY_CONVENTION)
-        return by_convention(ins, found) if is_conventional else found
-
-    def dependence(self, callee: Computation) -> Dependence:
-        """What each result of a computation depends on."""
-        known = self._dependence.get(callee)
-        if known is None:
-            known = self._dependence[callee] = dependence_of(callee, self, self.summary)
-        return known
-
-    def _read_inside(self, ins: Instruction, output: int) -> Iterator[Flow]:
-        """What the bodies of an op that has a rule read without being handed it."""
-        outside = self.captured(ins)
-        if not outside:
-            return
-        for instance in instances(ins, output, self.bodies):
-            callee = ins.calls[instance.call]
-            for flow in self.summary(callee, instance.result):
-                if not isinstance(flow.operand, int):
-                    there = self._explicit(flow.accesses, flow.operand.type, flow.leaf)
-                    yield Flow(
-                        flow.operand,
-                        flow.leaf,
-                        self._in_instances(instance.accesses, there, outside),
-                    )
-
-    def _in_instances(
-        self,
-        instances: Accesses,
-        accesses: Accesses,
-        outside: tuple[Instruction, ...],
-    ) -> Accesses:
-        """What all applications of a body read of a value that one of them reads."""
-
-        def is_varying(origin: Instruction) -> bool:
-            return varying(outside, origin)
-
-        found = []
-        for access in accesses:
-            further = self.pool.keep(in_every_application(access, is_varying))
-            for first in instances:
-                both = self.pool.compose(self.pool.keep(first), further)
-                if both is not None:
-                    found.append(both)
-        return self.pool.keep_all(found)
-
-    def _reached_from(self, ins: Instruction, value: Instruction, leaf: int) -> Iterable[Flow]:
-        """Where a leaf of a value goes that regions read: the inverse of what is read of it."""
-        for k in range(len(self.leaves(ins.type))):
-            for flow in self.reads(ins, k):
-                if flow.operand is value and flow.leaf == leaf:
-                    there = self._explicit(flow.accesses, value.type, leaf)
-                    accesses = [a if a.map is None else inverted(a) for a in there]
-                    yield Flow(value, k, self.pool.keep_all(accesses))
-
-    def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:
-        """Where a leaf of an operand goes."""
-        if not isinstance(operand, int):
-            return self._reached_from(ins, operand, leaf)
-        entry = WRITES.get(type(ins.op))
-        if entry is not None:
-            if not self._sizes.in_step(ins):
-                unknown = (self.pool.keep(Access.unknown(OUT_OF_STEP)),)
-                return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
-            return entry(self, ins, ins.op, operand, leaf)
-        key = self._key(ins, Direction.INPUT_TO_OUTPUT, operand, leaf)
-        if key is not None and (found := self._shared.get(key)) is not None:
-            return found[1]
-        answer = input_to_output(ins, operand, reader=self.bodies)
-        known = self._written.get((id(answer), leaf))
-        if known is not None and known[0] is answer:
-            if key is not None:
-                self._shared[key] = (ins, known[1])
-            return known[1]
-        if self._sizes.concern(ins):
-            return self._sized_writes(ins, operand, leaf, answer)
-        flows = self._written_by(ins, operand, leaf, answer)
-        if not any(has_runtime(accesses) for accesses in answer):
-            self._written[id(answer), leaf] = (answer, flows)
-            if key is not None:
-                self._shared[key] = (ins, flows)
-        return flows
-
-    def _key(
-        self, ins: Instruction, direction: Direction, number: int, leaf: int = 0
-    ) -> tuple[object, ...] | None:
-        """The key under which equal instructions share their flows; `None` if they do not share.
-
-        Objects stand for themselves, as those of a module are shared and hashing them is slow.
-        """
-        entry = lookup(direction, type(ins.op))
-        if entry is None or not entry.is_shared:
-            return None
-        types = operand_type_ids(ins)
-        if not ins.calls:
-            which = id(entry if entry.is_of_types else ins.op)
-            return direction, which, number, leaf, id(ins.type), types
-        if self.captured(ins):
-            return None
-        bodies = tuple([self._blueprints.number(callee) for callee in ins.calls])
-        return direction, id(ins.op), number, leaf, id(ins.type), types, bodies
-
-    def _sized_writes(
-        self, ins: Instruction, operand: int, leaf: int, answer: tuple[Accesses, ...]
-    ) -> Iterator[Flow]:
-        """Where a leaf of an operand goes, sizes included."""
-        tensor = self.tensor_of(ins.operands[operand].type, leaf)
-        if tensor is not None:
-            yield from self._written_by(ins, operand, tensor, answer)
-        for k in range(len(self.leaves(ins.type))):
-            tensor, dimension = part = self._sizes.part(ins.type, k)
-            if dimension is not None:
-                flows = self._sizes.of_size(ins, part)
-            else:
-                read = output_to_input(ins, tensor, reader=self.bodies)
-                flows = self._sizes.of_elements(ins, tensor, read)
-            yield from self._sizes.reached(operand, leaf, k, flows)
-
-    def _written_by(
-        self, ins: Instruction, operand: int, tensor: int, answer: tuple[Accesses, ...]
-    ) -> tuple[Flow, ...]:
-        """Which elements of the value a tensor of an operand reaches, by the rule's answer."""
-        flows = []
-        for k, accesses in enumerate(answer):
-            if not accesses:
-                continue
-            mine = [self._folded(ins, a) for a in accesses if a.leaf == tensor or a.map is None]
-            kept = self.pool.keep_all(mine)
-            if kept:
-                is_plain = self.pool.is_identity(kept, ins.operands[operand].type)
-                same = is_plain and self._is_same(ins, ins.operands[operand].type)
-                target = self.leaf_of(ins.type, k)
-                if target is not None:
-                    flows.append(Flow(operand, target, None if same else kept))
-        return tuple(flows)
-
-    def _ruled(
-        self, ins: Instruction, output: int, key: tuple[object, ...] | None
-    ) -> tuple[Flow, ...]:
-        """A rule's answer for a tensor of the value as flows, by operand and leaf."""
-        answer = output_to_input(ins, output, reader=self.bodies)
-        concerned = self._sizes.concern(ins)
-        known = None if concerned else self._flows.get(id(answer))
-        if known is not None and known[0] is answer:
-            if key is not None:
-                self._shared[key] = (ins, known[1])
-            return known[1]
-        flows: list[Flow] = []
-        folded = False
-        for k, accesses in enumerate(answer):
-            if not accesses:
-                continue
-            if any([access.map is not None and access.map.runtime for access in accesses]):
-                accesses, folded = tuple([self._folded(ins, a) for a in accesses]), True
-            operand = ins.operands[k].type
-            leaves = self.leaves(operand)
-            for tensor, leaf in enumerate(self._leaves.tensors(operand)):
-                type = leaves[leaf]
-                mine = [a for a in accesses if a.leaf == tensor or a.map is None]
-                kept = self.pool.keep_all(mine)
-                if len(leaves) == 1 and self.pool.is_identity(kept, type):
-                    flows.append(Flow(k, leaf, None if self._is_same(ins, type) else kept))
-                elif kept:
-                    flows.append(Flow(k, leaf, kept))
-        if concerned:
-            return (*flows, *self._sizes.of_elements(ins, output, answer))
-        found = tuple(flows)
-        if not folded:
-            self._flows[id(answer)] = (answer, found)
-            if key is not None:
-                self._shared[key] = (ins, found)
-        return found
-
-    def _is_same(self, ins: Instruction, type: Type) -> bool:
-        """Has the value of the instruction the sizes of this type?"""
-        return not isinstance(ins.type, TupleType) and (
-            self.pool.identity(ins.type) is self.pool.identity(type)
-        )
-
-    def _folded(self, ins: Instruction, access: Access) -> Access:
-        if access.map is None or not access.map.runtime:
-            return access
-        both = joined(access)
-        map = merge_runtime(fold_runtime(both, lambda i: output_to_input(i, 0)))
-        if map is both:
-            return access
-        return parted(access, normal(map), len(access.map.results), access.via)
 
     # --------------------------------------------------------------------------- a computation
 
@@ -626,37 +286,6 @@ class Analysis:
         return self._sourceless[1]
 
     _sourceless: tuple[Computation | None, frozenset[Instruction]] = (None, frozenset())
-
-
-def _is_plain(ins: Instruction) -> bool:
-    """Is it an op with a rule, of tensors whose sizes are known?"""
-    return type(ins.op) not in READS and all(
-        [isinstance(v.type, TensorType) and None not in v.type.sizes for v in (ins, *ins.operands)]
-    )
-
-
-_rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
-_EVEN: Final = frozenset(
-    [op for op in ELEMENTWISE.values() if _rule_of(op) is _rule_of(Elementwise)]
-) | {ELEMENTWISE["copy"]}
-"""Ops whose elements read the elements at their own index of all operands of their sizes."""
-_SAME: Final = tuple([tuple([Flow(k, 0, None) for k in range(n)]) for n in range(4)])
-"""By the number of operands: what is read where each is read as it is."""
-
-
-def _of_equal_sizes(ins: Instruction) -> tuple[Flow, ...] | None:
-    """What an element-wise op reads of operands that have its sizes, all known and none 0."""
-    type, operands = ins.type, ins.operands
-    if not isinstance(type, TensorType) or len(operands) >= len(_SAME):
-        return None
-    sizes = type.sizes
-    if None in sizes or 0 in sizes:
-        return None
-    for operand in operands:
-        other = operand.type
-        if other is not type and not (isinstance(other, TensorType) and other.sizes == sizes):
-            return None
-    return _SAME[len(operands)]
 
 
 def _of_nothing(computation: Computation) -> frozenset[Instruction]:
