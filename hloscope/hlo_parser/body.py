@@ -18,7 +18,7 @@ from hloscope.hlo_parser.scanner import NAME, fail, skip
 from hloscope.hlo_parser.scope import Scope
 from hloscope.hlo_parser.sections import Section
 from hloscope.hlo_parser.types import print_type
-from hloscope.ir import Body, Computation, Instruction
+from hloscope.ir import Body, Computation, Instruction, Type
 from hloscope.lazy import pattern
 from hloscope.ops import Parameter
 from hloscope.source import Source
@@ -28,11 +28,18 @@ _START: Final = (
     rf"[ \t\r\n]*+(ROOT )?+%?+({NAME}+) = "
     rf"((?:[a-z][a-z0-9_]*+\[[^\[\]\n]*+\]{_LAYOUT}"  # type
     r"|\([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)*+\)) "
-    r"[a-z][a-z0-9-]*+)\(([^()\n]*+)\)"  # opcode and operands
+    r"[a-z][a-z0-9-]*+)\("  # opcode
 )
 """Nothing is tried twice: what follows each part cannot begin with more of it."""
-_LINE: Final = pattern(_START + r"(.*+)\n")
-_LINE_OF_WINDOWS: Final = pattern(_START + r"([^\r\n]*+)\r?\n")
+_LINES: Final = {
+    (mark, is_of_windows): pattern(
+        rf"{_START}(?:{mark}({NAME}+)(?:, {mark}({NAME}+))?+)?+"  # the first two operands
+        rf"([^()\n]*+)\){rest}\n"  # whatever else is in parentheses, attributes
+    )
+    for mark in ("", "%")
+    for is_of_windows, rest in ((False, r"(.*+)"), (True, r"([^\r\n]*+)\r?"))
+}
+r"""By what stands before the name of an operand, and whether lines may end in `\r`."""
 _METADATA: Final = ", metadata={"
 _OPERAND: Final = pattern(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
 _INDEX_COMMENT: Final = pattern(r"/\*index=\d+\*/")
@@ -40,14 +47,24 @@ _BLANKS: Final = pattern(r"[ \t]*")
 
 
 class Texts:
-    """What the bodies of one module share while they are read."""
+    """What the bodies of one module share while they are read.
+
+    Attributes:
+        marked: Are names written with `%`?
+        has_metadata: May instructions have metadata?
+        results: By the type in a header, that of a root that was found to be compatible.
+    """
 
     def __init__(self, source: Source) -> None:
+        text = source.text
         self.source: Final = source
         self.types: Final = Types()
         self.heads: Final = Heads(self.types)
         self.tails: Final = Tails()
-        self.line: Final = (_LINE_OF_WINDOWS if "\r" in source.text else _LINE).match
+        self.marked: Final = "%" in text
+        self.has_metadata: Final = _METADATA in text
+        self.results: Final[dict[str, Type]] = {}
+        self.line: Final = _LINES["%" * self.marked, "\r" in text].match
 
 
 class _Doubt(Exception):  # noqa: N818  (never leaves this file)
@@ -86,21 +103,23 @@ class _BodyReader:
         by_name, new = scope.by_name, object.__new__
         lookup = by_name.__getitem__
         text, match = source.text, texts.line
+        marked, has_metadata = texts.marked, texts.has_metadata
         at, end, before = self._section.body, self._section.end, -1
         calls: tuple[Any, ...]
         operands: tuple[Instruction, ...]
         while True:
             line = match(text, at, end)
             if line is None:
+                if at == end:
+                    return
                 next_at = self._odd_line(at, before)
                 if next_at is None:
                     return
                 at, before = next_at, -1
                 continue
-            root, name, head, inside, rest = line.groups()
+            root, name, head, first, second, inside, rest = line.groups()
             try:
-                cut = rest.find(_METADATA)
-                if cut >= 0:
+                if has_metadata and (cut := rest.find(_METADATA)) >= 0:
                     tail, rest = rest[cut:], rest[:cut]
                     stop = tail.find("}") + 1
                     if stop != len(tail) and not tails.accept(tail[stop:]):
@@ -109,6 +128,9 @@ class _BodyReader:
                     tail = ""
                 type_, variants, may_call, has_operands = heads[head]
                 if not has_operands:
+                    if first:
+                        exact = not (marked or second or inside)
+                        inside = first if exact else text[line.end(3) + 1 : line.end(6)]
                     op, calls, control, extras = variants[rest, inside]
                     operands = ()
                 else:
@@ -120,16 +142,14 @@ class _BodyReader:
                         op, calls, control, extras = variants[rest]
                         if calls:
                             calls = self._calls(calls, [])
-                    if not inside:
-                        operands = ()
-                    elif "[" in inside or "/" in inside:
-                        operands = self._typed_operands(inside)
-                    elif inside[0] == "%":
-                        operands = tuple(map(lookup, inside[1:].split(", %")))
-                    elif "," in inside:
-                        operands = tuple(map(lookup, inside.split(", ")))
+                    if inside:
+                        if first:
+                            inside = text[line.end(3) + 1 : line.end(6)]
+                        operands = self._operands(inside)
+                    elif second:
+                        operands = (by_name[first], by_name[second])
                     else:
-                        operands = (by_name[inside],)
+                        operands = (by_name[first],) if first else ()
                 ins: Any = new(TextInstruction)  # its `__init__` takes longer than all of this
                 ins.name = name
                 ins.type = type_
@@ -191,10 +211,14 @@ class _BodyReader:
             found.append(computation)
         return tuple(found)
 
-    def _typed_operands(self, inside: str) -> tuple[Instruction, ...]:
-        """Read operands written with their types or with `/*index=5*/`."""
-        inside = _INDEX_COMMENT.sub("", inside)
+    def _operands(self, inside: str) -> tuple[Instruction, ...]:
+        """Read operands, perhaps written with their types or with `/*index=5*/`."""
         lookup = self._scope.by_name.__getitem__
+        if "[" not in inside and "/" not in inside:
+            if inside[0] == "%":
+                return tuple(map(lookup, inside[1:].split(", %")))
+            return tuple(map(lookup, inside.split(", ")))
+        inside = _INDEX_COMMENT.sub("", inside)
         if "[" not in inside:
             return tuple(map(lookup, inside.replace("%", "").split(", ")))
         operands = []
@@ -212,10 +236,14 @@ class _BodyReader:
     def _check_result(self, place: tuple[int, int], root: Instruction) -> None:
         """Check the type in the header against the root's."""
         source = self._texts.source
+        start, end = place
+        written = source.text[start:end]
+        if self._texts.results.get(written) is root.type:
+            return
         try:
-            type_ = self._texts.types[source.text[slice(*place)]]
+            type_ = self._texts.types[written]
         except ParseError as error:
-            raise moved(error, source, place[0]) from None
+            raise moved(error, source, start) from None
         if not compatible(type_, root.type):
             fail(
                 f"`{self._section.name}` returns {print_type(type_, layout=False)}, but its root "
@@ -223,3 +251,4 @@ class _BodyReader:
                 source,
                 *place,
             )
+        self._texts.results[written] = root.type

@@ -139,6 +139,9 @@ def take_callees(attributes: str) -> tuple[str, list[str]]:
     parts = _CALLEE.split(attributes)
     if len(parts) == 1:
         return attributes, []
+    if len(parts) == 4:
+        before, attribute, name, after = parts
+        return f"{before}{attribute}{_HOLE}0{after}", [name]
     names = parts[2::3]
     parts[2::3] = [f"{_HOLE}{number}" for number in range(len(names))]
     return "".join(parts), names

@@ -20,8 +20,11 @@ SPACE: Final = r"(?:\s+|//[^\n]*|/\*.*?\*/)*+"
 """White space and comments; for expressions with `re.DOTALL`."""
 
 _SPACE: Final = pattern(SPACE, re.DOTALL)
+_SMALL: Final = r'(?:\{[^{}()\[\]"/]*+\}|\[[^{}()\[\]"/]*+\])'
+"""A group with no other in it, as the two of `f32[2,3]{1,0}`."""
+_GROUP: Final = pattern(_SMALL)
 _STRUCTURE: Final = pattern(
-    r'[{\[][^{}()\[\]"/]*[}\]]'  # the many small groups, as in `f32[2,3]{1,0}`
+    rf'(?:{_SMALL}(?:[^{{}}()\[\]"/]|/\*index=\d++\*/)*+)++'  # many groups, one after the other
     r'|"(?:[^"\\]|\\.)*"'  # strings and comments hide brackets
     r"|//[^\n]*"
     r"|/\*.*?\*/"
@@ -39,6 +42,7 @@ _COMMENT: Final = pattern(
     r'("(?:[^"\\]|\\.)*"|/\*\w+=\d+\*/)|//[^\n]*|/\*.*?\*/',  # XLA's own numbering is kept
     re.DOTALL,
 )
+_NUMBERED: Final = pattern(r"/\*\w+=\d+\*/")
 _ARRAY: Final = pattern(r"(?:[A-Za-z]\w*)\s*\[")
 _LAYOUT: Final = pattern(r"\{|\s+\{(?=\s*[\d:])")
 _CONTINUES: Final = pattern(r"[{(\[<]|T\(|device_ids\b|->|<=|unreduced\b|last_tile")
@@ -81,7 +85,7 @@ def without_comments(text: str) -> str:
     >>> without_comments('f32[2], /* a */ /*index=1*/ "/*"')
     'f32[2],         /*index=1*/ "/*"'
     """
-    if "/*" not in text and "//" not in text:
+    if "//" not in text and text.count("/*") == len(_NUMBERED.findall(text)):
         return text
     return _COMMENT.sub(lambda m: m.group() if m.group(1) else " " * len(m.group()), text)
 
@@ -96,16 +100,15 @@ def closing(source: Source, at: int) -> int:
         ParseError: It is never closed, or closed by another kind of bracket.
     """
     text = source.text
+    small = _GROUP.match(text, at)
+    if small is not None:
+        return small.end()
     open_: list[int] = []
     for mark in _STRUCTURE.finditer(text, at):
         token = mark.group()
         first = token[0]
         if first in _CLOSING:
             if len(token) > 1:
-                if _CLOSING[first] != token[-1]:
-                    _mismatch(source, mark.start(), mark.end() - 1)
-                if not open_:
-                    return mark.end()
                 continue
             open_.append(mark.start())
         elif first in "})]":

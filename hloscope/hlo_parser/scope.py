@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from hloscope.hlo_parser.scanner import fail
 from hloscope.ir import Body, Instruction
@@ -131,13 +131,16 @@ class Scope:
         """
         if not self.by_name:
             fail(f"computation `{self.name}` has no instructions", source, start, end)
-        numbered = {ins.op.number: ins for ins in self.parameters}  # type: ignore[attr-defined]
-        ordered = tuple(map(numbered.get, range(len(self.parameters))))
-        if None in ordered:
-            self._explain_numbers(source, start, end)
+        parameters: Any = tuple(self.parameters)
+        numbers = [ins.op.number for ins in parameters]
+        if numbers != [*range(len(numbers))]:
+            numbered = dict(zip(numbers, parameters, strict=True))
+            parameters = tuple(map(numbered.get, range(len(numbers))))
+            if None in parameters:
+                self._explain_numbers(source, start, end)
         instructions = tuple(self.by_name.values())
         root = self.root if self.root is not None else instructions[-1]
-        return Body(instructions, cast(tuple[Instruction, ...], ordered), root, self.by_name)
+        return Body(instructions, parameters, root, self.by_name)
 
     def _explain_numbers(self, source: Source, start: int, end: int) -> NoReturn:
         seen: dict[int, Instruction] = {}

@@ -265,6 +265,53 @@ def test_other_white_space_changes_nothing(old: str, new: str) -> None:
     assert other.entry.extras == module.entry.extras
 
 
+@pytest.mark.parametrize("mark", ["", "%"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("inside", "names"),
+    [
+        ("", []),
+        ("a", ["a"]),
+        ("%a", ["a"]),
+        ("a, b", ["a", "b"]),
+        ("%a, %b", ["a", "b"]),
+        ("%a, b", ["a", "b"]),
+        ("a, %b", ["a", "b"]),
+        ("a, b, a", ["a", "b", "a"]),
+        ("%b, %b, %a, b", ["b", "b", "a", "b"]),
+        ("a, b, /*index=2*/a", ["a", "b", "a"]),
+        ("f32[2] a, f32[2]{0} b, f32[2] %a", ["a", "b", "a"]),
+        ("%a, f32[2] %b", ["a", "b"]),
+        ("a,b", ["a", "b"]),
+    ],
+)
+def test_marks_of_names_change_nothing(
+    mark: str, ending: str, inside: str, names: list[str]
+) -> None:
+    lines = [
+        "HloModule m",
+        "ENTRY e {",
+        f"  {mark}a = f32[2] parameter(0)",
+        f"  {mark}b = f32[2] negate({mark}a)",
+        f'  ROOT {mark}c = (f32[2]) custom-call({inside}), custom_call_target="t"',
+        "}",
+        "",
+    ]
+    root = parse_hlo(ending.join(lines), strict=True).entry.root
+    assert [operand.name for operand in root.operands] == names
+
+
+@pytest.mark.parametrize("mark", ["", "%"])
+@pytest.mark.parametrize("value", ["1", "%1", "1, 2", "{1, 2}", "%a, %b", "nan"])
+def test_what_is_no_operand_stays_as_written(mark: str, value: str) -> None:
+    text = f"HloModule m\n\nENTRY e {{\n  ROOT {mark}x = f32[2] constant({value})\n}}\n"
+    op = parse_hlo(text, strict=True).entry.root.op
+    assert isinstance(op, Constant)
+    assert op.literal == HloLiteral(value)
+    with pytest.raises(ParseError, match="expected a parameter number, found `%0`"):
+        parse_hlo(text.replace(f"constant({value})", "parameter(%0)"), strict=True)
+
+
 @pytest.mark.parametrize(
     "header",
     [
