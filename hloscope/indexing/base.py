@@ -339,6 +339,9 @@ def _box(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> dict[Var, Interval]:
     return box | {Runtime(i): v.interval for i, v in enumerate(runtime)} if runtime else box
 
 
+_VARIABLES: Final = frozenset((Dim, Range, Runtime))
+
+
 def _canonical(
     dims: _Dims, ranges: _Dims, runtime: _Runtime, constraints: tuple[Constraint, ...]
 ) -> tuple[_Dims, _Dims, _Runtime, tuple[Constraint, ...]]:
@@ -346,19 +349,14 @@ def _canonical(
     kept: dict[Expr, Interval] = {}
     bounds: dict[Var, Interval] = {}
     for expr, interval in constraints:
-        match expr:
-            case Const(value):
-                if not interval.lo <= value <= interval.hi:
-                    return dims, ranges, runtime, NEVER
-                continue
-            case Dim() if expr.index < len(dims):
-                table: dict[Any, Interval] = bounds
-            case Range() if expr.index < len(ranges):
-                table = bounds
-            case Runtime() if expr.index < len(runtime):
-                table = bounds
-            case _:
-                table = kept
+        kind = type(expr)
+        if kind is Const:
+            if not interval.lo <= expr.value <= interval.hi:  # type: ignore[union-attr]
+                return dims, ranges, runtime, NEVER
+            continue
+        count = len(dims if kind is Dim else ranges if kind is Range else runtime)
+        is_bound = kind in _VARIABLES and expr.index < count  # type: ignore[union-attr]
+        table: dict[Any, Interval] = bounds if is_bound else kept
         if interval.lo < NEG_INF or interval.hi > POS_INF:
             said = f"the bounds {interval} of `{to_text(expr)}` do not fit into 64 bits"
             raise TooLargeError(said)
@@ -378,9 +376,8 @@ def _canonical(
 
 
 def _narrowed(old: tuple[V, ...], kind: type[Var], bounds: dict[Var, Interval]) -> tuple[V, ...]:
-    return tuple(
-        [
-            replace_interval(v, v.interval & bounds[kind(i)]) if kind(i) in bounds else v
-            for i, v in enumerate(old)
-        ]
-    )
+    new = list(old)
+    for at, interval in bounds.items():
+        if type(at) is kind:
+            new[at.index] = replace_interval(v := old[at.index], v.interval & interval)
+    return tuple(new)

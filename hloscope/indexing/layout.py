@@ -15,7 +15,7 @@ from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, substitute
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.reshape import linearize, reshaped
+from hloscope.indexing.reshape import linearize, reshape_map, reshaped
 from hloscope.indexing.variables import Constraint, below, renamed
 from hloscope.ir import BufferType, Dims, TensorType, Type
 from hloscope.lazy import replace
@@ -110,6 +110,14 @@ def _storage_bits(here: TensorType, there: TensorType) -> tuple[int, int] | None
     return None
 
 
+def _is_row_major(type: TensorType) -> bool:
+    """Stand the elements one after another, as wide as they are, in the order of their indices?"""
+    layout = type.layout
+    if layout is None or len(layout.minor_to_major) != type.rank:
+        return layout is None
+    return layout.is_row_major and not (layout.tiles or layout.element_bits)
+
+
 @lru_cache(maxsize=1 << 13)
 def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
     """From an index of one array to that of the element of the other at the same address.
@@ -120,6 +128,13 @@ def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
     variables = [below(size) for size in here.shape]
     if here.num_elements == there.num_elements == 0:
         return IndexingMap(variables, results=[0] * there.rank)
+    if (
+        here.element.bits == there.element.bits
+        and here.num_elements == there.num_elements
+        and _is_row_major(here)
+        and _is_row_major(there)
+    ):
+        return reshape_map(here.shape, there.shape)
     bits = _storage_bits(here, there)
     if bits is None:
         return "a bitcast between arrays of different size in memory"

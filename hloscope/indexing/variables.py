@@ -135,6 +135,28 @@ class RuntimeVariable:
     via: tuple[Instruction, ...] = ()
     positions: tuple[Expr, ...] = ()
 
+    def __init__(  # written out, as to generate it takes longer than to use it
+        self,
+        interval: Interval,
+        name: str = "",
+        origin: Instruction | None = None,
+        index: tuple[Expr, ...] = (),
+        clamp: Interval | None = None,
+        collective: Instruction | None = None,
+        is_every: bool = False,
+        via: tuple[Instruction, ...] = (),
+        positions: tuple[Expr, ...] = (),
+    ) -> None:
+        _set(self, "interval", interval)
+        _set(self, "name", name)
+        _set(self, "origin", origin)
+        _set(self, "index", index)
+        _set(self, "clamp", clamp)
+        _set(self, "collective", collective)
+        _set(self, "is_every", is_every)
+        _set(self, "via", via)
+        _set(self, "positions", positions)
+
     @property
     def source(self) -> Hashable:
         """What equals for two variables that are the same at equal indices; `None`: unknown."""

@@ -16,6 +16,7 @@ from hloscope.indexing.rules.build import NEVER, leaves
 from hloscope.ir import Computation, Instruction
 from hloscope.lazy import dataclass, replace
 
+_set: Final = object.__setattr__
 UNUSED: Final = "the body does not use it in every case"
 MOST_STATES: Final = 1024
 """Repeated applications of a body that are told apart; what comes later counts as possible."""
@@ -36,6 +37,18 @@ class Dependence:
     sure: tuple[frozenset[int], ...]
     aligned: tuple[frozenset[int], ...]
     unchanged: tuple[int, ...]
+
+    def __init__(  # written out, as to generate it takes longer than to use it
+        self,
+        reads: tuple[frozenset[int], ...],
+        sure: tuple[frozenset[int], ...],
+        aligned: tuple[frozenset[int], ...],
+        unchanged: tuple[int, ...],
+    ) -> None:
+        _set(self, "reads", reads)
+        _set(self, "sure", sure)
+        _set(self, "aligned", aligned)
+        _set(self, "unchanged", unchanged)
 
     @classmethod
     def of_everything(cls, results: int, parameters: int) -> Dependence:
@@ -183,6 +196,16 @@ class Fold:
     initial: tuple[tuple[Use, ...], ...]
     elements: tuple[tuple[Use, ...], ...]
     results: tuple[tuple[Use, ...], ...]
+
+    def __init__(  # written out, as to generate it takes longer than to use it
+        self,
+        initial: tuple[tuple[Use, ...], ...],
+        elements: tuple[tuple[Use, ...], ...],
+        results: tuple[tuple[Use, ...], ...],
+    ) -> None:
+        _set(self, "initial", initial)
+        _set(self, "elements", elements)
+        _set(self, "results", results)
 
 
 def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
