@@ -75,8 +75,8 @@ def test_the_list_names_rules_and_parameters(run: Any) -> None:
     [
         ([], 2, "name the programs"),
         (["bad.hlo"], 2, "name rules"),
-        (["bad.hlo", "--rule", "copys"], 3, "did you mean `copies`"),
-        (["bad.hlo", "--rule", "copies:max-bytes=x"], 3, "bytes such as 4096"),
+        (["bad.hlo", "--rule", "copys"], 2, "did you mean `copies`"),
+        (["bad.hlo", "--rule", "copies:max-bytes=x"], 2, "bytes such as 4096"),
         (["none.hlo", "--rule", "copies"], 3, "no file"),
         (["bad.hlo", "--config", "none.toml"], 3, "cannot read `none.toml`"),
         (["bad.hlo", "--rule", "copies", "--baseline", "bad.hlo"], 3, "is no JSON"),

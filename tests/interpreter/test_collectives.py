@@ -179,7 +179,7 @@ def test_collective_broadcast_with_roots_given_at_run_time() -> None:
     }"""
     given = [[[1], [2], [1, 0]], [[3], [4], [1, 0]]]
     assert grid(text, given, 2) == [([3], [2])] * 2
-    with pytest.raises(EvaluationError, match=r"roots \[1, 2\] of `collective_broadcast`"):
+    with pytest.raises(EvaluationError, match=r"`collective_broadcast` has roots \[1, 2\]"):
         grid(text, [[[1], [2], [1, 2]], [[3], [4], [1, 2]]], 2)
 
 
