@@ -13,7 +13,7 @@ from hloscope.display.parts import in_sizes, runtime_map, source_text
 from hloscope.display.provenance import Provenance
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Convention, leaf_types, origin_text
-from hloscope.hlo_parser import brief_type, print_type, write_op
+from hloscope.hlo_parser import brief_type, opcode_of as hlo_opcode, print_type
 from hloscope.indexing import (
     Access,
     Accesses,
@@ -283,22 +283,19 @@ def shape_text(type: Type) -> str:
 
 
 def opcode_of(ins: Instruction) -> str:
-    """The opcode as HLO spells it, `dynamic-slice`; StableHLO's name of an op HLO lacks.
-
-    An op whose fields are no values of HLO's (they may be wrong) has StableHLO's name as well.
-    """
+    """The opcode as HLO spells it, `dynamic-slice`; StableHLO's name of an op HLO lacks."""
     try:
-        return write_op(ins)[0]
-    except (UnsupportedError, ValueError):
+        return hlo_opcode(ins.op)
+    except UnsupportedError:
         return ins.op.name
 
 
 def opcodes() -> Callable[[Instruction], str]:
-    """`opcode_of`, which looks once at each op that as many computations are called by."""
-    known: dict[tuple[int, int], tuple[Op, str]] = {}
+    """`opcode_of`, which looks once at each op."""
+    known: dict[int, tuple[Op, str]] = {}
 
     def opcode(ins: Instruction) -> str:
-        key = id(ins.op), len(ins.calls)
+        key = id(ins.op)
         found = known.get(key)
         if found is None:
             found = known[key] = ins.op, opcode_of(ins)

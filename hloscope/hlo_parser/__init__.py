@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         parse_hlo_all as parse_hlo_all,
     )
     from hloscope.hlo_parser.signatures import PAIRED as PAIRED, signature as signature
-    from hloscope.hlo_parser.spelling import template as template, write_op as write_op
+    from hloscope.hlo_parser.spelling import opcode_of as opcode_of, template as template
     from hloscope.hlo_parser.types import (
         brief_list as brief_list,
         brief_type as brief_type,

@@ -16,7 +16,6 @@ from hloscope.hlo_parser.metadata import written as meant
 from hloscope.hlo_parser.opcodes import COMMON, GROUPS, OPCODES, SPELLINGS, Attribute, Spelling
 from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_call, read_calls
-from hloscope.ir import Instruction
 from hloscope.lazy import pattern
 from hloscope.ops import (
     AsyncDone,
@@ -291,20 +290,6 @@ Template: TypeAlias = tuple[str, tuple[str, ...]]
 _TEMPLATES: Final[dict[tuple[type[Op], Op, int], Template]] = {}
 
 
-def write_op(ins: Instruction, percent: str = "%") -> tuple[str, list[str]]:
-    """Return opcode and attribute texts of an instruction, without its extras.
-
-    Raises:
-        UnsupportedError: HLO has no such op.
-    """
-    opcode, texts = template(ins.op, len(ins.calls))
-    names = iter(ins.calls)
-    try:
-        return opcode, [re.sub(CALL, lambda _: percent + next(names).name, text) for text in texts]
-    except StopIteration:
-        raise UnsupportedError(f"`{opcode}` lacks a computation to call") from None
-
-
 def template(op: Op, calls: int) -> Template:
     """Return opcode and attribute texts of an op that calls `calls` computations."""
     key = (type(op), op, calls)
@@ -316,19 +301,32 @@ def template(op: Op, calls: int) -> Template:
     return known
 
 
-def _write(op: Op, calls: int) -> Template:
+def opcode_of(op: Op) -> str:
+    """The opcode of an op, `all-reduce-start`.
+
+    Raises:
+        UnsupportedError: HLO has no such op.
+    """
+    step = ""
+    while isinstance(op, AsyncStart) and op.wrapped is not None:
+        op, step = op.wrapped, f"-start{step}"
     if isinstance(op, UnknownOp):
-        return op.opcode, tuple(f"{name}={value}" for name, value in op.settings)
-    if isinstance(op, AsyncStart) and op.wrapped is not None:
-        opcode, texts = template(op.wrapped, calls)
-        return f"{opcode}-start", texts + tuple(f"{name}={text}" for name, text in op.settings)
+        return op.opcode + step
     if isinstance(op, AsyncUpdate | AsyncDone) and op.wrapped_name:
-        step = "update" if isinstance(op, AsyncUpdate) else "done"
-        settings = tuple(f"{name}={text}" for name, text in op.settings)
-        return f"{op.wrapped_name}-{step}", settings
+        return f"{op.wrapped_name}-{'update' if isinstance(op, AsyncUpdate) else 'done'}{step}"
     opcode = OPCODES.get(type(op), "")
     if not opcode:
         raise UnsupportedError(f"HLO text has no op `{op.name}`")
+    return opcode + step
+
+
+def _write(op: Op, calls: int) -> Template:
+    opcode = opcode_of(op)
+    if isinstance(op, AsyncStart) and op.wrapped is not None:
+        texts = template(op.wrapped, calls)[1]
+        return opcode, texts + tuple(f"{name}={text}" for name, text in op.settings)
+    if isinstance(op, UnknownOp) or (isinstance(op, AsyncUpdate | AsyncDone) and op.wrapped_name):
+        return opcode, tuple(f"{name}={text}" for name, text in op.settings)
     settings_of = dict(getattr(op, "settings", ()))
     texts_: list[str] = []
     for attribute in SPELLINGS[opcode].attributes.values():

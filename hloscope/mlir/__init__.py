@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         Part as Part,
         Reading as Reading,
         compile_form as compile_form,
+        lazy_form as lazy_form,
     )
     from hloscope.mlir.text.numbering import Names as Names
     from hloscope.mlir.text.parser import (

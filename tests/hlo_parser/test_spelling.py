@@ -12,7 +12,14 @@ from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.opcodes import KINDS, OPCODES, SPELLINGS, Attribute
 from hloscope.hlo_parser.replica_groups import HloGroups
-from hloscope.hlo_parser.spelling import is_opcode, read_op, read_unknown, write_op
+from hloscope.hlo_parser.spelling import (
+    CALL,
+    is_opcode,
+    opcode_of,
+    read_op,
+    read_unknown,
+    template,
+)
 from hloscope.hlo_parser.values import (
     quote,
     read_dim_labels,
@@ -23,8 +30,6 @@ from hloscope.hlo_parser.values import (
     write_padding,
     write_window,
 )
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import TokenType
 from hloscope.ops import OPS
 from hloscope.ops.base import Op
 from hloscope.ops.collectives import AllGather, AllReduce, AllToAll, CollectivePermute
@@ -52,16 +57,12 @@ from hloscope.ops.windows import Window
 
 
 def printed(op: Op, calls: tuple[str, ...] = ()) -> str:
-    ins = Instruction("x", TokenType(), op, (), tuple(map(_computation, calls)))
-    opcode, texts = write_op(ins)
-    return "".join([opcode, *(f", {text}" for text in texts)])
-
-
-def _computation(name: str) -> Computation:
-    def never() -> None:
-        raise AssertionError
-
-    return Computation(name, never)  # type: ignore[arg-type]
+    opcode, texts = template(op, len(calls))
+    assert opcode == opcode_of(op)
+    text = "".join([opcode, *(f", {text}" for text in texts)])
+    for name in calls:
+        text = text.replace(CALL, f"%{name}", 1)
+    return text
 
 
 CASES: list[tuple[str, Op, tuple[str, ...]]] = [

@@ -21,15 +21,12 @@ from hloscope.dialects.forms import (
 )
 from hloscope.dialects.forms.shared import SHARED
 from hloscope.mlir import (
-    AsmParser,
-    AsmPrinter,
     Context,
     Definition,
     Directive,
     Form,
-    Operation,
-    State,
     compile_form,
+    lazy_form,
 )
 
 _DIRECTIVES: Final[dict[str, Directive]] = {
@@ -43,31 +40,6 @@ _DIRECTIVES: Final[dict[str, Directive]] = {
 
 _TYPED_LAST: Final = frozenset({"<function>", "<same>"})
 _CODED: Final = special.FORMS | regions.FORMS | loops.FORMS
-
-
-class _Lazy:
-    """A form that is compiled when it is first used."""
-
-    __slots__ = ("form", "get")
-
-    def __init__(self, get: Callable[[], Definition]) -> None:
-        self.get = get
-        self.form: Form | None = None
-
-    def compiled(self) -> Form:
-        form = self.form
-        if form is None:
-            definition = self.get()
-            row = SHARED.get(definition.form, definition.form)
-            context = Context(elided(definition))
-            form = self.form = compile_form(row, _DIRECTIVES, context)
-        return form
-
-    def read(self, parser: AsmParser, state: State) -> None:
-        (self.form or self.compiled()).read(parser, state)
-
-    def write(self, printer: AsmPrinter, op: Operation) -> None:
-        (self.form or self.compiled()).write(printer, op)
 
 
 def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
@@ -84,6 +56,12 @@ def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
     coded = _CODED.get(text)
     if coded is not None:
         return coded
-    lazy = _Lazy(get)
-    last = SHARED.get(text, text).rpartition(" : ")[2]
-    return Form(lazy.read, lazy.write, last[1:-1] if last in _TYPED_LAST else "")
+    text = SHARED.get(text, text)
+    last = text.rpartition(" : ")[2]
+
+    def compiled() -> Form:
+        definition = get()
+        form = SHARED.get(definition.form, definition.form)
+        return compile_form(form, _DIRECTIVES, Context(elided(definition)))
+
+    return lazy_form(compiled, last[1:-1] if last in _TYPED_LAST else "")

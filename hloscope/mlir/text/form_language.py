@@ -181,6 +181,34 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
     return Form(read, write)
 
 
+class _Lazy:
+    """A form that is compiled when it is first used."""
+
+    __slots__ = ("compile", "form")
+
+    def __init__(self, compile: Callable[[], Form]) -> None:
+        self.compile = compile
+        self.form: Form | None = None
+
+    def compiled(self) -> Form:
+        form = self.form
+        if form is None:
+            form = self.form = self.compile()
+        return form
+
+    def read(self, parser: AsmParser, state: State) -> None:
+        (self.form or self.compiled()).read(parser, state)
+
+    def write(self, printer: AsmPrinter, op: Operation) -> None:
+        (self.form or self.compiled()).write(printer, op)
+
+
+def lazy_form(compile: Callable[[], Form], typed_last: str) -> Form:
+    """The form that `compile` gives when it is first used, by `compile_form`."""
+    lazy = _Lazy(compile)
+    return Form(lazy.read, lazy.write, typed_last)
+
+
 def check(op: Operation, needs: tuple[Need, ...]) -> None:
     """Refuse an op that lacks one of these attributes, or has another kind of it."""
     properties = op.properties
