@@ -120,6 +120,22 @@ ENTRY e {{ i = s32[] constant(0) x = f32[] constant(0) t = (s32[], f32[]) tuple(
 ROOT w = (s32[], f32[]) while(t), condition=condition, body=body }}"""
 
 
+def carried(n: int) -> str:
+    """A loop that carries n arrays, each of which depends on itself."""
+    all = f"({numbered(n, 'f32[8]')}, s32[])"
+    body = numbered(n, "x# = f32[8] get-tuple-element(t), index=#\ny# = f32[8] negate(x#)", "\n")
+    return f"""HloModule m
+body {{ t = {all} parameter(0)
+{body}
+i = s32[] get-tuple-element(t), index={n} one = s32[] constant(1) j = s32[] add(i, one)
+ROOT r = {all} tuple({numbered(n, "y#")}, j) }}
+condition {{ t = {all} parameter(0)
+i = s32[] get-tuple-element(t), index={n}
+n = s32[] constant(9) ROOT c = pred[] compare(i, n), direction=LT }}
+ENTRY e {{ t = {all} parameter(0)
+ROOT w = {all} while(t), condition=condition, body=body }}"""
+
+
 def updates(n: int) -> str:
     """A loop of 1000 turns, each of which writes one number of an array of n thousand."""
     size = 1000 * n
@@ -240,6 +256,10 @@ ROWS: Final = {
     "warps of a wide reduction": Row(sums, lambda p: p.root.coalescing(), doubled(5)),
     "nested calls to parameters": Row(calls, lambda p: p.root.to_parameters(), doubled(40)),
     "sums by shifts": Row(scan, lambda p: p.root.indexing(), doubled(1)),
+    "each part of a loop": Row(carried, lambda p: p.root.indexing_from(0), doubled(10)),
+    "each part of a loop to parameters": Row(
+        carried, lambda p: p.root.to_parameters(None), doubled(10)
+    ),
     "turns of a loop": Row(loop, lambda p: p.evaluate(), doubled(500)),
     "updates of a large array": Row(updates, lambda p: p.evaluate(), doubled(10)),
 }

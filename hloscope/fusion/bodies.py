@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeAlias
@@ -67,6 +68,9 @@ class Numbers(Protocol):
 
     def offset(self, type: Type, index: int) -> int:
         """Number of the first leaf of an element of a tuple."""
+
+    def starts(self, ins: Instruction) -> tuple[int, ...]:
+        """The first leaf of each operand among the leaves of all operands, and their number."""
 
 
 def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
@@ -155,12 +159,11 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
 
 def _part(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
     """The operand, and its leaf, where the operands' leaves follow each other."""
-    for k, operand in enumerate(ins.operands):
-        count = len(at.leaves(operand.type))
-        if leaf < count:
-            return k, leaf
-        leaf -= count
-    return None
+    starts = at.starts(ins)
+    if leaf >= starts[-1]:
+        return None
+    k = bisect_right(starts, leaf) - 1
+    return k, leaf - starts[k]
 
 
 def _operand(ins: Instruction, part: tuple[int, int] | None) -> Source | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Final, Literal, TypeAlias
 
@@ -15,7 +15,7 @@ from hloscope.fusion.pool import Pool, normal
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
 from hloscope.fusion.values import fold_runtime
-from hloscope.fusion.walk import Flow
+from hloscope.fusion.walk import Flow, Users
 from hloscope.indexing import (
     Access,
     Accesses,
@@ -47,6 +47,7 @@ from hloscope.ops import (
     AllReduce,
     CollectiveReduce,
     Elementwise,
+    GetTupleElement,
     Map,
     Reduce,
     ReduceScatter,
@@ -80,7 +81,7 @@ class Flows(ABC):
         self._alike: dict[tuple[int, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
         """What is in `_shared`, by what is looked at soonest: the identities of op and types."""
         self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
-        self._dependence: dict[Computation, Dependence] = {}
+        self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
 
     # What only walks need begins with the first walk: most questions about one op go nowhere.
@@ -136,6 +137,21 @@ class Flows(ABC):
         """Have the values handed to a computation and back the same leaves inside and outside?"""
         return self._sizes.in_step(ins)
 
+    def users(self, order: Sequence[Instruction]) -> Users:
+        """Who of these instructions, definitions before uses, reads what."""
+        return Users(order, self.captured, self._part)
+
+    def _part(self, ins: Instruction) -> range | None:
+        """The leaves that an instruction takes out of a tuple; `None` where it does not."""
+        op = ins.op
+        if not isinstance(op, GetTupleElement):
+            return None
+        whole = ins.operands[0].type
+        if not isinstance(whole, TupleType) or op.index >= len(whole.elements):
+            return None  # the program is not valid
+        first = self.offset(whole, op.index)
+        return range(first, first + len(self.leaves(ins.type)))
+
     def _explicit(self, accesses: Accesses | None, type: Type, leaf: int) -> Accesses:
         return (self.pool.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
 
@@ -143,20 +159,22 @@ class Flows(ABC):
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
         """What a leaf of an instruction's value reads of its operands."""
-        if not ins.operands and not ins.calls:
-            return ()
-        if type(ins.op) in _EVEN and (same := _of_equal_sizes(ins)) is not None:
+        operands, op = ins.operands, ins.op
+        if type(op) in _EVEN and (same := _of_equal_sizes(ins)) is not None:
             return same
         alike: tuple[int, ...] | None = None
-        if not ins.calls and len(ins.operands) <= WIDE:
-            alike = id(ins.op), leaf, id(ins.type), *[id(o.type) for o in ins.operands]
-            if (shared := self._alike.get(alike)) is not None:
-                return shared[1]
-        entry = READS.get(type(ins.op))
+        if not ins.calls:
+            if not operands:
+                return ()
+            if len(operands) <= WIDE:
+                alike = id(op), leaf, id(ins.type), *[id(o.type) for o in operands]
+                if (shared := self._alike.get(alike)) is not None:
+                    return shared[1]
+        entry = READS.get(type(op))
         if entry is not None:
             if not self._sizes.in_step(ins):
                 return unknown_flows(self, ins, OUT_OF_STEP)
-            return entry(self, ins, ins.op, leaf)
+            return entry(self, ins, op, leaf)
         key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
         if key is not None and (shared := self._shared.get(key)) is not None:
             if alike is not None:
@@ -200,9 +218,10 @@ class Flows(ABC):
 
     def dependence(self, callee: Computation) -> Dependence:
         """What each result of a computation depends on."""
-        known = self._dependence.get(callee)
+        number = self._blueprints.number(callee)
+        known = self._dependence.get(number)
         if known is None:
-            known = self._dependence[callee] = dependence_of(callee, self, self.summary)
+            known = self._dependence[number] = dependence_of(callee, self, self.summary)
         return known
 
     def _read_inside(self, ins: Instruction, output: int) -> Iterator[Flow]:
@@ -396,14 +415,14 @@ _EVEN: Final = frozenset(
     [op for op in ELEMENTWISE.values() if _rule_of(op) is _rule_of(Elementwise)]
 ) | {ELEMENTWISE["copy"]}
 """Ops whose elements read the elements at their own index of all operands of their sizes."""
-_SAME: Final = tuple([tuple([Flow(k, 0, None) for k in range(n)]) for n in range(4)])
+_SAME: Final = {n: tuple([Flow(k, 0, None) for k in range(n)]) for n in range(4)}
 """By the number of operands: what is read where each is read as it is."""
 
 
 def _of_equal_sizes(ins: Instruction) -> tuple[Flow, ...] | None:
     """What an element-wise op reads of operands that have its sizes, all known and none 0."""
     type, operands = ins.type, ins.operands
-    if not isinstance(type, TensorType) or len(operands) >= len(_SAME):
+    if not isinstance(type, TensorType):
         return None
     sizes = type.sizes
     if None in sizes or 0 in sizes:
@@ -412,4 +431,4 @@ def _of_equal_sizes(ins: Instruction) -> tuple[Flow, ...] | None:
         other = operand.type
         if other is not type and not (isinstance(other, TensorType) and other.sizes == sizes):
             return None
-    return _SAME[len(operands)]
+    return _SAME.get(len(operands))

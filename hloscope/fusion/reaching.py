@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Container
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hloscope.fusion.walk import Walk
+from hloscope.fusion.walk import Users, Walk
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction
 
@@ -56,9 +56,19 @@ class Reaching:
         about = self._analysis
         walk = Walk(about.pool, about.leaves)
         walk.begin(start, leaf)
-        walk.to_users(callee.instructions, about.writes, about.captured)
+        walk.to_users(self._users(callee), about.writes)
         found = walk.found.get(callee.root, {})
         return {k: tuple(accesses.values()) for k, accesses in sorted(found.items())}
+
+    def _users(self, callee: Computation) -> Users:
+        """Who reads what in a computation."""
+        if self._users_in[0] is not callee:
+            self._users_in = callee, self._analysis.users(callee.instructions)
+        users = self._users_in[1]
+        assert users is not None
+        return users
+
+    _users_in: tuple[Computation | None, Users | None] = None, None
 
     def _table(self, callee: Computation, number: int, parameter: int) -> tuple[Computation, Table]:
         """What a parameter reaches, and perhaps all others, and the computation they are of.
@@ -71,7 +81,7 @@ class Reaching:
             return known
         self._asked[number] += 1
         if len(callee.parameters) > MANY_PARAMETERS and self._asked[number] <= FEW_QUESTIONS:
-            return callee, self._all(callee, _users(callee, parameter))
+            return callee, self._all(callee, _dependent(callee, parameter))
         known = self._tables[number] = callee, self._all(callee)
         return known
 
@@ -93,7 +103,7 @@ class Reaching:
         return table
 
 
-def _users(callee: Computation, parameter: int) -> set[Instruction]:
+def _dependent(callee: Computation, parameter: int) -> set[Instruction]:
     """A parameter, and all values that may depend on it."""
     found = {callee.parameters[parameter]}
     for ins in callee.instructions:

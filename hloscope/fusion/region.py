@@ -121,7 +121,7 @@ def epilogue(
     positions = analysis.positions(computation)
     first, last = positions[parent], positions[root]
     between = computation.instructions[first + 1 : last + 1]
-    walk.to_users(between, analysis.writes, analysis.captured)
+    walk.to_users(analysis.users(between), analysis.writes)
     return tuple(walk.found.get(root, {}).get(0, {}).values())
 
 

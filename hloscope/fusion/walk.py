@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
@@ -135,7 +135,7 @@ class Walk:
         """
         waiting = {-at: ins for ins in self.found if (at := position(ins)) is not None}
         heap = sorted(waiting)
-        found, add, through = self.found, self.add, self.through
+        found, small, add, through = self.found, self._small, self.add, self.through
         while heap:
             ins = waiting[heappop(heap)]
             operands = ins.operands
@@ -145,13 +145,20 @@ class Walk:
                     if target in without:
                         continue
                     touched = accesses if further is None else through(accesses, further)
-                    if not touched or not add(target, source, touched):
-                        continue
-                    if not target.operands and not target.calls:
-                        continue  # it reads nothing
-                    if (at := position(target)) is not None:
-                        waiting[-at] = target
-                        heappush(heap, -at)
+                    known = found.get(target)
+                    if known is not None:
+                        if known.get(source) is not touched and touched:
+                            add(target, source, touched)
+                    elif touched:
+                        if len(touched) <= COMPRESS_AT and small.issuperset(touched):
+                            found[target] = {source: touched}
+                        else:
+                            add(target, source, touched)
+                        if not target.operands and not target.calls:
+                            continue  # it reads nothing
+                        if (at := position(target)) is not None:
+                            waiting[-at] = target
+                            heappush(heap, -at)
 
     def from_producers(
         self,
@@ -199,24 +206,91 @@ class Walk:
 
     def to_users(
         self,
-        order: Iterable[Instruction],
+        users: Users,
         writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
-        captured: Callable[[Instruction], Iterable[Instruction]],
     ) -> None:
         """Go on from everything found so far to the values that read it.
 
+        Definitions come before uses, and only those are looked at that read something found.
+
         Args:
-            order: The instructions to look at, definitions before uses.
+            users: The instructions to go on to.
             writes: What leaf `j` of operand `k` of an instruction reaches.
-            captured: Values that its regions read without being handed them.
         """
         found = self.found
-        for ins in order:
-            values: list[tuple[int | Instruction, Instruction]] = [*enumerate(ins.operands)]
-            values += [(value, value) for value in captured(ins)]
-            for k, operand in values:
-                for leaf, accesses in found.get(operand, {}).items():
+        heap: list[int] = []
+        waiting: dict[int, set[int]] = {}
+        reached = [*found]
+        while True:
+            for value in reached:
+                for at, number in users.of(value, found.get(value, ())):
+                    if at not in waiting:
+                        waiting[at] = set()
+                        heappush(heap, at)
+                    waiting[at].add(number)
+            if not heap:
+                return
+            at = heappop(heap)
+            ins = users.order[at]
+            for number in sorted(waiting[at]):
+                k, value = users.value(ins, number)
+                leaves = found[value]
+                for leaf in users.taken(ins, leaves):
                     for _, target, further in writes(ins, k, leaf):
-                        touched = self.through(accesses, further, forward=True)
+                        touched = self.through(leaves[leaf], further, forward=True)
                         if touched:
                             self.add(ins, target, touched)
+            reached = [ins]
+
+
+class Users:
+    """Which instructions read a leaf of a value, by their places in a list of instructions.
+
+    Of a tuple of a thousand leaves each is taken out by an instruction of its own: a walk that has
+    reached one of the leaves does not look at the others.
+
+    Args:
+        order: The instructions, definitions before uses.
+        captured: Values that the regions of an instruction read without being handed them.
+        part: The leaves of its only operand that an instruction takes out; `None` if not a part.
+    """
+
+    def __init__(
+        self,
+        order: Sequence[Instruction],
+        captured: Callable[[Instruction], Sequence[Instruction]],
+        part: Callable[[Instruction], range | None],
+    ) -> None:
+        self.order: Final = order
+        self._captured, self._part = captured, part
+        self._of_all: dict[Instruction, list[tuple[int, int]]] = {}
+        self._of_leaf: dict[tuple[Instruction, int], list[tuple[int, int]]] = {}
+        for at, ins in enumerate(order):
+            leaves = part(ins)
+            if leaves is None:
+                for number, value in enumerate((*ins.operands, *captured(ins))):
+                    self._of_all.setdefault(value, []).append((at, number))
+            else:
+                for leaf in leaves:
+                    self._of_leaf.setdefault((ins.operands[0], leaf), []).append((at, 0))
+
+    def value(self, ins: Instruction, number: int) -> tuple[int | Instruction, Instruction]:
+        """A value that an instruction reads: the number of the operand, or itself if captured."""
+        if number < len(ins.operands):
+            return number, ins.operands[number]
+        value = self._captured(ins)[number - len(ins.operands)]
+        return value, value
+
+    def of(self, value: Instruction, leaves: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Those that may read one of these leaves of a value: their places, and as what it is."""
+        yield from self._of_all.get(value, ())
+        for leaf in leaves:
+            yield from self._of_leaf.get((value, leaf), ())
+
+    def taken(self, ins: Instruction, leaves: Collection[int]) -> Sequence[int]:
+        """Those of the leaves, in order, that an instruction may read."""
+        part = self._part(ins)
+        if part is None or len(leaves) < len(part):
+            return [*leaves]
+        some = [leaf for leaf in part if leaf in leaves]
+        return some if len(some) < 2 else [leaf for leaf in leaves if leaf in part]

@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 
 from hloscope.affine import Dim, evaluate
 from hloscope.fusion import Analysis, loops
-from hloscope.fusion.reaching import MANY_PARAMETERS
+from hloscope.fusion.leaves import Leaves
+from hloscope.fusion.reaching import MANY_PARAMETERS, MAX_ENDS
 from hloscope.fusion.tables import Tables
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing.rules import reduction, shape
@@ -80,17 +81,17 @@ def wide_sort() -> Instruction:
     return parse_hlo(text).entry.root
 
 
-def wide_loop() -> Instruction:
+def wide_loop(count: int = COUNT) -> Instruction:
     """A loop that carries so many arrays, each of which depends on itself."""
-    both = f"(s32[], {', '.join(['f32[8]'] * COUNT)})"
+    both = f"(s32[], {', '.join(['f32[8]'] * count)})"
     parts = "\n".join(
         f"x{k} = f32[8] get-tuple-element(t), index={k + 1} y{k} = f32[8] negate(x{k})"
-        for k in range(COUNT)
+        for k in range(count)
     )
     text = f"""HloModule m
     body {{ t = {both} parameter(0) i = s32[] get-tuple-element(t), index=0
     {parts}
-    ROOT r = {both} tuple(i, {", ".join(f"y{k}" for k in range(COUNT))}) }}
+    ROOT r = {both} tuple(i, {", ".join(f"y{k}" for k in range(count))}) }}
     condition {{ t = {both} parameter(0) i = s32[] get-tuple-element(t), index=0
     n = s32[] constant(2) ROOT c = pred[] compare(i, n), direction=LT }}
     ENTRY e {{ t = {both} parameter(0)
@@ -126,6 +127,37 @@ def test_a_part_of_a_loop_looks_at_the_parts_that_it_reaches(
         assert sorted(analysis.input_to_output(ins, 0, leaf)) == [leaf]
     assert len(looked) == 3
     assert sorted(analysis.input_to_output(ins, 0, 0)) == [*range(COUNT + 1)]
+
+
+@pytest.mark.parametrize("count", [MAX_ENDS + 1, 50, 200])
+def test_each_part_of_a_loop_is_taken_out_by_its_own_instruction(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    writes, of = Analysis.writes, Leaves.of
+    monkeypatch.setattr(Analysis, "writes", lambda *a: looked.append(1) or writes(*a))
+    monkeypatch.setattr(Leaves, "of", lambda *a: looked.append(1) or of(*a))
+    ins, analysis = wide_loop(count), Analysis()
+    for leaf in range(1, count + 1):
+        assert sorted(analysis.input_to_output(ins, 0, leaf)) == [leaf]
+    assert 3 * count < len(looked) < 40 * count
+
+
+def test_parts_of_a_tuple_in_a_tuple_reach_what_reads_them() -> None:
+    """Whole and in parts, of a computation of more outputs than are walked back from."""
+    pair, names = "(f32[2], f32[3])", ", ".join(["a", "b", "p", "q", "p", "n"])
+    types = f"(f32[2], f32[3], {pair}, {pair}, {pair}, f32[3])"
+    inside = f"""t = (f32[2], {pair}, {pair}) parameter(0)
+    a = f32[2] get-tuple-element(t), index=0
+    p = {pair} get-tuple-element(t), index=1 q = {pair} get-tuple-element(t), index=2
+    b = f32[3] get-tuple-element(p), index=1 n = f32[3] negate(b)"""
+    text = f"""HloModule m
+    f {{ {inside} ROOT r = {types} tuple({names}) }}
+    ENTRY e {{ t = (f32[2], {pair}, {pair}) parameter(0)
+    ROOT r = {types} call(t), to_apply=f }}"""
+    ins, analysis = parse_hlo(text).entry.root, Analysis()
+    reached = [sorted(analysis.input_to_output(ins, 0, leaf)) for leaf in range(5)]
+    assert reached == [[0], [2, 6], [1, 3, 7, 8], [4], [5]]
 
 
 @given(st.data())
