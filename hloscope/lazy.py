@@ -133,13 +133,17 @@ class _Generated:
         The standard library compiles six methods for each class, which takes a millisecond; a short
         question makes instances of thirty classes and needs little more than that of most of them.
         """
-        make = _METHODS.get(self._name)
-        if make and (fields := _fields(self._owner, self._options)) is not None:
-            setattr(self._owner, self._name, make(self._owner, fields))
+        owner, make = self._owner, _METHODS.get(self._name)
+        waiting = [k for k, v in owner.__dict__.items() if isinstance(v, _Generated)]
+        if make and (fields := _fields(owner, self._options)) is not None:
+            # To find out the fields takes longer than to make all that needs no compilation.
+            others = [name for name in waiting if name in _METHODS and name != "__init__"]
+            for name in ["__init__"] if make is _init else others:
+                setattr(owner, name, _METHODS[name](owner, fields))
             return
         made: type = dataclasses.dataclass(**self._options)(self._plain)
-        for name in [k for k, v in self._owner.__dict__.items() if isinstance(v, _Generated)]:
-            setattr(self._owner, name, made.__dict__[name])
+        for name in waiting:
+            setattr(owner, name, made.__dict__[name])
 
 
 def _fields(cls: type, options: dict[str, bool]) -> _Fields | None:

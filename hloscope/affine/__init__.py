@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         const as const,
         divisions as divisions,
         expr as expr,
+        first_dims as first_dims,
         floor_by as floor_by,
         floordiv as floordiv,
         from_terms as from_terms,

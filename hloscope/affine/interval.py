@@ -58,6 +58,16 @@ class Interval:
     EMPTY: ClassVar[Interval]
     EVERYTHING: ClassVar[Interval]
 
+    def __eq__(self, other: object) -> bool:  # written out, as it is asked all the time
+        if self is other:
+            return True
+        if type(other) is not Interval:
+            return NotImplemented
+        return self.lo == other.lo and self.hi == other.hi
+
+    def __hash__(self) -> int:
+        return hash((self.lo, self.hi))
+
     @classmethod
     def point(cls, value: int) -> Interval:
         """The interval of one value."""

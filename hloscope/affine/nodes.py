@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from math import gcd as _gcd
 from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, final, get_args
 from weakref import ref
@@ -195,6 +195,12 @@ class Dim(Variable):
 
     __slots__ = ()
     _order = 0
+
+
+@lru_cache(maxsize=64)
+def first_dims(count: int) -> tuple[Dim, ...]:
+    """The first dimension variables: an index as it is."""
+    return tuple([Dim(i) for i in range(count)])
 
 
 @final

@@ -54,7 +54,7 @@ class Analysis(Flows):
                 or, as in XLA, all inputs and initial values.
         """
         super().__init__(has_regions=has_regions, convention=convention)
-        self._plain: dict[int, bool] = {}
+        self._plain: dict[Computation, bool] = {}
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
         self._open: Final[set[tuple[int, ...]]] = set()
@@ -149,13 +149,12 @@ class Analysis(Flows):
 
     def _is_plain(self, callee: Computation) -> bool:
         """Are the sizes of all parameters and of the root of a computation known?"""
-        number = self._blueprints.number(callee)
-        known = self._plain.get(number)
+        known = self._plain.get(callee)
         if known is None:
             has, plain = self._leaves.has_sizes, self._leaves.plain
             types = [value.type for value in (*callee.parameters, callee.root)]
             known = not any([id(type) not in plain and has(type) for type in types])
-            self._plain[number] = known
+            self._plain[callee] = known
         return known
 
     # --------------------------------------------------------------------------- a computation
@@ -168,21 +167,29 @@ class Analysis(Flows):
         key = (self._blueprints.number(callee), leaf)
         known = self._backward.get(key)
         if known is None:
-            if key in self._open:
+            if not callee.callees:
+                flows = self._walked(callee, leaf)
+            elif key in self._open:
                 return tuple(self._of_recursion(callee))
-            self._open.add(key)
-            try:
-                for inner in self._nesting.ahead("reads", callee):
-                    for k in range(len(self.leaves(inner.root.type))):
-                        self.summary(inner, k)
-                walk = Walk(self.pool, self.leaves)
-                walk.begin(callee.root, leaf)
-                position = self.positions(callee).get
-                walk.to_producers(position, self.reads, self._without_sources(callee))
-                known = self._backward[key] = Summary(callee, self._ends(walk, callee))
-            finally:
-                self._open.discard(key)
+            else:
+                self._open.add(key)
+                try:
+                    for inner in self._nesting.ahead("reads", callee):
+                        for k in range(len(self.leaves(inner.root.type))):
+                            self.summary(inner, k)
+                    flows = self._walked(callee, leaf)
+                finally:
+                    self._open.discard(key)
+            known = self._backward[key] = Summary(callee, flows)
         return known.for_(callee)
+
+    def _walked(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
+        """What a leaf of the root reads, found out by going through the computation."""
+        walk = Walk(self.pool, self.leaves)
+        walk.begin(callee.root, leaf)
+        position = self.positions(callee).get
+        walk.to_producers(position, self.reads, self._without_sources(callee))
+        return self._ends(walk, callee)
 
     def _of_recursion(self, callee: Computation) -> Iterator[Flow]:
         """Nothing is known of what a function reads that calls itself, or a region in it."""
@@ -202,13 +209,14 @@ class Analysis(Flows):
             if parameter in found
             for leaf, accesses in sorted(found[parameter].items())
         ]
-        inside = self.positions(callee)
-        flows += [
-            Flow(ins, leaf, tuple(accesses.values()))
-            for ins, leaves in found.items()
-            if ins not in inside
-            for leaf, accesses in sorted(leaves.items())
-        ]
+        if self.has_regions and captures(callee):
+            inside = self.positions(callee)
+            flows += [
+                Flow(ins, leaf, tuple(accesses.values()))
+                for ins, leaves in found.items()
+                if ins not in inside
+                for leaf, accesses in sorted(leaves.items())
+            ]
         return tuple(flows)
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
@@ -292,7 +300,11 @@ def _of_nothing(computation: Computation) -> frozenset[Instruction]:
     """The constants of a computation, and what is made of constants alone."""
     found: set[Instruction] = set()
     for ins in computation.instructions:
-        if not ins.calls and type(ins.op) is not Parameter and found.issuperset(ins.operands):
+        operands = ins.operands
+        if operands:
+            if operands[0] in found and found.issuperset(operands) and not ins.calls:
+                found.add(ins)
+        elif type(ins.op) is not Parameter and not ins.calls:
             found.add(ins)
     return frozenset(found)
 

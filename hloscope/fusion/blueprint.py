@@ -259,6 +259,8 @@ class Nesting:
 
     def ahead(self, question: str, computation: Computation) -> list[Computation]:
         """The computations to ask a question about before this one, inner ones first, each once."""
+        if not any([called.callees for called in computation.callees]):
+            return []
         if self.depth(computation) <= EVERY:
             return []
         asked = self._ahead.setdefault(question, set())

@@ -39,6 +39,9 @@ class Part(NamedTuple):
     dimension: int | None = None
 
 
+_ALONE: Final = (Part(0),)
+
+
 class _Parts(NamedTuple):
     """The leaves of a type."""
 
@@ -53,6 +56,8 @@ class _Parts(NamedTuple):
     @classmethod
     def of(cls, type: Type) -> _Parts:
         """With a leaf for every size that is not known."""
+        if isinstance(type, TensorType) and None not in type.sizes:  # as most are
+            return cls(type, (type,), (type,), _ALONE, (0,))
         types = leaf_types(type)
         leaves: list[Type] = []
         parts: list[Part] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -12,9 +12,11 @@ from hloscope.fusion.widen import MAX_SIZE, join_reasons, size
 from hloscope.indexing import (
     Access,
     Accesses,
+    Constraint,
     IndexingMap,
     Precision,
     Variable,
+    bounds_not_kept,
     compose_deep,
     compose_inside,
     everything_map,
@@ -77,12 +79,16 @@ class Pool:
         if access.leaf:
             access = replace(access, leaf=0)
         if map is not None and _is_plain(access):  # a map has its hash, and most are like that
-            known = self._exact.get(map)
-            if known is None:
-                known = self._exact[map] = self._entered(access)
-                if map.is_identity:
-                    self._identities.add(id(known))
-            return known
+            exact = self._exact
+            count = len(exact)
+            kept = exact.setdefault(map, access)
+            if len(exact) > count:
+                kept = self._entered(access)
+                if kept is not access:
+                    exact[map] = kept
+                elif map.is_identity:
+                    self._identities.add(id(kept))
+            return kept
         known = self._known.get(access)
         if known is None:
             known = self._known[access] = self._entered(access)
@@ -166,7 +172,8 @@ class Pool:
         try:
             return self._composed[key]
         except KeyError:
-            found = self._as_it_is(first, second) or compose(first, second, forward=forward)
+            found = self._as_it_is(first, second) if id(second) in self._identities else None
+            found = found or compose(first, second, forward=forward)
             if found is not None:
                 found = self.keep(found)
             self._composed[key] = found
@@ -178,7 +185,7 @@ class Pool:
         Only where `first` has no variables but dimensions, so that none are named anew.
         """
         map, same = first.map, second.map
-        if id(second) not in self._identities or map is None or same is None or not same.dims:
+        if map is None or same is None or not same.dims:
             return None
         if map.ranges or map.runtime or first.replica is not None or is_deep(map):
             return None
@@ -216,9 +223,10 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
         ranks = f"rank {len(first.map.results)} meets rank {len(second.map.dims)}"
         return Access.unknown(join_reasons(reason, f"{ranks}: the program is inconsistent"))
     if first.replica is None and second.replica is None:
-        if _miss_each_other(first.map, second.map):
+        bounds = bounds_not_kept(first.map, second.map)
+        if bounds is None:
             return None
-        map = _composed(first.map, second.map)
+        map = _composed(first.map, second.map, bounds)
         return None if map.is_known_empty else Access(map, precision, reason)
     both, via = replicas.compose(first, second, forward=forward)
     map = normal(both)
@@ -227,24 +235,16 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
     return replicas.parted(Access(map, precision, reason), map, len(second.map.results), via)
 
 
-def _miss_each_other(first: IndexingMap, second: IndexingMap) -> bool:
-    """Is what `first` touches plainly outside of where `second` is defined?"""
-    for image, v in zip(first.result_bounds, second.dims, strict=True):
-        if image.lo > v.interval.hi or image.hi < v.interval.lo:
-            return True
-    return False
-
-
-def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    """The normal form of `second` after `first`.
+def _composed(first: IndexingMap, second: IndexingMap, bounds: Sequence[Constraint]) -> IndexingMap:
+    """The normal form of `second` after `first`, which may leave these `bounds_not_kept`.
 
     Simplifying makes no use of names: nothing is left to simplify where `first` only names anew.
     """
     if is_deep(first):
         return normal(compose_deep(first, second))
     if not second.is_simplified and second.simplify() != second:
-        return normal(compose_inside(first, second))
-    names_anew = _names_anew(first, second)
+        return normal(compose_inside(first, second, bounds))
+    names_anew = not bounds and _names_anew(first, second)
     if _touches_the_same(second):
         where = first if names_anew else _where_inside(first, second.dims)
         if names_anew or not (where.ranges or where.runtime):
@@ -252,7 +252,7 @@ def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
             map.mark_simplified()
             return map
     if not names_anew:
-        return normal(compose_inside(first, second))
+        return normal(compose_inside(first, second, bounds))
     if not second.constraints and _uses_all_runtime(second):
         return _renamed(first, second)
     map = first.compose(second)

@@ -9,7 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Final, TypeAlias
 
-from hloscope.affine import Const, Dim, Expr, Interval, Runtime, Var, maximum, minimum, substitute
+from hloscope.affine import (
+    Const,
+    Expr,
+    Interval,
+    Runtime,
+    Var,
+    first_dims,
+    maximum,
+    minimum,
+    substitute,
+)
 from hloscope.indexing import Accesses, Constraint, IndexingMap, Precision
 from hloscope.ir import Instruction, Literal, Op, TensorType, Type
 from hloscope.ops import (
@@ -170,7 +180,7 @@ class Values:
 
     def _moved(self, ins: Instruction, index: Index, depth: int) -> Expr | None:
         """The one operand element that this element is for sure."""
-        at: dict[Var, Expr] = {Dim(i): e for i, e in enumerate(index)}
+        at: dict[Var, Expr] = dict(zip(first_dims(len(index)), index, strict=True))
         for operand, accesses in zip(ins.operands, self._rule(ins), strict=True):
             for access in accesses:
                 map = access.map

@@ -140,7 +140,9 @@ class Scope:
                 self._explain_numbers(source, start, end)
         instructions = tuple(self.by_name.values())
         root = self.root if self.root is not None else instructions[-1]
-        return Body(instructions, parameters, root, self.by_name)
+        body = Body(instructions, parameters, root, self.by_name)
+        body.captures = ()  # a name stands for something of the same computation
+        return body
 
     def _explain_numbers(self, source: Source, start: int, end: int) -> NoReturn:
         seen: dict[int, Instruction] = {}

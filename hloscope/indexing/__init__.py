@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         output_to_input as output_to_input,
     )
     from hloscope.indexing.compose import (
+        bounds_not_kept as bounds_not_kept,
         compose_inside as compose_inside,
         merge_runtime as merge_runtime,
     )

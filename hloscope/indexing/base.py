@@ -19,6 +19,7 @@ from hloscope.affine import (
     Runtime,
     Var,
     bounds,
+    first_dims,
     to_text,
     variables,
 )
@@ -148,7 +149,8 @@ class MapBase:
         try:
             return self._hash
         except AttributeError:
-            value = hash(self._key())
+            kinds = self.results, self.dims, self.ranges, self.runtime
+            value = hash((*kinds, self.constraints)) if self.constraints else hash(kinds)
             _set(self, "_hash", value)
             return value
 
@@ -169,7 +171,7 @@ class MapBase:
         others = dims, ranges, runtime, constraints
         if results is not None and others == (None,) * 4 and not self.is_known_empty:
             exprs = tuple([Const(r) if isinstance(r, int) else r for r in results])
-            return self._with_results(exprs)
+            return self.with_results(exprs)
         return type(self)(
             self.dims if dims is None else dims,
             self.ranges if ranges is None else ranges,
@@ -179,8 +181,8 @@ class MapBase:
             is_undefined=self.is_undefined,
         )
 
-    def _with_results(self, results: tuple[Expr, ...]) -> Self:
-        """The same map with other results: everything else is in canonical form already."""
+    def with_results(self, results: tuple[Expr, ...]) -> Self:
+        """The same map, not an empty one, with other results: all else is canonical already."""
         map = object.__new__(type(self))
         _set(map, "dims", self.dims)
         _set(map, "ranges", self.ranges)
@@ -196,7 +198,7 @@ class MapBase:
     def choosing(self, indices: Sequence[int]) -> Self:
         """The map to some of the results."""
         results = self.results
-        map = self._with_results(tuple([results[i] for i in indices]))
+        map = self.with_results(tuple([results[i] for i in indices]))
         bounds = self.result_bounds
         _set(map, "_result_bounds", tuple([bounds[i] for i in indices]))
         if self._is_simplified:
@@ -209,8 +211,8 @@ class MapBase:
         try:
             return self._result_bounds
         except AttributeError:
-            box = self.box
-            found = tuple([bounds(e, box) for e in self.results])
+            box = self.box  # most results are variables
+            found = tuple([box.get(e) or bounds(e, box) for e in self.results])  # type: ignore[arg-type]
             _set(self, "_result_bounds", found)
             return found
 
@@ -223,7 +225,7 @@ class MapBase:
     def is_identity(self) -> bool:
         """Is every index mapped to itself, with no condition but the bounds?"""
         return (
-            self.results == _identity(len(self.dims))
+            self.results == first_dims(len(self.dims))
             and not self.constraints
             and not any([v.is_condition for v in self.runtime])
             and not self.is_undefined
@@ -318,11 +320,6 @@ def _is_empty(variables: Iterable[Variable | RuntimeVariable]) -> bool:
     return any([v.interval.lo > v.interval.hi for v in variables])
 
 
-@lru_cache(maxsize=64)
-def _identity(rank: int) -> tuple[Expr, ...]:
-    return tuple([Dim(i) for i in range(rank)])
-
-
 @lru_cache(maxsize=1 << 12)
 def _shared_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval] | None:
     """The intervals of dimension and range variables; `None` if one of them is empty."""
@@ -330,8 +327,12 @@ def _shared_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval] | None:
 
 
 def _new_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval]:
-    box: dict[Var, Interval] = {Dim(i): v.interval for i, v in enumerate(dims)}
-    return box | {Range(i): v.interval for i, v in enumerate(ranges)}
+    box: dict[Var, Interval] = dict(
+        zip(first_dims(len(dims)), [v.interval for v in dims], strict=True)
+    )
+    if ranges:
+        box |= {Range(i): v.interval for i, v in enumerate(ranges)}
+    return box
 
 
 def _box(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> dict[Var, Interval]:

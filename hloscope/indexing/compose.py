@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hloscope.affine import Dim, Expr, Range, Runtime, Var
-from hloscope.indexing.base import NEVER, M
+from hloscope.affine import Dim, Expr, Range, Runtime, Var, first_dims
+from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import (
     Constraint,
     RuntimeVariable,
@@ -31,38 +31,58 @@ def compose(first: M, second: M) -> M:
     return _composed(first, second, bounds)
 
 
-def compose_inside(first: M, second: M) -> M:
+def bounds_not_kept(first: MapBase, second: MapBase) -> list[Constraint] | None:
+    """The bounds of the dimensions of `second` that the results of `first` may leave.
+
+    `None`: plainly none of the results lies within one of them.
+    """
+    found: list[Constraint] = []
+    for e, v, image in zip(first.results, second.dims, first.result_bounds, strict=False):
+        side = v.interval
+        if image.lo < side.lo or image.hi > side.hi:
+            if image.lo > side.hi or image.hi < side.lo:
+                return None
+            found.append((e, side))
+    return found
+
+
+def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = None) -> M:
     """Like `compose`, without the bounds that all values of the results of `first` keep.
+
+    Args:
+        first: The map that is applied first.
+        second: The map that is applied to its results.
+        bounds: What `bounds_not_kept` says, if it is known.
 
     >>> from hloscope.indexing import IndexingMap
     >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
     >>> print(compose_inside(halves, halves))
     (d0) -> (d0 / 2 / 2), domain: d0 in [0, 9]
     """
-    sides = zip(first.results, second.dims, first.result_bounds, strict=False)
-    bounds = [
-        (e, v.interval)
-        for e, v, image in sides
-        if image.lo < v.interval.lo or image.hi > v.interval.hi
-    ]
+    if bounds is None:
+        bounds = bounds_not_kept(first, second)
+    if bounds is None:
+        sides = zip(first.results, second.dims, strict=False)
+        return _composed(first, second, [(e, v.interval) for e, v in sides])
     if (
         bounds
         or second.constraints
         or second.ranges
         or second.runtime
         or first.is_undefined
+        or first.is_known_empty
         or len(first.results) != len(second.dims)
     ):
         return _composed(first, second, bounds)
     chosen = [e.index for e in second.results if type(e) is Dim]
     if len(chosen) == len(second.results):
         return first.choosing(chosen)
-    return first.with_(results=substituted(second.results, _inward(first.results)))
+    return first.with_results(substituted(second.results, _inward(first.results)))
 
 
 def _inward(results: Sequence[Expr]) -> dict[Var, Expr]:
     """The dimensions of a map as the results of one before it."""
-    return {Dim(i): e for i, e in enumerate(results)}
+    return dict(zip(first_dims(len(results)), results, strict=True))
 
 
 def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
-from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, substitute
+from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, first_dims, substitute
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access
 from hloscope.indexing.map import IndexingMap
@@ -125,20 +125,19 @@ def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
     A wider element of `here` covers several of `there`, a range variable.  Where the types do not
     have the same number of bytes the answer is the reason, a text.
     """
-    variables = [below(size) for size in here.shape]
-    if here.num_elements == there.num_elements == 0:
-        return IndexingMap(variables, results=[0] * there.rank)
-    if (
-        here.element.bits == there.element.bits
-        and here.num_elements == there.num_elements
-        and _is_row_major(here)
-        and _is_row_major(there)
+    elements = here.num_elements
+    if elements == there.num_elements and (
+        not elements
+        or (
+            here.element.bits == there.element.bits and _is_row_major(here) and _is_row_major(there)
+        )
     ):
         return reshape_map(here.shape, there.shape)
+    variables = [below(size) for size in here.shape]
     bits = _storage_bits(here, there)
     if bits is None:
         return "a bitcast between arrays of different size in memory"
-    placed: list[Expr] = place([Dim(k) for k in range(here.rank)], here)
+    placed: list[Expr] = place(first_dims(here.rank), here)
     from_sizes, to_sizes = placed_sizes(here), placed_sizes(there)
     from_bits, to_bits = bits
     ranges = []
@@ -167,7 +166,7 @@ def address_map(type: TensorType) -> IndexingMap:
     (d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 7]
     """
     variables = [below(size) for size in type.shape]
-    placed = place([Dim(k) for k in range(type.rank)], type)
+    placed = place(first_dims(type.rank), type)
     address = linearize(placed, placed_sizes(type))
     found = IndexingMap(variables, results=[address])
     return found.simplify() if _tiles(type) else found

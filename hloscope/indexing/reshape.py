@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
-from hloscope.affine import Const, Dim, Expr, linear
+from hloscope.affine import ZERO, Const, Expr, first_dims, floordiv, linear, mod
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import below
 from hloscope.ir import Dims
@@ -42,28 +42,33 @@ def minimal_groups(here: Dims, there: Dims) -> tuple[tuple[slice, slice], ...]:
 def linearize(index: Sequence[Expr], shape: Dims) -> Expr:
     """The row-major position of an index.
 
-    >>> print(linearize((Dim(0), Dim(1)), (4, 8)))
+    >>> print(linearize(first_dims(2), (4, 8)))
     d0 * 8 + d1
     """
-    terms = [(e, prod(shape[k + 1 :])) for k, e in enumerate(index) if shape[k] != 1]
-    return linear(*terms) if terms else Const(0)
+    terms: list[tuple[Expr, int]] = []
+    stride = 1
+    for e, size in zip(reversed(index), reversed(shape), strict=True):
+        if size != 1:
+            terms.append((e, stride))
+            stride *= size
+    return linear(*reversed(terms)) if terms else Const(0)
 
 
 def delinearize(position: Expr, shape: Dims) -> list[Expr]:
     """The index at a row-major position that is inside the shape.
 
-    >>> print(*delinearize(Dim(0), (4, 8)))
+    >>> print(*delinearize(*first_dims(1), (4, 8)))
     d0 / 8 d0 mod 8
     """
     index: list[Expr] = []
-    for k, size in enumerate(shape):
-        stride = prod(shape[k + 1 :])
-        part = position if stride == 1 else position // stride
+    stride = before = prod(shape)
+    for size in shape:
         if size == 1:
-            part = Const(0)
-        elif prod(shape[:k]) != 1:
-            part = part % size
-        index.append(part)
+            index.append(ZERO)
+            continue
+        stride //= size
+        part = position if stride == 1 else floordiv(position, stride)
+        index.append(part if stride * size == before else mod(part, size))
     return index
 
 
@@ -89,5 +94,5 @@ d2 in [0, 3]
     variables = [below(size) for size in here]
     if prod(here) == 0:
         return IndexingMap(variables, results=[Const(0)] * len(there))
-    index = reshaped([Dim(k) for k in range(len(here))], here, there)
+    index = reshaped(first_dims(len(here)), here, there)
     return IndexingMap(variables, results=index).simplify()

@@ -24,6 +24,7 @@ from hloscope.affine import (
     Range,
     Runtime,
     Sum,
+    Terms,
     Var,
     as_sum,
     bounds,
@@ -406,7 +407,7 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
     domain = Domain(box, constraints)
     change = _result if replace_points else _result_with_points
     results = [change(e, domain, trace) for e in m.results]
-    if pinned := [(e, i.lo) for e, i in constraints if i.lo == i.hi]:
+    if pinned := [(*as_sum(e), i.lo) for e, i in constraints if i.lo == i.hi]:
         results = [_value_if_pinned(e, pinned) for e in results]
     runtime = [_with_simple_index(v, domain, trace) for v in m.runtime]
     if box == m.box and constraints == m.constraints and runtime == [*m.runtime]:
@@ -427,11 +428,10 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
     return found
 
 
-def _value_if_pinned(result: Expr, pinned: Sequence[tuple[Expr, int]]) -> Expr:
+def _value_if_pinned(result: Expr, pinned: Sequence[tuple[Terms, int, int]]) -> Expr:
     """The result's value where a constraint leaves it only one: `d0 - rt0 in [0, 0]`."""
     terms, const = as_sum(result)
-    for e, value in pinned:
-        others, other = as_sum(e)
+    for others, other, value in pinned:
         if terms == others:
             return Const(const - other + value)
         if len(terms) == len(others) and terms == tuple([(t, -c) for t, c in others]):

@@ -189,17 +189,21 @@ class Computation:
     @property
     def instructions(self) -> tuple[Instruction, ...]:
         """All instructions in text order, definitions before uses."""
-        return self.body.instructions
+        body = self._body  # looked at here and below, as these are asked all the time
+        return (body if isinstance(body, Body) else self._read()).instructions
 
     @property
     def parameters(self) -> tuple[Instruction, ...]:
         """Parameters by number."""
-        return self.body.parameters
+        body = self._body
+        return (body if isinstance(body, Body) else self._read()).parameters
 
     @property
     def callees(self) -> tuple[Computation, ...]:
         """The computations that its instructions call, each once, in order."""
-        body = self.body
+        body = self._body
+        if not isinstance(body, Body):
+            body = self._read()
         if body.callees is None:
             called = [callee for ins in body.instructions if ins.calls for callee in ins.calls]
             body.callees = tuple(dict.fromkeys(called)) if called else ()
@@ -208,7 +212,8 @@ class Computation:
     @property
     def root(self) -> Instruction:
         """The instruction whose value the computation returns."""
-        return self.body.root
+        body = self._body
+        return (body if isinstance(body, Body) else self._read()).root
 
     @property
     def arguments(self) -> tuple[Type, ...]:

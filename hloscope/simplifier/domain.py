@@ -19,6 +19,7 @@ from hloscope.affine import (
     bounds,
     largest_number,
     postorder,
+    variables,
 )
 from hloscope.locks import shared_lock
 from hloscope.simplifier.engine import Engine, TooDeepError
@@ -55,12 +56,13 @@ class Domain:
     True
     """
 
-    __slots__ = ("_bounds", "_engines", "_simple", "box", "constraints")
+    __slots__ = ("_bounds", "_engines", "_simple", "_tied", "box", "constraints")
     box: Mapping[Var, Interval]
     constraints: tuple[Constraint, ...]
     _engines: list[Engine]
     _simple: dict[Expr, Expr]
     _bounds: dict[Expr, Interval]
+    _tied: frozenset[Expr]
 
     def __new__(
         cls, box: Mapping[Var, Interval], constraints: tuple[Constraint, ...] = ()
@@ -73,6 +75,7 @@ class Domain:
             found.box, found.constraints = dict(box), constraints
             found._engines = []
             found._simple, found._bounds = {}, {}
+            found._tied = frozenset().union(*[variables(e) for e, _ in constraints])
             with _LOCK:
                 if len(_RECENT) >= _KEEP:
                     _RECENT.pop(next(iter(_RECENT)), None)
@@ -83,7 +86,7 @@ class Domain:
         """An interval that holds all values of `e` in the domain."""
         found = self._bounds.get(e)
         if found is None:
-            if not self.constraints and is_linear(e):
+            if self._is_free(e):
                 found = interval(scaled_sum(*as_sum(e), self._ends))
             else:
                 try:
@@ -124,9 +127,16 @@ class Domain:
                 found = self._simple[e] = self._find(e)
         return found
 
+    def _is_free(self, e: Expr) -> bool:
+        """Is it a linear combination of variables of which no constraint says anything?"""
+        if not is_linear(e):
+            return False
+        tied = self._tied
+        return not tied or not any([v in tied for v, _ in as_sum(e)[0]])
+
     def _is_simple(self, e: Expr) -> bool:
-        """Is it a linear combination of variables that have more than one value?"""
-        if self.constraints or not is_linear(e):
+        """Is it a linear combination of such variables, which have more than one value?"""
+        if not self._is_free(e):
             return False
         box = self.box
         return not any([v in box and box[v].is_point for v, _ in as_sum(e)[0]])  # type: ignore[index]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from hloscope.affine import NEG_INF, POS_INF, Dim, Expr, Interval, Range, Runtime
+from hloscope.affine import NEG_INF, POS_INF, Expr, Interval, Range, Runtime, first_dims
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.map import IndexingMap
@@ -131,10 +131,11 @@ def is_unbounded(type: Type) -> bool:
 class MapBuilder:
     """Collects the variables and conditions of one map.
 
+    >>> d0, d1 = dims(2)
     >>> at = MapBuilder((4, 6))
     >>> s = at.range(3)
-    >>> at.require(Dim(1) + s, 1, 6)
-    >>> print(at.map((Dim(0), Dim(1) + s - 1)))
+    >>> at.require(d1 + s, 1, 6)
+    >>> print(at.map((d0, d1 + s - 1)))
     (d0, d1)[s0] -> (d0, d1 + s0 - 1), domain: d0 in [0, 3], d1 in [0, 5], s0 in [0, 2], \
 d1 + s0 in [1, 6]
     """
@@ -210,7 +211,7 @@ def trailing(source: Dims, target: Dims) -> Dims:
 
 def exact(*maps: IndexingMap) -> Accesses:
     """These maps together are precisely what is touched."""
-    return tuple(Access(m) for m in maps)
+    return tuple([Access(m) for m in maps])
 
 
 def over(reason: str, *maps: IndexingMap) -> Accesses:
@@ -225,7 +226,7 @@ def unknown(reason: str) -> Accesses:
 
 def dims(count: int) -> list[Expr]:
     """The first dimension variables."""
-    return [Dim(k) for k in range(count)]
+    return [*first_dims(count)]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -235,7 +236,7 @@ def identity_map(shape: Dims) -> IndexingMap:
     >>> print(identity_map((4, 6)))
     (d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 5]
     """
-    return MapBuilder(shape).map(dims(len(shape)))
+    return IndexingMap([below(size) for size in shape], results=first_dims(len(shape)))
 
 
 @lru_cache(maxsize=1 << 14)

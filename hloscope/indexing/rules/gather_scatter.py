@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from math import prod
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hloscope.affine import Const, Dim, Expr
 from hloscope.errors import UnsupportedError
@@ -34,6 +34,8 @@ from hloscope.indexing.rules.registry import Instances, comes_from, input_to_out
 from hloscope.ir import Dims, Instruction, Type
 from hloscope.lazy import dataclass, replace
 from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect
+
+_set: Final = object.__setattr__
 
 
 class Fit(Enum):
@@ -63,6 +65,32 @@ class Slices:
     index_vector_dim: int
     slice_sizes: Dims
     fit: Fit
+
+    def __init__(  # written out, as to generate it takes longer than to use it
+        self,
+        whole: Dims,
+        sliced: Dims,
+        indices: Dims,
+        window_dims: Dims,
+        dropped_dims: Dims,
+        batching_dims: Dims,
+        indices_batching_dims: Dims,
+        start_index_map: Dims,
+        index_vector_dim: int,
+        slice_sizes: Dims,
+        fit: Fit,
+    ) -> None:
+        _set(self, "whole", whole)
+        _set(self, "sliced", sliced)
+        _set(self, "indices", indices)
+        _set(self, "window_dims", window_dims)
+        _set(self, "dropped_dims", dropped_dims)
+        _set(self, "batching_dims", batching_dims)
+        _set(self, "indices_batching_dims", indices_batching_dims)
+        _set(self, "start_index_map", start_index_map)
+        _set(self, "index_vector_dim", index_vector_dim)
+        _set(self, "slice_sizes", slice_sizes)
+        _set(self, "fit", fit)
 
     @property
     def row_dims(self) -> Dims:
@@ -252,6 +280,20 @@ class Combined:
     updates: tuple[tuple[Use, ...], ...]
     bodies: tuple[tuple[Use, ...], ...]
     unchanged: frozenset[int]
+
+    def __init__(  # written out, as to generate it takes longer than to use it
+        self,
+        old: tuple[tuple[Use, ...], ...],
+        hit: tuple[tuple[Use, ...], ...],
+        updates: tuple[tuple[Use, ...], ...],
+        bodies: tuple[tuple[Use, ...], ...],
+        unchanged: frozenset[int],
+    ) -> None:
+        _set(self, "old", old)
+        _set(self, "hit", hit)
+        _set(self, "updates", updates)
+        _set(self, "bodies", bodies)
+        _set(self, "unchanged", unchanged)
 
 
 def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:

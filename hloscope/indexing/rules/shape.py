@@ -114,12 +114,12 @@ def _(ins: Instruction, op: Reshape, operand: int) -> tuple[Accesses, ...]:
     return (exact(reshape_map(sizes(ins.operands[0].type), sizes(ins.type))),)
 
 
-@output_to_input(Bitcast)
+@output_to_input(Bitcast, memo=False, shared=True, of_types=True)
 def _(ins: Instruction, op: Bitcast, output: int) -> tuple[Accesses, ...]:
     return (_same_bytes(ins, from_output=True),)
 
 
-@input_to_output(Bitcast)
+@input_to_output(Bitcast, memo=False, shared=True, of_types=True)
 def _(ins: Instruction, op: Bitcast, operand: int) -> tuple[Accesses, ...]:
     return (_same_bytes(ins, from_output=False),)
 

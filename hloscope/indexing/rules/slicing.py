@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hloscope.affine import Const, Dim, Expr
+from hloscope.affine import Const, Dim, Expr, linear
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import (
     MapBuilder,
@@ -27,8 +27,10 @@ from hloscope.ops import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Sli
 @output_to_input(Slice)
 def _(ins: Instruction, op: Slice, output: int) -> tuple[Accesses, ...]:
     at = MapBuilder(sizes(ins.type))
-    steps = zip(op.start_indices, op.strides, strict=True)
-    return (exact(at.map(Dim(k) * step + start for k, (start, step) in enumerate(steps))),)
+    steps = zip(op.strides, op.start_indices, strict=True)
+    return (
+        exact(at.map([linear((Dim(k), by), (start, 1)) for k, (by, start) in enumerate(steps)])),
+    )
 
 
 @input_to_output(Slice)
