@@ -7,8 +7,6 @@ bug; 130 and 141 as the shell has them for an interrupt and a reader that went a
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -19,14 +17,12 @@ import click
 from hloscope import __version__
 from hloscope.cli.common import DEBUG, REFUSALS, debug_option
 from hloscope.cli.interrupts import INTERRUPTED, SAID, Raising
-from hloscope.cli.streams import OutputError, finish
+from hloscope.cli.streams import UNWRITABLE, OutputError, discard, finish
 from hloscope.errors import HloscopeError, did_you_mean
 
 USAGE, OUR_BUG, NO_READER = 2, 5, 141
 ANSWERS: Final = frozenset({0, 1})
 """Exit codes of commands that have said what they were asked: that, or that a check failed."""
-UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
-"""What the system says of a stream that takes no more."""
 
 COMMANDS: Final = {
     "ls": ("ls", "List the instructions or the fusions of a program."),
@@ -170,7 +166,7 @@ def _is_interrupted(error: BaseException | None) -> bool:
 def _drop_output() -> None:
     """Forget what is not written yet: the reader (`head`, say) has gone, or the disk is full."""
     if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
 
 
 @click.group(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Final
 
+from hloscope.cli.paging import is_tty
 from hloscope.cli.streams import styled_errors
 
 DELAY: Final = 1.0
@@ -21,7 +22,7 @@ def steps_shown(most: int | None = None) -> Iterator[Callable[[int], None] | Non
     Args:
         most: Steps after which the run ends, if it is limited.
     """
-    if not sys.stderr.isatty():
+    if not is_tty(sys.stderr):
         yield None
         return
     from rich.console import Console

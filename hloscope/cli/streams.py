@@ -8,9 +8,12 @@ or file gets results as they are; bytes that were no UTF-8 leave as they came.
 from __future__ import annotations
 
 import codecs
+import errno
 import io
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, Final, TextIO, cast
 
 from hloscope.errors import InputError
@@ -19,6 +22,8 @@ from hloscope.visible import visible
 CLOSED: Final = "cannot write the standard output: it is closed"
 LENIENT: Final = "hloscope.lenient"
 """Name of the error handler that writes what an encoding lacks."""
+UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+"""What the system says of a stream that takes no more."""
 
 
 class OutputError(InputError):
@@ -33,6 +38,40 @@ class _Shown(io.TextIOWrapper):
         return len(text)
 
 
+class _Said(_Shown):
+    """The standard error: what it does not take is lost, since nobody could be told elsewhere."""
+
+    def write(self, text: str, /) -> int:
+        with self._as_it_takes():
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._as_it_takes():
+            super().flush()
+
+    @contextmanager
+    def _as_it_takes(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in UNWRITABLE:
+                raise
+            discard(self)
+
+
+def discard(stream: TextIO) -> None:
+    """Let what is written to the stream, and what waits in it, go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _hold() -> None:
+    """Let no file be opened in the place of a standard stream that was closed at the start."""
+    while (held := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(held)
+
+
 def _lenient(error: UnicodeError) -> tuple[str | bytes, int]:
     """Bytes as they were read; escapes for all else that cannot be encoded."""
     if isinstance(error, UnicodeEncodeError):
@@ -45,6 +84,7 @@ def _lenient(error: UnicodeError) -> tuple[str | bytes, int]:
 
 def guard() -> None:
     """Guard the standard output and the standard error of this process."""
+    _hold()
     codecs.register_error(
         LENIENT, cast(Callable[[UnicodeError], tuple[str | bytes, int]], _lenient)
     )
@@ -58,8 +98,10 @@ def guard() -> None:
         stream.flush()
         is_ascii = codecs.lookup(stream.encoding).name == "ascii"
         encoding = "utf-8" if is_ascii else stream.encoding
-        shown = _Shown(stream.buffer, encoding, "backslashreplace", line_buffering=True)
-        setattr(sys, name, shown)
+        made = _Said if name == "stderr" else _Shown
+        setattr(
+            sys, name, made(stream.buffer, encoding, "backslashreplace", line_buffering=True)
+        )
 
 
 def styled_errors() -> TextIO | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 from pathlib import Path
 from typing import BinaryIO, Final
 
+import numpy as np
 import pytest
 
 from hloscope.cli.app import COMMANDS, app
@@ -86,6 +88,29 @@ def test_a_closed_output_is_said(
     assert code in ((2, 3) if command in QUIET else (3,))
     if code == 3 and command not in ("deserialize", "doctor"):
         assert "cannot write the standard output: it is closed" in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("footprint examples/softmax.hlo", 0), ("ls no.hlo", 3), ("opt examples/softmax.hlo", 2)],
+)
+def test_errors_that_nobody_takes_change_nothing(words: str, code: int) -> None:
+    done = subprocess.run(
+        f'"{sys.executable}" -m hloscope {words} 2>/dev/full',
+        cwd=ROOT, shell=True, stdout=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, bool(done.stdout)) == (code, code == 0)
+
+
+def test_a_file_does_not_take_the_place_of_a_closed_stream(tmp_path: Path) -> None:
+    words = f"run examples/softmax.hlo --random 1 --output {tmp_path / 'out.npz'}"
+    done = subprocess.run(
+        f'"{sys.executable}" -m hloscope {words} <&- >&- 2>&-', cwd=ROOT, shell=True, check=False
+    )
+    assert done.returncode == 3
+    with np.load(tmp_path / "out.npz") as found:
+        assert [found[name].shape for name in found] == [(8, 16, 32)]
 
 
 class Endless(io.RawIOBase):
