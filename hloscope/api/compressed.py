@@ -19,6 +19,8 @@ GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 MLIR: Final = b"ML\xefR"
 _BLOCK: Final = 1 << 20
+_PIECE: Final = 1 << 10
+"""Bytes of a zstd file that are decompressed at once: 4 of them may stand for 128 KiB."""
 
 
 def read_file(path: str | PathLike[str]) -> bytes:
@@ -118,25 +120,33 @@ def _unzstd(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     except ImportError:
         message = f"{name} is a zstd file: to read it, install the package `zstandard`"
         raise InputError(message) from None
-    rest: Any = _Rest(blocks)  # all of a file that is asked for is `read`
-    reader = zstandard.ZstdDecompressor().stream_reader(rest, read_across_frames=True)
-    try:
-        while block := reader.read(_BLOCK):
-            yield block
-    except zstandard.ZstdError as damage:
-        raise InputError(f"{name} is a damaged zstd file: {damage}") from None
+    pieces = (block[i : i + _PIECE] for block in blocks for i in range(0, len(block), _PIECE))
+    return _decompressed(
+        pieces, name, lambda: _Frame(zstandard.ZstdDecompressor()), zstandard.ZstdError, "zstd"
+    )
 
 
-class _Rest:
-    """Blocks as a file to read from."""
+class _Frame:
+    """A zstd frame as zlib has its members; it cannot stop at a size, so a piece must be small."""
 
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks = blocks
-        self._waiting = b""
+    unconsumed_tail: Final = b""
 
-    def read(self, size: int) -> bytes:
-        """At most `size` bytes; none at the end."""
-        if not self._waiting:
-            self._waiting = next(self._blocks, b"")
-        part, self._waiting = self._waiting[:size], self._waiting[size:]
-        return part
+    def __init__(self, decompressor: Any) -> None:
+        self._made = decompressor.decompressobj()
+
+    def decompress(self, data: bytes, _: int) -> bytes:
+        """All that these bytes stand for."""
+        made: bytes = self._made.decompress(data)
+        return made
+
+    @property
+    def eof(self) -> bool:
+        """Has the frame ended?"""
+        ended: bool = self._made.eof
+        return ended
+
+    @property
+    def unused_data(self) -> bytes:
+        """What comes after its end."""
+        rest: bytes = self._made.unused_data
+        return rest

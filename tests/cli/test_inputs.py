@@ -35,10 +35,21 @@ def test_compressed_files_and_streams_are_read(run: Any, tmp_path: Path, pack: A
     assert hs.read(data).root.name == "n"
 
 
-def test_several_members_are_one_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pack", [gzip.compress, zstd])
+def test_several_members_are_one_text(tmp_path: Path, pack: Any) -> None:
     file = tmp_path / "m.gz"
-    file.write_bytes(gzip.compress(TEXT[:30].encode()) + gzip.compress(TEXT[30:].encode()))
+    file.write_bytes(pack(TEXT[:30].encode()) + pack(TEXT[30:].encode()))
     assert hs.read(file).root.name == "n"
+
+
+@pytest.mark.parametrize("kept", [4, 8, 0.5, -1])
+@pytest.mark.parametrize("pack", [gzip.compress, zstd])
+def test_a_file_that_is_cut_off_is_said_to_be(tmp_path: Path, pack: Any, kept: float) -> None:
+    data = pack(b"// a word \n" * 200_000 + TEXT.encode())
+    file = tmp_path / "m.hlo"
+    file.write_bytes(data[: int(len(data) * kept) if kept == 0.5 else int(kept)])
+    with pytest.raises(InputError, match="is a damaged (gzip|zstd) file: it ends too early"):
+        hs.read(file)
 
 
 @pytest.mark.parametrize(
@@ -57,12 +68,13 @@ def test_damaged_files_are_said_to_be(tmp_path: Path, data: bytes, message: str)
         hs.read(file)
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, zstd])
 def test_few_bytes_that_stand_for_many_stop_at_the_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Any
 ) -> None:
     monkeypatch.setattr(compressed, "MOST_INPUT", 4 << 20)
     file = tmp_path / "m.gz"
-    file.write_bytes(gzip.compress(b" " * (64 << 20)))
+    file.write_bytes(pack(b" " * (64 << 20)))
     with pytest.raises(InputError, match="more than 4 MiB of decompressed text"):
         hs.read(file)
 
