@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from os.path import exists
 from typing import Final
 
+from hloscope.api.files import FilePath, bytes_of_file
 from hloscope.api.program import Program
 from hloscope.api.reading import read
 from hloscope.checks import (
@@ -31,6 +32,7 @@ from hloscope.checks import (
     settings_of,
 )
 from hloscope.errors import HloscopeError, InputError
+from hloscope.limits import read_json
 
 CHECK_FILE: Final = FILE
 """Where rules are looked for, if none are named."""
@@ -91,18 +93,21 @@ def check_settings(rules: Sequence[str] = (), config: str | None = None) -> list
     """
     found = list(map(setting_from_option, rules))
     if config is not None or not rules:
-        path = Path(config or CHECK_FILE)
-        found += settings_of(_text(path), str(path))
+        path = config or CHECK_FILE
+        found += settings_of(_text(path), path)
     return found
 
 
 def check_files(
-    files: Iterable[str], settings: Sequence[Setting], *, baseline: str | None = None
+    files: Iterable[tuple[str, bytes | None]],
+    settings: Sequence[Setting],
+    *,
+    baseline: str | None = None,
 ) -> Checked:
     """What breaks the rules in some programs, and which of them cannot be read.
 
     Args:
-        files: Paths; `-` is not among them.
+        files: Paths, or what programs are called with their bytes.
         settings: The rules.
         baseline: A report as JSON; only what is new or worse is told.
 
@@ -110,17 +115,18 @@ def check_files(
         InputError: There is no such file, or the baseline is none.
         UnsupportedError: A program has what cannot be read yet.
     """
-    report = merged(_checked(file, settings) for file in files)
+    report = merged(_checked(file, data, settings) for file, data in files)
     if baseline is not None:
-        report = report.since(baseline_of(_json(Path(baseline))))
+        report = report.since(baseline_of(_json(baseline)))
     return Checked(report)
 
 
-def _checked(file: str, settings: Sequence[Setting]) -> Report:
+def _checked(file: str, data: bytes | None, settings: Sequence[Setting]) -> Report:
     try:
-        return check_program(read(Path(file)).module, file, settings)
+        program = read(FilePath(file)) if data is None else read(data, name=file)
+        return check_program(program.module, file, settings)
     except HloscopeError as error:
-        if error.exit_code != InputError.exit_code or not Path(file).exists():
+        if error.exit_code != InputError.exit_code or (data is None and not exists(file)):
             raise
         line = error.span.line_col[0] if error.span else 0
         names = tuple(dict.fromkeys(s.rule.name for s in settings if s.is_for(file)))
@@ -138,19 +144,15 @@ def check_one(program: Program, rule: str, **values: object) -> Checked:
     return Checked(check_program(program.module, program.file, [setting_of(rule, values)]))
 
 
-def _text(path: Path) -> str:
+def _text(path: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read `{path}`: {error.strerror}") from None
+        return bytes_of_file(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"`{path}` is not UTF-8") from None
 
 
-def _json(path: Path) -> object:
+def _json(path: str) -> object:
     try:
-        return json.loads(_text(path))
+        return read_json(_text(path))
     except ValueError as error:
         raise InputError(f"`{path}` is no JSON: {error}") from None
-    except RecursionError:
-        raise InputError(f"`{path}` is nested too deeply") from None

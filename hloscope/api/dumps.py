@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from os import fspath, walk
+from os.path import getsize, isfile
 from pathlib import Path
 from typing import Final
 
@@ -42,15 +44,33 @@ def dumps_in(folder: Path) -> list[Dump]:
         InputError: There is no program.
     """
     found = []
-    for path in sorted(folder.rglob("*")):
+    for path in _files_below(folder):
         name = path.relative_to(folder).as_posix()
         program = _PROGRAM.match(name)
-        if program and path.is_file() and is_dump(path.name):
+        if program and isfile(path) and is_dump(path.name):
             found.append(_dump(path, program["stem"]))
     if not found:
         names = ", ".join([f"*.{form}" for form in FORMS])
         raise InputError(f"`{folder}` is a directory without programs ({names})")
     return sorted(found, key=lambda d: (d.number, d.module, d.order, d.file))
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """The files in and below a directory; what is in others that cannot be read does not count."""
+
+    def unless_first(error: OSError) -> None:
+        if error.filename == fspath(folder):
+            raise InputError(f"cannot read `{folder}`: {error.strerror}")
+
+    below = walk(folder, onerror=unless_first)
+    return sorted(Path(base, name) for base, _, names in below for name in names)
+
+
+def _size(path: Path) -> int:
+    try:
+        return getsize(path)
+    except OSError:  # somebody has deleted it meanwhile
+        return 0
 
 
 def is_dump(name: str) -> bool:
@@ -71,7 +91,7 @@ def is_dump(name: str) -> bool:
 
 
 def _dump(path: Path, stem: str) -> Dump:
-    size = path.stat().st_size
+    size = _size(path)
     parts = next(filter(None, (form.fullmatch(stem) for form in _NAMES)), None)
     if parts is not None:
         number, module = int(parts["number"]), parts["module"]

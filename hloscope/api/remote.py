@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from glob import glob, has_magic
 from importlib import import_module
+from os.path import exists, isdir, isfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,12 +35,12 @@ def programs_meant(path: str) -> Iterator[str]:
     """
     if _URL in path:
         yield from _at_url(path)
-    elif Path(path).is_dir():
+    elif isdir(path):
         yield from (str(dump.file) for dump in dumps_in(Path(path)))
-    elif Path(path).exists() or not has_magic(path):
+    elif exists(path) or not has_magic(path):
         yield path
     else:
-        found = [name for name in glob(path, recursive=True) if Path(name).is_file()]
+        found = [name for name in glob(path, recursive=True) if isfile(name)]
         if not found:
             raise InputError(f"no file is like `{path}`")
         yield from found

@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any, Final
 
 from hloscope.arrays import np
+from hloscope.compare import load
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import literal_value, parse_type, print_array, print_literal
 from hloscope.interpreter import Array, EvaluationError, Kernel, World, as_value, dtype_of, kernel
@@ -289,13 +290,10 @@ class Tensor:
         Raises:
             InputError: There is no such file, or it holds no array of that type.
         """
-        try:
-            with open(path, "rb") as file:
-                array: Array = np.lib.format.read_array(file, allow_pickle=False)
-        except OSError as error:
-            raise InputError(f"cannot read `{os.fspath(path)}`: {error.strerror}") from None
-        except (ValueError, EOFError) as error:
-            raise InputError(f"`{os.fspath(path)}` is no .npy file: {error}") from None
+        found = load(path)
+        if list(found) != ["arr_0"]:
+            raise InputError(f"`{os.fspath(path)}` is no .npy file: it holds {len(found)} arrays")
+        array = found["arr_0"]
         if element is not None and array.dtype.kind == "V":
             dtype = dtype_of(_element_type(element))
             if array.dtype.itemsize != dtype.itemsize:

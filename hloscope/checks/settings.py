@@ -85,8 +85,10 @@ def settings_of(text: str, name: str = FILE) -> list[Setting]:
     """
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # long numbers too
         raise InputError(f"{name}: {error}") from None
+    except RecursionError:
+        raise InputError(f"{name} is nested too deeply") from None
     found = []
     for rule, given in tables.items():
         for table in given if isinstance(given, list) else [given]:

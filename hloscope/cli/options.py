@@ -55,8 +55,25 @@ def format_option(about: str = "How to print the answer.") -> Callable[[F], F]:
 def file_option(*names: str, about: str, multiple: bool = False) -> Callable[[F], F]:
     """An option that takes the name of a file, which the shell completes."""
     return click.option(
-        *names, metavar="FILE", shell_complete=complete_files, help=about, multiple=multiple
+        *names,
+        metavar="FILE",
+        type=_FileName(),
+        shell_complete=complete_files,
+        help=about,
+        multiple=multiple,
     )
+
+
+class _FileName(click.ParamType[str]):
+    """The name of a file; an empty one, such as a variable that is not set, is none."""
+
+    name = "FILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name."""
+        if not value:
+            self.fail("the name of a file is empty", param, ctx)
+        return str(value)
 
 
 def limit_option(

@@ -99,9 +99,7 @@ def guard() -> None:
         is_ascii = codecs.lookup(stream.encoding).name == "ascii"
         encoding = "utf-8" if is_ascii else stream.encoding
         made = _Said if name == "stderr" else _Shown
-        setattr(
-            sys, name, made(stream.buffer, encoding, "backslashreplace", line_buffering=True)
-        )
+        setattr(sys, name, made(stream.buffer, encoding, "backslashreplace", line_buffering=True))
 
 
 def styled_errors() -> TextIO | None:

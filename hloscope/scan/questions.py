@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from os.path import isfile
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -137,6 +138,6 @@ def ask(question: str, scans: Sequence[Path], top: int = 20) -> Answer:
 
 
 def _load(connection: Any, table: str, path: Path) -> None:
-    if not path.is_file():
+    if not isfile(path):
         raise InputError(f"no scan is in `{path.parent}`: `hloscope scan PATHS -o DIR` makes one")
     connection.execute(f"create table {table} as select * from read_parquet(?)", [str(path)])

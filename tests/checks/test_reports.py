@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
+from hloscope.api import check_files, check_settings
 from hloscope.checks import (
     RULES,
     Finding,
@@ -91,12 +92,23 @@ def test_a_file_names_rules_their_parameters_and_programs() -> None:
         ('[utilisation]\nmin-share = "half"', "a share from 0 to 1"),
         ("[utilisation]\nmin-share = nan", "a share from 0 to 1"),
         ('[precision]\nat-least = "good"', "one of over, exact"),
+        ("[copies]\nmax-bytes = " + "9" * 5000, "hloscope.toml: "),
+        ("x = " + "[" * 10_000, "nested too deeply"),
     ],
+    ids=lambda text: text[:40],
 )
 def test_wrong_settings_are_refused(text: str, said: str) -> None:
     with pytest.raises(InputError) as refused:
         settings_of(text)
     assert said in refused.value.message
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no file without an end")
+def test_files_without_an_end_are_refused() -> None:
+    with pytest.raises(InputError, match="zero byte"):
+        check_settings(config="/dev/zero")
+    with pytest.raises(InputError, match="zero byte"):
+        check_files([], check_settings(["copies"]), baseline="/dev/zero")
 
 
 def test_options_say_the_same_as_files() -> None:

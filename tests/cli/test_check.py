@@ -32,6 +32,26 @@ def test_rules_from_options(run: Any, here: Path) -> None:
     assert (good.exit_code, good.stdout) == (0, "1 program, 1 rule: nothing found\n")
 
 
+def test_a_program_comes_from_the_standard_input_too(run: Any, here: Path) -> None:
+    bad = run("check", "good.hlo", "-", "--rule", "copies", stdin=COPY)
+    assert (bad.exit_code, bad.stdout.splitlines()[0]) == (
+        1,
+        "<stdin>:4: error: copies: `c` copy of 32 bytes, at most 0 bytes",
+    )
+    broken = run("check", "-", "--rule", "copies", stdin="no program")
+    assert (broken.exit_code, broken.stdout.split(": ")[:2]) == (3, ["<stdin>:1", "error"])
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "", "x/\udcff"])
+@pytest.mark.parametrize("words", ["check {} --rule copies", "scan {} -o .", "ls {}"])
+def test_names_of_no_file_are_said(run: Any, here: Path, words: str, name: str) -> None:
+    if words.startswith("scan"):
+        pytest.importorskip("pyarrow", reason="needs the `scan` extra")
+    found = run(*[word.replace("{}", name) for word in words.split()])
+    assert found.exit_code in (1, 3)
+    assert not isinstance(found.exception, OSError)
+
+
 def test_rules_from_the_file_of_the_folder(run: Any, here: Path) -> None:
     (here / "hloscope.toml").write_text('[copies]\nseverity = "warning"\n')
     found = run("check", "bad.hlo")
@@ -78,7 +98,7 @@ def test_the_list_names_rules_and_parameters(run: Any) -> None:
         (["bad.hlo", "--rule", "copys"], 2, "did you mean `copies`"),
         (["bad.hlo", "--rule", "copies:max-bytes=x"], 2, "bytes such as 4096"),
         (["none.hlo", "--rule", "copies"], 3, "no file"),
-        (["bad.hlo", "--config", "none.toml"], 3, "cannot read `none.toml`"),
+        (["bad.hlo", "--config", "none.toml"], 3, "no file `none.toml`"),
         (["bad.hlo", "--rule", "copies", "--baseline", "bad.hlo"], 3, "is no JSON"),
         (["bad.hlo", "--rule", "copies", "-o", "no/such/folder"], 3, "cannot write"),
         (["bad.hlo", "--rule", "utilisation:device=h1"], 2, "no device `h1`"),

@@ -28,7 +28,7 @@ ASKED: Final[dict[str, list[str]]] = {
     "equal": [HLO, HLO],
     "diff": [HLO, HLO],
     "cancel": [HLO, HLO],
-    "check": [HLO, "--no-copies"],
+    "check": [HLO, "--rule", "copies"],
     "simplify": [MAP],
     "compose": [MAP, MAP],
     "serialize": [MLIR],
@@ -39,7 +39,7 @@ ASKED: Final[dict[str, list[str]]] = {
     "query": ["--list"],
 }
 """What each command is asked that says something; the others about a file."""
-QUIET: Final = {"deserialize", "doctor", "banks", "check", "coalesce", "serialize", "cancel"}
+QUIET: Final = {"deserialize", "doctor", "banks", "coalesce", "serialize", "cancel"}
 
 
 class Stream(io.TextIOWrapper):

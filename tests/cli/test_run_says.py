@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 PROGRAM = "HloModule m\nENTRY e { p = f32[2] parameter(0)\n  ROOT n = f32[2] negate(p) }\n"
 
@@ -28,6 +29,13 @@ def test_the_arrays_of_a_tuple_count_one_by_one(run: Any, tmp_path: Path) -> Non
     stored, given = tmp_path / "out.npz", ("run", "examples/transpose.hlo", "--random", "1")
     assert run(*given, "--output", stored).exit_code == 0
     assert f"2 results compared with {stored}" in run(*given, "--expect", stored).stdout
+
+
+@pytest.mark.parametrize("option", ["--expect", "--compare", "--output", "--input", "--values"])
+def test_an_empty_name_is_no_file(run: Any, option: str) -> None:
+    result = run("run", "-", "--random", "1", option, "", stdin=PROGRAM)
+    assert result.exit_code == 2
+    assert "the name of a file is empty" in result.stderr
 
 
 def test_comparing_nothing_is_no_agreement(run: Any, tmp_path: Path) -> None:

@@ -98,8 +98,16 @@ def test_what_is_no_tensor_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         Tensor.load(tmp_path / "none.npy")
     (tmp_path / "bad.npy").write_bytes(b"no array")
-    with pytest.raises(InputError, match=r"is no \.npy file"):
+    with pytest.raises(InputError, match="is no file of numpy arrays"):
         Tensor.load(tmp_path / "bad.npy")
+    np.savez(tmp_path / "two.npy.npz", [1], [2])
+    with pytest.raises(InputError, match=r"is no \.npy file: it holds 2 arrays"):
+        Tensor.load(tmp_path / "two.npy.npz")
+    header = {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)}
+    with (tmp_path / "huge.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+    with pytest.raises(InputError, match="holds an array of 8,796,093,022,208 bytes"):
+        Tensor.load(tmp_path / "huge.npy")
     Tensor.of([1.0], "bf16").save(tmp_path / "bf16.npy")
     with pytest.raises(EvaluationError, match="say which is meant"):
         Tensor.load(tmp_path / "bf16.npy")
@@ -110,5 +118,5 @@ def test_what_is_no_tensor_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no element type `f31`"):
         Tensor.of([1], "f31")
     np.save(tmp_path / "pickled.npy", np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match=r"is no \.npy file"):
+    with pytest.raises(InputError, match="holds Python objects"):
         Tensor.load(tmp_path / "pickled.npy")
