@@ -15,6 +15,7 @@ from hloscope.fusion.blueprint import (
     with_origins,
 )
 from hloscope.fusion.flows import Convention, Flows, is_plain
+from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.reaching import Reaching
 from hloscope.fusion.structure import unknown_flows
 from hloscope.fusion.walk import Flow, Walk
@@ -25,6 +26,7 @@ from hloscope.ops import Call, Composite, Fusion, Parameter
 Place: TypeAlias = tuple[int | Instruction, int]
 """An operand (or a value that a region reads without being handed it) and one of its leaves."""
 
+_NOTHING: Final[dict[int, AccessSet]] = {}
 CALLED_ONCE: Final = (Fusion,)
 """Ops whose computation nothing else calls."""
 MOST_VALUES: Final = 64
@@ -93,9 +95,10 @@ class Analysis(Flows):
             flows: Iterable[Flow] = self.summary(ins.calls[0], leaf)
         else:
             flows = self.reads(ins, leaf)
+        plain = self._leaves.plain
         for operand, part, accesses in flows:
             source = ins.operands[operand] if isinstance(operand, int) else operand
-            tensor = self.tensor_of(source.type, part)
+            tensor = part if id(source.type) in plain else self.tensor_of(source.type, part)
             if tensor is None:
                 continue
             if accesses is None:
@@ -203,12 +206,11 @@ class Analysis(Flows):
     def _ends(self, walk: Walk, callee: Computation) -> tuple[Flow, ...]:
         """The flows to parameters in order, then those to values outside the computation."""
         found = walk.found
-        flows = [
-            Flow(k, leaf, tuple(accesses.values()))
-            for k, parameter in enumerate(callee.parameters)
-            if parameter in found
-            for leaf, accesses in sorted(found[parameter].items())
-        ]
+        flows: list[Flow] = []
+        for k, parameter in enumerate(callee.parameters):
+            leaves = found.get(parameter, _NOTHING)
+            for leaf, accesses in sorted(leaves.items()) if len(leaves) > 1 else leaves.items():
+                flows.append(Flow(k, leaf, tuple(accesses.values())))
         if self.has_regions and captures(callee):
             inside = self.positions(callee)
             flows += [

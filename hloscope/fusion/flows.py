@@ -368,16 +368,7 @@ class Flows(ABC):
                 continue
             if any([access.map is not None and access.map.runtime for access in accesses]):
                 accesses, folded = tuple([self._folded(ins, a) for a in accesses]), True
-            operand = ins.operands[k].type
-            leaves = self.leaves(operand)
-            for tensor, leaf in enumerate(self._leaves.tensors(operand)):
-                type = leaves[leaf]
-                mine = [a for a in accesses if a.leaf == tensor or a.map is None]
-                kept = self.pool.keep_all(mine)
-                if len(leaves) == 1 and self.pool.is_identity(kept, type):
-                    flows.append(Flow(k, leaf, None if self._is_same(ins, type) else kept))
-                elif kept:
-                    flows.append(Flow(k, leaf, kept))
+            flows += self._of_operand(ins, k, accesses)
         if concerned:
             return (*flows, *self._sizes.of_elements(ins, output, answer))
         found = tuple(flows)
@@ -386,6 +377,22 @@ class Flows(ABC):
             if key is not None:
                 self._shared[key] = (ins, found)
         return found
+
+    def _of_operand(self, ins: Instruction, k: int, accesses: Accesses) -> list[Flow]:
+        """A rule's accesses of an operand as flows, by leaf."""
+        operand = ins.operands[k].type
+        leaves = self.leaves(operand)
+        if len(leaves) == 1:
+            kept = self.pool.keep_all(accesses)
+            if self.pool.is_identity(kept, leaves[0]) and self._is_same(ins, leaves[0]):
+                return [Flow(k, 0, None)]
+            return [Flow(k, 0, kept)] if kept else []
+        flows = []
+        for tensor, leaf in enumerate(self._leaves.tensors(operand)):
+            mine = [a for a in accesses if a.leaf == tensor or a.map is None]
+            if kept := self.pool.keep_all(mine):
+                flows.append(Flow(k, leaf, kept))
+        return flows
 
     def _is_same(self, ins: Instruction, type: Type) -> bool:
         """Has the value of the instruction the sizes of this type?"""

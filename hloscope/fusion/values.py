@@ -18,9 +18,16 @@ from hloscope.affine import (
     first_dims,
     maximum,
     minimum,
-    substitute,
 )
-from hloscope.indexing import Accesses, Constraint, IndexingMap, Precision
+from hloscope.indexing import (
+    Accesses,
+    Constraint,
+    IndexingMap,
+    Precision,
+    renamed,
+    substituted,
+    substituted_constraints,
+)
 from hloscope.ir import Instruction, Literal, Op, TensorType, Type
 from hloscope.ops import (
     ELEMENTWISE,
@@ -117,15 +124,12 @@ def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
     """
     left = [i for i in range(len(map.runtime)) if Runtime(i) not in new]
     renumber: dict[Var, Expr] = {Runtime(i): Runtime(at) for at, i in enumerate(left)}
-    every = renumber | {v: substitute(e, renumber) for v, e in new.items()}
-    runtime = [
-        map.runtime[i].at([substitute(e, every) for e in map.runtime[i].arguments]) for i in left
-    ]
+    every = renumber | dict(zip(new, substituted([*new.values()], renumber), strict=True))
     constraints = [*map.constraints, *_conditions(map, new)]
     return map.with_(
-        runtime=runtime,
-        results=[substitute(e, every) for e in map.results],
-        constraints=[(substitute(e, every), interval) for e, interval in constraints],
+        runtime=[renamed(map.runtime[i], every) for i in left],
+        results=substituted(map.results, every),
+        constraints=substituted_constraints(constraints, every),
     )
 
 
@@ -192,14 +196,13 @@ class Values:
                     case None:
                         return None  # here and there: not one expression
                     case True:
-                        results = tuple([substitute(e, at) for e in map.results])
-                        return self.of(operand, results, depth)
+                        return self.of(operand, substituted(map.results, at), depth)
         return None
 
     def _holds(self, map: IndexingMap, index: Index, at: dict[Var, Expr]) -> bool | None:
         """Is every index, or no index, in the domain of the map?"""
         conditions = [(e, v.interval) for e, v in zip(index, map.dims, strict=True)]
-        conditions += [(substitute(e, at), interval) for e, interval in map.constraints]
+        conditions += substituted_constraints(map.constraints, at)
         found: bool | None = True
         for e, interval in conditions:
             bounds = self._domain.bounds(e)

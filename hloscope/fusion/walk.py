@@ -136,6 +136,7 @@ class Walk:
         waiting = {-at: ins for ins in self.found if (at := position(ins)) is not None}
         heap = sorted(waiting)
         found, small, add, through = self.found, self._small, self.add, self.through
+        fit: AccessSet = {}  # the last set that was found to be small: most values share it
         while heap:
             ins = waiting[heappop(heap)]
             operands = ins.operands
@@ -150,8 +151,11 @@ class Walk:
                         if known.get(source) is not touched and touched:
                             add(target, source, touched)
                     elif touched:
-                        if len(touched) <= COMPRESS_AT and small.issuperset(touched):
+                        if touched is fit or (
+                            len(touched) <= COMPRESS_AT and small.issuperset(touched)
+                        ):
                             found[target] = {source: touched}
+                            fit = touched
                         else:
                             add(target, source, touched)
                         if not target.operands and not target.calls:

@@ -323,7 +323,8 @@ def _is_empty(variables: Iterable[Variable | RuntimeVariable]) -> bool:
 @lru_cache(maxsize=1 << 12)
 def _shared_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval] | None:
     """The intervals of dimension and range variables; `None` if one of them is empty."""
-    return None if _is_empty(dims) or _is_empty(ranges) else _new_box(dims, ranges)
+    box = _new_box(dims, ranges)
+    return None if any([i.lo > i.hi for i in box.values()]) else box
 
 
 def _new_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval]:

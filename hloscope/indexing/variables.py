@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, TypeAlias, TypeVar
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from hloscope.affine import (
     Const,
@@ -63,18 +63,29 @@ class _Interned(type):
 
     def __call__(cls, interval: Interval, name: str = "") -> Variable:
         key = interval.lo, interval.hi, name
-        found = _LIVE.get(key)
+        entry = _LIVE.get(key)
+        found = None if entry is None else entry()
         if found is None:
+            made = type.__call__(cls, interval, name)
             with _LOCK:  # another thread may be faster
-                found = _LIVE.get(key)
+                entry = _LIVE.get(key)
+                found = None if entry is None else entry()
                 if found is None:
-                    found = _LIVE[key] = type.__call__(cls, interval, name)
+                    found = made
+                    _LIVE[key] = ref(made, partial(_forget, key))
         return found
 
 
 _set: Final = object.__setattr__
 _LOCK: Final = shared_lock()
-_LIVE: Final[WeakValueDictionary[tuple[int, int, str], Variable]] = WeakValueDictionary()
+_LIVE: Final[dict[tuple[int, int, str], ref[Variable]]] = {}
+
+
+def _forget(key: tuple[int, int, str], entry: ref[Variable]) -> None:
+    """Remove the entry of a dead variable, unless a new one has taken its place."""
+    with _LOCK:
+        if _LIVE.get(key) is entry:
+            del _LIVE[key]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -15,9 +15,12 @@ from hloscope.fusion.reaching import MANY_PARAMETERS, MAX_ENDS
 from hloscope.fusion.tables import Tables
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing.rules import reduction, shape
-from hloscope.indexing.rules.dependence import _uses, used
+from hloscope.indexing.rules.dependence import Dependence, _fold, _uses, fold, used
 from hloscope.ir import WIDE, Instruction, TokenType
 
+FIRST, SECOND = [
+    Dependence((frozenset([k]),), (frozenset([k]),), (frozenset([k]),), (k,)) for k in range(2)
+]
 SIZES = [1 + k * 7 % 5 for k in range(max(WIDE, MANY_PARAMETERS) + 40)]
 
 
@@ -170,6 +173,12 @@ def test_uses_are_what_the_states_say(data: st.DataObject) -> None:
         for j, use in enumerate(uses):
             always = bool(sure) and all(j in state[k] for state in sure)
             assert use is used(any(j in state[k] for state in possible), always)
+
+
+@pytest.mark.parametrize("body", [Dependence.of_everything(1, 2), SECOND, FIRST], ids=str)
+def test_folds_of_one_value_are_what_their_applications_say(body: Dependence) -> None:
+    for least, most in [(0, 1), (0, 5), (1, 1), (1, 9), (2, 2), (0, 0)]:
+        assert fold(body, 1, least, most) == _fold(body, 1, least, most)
 
 
 def test_tables_know_how_much_they_remember() -> None:

@@ -35,3 +35,27 @@ def test_longer_is_a_strict_order() -> None:
     lengths = [(length, e) for length, same in enumerate(ascending) for e in same]
     for (a, e), (b, f) in product(lengths, repeat=2):
         assert is_longer(e, f) == (a > b), (str(e), str(f))
+
+
+@pytest.mark.parametrize(
+    "e",
+    [Dim(1), Dim(2), Dim(1) * 3 + 5, Dim(1) - Dim(2) * 2 - 1, Range(0) + Dim(1), Const(9)],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "facts",
+    [
+        ((D % 4, Interval(3, 3)),),
+        ((D + Range(1), Interval(0, 2)), (D // 3 * 3 - D, Interval(0, 0))),
+        ((D - Range(1), Interval(0, 0)), (D // 2 + Range(1), Interval(5, 9))),
+    ],
+    ids=str,
+)
+def test_facts_about_others_make_no_difference(
+    e: Expr, facts: tuple[tuple[Expr, Interval], ...]
+) -> None:
+    """What is told at once is what the engine finds."""
+    box = {**BOX, Dim(2): Interval(7, 7), Range(1): Interval(0, 20)}
+    domain = Domain(box, facts)
+    assert domain.bounds(e) == domain._of_forms(e)
+    assert domain.simplify(e) is domain._find(e) is Domain(box).simplify(e)

@@ -222,8 +222,15 @@ def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
     ((<Use.ALWAYS: 2>,),)
     """
     if count == 1:  # one value comes from itself or not: no more changes after one application
+        if most > 0 and body.sure == _BOTH:  # as most do
+            return _OF_BOTH
         least, most = min(least, 2), min(most, 2)
     return _fold(body, count, least, most)
+
+
+_BOTH: Final = (frozenset([0, 1]),)
+_OF_BOTH: Final = Fold(*[((Use.ALWAYS,),)] * 3)
+"""Of a body that always uses the value before and the element: so is all that there is."""
 
 
 @lru_cache(maxsize=1 << 12)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from hloscope.affine import Const, Dim, Expr
+from hloscope.affine import ZERO, Dim, Expr
 from hloscope.indexing.access import Access, Accesses
-from hloscope.indexing.rules.build import NEVER, MapBuilder, everything, exact, identity, sizes
+from hloscope.indexing.rules.build import (
+    NEVER,
+    MapBuilder,
+    dims,
+    everything,
+    exact,
+    identity,
+    sizes,
+)
 from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, used
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
@@ -100,13 +108,10 @@ def broadcast_read(source: Dims, target: Dims, places: Dims) -> Accesses:
     """
     if reason := _misplaced(source, target, places):
         return (Access.unknown(reason),)
-    at = MapBuilder(target)
-    return exact(
-        at.map(
-            Const(0) if size == 1 != target[place] else Dim(place)
-            for size, place in zip(source, places, strict=True)
-        )
-    )
+    own = dims(len(target))
+    read = zip(source, places, strict=True)
+    index = [ZERO if size == 1 != target[place] else own[place] for size, place in read]
+    return exact(MapBuilder(target).map(index))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 
 from hloscope.affine import Dim, Expr
@@ -74,7 +75,7 @@ def _(ins: Instruction, op: Broadcast, operand: int) -> tuple[Accesses, ...]:
 
 @output_to_input(Transpose)
 def _(ins: Instruction, op: Transpose, output: int) -> tuple[Accesses, ...]:
-    inverse = tuple(op.permutation.index(k) for k in range(len(op.permutation)))
+    inverse = [op.permutation.index(k) for k in range(len(op.permutation))]
     return (_permute(sizes(ins.type), inverse),)
 
 
@@ -83,13 +84,14 @@ def _(ins: Instruction, op: Transpose, operand: int) -> tuple[Accesses, ...]:
     return (_permute(sizes(ins.operands[0].type), op.permutation),)
 
 
-def _permute(shape: Dims, order: Dims) -> Accesses:
+def _permute(shape: Dims, order: Sequence[int]) -> Accesses:
     """Result `k` is dimension `order[k]`.
 
     >>> print(_permute((2, 3), (1, 0))[0].map)
     (d0, d1) -> (d1, d0), domain: d0 in [0, 1], d1 in [0, 2]
     """
-    return exact(MapBuilder(shape).map(Dim(k) for k in order))
+    own = dims(len(shape))
+    return exact(MapBuilder(shape).map([own[k] for k in order]))
 
 
 @output_to_input(Reverse)
