@@ -150,9 +150,15 @@ def _asked(program: Program, name: str | None, model: Model) -> ProgramCoalescin
 
 def _print_table(found: ProgramCoalescing, top: int) -> None:
     table = found.table(top)
+    unknown = [(k, array) for k in found.kernels for array in k.arrays if array.is_unknown]
     if table.rows:
         print_table(table)
     else:
-        click.echo("no access moves more than it needs", err=True)
+        said = " that is known" if unknown else ""
+        click.echo(f"no access{said} moves more than it needs", err=True)
     count = len(found.kernels)
     click.echo(f"{count} kernels, {len(found.refused)} not XLA's own", err=True)
+    if unknown:
+        kernel, array = unknown[0]
+        first = f"{kernel.name}, {array.name}{f': {array.reason}' if array.reason else ''}"
+        click.echo(f"accesses that are not known: {len(unknown):,} ({first})", err=True)

@@ -76,6 +76,11 @@ class ArrayUse:
         return self.traffic.precision if self.traffic is not None else UNKNOWN
 
     @property
+    def is_unknown(self) -> bool:
+        """Is what is moved not known, though it was asked for?"""
+        return self.traffic is None and self.tile is None and not self.touches
+
+    @property
     def efficiency(self) -> float | None:
         """Sectors needed over sectors moved; of a tile its utilisation; `None`: not known."""
         if self.tile is not None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from hloscope.devices import Device
+from hloscope.errors import TooLargeError
 from hloscope.fusion import Analysis
 from hloscope.indexing import Access, IndexingMap, address_map, prove_equal
 from hloscope.ir import Instruction, TensorType
@@ -153,9 +154,15 @@ class Memory:
             return ArrayUse(
                 number, leaf, name, type, (), None, touched, None, _joined(reasons), tile
             )
-        by_thread = self._addresses(readings, type)
-        verdict = self._by_maps(readings, type)
-        touches, traffic, reason = self._read(place, [*by_thread], type, kernel, reads)
+        verdict: bool | None = None
+        touches: list[Touch] = []
+        traffic, reason = None, ""
+        try:
+            by_thread = self._addresses(readings, type)
+            verdict = self._by_maps(readings, type)
+            touches, traffic, reason = self._read(place, [*by_thread], type, kernel, reads)
+        except TooLargeError as error:
+            reason = error.message
         if reason:
             reasons[reason] = None
         if is_unknown:
@@ -333,16 +340,19 @@ class Memory:
             if maps is None or kernel.launch is None or not is_array(type):
                 found.append(self._unplaced(fused, kernel, number, leaf, root.name, type))
                 continue
-            address = address_map(type)
-            by_thread = [map.compose(address).simplify().remove_unused_symbols() for map in maps]
-            touches, traffic = self._written(by_thread, type, kernel)
+            touches: list[Touch] = []
+            traffic, reason = None, ""
+            try:
+                touches, traffic = self._written(maps, type, kernel)
+            except TooLargeError as error:
+                reason = error.message
             if any(map.runtime for map in maps):
                 touched = self._touched_of([*maps], type, is_unknown=False)
             else:
                 touched = whole(type, element_count(type))
             found.append(
                 ArrayUse(
-                    number, leaf, root.name, type, tuple(touches), traffic, touched, None,
+                    number, leaf, root.name, type, tuple(touches), traffic, touched, None, reason,
                     is_output=True,
                 )
             )  # fmt: skip
@@ -352,9 +362,11 @@ class Memory:
         self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel
     ) -> tuple[list[Touch], Traffic | None]:
         """The ways in which threads write an array, each a store of its own, and the sum."""
+        address = address_map(type)
+        placed = [map.compose(address).simplify().remove_unused_symbols() for map in maps]
         if self._verdicts_only:
-            return [Touch((map,), None, None) for map in maps], None
-        return self._touches(self._each(maps, type, kernel))
+            return [Touch((map,), None, None) for map in placed], None
+        return self._touches(self._each(placed, type, kernel))
 
     def _unplaced(
         self, fused: Fused, kernel: Kernel, number: int, leaf: int, name: str, type: TensorType

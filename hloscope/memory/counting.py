@@ -15,6 +15,7 @@ from typing import Final
 from hloscope.affine import Interval, Runtime, Var, bounds, evaluate_array, variables
 from hloscope.arrays import Bools, Ints, np
 from hloscope.devices import LINE, SECTOR
+from hloscope.errors import TooLargeError
 from hloscope.indexing import Constraint
 from hloscope.memory.periods import Values, representatives
 from hloscope.memory.requests import LANE, Requests, runtime_terms
@@ -42,6 +43,8 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
         budget: Lanes to look at, at most; beyond it a sample is drawn.  What is read at run time
             is tried at several alignments, which share it.
 
+    Raises:
+        TooLargeError: A variable of the address has values that int64 doesn't hold, or so many.
     """
     if requests.map.is_known_empty or requests.lanes_at_most <= 0:
         return Traffic(vector=requests.vector)
@@ -161,6 +164,12 @@ class _Counter:
         self._sizes = [v.count for v in self._values]
         self._total = prod(self._sizes)
         self._scale = 1.0
+        unit = max(requests.unit_bits // 8, 1)
+        most = prod([v.total for v in self._values]) * requests.warp * unit
+        self._weight: Final = np.dtype(np.int64 if most <= _NOWHERE else object)
+        """What holds how many lanes, and bytes, a request stands for."""
+        if any(v.total > _NOWHERE or v.runs[-1].stop > _NOWHERE for v in self._values if v.runs):
+            raise TooLargeError("more requests than 2**63 are not counted")
         is_beyond = bounds(requests.address, map.box).hi > _NOWHERE
         self._budget = max(budget // (_SLOWER if is_beyond else 1) // requests.warp, 1)
         self._sampled = max(self._budget // SAMPLE, 1)
@@ -223,7 +232,7 @@ class _Counter:
 
     def _at_places(self, places: list[Ints]) -> tuple[dict[Var, Ints], Ints]:
         at: dict[Var, Ints] = {}
-        weights = np.ones(len(places[0]), dtype=np.int64)
+        weights = np.ones(len(places[0]), dtype=self._weight)
         for (x, _), values, place in zip(self._free, self._values, places, strict=True):
             found, weight = values.at(place)
             at[x] = found[:, None]

@@ -128,3 +128,14 @@ def test_kernels_alike_stand_in_one_line(run: Any) -> None:
     assert "y0 and 2 like it" in line
     assert "3 kernels" in result.stderr
     assert result.stdout.count("768 KiB") == 0  # each is told by itself
+
+
+def test_accesses_that_are_not_known_are_said(run: Any) -> None:
+    side = 1 << 63
+    text = (
+        f"ENTRY e {{ p = f32[{side},{side}] parameter(0)\n"
+        f"  ROOT t = f32[{side},{side}] transpose(p), dimensions={{1,0}} }}"
+    )
+    result = run("coalesce", "-", stdin=text)
+    assert "no access that is known moves more than it needs" in result.stderr
+    assert "accesses that are not known: 2 (t, p: " in result.stderr

@@ -176,6 +176,20 @@ def test_gather_clamps_its_indices_and_scatter_drops_what_does_not_fit() -> None
     assert written.map.runtime[0].is_condition
 
 
+@pytest.mark.parametrize("size", [0, 1, 4])
+@pytest.mark.parametrize("mapped", [0, 1])
+def test_slices_without_elements_read_nothing(size: int, mapped: int) -> None:
+    ins = instruction(
+        f"f32[3,2] gather(f32[{size},2], s32[3]), offset_dims={{1}}, collapsed_slice_dims={{0}}, "
+        f"start_index_map={{{mapped}}}, index_vector_dim=1, slice_sizes={{0,2}}"
+    )
+    ((read,), _), ((reached,),) = output_to_input(ins), input_to_output(ins, 0)
+    assert read.map is not None
+    assert read.map.is_known_empty
+    assert reached.map is not None
+    assert reached.map.is_known_empty
+
+
 def test_a_gap_alone_is_padding() -> None:
     ins = instruction("f32[1] pad(f32[2], f32[]), padding=-1_-1_1")
     array, padding = (str(a.map) for (a,) in output_to_input(ins))

@@ -13,7 +13,7 @@ import pytest
 import hloscope
 from hloscope.api import Coalescing, Model, coalescing_of_all, kernels_of
 from hloscope.devices import device_of
-from hloscope.errors import HloscopeError, UnknownNameError, UnsupportedError
+from hloscope.errors import HloscopeError, TooLargeError, UnknownNameError, UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, IndexingMap
@@ -412,3 +412,22 @@ def test_reductions_of_what_tiles_pad_are_told() -> None:
     assert (use.precision, use.touched.elements) == ("exact", 64 * 32 * 5)
     assert use.traffic is not None
     assert use.traffic.asked == 64 * 32 * 5 * 4
+
+
+@pytest.mark.parametrize("size", [1 << 63, 1 << 64])
+def test_arrays_that_no_address_space_holds_are_not_known_and_hide_nothing(size: int) -> None:
+    text = f"""HloModule m
+ENTRY e {{
+  p = f32[{size},{size}] parameter(0)
+  t = f32[{size},{size}] transpose(p), dimensions={{1,0}}
+  q = f32[64,64] parameter(1)
+  u = f32[64,64] negate(q)
+  ROOT r = (f32[{size},{size}], f32[64,64]) tuple(t, u)
+}}
+"""
+    program = hloscope.read(text)
+    with suppress(TooLargeError):
+        found = program["t"].coalescing()
+        assert all(array.is_unknown and array.reason for array in found.arrays)
+    assert not any(array.is_unknown for array in program["u"].coalescing().arrays)
+    assert program.explore().to_html()

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 
 from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, floordiv, mod
 from hloscope.arrays import Bools, Ints
+from hloscope.errors import TooLargeError
 from hloscope.indexing import IndexingMap, RuntimeVariable
 from hloscope.memory import Launch, counting
 from hloscope.memory.counting import traffic_of
@@ -166,6 +167,27 @@ def test_addresses_of_any_size_are_counted_as_those_near_zero(start: int, step: 
         assert found.precision == EXACT
         assert found.requests == 2
         assert found.sectors == (sectors if step == 1 else 64)
+
+
+@pytest.mark.parametrize("times", [1 << 10, 1 << 50, 1 << 61])
+def test_requests_of_any_number_are_counted_as_a_few(times: int) -> None:
+    launch = Launch.of(64, 1)
+    linear = Dim(0) * 2 + (Range(0) + Range(1)) * 128
+    one, many = (
+        traffic_of(requests_of(launch.map((turns, turns), [linear]), 32, launch, 32))
+        for turns in (1, times)
+    )
+    assert many.precision == EXACT
+    assert (many.requests, many.sectors) == (one.requests * times**2, one.sectors * times**2)
+    assert (many.asked, many.lanes) == (one.asked * times**2, one.lanes * times**2)
+    assert many.histogram == {n: k * times**2 for n, k in one.histogram.items()}
+
+
+def test_numbers_that_int64_does_not_hold_are_refused() -> None:
+    launch = Launch.of(64, 1)
+    access = launch.map((1 << 64,), [Dim(0) + Range(0) * Range(0)])
+    with pytest.raises(TooLargeError, match="2\\*\\*63"):
+        traffic_of(requests_of(access, 32, launch, 32))
 
 
 def test_values_of_run_time_that_no_address_reads_may_have_any_size() -> None:

@@ -103,6 +103,12 @@ class Slices:
         gone = {*self.dropped_dims, *self.batching_dims}
         return tuple(k for k in range(len(self.whole)) if k not in gone)
 
+    @property
+    def are_empty(self) -> bool:
+        """Has a dimension that is not in the sliced array no element in a slice?"""
+        gone = (*self.dropped_dims, *self.batching_dims)
+        return any(not (self.slice_sizes[k] and self.whole[k]) for k in gone)
+
     def batch_row(self, k: int) -> int | None:
         """The row coordinate that a batching dimension of the whole equals."""
         if k not in self.batching_dims:
@@ -177,7 +183,8 @@ def slices_of(ins: Instruction, op: IndexedSlices) -> Slices:
         start_index_map = op.start_index_map
     extents = iter([sliced[k] for k in window_dims])
     gone = {*dropped, *batching}
-    slice_sizes = tuple(1 if k in gone else next(extents) for k in range(len(whole)))
+    given = op.slice_sizes if isinstance(op, Gather) else (1,) * len(whole)
+    slice_sizes = tuple(n if k in gone else next(extents) for k, n in enumerate(given))
     return Slices(
         whole, sliced, indices, window_dims, dropped, batching, indices_batching,
         start_index_map, op.index_vector_dim, slice_sizes, fit,
@@ -199,6 +206,8 @@ def _to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
         by_element = slices.fit is Fit.BY_ELEMENT and k in slices.start_index_map
         if by_element or slices.slice_sizes[k] > slices.whole[k]:  # the latter only at run time
             at.require(index[k], 0, slices.whole[k] - 1)
+    if slices.are_empty:
+        at.require(Const(0), 1, 1)
     return exact(at.map(index))
 
 
@@ -216,6 +225,8 @@ def _to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
         results[k] = e
     windows = dict(zip(slices.kept_dims, slices.window_dims, strict=True))
     start = slices.starts(at, ins.operands[_indices_at(ins, op)], row)
+    if slices.are_empty:
+        at.require(Const(0), 1, 1)
     for k in range(len(slices.whole)):
         if k in slices.batching_dims:
             continue

@@ -119,7 +119,8 @@ def gather(g: Gen) -> Case:
     sizes = [1 if d in batching else g.number(1, n) for d, n in enumerate(shape)]
     collapsed = tuple(d for d in sorted(g.some(rank)) if d in free and g.chance(0.7))
     for d in collapsed:
-        sizes[d] = 1
+        sizes[d] = 0 if g.chance(0.05) else 1  # nothing is read of a slice of no element
+    are_empty = any(sizes[d] == 0 for d in collapsed)
     window = [d for d in range(rank) if d not in collapsed and d not in batching]
     out_rank = len(batch) + len(window)
     offset = tuple(sorted(g.subset(out_rank, len(window))))
@@ -141,7 +142,7 @@ def gather(g: Gen) -> Case:
             at[d] = position[p]
         for d, w in zip(offset, window, strict=True):
             at[w] += out[d]
-        result[out] = x.marks[tuple(at)] | marks
+        result[out] = marks if are_empty else x.marks[tuple(at)] | marks
     op = Gather(offset, collapsed, batching, spaces, mapped, vector_dim, tuple(sizes))
     return g.case(op, [x, starts], result, note=f"indices {starts.values}")
 
