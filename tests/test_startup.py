@@ -70,6 +70,17 @@ def test_what_only_errors_pages_and_pipes_need_is_not_loaded(name: str) -> None:
     assert not modules_loaded_by(COMMANDS[name]) & {"difflib", "html", "shutil"}
 
 
+def test_an_answer_loads_the_rules_of_the_ops_it_is_about_and_no_simplifier() -> None:
+    loaded = modules_loaded_by(COMMANDS["index"])
+    room = "hloscope.indexing.rules."
+    rules = {name.removeprefix(room) for name in loaded if name.startswith(room)}
+    shared = {"build", "dependence", "registry"}
+    assert rules - shared == {"control", "elementwise", "reduction", "shape"}
+    assert not {name for name in loaded if name.startswith("hloscope.simplifier.")}
+    careful = {"hloscope.hlo_parser.instruction", "hloscope.hlo_parser.inferred"}
+    assert not loaded & {*careful, "decimal", "fractions", "glob", "zlib"}
+
+
 def test_an_artifact_is_examined_without_analysis(tmp_path: Path) -> None:
     artifact = tmp_path / "tan.mlir.bc"
     modules_loaded_by(["serialize", "examples/tan.mlir", "--output", str(artifact)], prints=False)

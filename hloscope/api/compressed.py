@@ -5,15 +5,20 @@ A stream may have no end, and few compressed bytes may stand for very many: both
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator
 from os import SEEK_END, PathLike, fspath
 from os.path import isfile
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from hloscope.errors import InputError
 from hloscope.hlo_parser import is_proto
+from hloscope.lazy import lazy
 from hloscope.limits import MOST_ARTIFACT, MOST_INPUT
+
+if TYPE_CHECKING:
+    import zlib
+else:
+    zlib = lazy("zlib")
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"

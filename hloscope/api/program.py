@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.api.explaining import explains_invalid_program
 from hloscope.api.finding import find, find_all
-from hloscope.api.selecting import Selection
 from hloscope.api.views import ComputationView, InstructionView
 from hloscope.errors import UnknownNameError
-from hloscope.fusion import Analysis, Convention, ParameterReads
+from hloscope.fusion import Analysis, Convention
 from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy, once_for_each
 from hloscope.limits import MAX_BYTES
@@ -21,18 +20,23 @@ from hloscope.ops import Fusion
 if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
     import hloscope.api.exploring as exploring
+    import hloscope.api.selecting as selecting
+    import hloscope.fusion as fusion
     import hloscope.hlo_parser as hlo_parser
     import hloscope.indexing as indexing
     import hloscope.interpreter as interpreter
     import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
+    from hloscope.fusion import ParameterReads
 else:
     cancelling = lazy("hloscope.api.cancelling")
     exploring = lazy("hloscope.api.exploring")
+    fusion = lazy("hloscope.fusion")
     hlo_parser = lazy("hloscope.hlo_parser")
     indexing = lazy("hloscope.indexing")
     interpreter = lazy("hloscope.interpreter")
     passes = lazy("hloscope.passes")
+    selecting = lazy("hloscope.api.selecting")
     stablehlo = lazy("hloscope.stablehlo")
 
 
@@ -126,7 +130,7 @@ class Program:
         """What the values of a computation read of its parameters; kept for the last one asked."""
         known = self._parameter_reads.get(computation)
         if known is None:
-            known = ParameterReads(self.analysis, computation)
+            known = fusion.ParameterReads(self.analysis, computation)
             self._parameter_reads = {computation: known}  # only the last one asked for is kept
         return known
 
@@ -208,7 +212,7 @@ class Program:
         >>> program.select(shape="f32[*,4]")
         [<t = f32[8,4] transpose(p)>]
         """
-        wanted = Selection(opcode, name, op_name, source, shape, calls)
+        wanted = selecting.Selection(opcode, name, op_name, source, shape, calls)
         found = wanted.of(self.module, self.module)
         return [InstructionView(self, ins, computation) for computation, ins in found]
 

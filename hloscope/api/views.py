@@ -27,7 +27,6 @@ from hloscope.display import (
     shape_text,
 )
 from hloscope.errors import UnknownNameError, UnsupportedError
-from hloscope.fusion import Region, grouped, linear as _linear, physical as _physical
 from hloscope.hlo_parser import Frame, Metadata
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, Module, Type
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     import hloscope.api.tiles as tiling
     import hloscope.api.tiling as spaces
     import hloscope.api.unknown_sizes as sizes
+    import hloscope.fusion as fusion
     from hloscope.api.program import Program
     from hloscope.api.tiles import Tiles
     from hloscope.tiling import ScheduleName
@@ -45,6 +45,7 @@ else:
     sizes = lazy("hloscope.api.unknown_sizes")
     spaces = lazy("hloscope.api.tiling")
     cancelling = lazy("hloscope.api.cancelling")
+    fusion = lazy("hloscope.fusion")
     tiling = lazy("hloscope.api.tiles")
 
 
@@ -367,14 +368,14 @@ upper bounds [6, 8]
         b ['(d0) -> (d0)']
         """
         self._outputs(output)
-        region = Region.of_instruction(self.ir)
+        region = fusion.Region.of_instruction(self.ir)
         return {
             InstructionView(self.program, ins): tuple(
                 replace(access, leaf=leaf) if leaf else access
                 for leaf, accesses in leaves.items()
                 for access in accesses
             )
-            for ins, leaves in grouped(self.program.analysis, region, None, output).items()
+            for ins, leaves in fusion.grouped(self.program.analysis, region, None, output).items()
         }
 
     @explains_invalid_program
@@ -511,7 +512,7 @@ def _no_such(what: str, number: int, name: str, count: int) -> str:
 def _placed(accesses: Accesses, here: Type, there: Type, physical: bool, linear: bool) -> Accesses:
     try:
         if linear:
-            return _linear(accesses, here, there)
-        return _physical(accesses, here, there) if physical else accesses
+            return fusion.linear(accesses, here, there)
+        return fusion.physical(accesses, here, there) if physical else accesses
     except UnsupportedError as error:  # nobody knows where an array of no bounds lies
         return (Access.unknown(error.message),)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from re import IGNORECASE
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from hloscope.lazy import lazy, pattern
-
-if TYPE_CHECKING:
-    import fractions
-else:
-    fractions = lazy("fractions")
+from hloscope.lazy import pattern
 
 _BYTES: Final = pattern(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)(?:i?B)?", IGNORECASE)
 
@@ -27,4 +22,6 @@ class Bytes(click.ParamType[int]):
         found = _BYTES.fullmatch(str(value).strip())
         if found is None:
             self.fail(f"`{value}` is no size such as 4G or 500M", param, ctx)
-        return int(fractions.Fraction(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+        unit = 1 << 10 * " KMGT".index(found[2].upper() or " ")
+        whole, _, part = found[1].partition(".")
+        return int(whole) * unit + int(part or 0) * unit // 10 ** len(part)

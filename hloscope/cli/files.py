@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from glob import has_magic
+from typing import TYPE_CHECKING
 
 import click
 
 from hloscope.api import FilePath, Program, check, read, read_source
 from hloscope.cli.common import REFUSALS
 from hloscope.cli.stdin import STDIN, read_stdin
+from hloscope.lazy import lazy
 from hloscope.source import Source
+
+if TYPE_CHECKING:
+    import glob
+else:
+    glob = lazy("glob")
 
 
 def read_program(file: str) -> Program:
@@ -56,7 +62,7 @@ def is_folder(name: str) -> bool:
     """Does it stand for files: a directory, a pattern, or a place on the net?"""
     if os.path.exists(name):
         return os.path.isdir(name)
-    return "://" in name or has_magic(name)
+    return "://" in name or glob.has_magic(name)
 
 
 def is_file(name: str) -> bool:

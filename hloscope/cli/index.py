@@ -30,7 +30,6 @@ from hloscope.cli.common import (
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import is_file, is_folder, read_program
 from hloscope.cli.paging import print_long
-from hloscope.display import Index
 from hloscope.errors import NoFunctionError
 from hloscope.lazy import lazy
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     import hloscope.api as proofs
     import hloscope.cli.corpus as corpus
     from hloscope.api import Prover, Tally
+    from hloscope.display import Index
 else:
     corpus = lazy("hloscope.cli.corpus")
     proofs = lazy("hloscope.api")

@@ -19,8 +19,6 @@ from hloscope.indexing import (
     Accesses,
     IndexingMap,
     RuntimeVariable,
-    major_to_minor,
-    placed_sizes,
 )
 from hloscope.ir import Computation, Dims, Instruction, Op, TensorType, Type
 from hloscope.lazy import dataclass, lazy
@@ -28,8 +26,10 @@ from hloscope.lazy import dataclass, lazy
 if TYPE_CHECKING:
     import json
 
+    import hloscope.indexing as indexing
     from hloscope.proof import Check
 else:
+    indexing = lazy("hloscope.indexing")
     json = lazy("json")
 
 INDEX_SCHEMA: Final = "hloscope.index/3"
@@ -248,9 +248,9 @@ class Answer:
         if self.order == "logical":
             return shape
         if self.order == "physical":
-            return tuple([shape[k] for k in major_to_minor(type)])
+            return tuple([shape[k] for k in indexing.major_to_minor(type)])
         try:
-            return (prod(placed_sizes(type)),)
+            return (prod(indexing.placed_sizes(type)),)
         except UnsupportedError:
             return ()
 

@@ -82,7 +82,9 @@ def _unscheduled(text: str) -> str:
     >>> _unscheduled('{op_name="x" scheduling_name="loop_fusion.7" stack_frame_id=3}')
     '{op_name="x"  stack_frame_id=3}'
     """
-    found = None if "\\" in text else _SCHEDULED.match(text)
+    if "scheduling_name" not in text or "\\" in text:
+        return text
+    found = _SCHEDULED.match(text)
     return text if found is None else found[1] + text[found.end() :]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from hloscope.affine import Expr, Range, Runtime, Var, variables
 from hloscope.fusion.walk import Flow
@@ -18,14 +18,12 @@ from hloscope.indexing import (
     Precision,
     RuntimeVariable,
     Variable,
-    joined,
     lookup,
-    parted,
     substituted,
     substituted_constraints,
 )
 from hloscope.ir import Computation, Instruction, TensorType, Type, captured
-from hloscope.lazy import replace
+from hloscope.lazy import lazy, replace
 from hloscope.ops import (
     ELEMENTWISE,
     AddDependency,
@@ -46,6 +44,11 @@ from hloscope.ops import (
     While,
 )
 from hloscope.walks import reached
+
+if TYPE_CHECKING:
+    import hloscope.indexing as indexing
+else:
+    indexing = lazy("hloscope.indexing")
 
 Source: TypeAlias = tuple[Instruction, int]
 """A value and one of its leaves."""
@@ -286,7 +289,7 @@ def in_every_application(access: Access, is_varying: Callable[[Instruction], boo
     """The access for all applications of a body: values that differ between them run freely."""
     if access.map is None:
         return access
-    map = joined(access)
+    map = indexing.joined(access)
     loose = _varying_variables(map, is_varying)
     if not loose:
         return access
@@ -307,7 +310,7 @@ def in_every_application(access: Access, is_varying: Callable[[Instruction], boo
     )
     reason = join_reasons(access.reason, VARIES)
     over = replace(access, precision=Precision.OVER, reason=reason)
-    return parted(over, found, len(access.map.results), access.via)
+    return indexing.parted(over, found, len(access.map.results), access.via)
 
 
 def _varying_variables(

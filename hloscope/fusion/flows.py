@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope.fusion.blueprint import Blueprints, has_runtime
@@ -14,7 +14,6 @@ from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.pool import Pool, normal
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
-from hloscope.fusion.values import fold_runtime
 from hloscope.fusion.walk import Flow, Users
 from hloscope.indexing import (
     Access,
@@ -25,12 +24,9 @@ from hloscope.indexing import (
     by_convention,
     input_to_output,
     instances,
-    inverted,
-    joined,
     lookup,
     merge_runtime,
     output_to_input,
-    parted,
 )
 from hloscope.ir import (
     WIDE,
@@ -42,6 +38,7 @@ from hloscope.ir import (
     captured,
     operand_type_ids,
 )
+from hloscope.lazy import lazy
 from hloscope.ops import (
     ELEMENTWISE,
     AllReduce,
@@ -54,6 +51,13 @@ from hloscope.ops import (
     ReduceWindow,
     Scan,
 )
+
+if TYPE_CHECKING:
+    import hloscope.fusion.values as values
+    import hloscope.indexing as indexing
+else:
+    indexing = lazy("hloscope.indexing")
+    values = lazy("hloscope.fusion.values")
 
 Convention: TypeAlias = Literal["structural", "xla"]
 """What the outputs of reductions read: what their bodies use, or, as in XLA, everything."""
@@ -266,7 +270,7 @@ class Flows(ABC):
             for flow in self.reads(ins, k):
                 if flow.operand is value and flow.leaf == leaf:
                     there = self._explicit(flow.accesses, value.type, leaf)
-                    accesses = [a if a.map is None else inverted(a) for a in there]
+                    accesses = [a if a.map is None else indexing.inverted(a) for a in there]
                     yield Flow(value, k, self.pool.keep_all(accesses))
 
     def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:
@@ -403,11 +407,11 @@ class Flows(ABC):
     def _folded(self, ins: Instruction, access: Access) -> Access:
         if access.map is None or not access.map.runtime:
             return access
-        both = joined(access)
-        map = merge_runtime(fold_runtime(both, lambda i: output_to_input(i, 0)))
+        both = indexing.joined(access)
+        map = merge_runtime(values.fold_runtime(both, lambda i: output_to_input(i, 0)))
         if map is both:
             return access
-        return parted(access, normal(map), len(access.map.results), access.via)
+        return indexing.parted(access, normal(map), len(access.map.results), access.via)
 
 
 def is_plain(ins: Instruction) -> bool:

@@ -13,17 +13,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hloscope.fusion.bodies import is_handed_on
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.walk import Flow, composed
 from hloscope.fusion.widen import hull, join_reasons, relaxed
-from hloscope.indexing import Access, Accesses, Precision, joined, parted, shortest
+from hloscope.indexing import Access, Accesses, Precision
 from hloscope.ir import Computation, Instruction, TensorType, Type
-from hloscope.lazy import replace
+from hloscope.lazy import lazy, replace
 from hloscope.ops import While
+
+if TYPE_CHECKING:
+    import hloscope.indexing as indexing
+else:
+    indexing = lazy("hloscope.indexing")
 
 REASON: Final = "through a loop: for any number of iterations"
 MAX_ACCESSES: Final = 32
@@ -120,16 +125,16 @@ def _loose(access: Access, type: Type) -> Access:
 
     What depends on the iteration is not known anyway, so that only the box counts.
     """
-    access = shortest(access)
+    access = indexing.shortest(access)
     map = access.map
     if map is None or not (map.runtime or map.constraints):
         return access
     if not isinstance(type, TensorType) or not type.is_static:
         return access if not map.runtime else Access.unknown(REASON)
-    both, rank = joined(access), len(type.shape)
+    both, rank = indexing.joined(access), len(type.shape)
     ends = [both.range_of(e) for e in both.results[rank:]]
     looser = relaxed(both, (*type.shape, *[interval.hi + 1 for interval in ends]))
-    return parted(access, looser, rank, access.via)
+    return indexing.parted(access, looser, rank, access.via)
 
 
 def _part(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:

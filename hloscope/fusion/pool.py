@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hloscope.affine import Dim, Expr, Range, Runtime, Var, variables
 from hloscope.errors import UnsupportedError
@@ -23,14 +23,17 @@ from hloscope.indexing import (
     identity_map,
     is_deep,
     merge_runtime,
-    project_out,
     renamed,
-    replicas,
     sizes,
     substituted,
 )
 from hloscope.ir import Type
-from hloscope.lazy import replace
+from hloscope.lazy import lazy, replace
+
+if TYPE_CHECKING:
+    import hloscope.indexing as indexing
+else:
+    indexing = lazy("hloscope.indexing")
 
 AccessSet: TypeAlias = dict[int, Access]
 """Distinct accesses of one pool by their identity, in the order found."""
@@ -228,11 +231,11 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
             return None
         map = _composed(first.map, second.map, bounds)
         return None if map.is_known_empty else Access(map, precision, reason)
-    both, via = replicas.compose(first, second, forward=forward)
+    both, via = indexing.compose_across(first, second, forward=forward)
     map = normal(both)
     if map.is_known_empty:
         return None
-    return replicas.parted(Access(map, precision, reason), map, len(second.map.results), via)
+    return indexing.parted(Access(map, precision, reason), map, len(second.map.results), via)
 
 
 def _composed(first: IndexingMap, second: IndexingMap, bounds: Sequence[Constraint]) -> IndexingMap:
@@ -324,7 +327,7 @@ def normal(map: IndexingMap) -> IndexingMap:
         map = map.simplify()
     if map.ranges or map.runtime:
         map = map.rescale_symbols().remove_unused_symbols()
-        fewer = project_out(map)
+        fewer = indexing.project_out(map)
         if fewer is not map:
             map = fewer.simplify().remove_unused_symbols()
     return map

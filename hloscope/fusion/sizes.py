@@ -8,7 +8,7 @@ each op; ops that lead through other computations need nothing, as their leaves 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.leaves import Leaves, Part, leaf_types
@@ -19,17 +19,13 @@ from hloscope.indexing import (
     Accesses,
     MapBuilder,
     Precision,
-    Reads,
-    SizeRead,
     dynamic_dimensions,
-    element_reads,
     identity_map,
     output_sizes,
-    size_reads,
     sizes,
 )
 from hloscope.ir import WIDE, Computation, Dims, Instruction, Type, of_last
-from hloscope.lazy import replace
+from hloscope.lazy import lazy, replace
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,
@@ -41,6 +37,12 @@ from hloscope.ops import (
     Tuple,
     While,
 )
+
+if TYPE_CHECKING:
+    import hloscope.indexing as indexing
+    from hloscope.indexing import Reads, SizeRead
+else:
+    indexing = lazy("hloscope.indexing")
 
 UNKNOWN: Final = "where the size comes from is not known"
 OUT_OF_STEP: Final = "a size is known in one of two types of the same value only"
@@ -135,7 +137,7 @@ class Sizes:
         """What a size of an instruction's value reads."""
         assert part.dimension is not None
         try:
-            reads = size_reads(ins, part.tensor, part.dimension)
+            reads = indexing.size_reads(ins, part.tensor, part.dimension)
         except (LookupError, ValueError):  # operands and result do not fit together
             reads = None
         if reads is None:
@@ -160,7 +162,7 @@ class Sizes:
         touched = [any(a.map is None or not a.map.is_known_empty for a in some) for some in answer]
         try:
             here = output_sizes(ins, tensor)
-            reads = element_reads(ins, tensor, touched)
+            reads = indexing.element_reads(ins, tensor, touched)
         except (LookupError, ValueError, UnsupportedError):
             here, reads = (), ()
         yield from self._flows(ins, here, [r for r in reads if unknown[r.operand] is None])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, substitute, variables
 from hloscope.indexing import (
@@ -14,14 +14,16 @@ from hloscope.indexing import (
     Constraint,
     IndexingMap,
     Precision,
-    Route,
     Variable,
-    joined,
-    parted,
-    shortest,
 )
 from hloscope.ir import TensorType, Type
-from hloscope.lazy import replace
+from hloscope.lazy import lazy, replace
+
+if TYPE_CHECKING:
+    import hloscope.indexing as indexing
+    from hloscope.indexing import Route
+else:
+    indexing = lazy("hloscope.indexing")
 
 MAX_SIZE: Final = 24
 """A map of more range variables, runtime variables and constraints is made simpler."""
@@ -205,14 +207,16 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
     by_device: dict[Route, list[Access]] = {}
     for access in kept:
         if access.map is not None:
-            shorter = shortest(access)
+            shorter = indexing.shortest(access)
             by_device.setdefault(shorter.via, []).append(shorter)
     if len(by_device) > MAX_WAYS:
         return (Access.unknown(join_reasons(reasons, f"in more than {MAX_WAYS} groups")),)
     if not isinstance(type, TensorType) or not type.is_static or not by_device:
         return (Access.unknown(reasons),)
     found = [
-        parted(Access(None, Precision.OVER, reasons), _box(some, type.shape), type.rank, via)
+        indexing.parted(
+            Access(None, Precision.OVER, reasons), _box(some, type.shape), type.rank, via
+        )
         for via, some in by_device.items()
     ]
     return (*found, *[a for a in kept if a.map is None])
@@ -220,7 +224,7 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
 
 def _box(accesses: Sequence[Access], shape: tuple[int, ...]) -> IndexingMap:
     """One map, of elements and devices, that contains those of the accesses."""
-    maps = [joined(access) for access in accesses]
+    maps = [indexing.joined(access) for access in accesses]
     ranges: list[Variable] = []
     results: list[Expr] = []
     inside: list[Constraint] = []

@@ -20,13 +20,12 @@ Attribute = tuple[str, str, int]
 """Name, text of the value, offset of the name."""
 
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_LOOSE: Final = rf'[^"{{}}/]*+(?:{_STRING}[^"{{}}/]*+)*+'
 
 
 def _nested(depth: int) -> str:
     """Pattern of `{…}` with at most `depth` further levels of braces; strings hide brackets."""
-    inner = rf"(?:{_nested(depth - 1)}{_LOOSE})*+" if depth else ""
-    return rf"\{{{_LOOSE}{inner}\}}"
+    inner = f"|{_nested(depth - 1)}" if depth else ""
+    return rf'\{{[^"{{}}/]*+(?:(?:{_STRING}{inner})[^"{{}}/]*+)*+\}}'
 
 
 _NAME: Final = pattern(r"[\s,]*([A-Za-z_][\w.-]*)\s*=\s*")

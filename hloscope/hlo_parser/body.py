@@ -7,11 +7,10 @@ instructions, computations inside attributes) and every error goes through `Inst
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import moved
-from hloscope.hlo_parser.instruction import START, Callees, InstructionReader
 from hloscope.hlo_parser.memo import Calls, Heads, Tails, Types, compatible, take_callees
 from hloscope.hlo_parser.nodes import TextInstruction
 from hloscope.hlo_parser.scanner import NAME, fail, skip
@@ -19,9 +18,15 @@ from hloscope.hlo_parser.scope import Scope
 from hloscope.hlo_parser.sections import Section
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir import Body, Computation, Instruction, Type
-from hloscope.lazy import pattern
+from hloscope.lazy import lazy, pattern
 from hloscope.ops import Parameter
 from hloscope.source import Source
+
+if TYPE_CHECKING:
+    import hloscope.hlo_parser.instruction as instruction
+    from hloscope.hlo_parser.instruction import Callees
+else:
+    instruction = lazy("hloscope.hlo_parser.instruction")
 
 _LAYOUT: Final = r"(?:\{[^{}\n]*+\})?+"
 _START: Final = (
@@ -175,7 +180,9 @@ class _BodyReader:
     def _read_carefully(self, at: int) -> int:
         """Read the instruction at `at` and all that follow in the same line; return the end."""
         texts, end = self._texts, self._section.end
-        reader = InstructionReader(texts.source, texts.types, self._scope, self._callees, end)
+        reader = instruction.InstructionReader(
+            texts.source, texts.types, self._scope, self._callees, end
+        )
         text = texts.source.text
         while True:
             at = reader.read(at)
@@ -197,7 +204,9 @@ class _BodyReader:
         start = skip(text, at)
         if start >= end:
             return None
-        if before >= 0 and not START.match(text, start):  # the line before may go on here
+        if before >= 0 and not instruction.START.match(
+            text, start
+        ):  # the line before may go on here
             self._scope.drop_last()
             start = before
         return self._read_carefully(start)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 from hloscope.errors import ParseError, VerifyError
 from hloscope.hlo_parser.attributes import moved, near
-from hloscope.hlo_parser.inferred import inferred_type
 from hloscope.hlo_parser.memo import Types, compatible
 from hloscope.hlo_parser.nodes import TextInstruction
 from hloscope.hlo_parser.opcodes import SPELLINGS
@@ -27,9 +26,14 @@ from hloscope.hlo_parser.scope import Scope, nearest
 from hloscope.hlo_parser.spelling import Read, is_impossible, is_opcode, read_op, read_unknown
 from hloscope.hlo_parser.types import print_type, spell
 from hloscope.ir import Computation, Instruction, Type
-from hloscope.lazy import pattern
+from hloscope.lazy import lazy, pattern
 from hloscope.ops import Parameter, UnknownOp
 from hloscope.source import Source
+
+if TYPE_CHECKING:
+    import hloscope.hlo_parser.inferred as inferred
+else:
+    inferred = lazy("hloscope.hlo_parser.inferred")
 
 START: Final = pattern(rf"(?:(ROOT)\b{SPACE})?%?({NAME}){SPACE}={SPACE}", re.DOTALL)
 """How an instruction begins."""
@@ -178,7 +182,9 @@ class InstructionReader:
         if not all(computation.is_read for computation in calls):
             self._callees.read_earlier()  # in order: each inside the other could be too deep
         try:
-            return inferred_type(read[0], tuple(operand.type for operand in operands), calls)
+            return inferred.inferred_type(
+                read[0], tuple(operand.type for operand in operands), calls
+            )
         except (VerifyError, ValueError, IndexError) as error:
             message = error.worded(spell) if isinstance(error, VerifyError) else str(error)
             if not message.startswith("the type of"):

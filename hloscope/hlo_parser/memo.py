@@ -20,9 +20,7 @@ from hloscope.ir import Op, TensorType, TupleType, Type
 from hloscope.lazy import pattern
 from hloscope.ops import Constant, Parameter
 
-_CALLS: Final = sorted(
-    {a.name for row in SPELLINGS.values() for a in row.attributes.values() if a.kind == "call"}
-)
+_CALLS: Final = sorted({name for row in SPELLINGS.values() for name in row.callees})
 _CALLEE: Final = pattern(rf"(, (?:{'|'.join(_CALLS)})=)%?({NAME})(?=,|\Z)")
 _HOLE: Final = "\0"
 _ATTRIBUTES: Final = pattern(r", [^\n]*[^,\s]\Z")
@@ -30,7 +28,7 @@ _ATTRIBUTES: Final = pattern(r", [^\n]*[^,\s]\Z")
 CALLING: Final = frozenset(
     opcode
     for base, row in SPELLINGS.items()
-    if any(a.kind == "call" for a in row.attributes.values())
+    if row.callees
     for opcode in (base, f"{base}-start", f"{base}-update", f"{base}-done")
 )
 """Opcodes whose attributes may name a computation."""

@@ -402,7 +402,7 @@ def source_trace(data: Metadata, preamble: str) -> tuple[Frame, ...]:
 
     Empty where neither its metadata nor the tables of the module, in its preamble, say.
     """
-    trace = read_stack_frames(preamble).trace(data.stack_frame_id)
+    trace = read_stack_frames(preamble).trace(data.stack_frame_id) if preamble else ()
     if trace or not data.source_file:
         return trace
     return (

@@ -29,13 +29,18 @@ of operands), `hlo_verifier.cc` (kinds), `shape_inference.cc` (elements: `InferU
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.hlo_parser.replica_groups import HloGroups, groups_text
 from hloscope.hlo_parser.values import KINDS as VALUES, Kind
 from hloscope.ir import REQUIRED
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import dataclass, lazy, pattern
 from hloscope.ops import ELEMENTWISE, NO_WINDOW, OPS, DotDimensions, Op
+
+if TYPE_CHECKING:
+    import hloscope.hlo_parser.replica_groups as groups
+else:
+    groups = lazy("hloscope.hlo_parser.replica_groups")
 
 _ROWS: Final = """
     parameter                | parameter                |                                      | any         |
@@ -182,7 +187,6 @@ class Attribute:
     default: Any
 
 
-@dataclass(frozen=True, slots=True)
 class Spelling:
     """How HLO text writes one op class.
 
@@ -192,18 +196,28 @@ class Spelling:
         operands: Kind of each operand, with what elements it may have, as in the row.
         result: Kind of the result.
         like_first: A result whose type is not written has the layout of the first operand.
-        attributes: By name, in the order in which they are written.
+        callees: Names of the attributes that name one computation.
     """
 
-    opcode: str
-    op: type[Op]
-    operands: tuple[str, ...]
-    result: str
-    like_first: bool
-    attributes: dict[str, Attribute]
+    def __init__(self, row: list[str]) -> None:
+        self.opcode, name, operands, result, attributes = row
+        self.op: Final = OPS[name]
+        self.operands: Final = tuple(operands.split())
+        self.result, _, like = result.partition(" ")
+        self.like_first: Final = like == "like"
+        self._attributes: Final = attributes.split()
+        self.callees: Final = [t[:-5] for t in self._attributes if t.endswith(("!call", "?call"))]
+
+    @cached_property
+    def attributes(self) -> dict[str, Attribute]:
+        """By name, in the order in which they are written; a program has few opcodes of all."""
+        return {part.name: part for part in (_attribute(t, self.op) for t in self._attributes)}
 
 
-KINDS: Final = {**VALUES, "groups": Kind(HloGroups, groups_text)}
+KINDS: Final = {
+    **VALUES,
+    "groups": Kind(lambda text: groups.HloGroups(text), lambda value: groups.groups_text(value)),
+}
 """Every grammar by the name the rows use."""
 
 GROUPS: Final[dict[str, type]] = {"dimensions": DotDimensions}
@@ -253,12 +267,9 @@ def _rows() -> Iterator[list[str]]:
 
 def _spellings() -> dict[str, Spelling]:
     table: dict[str, Spelling] = {}
-    for opcode, name, operands, result, attributes in _rows():
-        op = OPS[name]
-        kind, _, like = result.partition(" ")
-        parts = {part.name: part for part in (_attribute(t, op) for t in attributes.split())}
-        assert opcode not in table, opcode
-        table[opcode] = Spelling(opcode, op, tuple(operands.split()), kind, like == "like", parts)
+    for row in _rows():
+        assert row[0] not in table, row[0]
+        table[row[0]] = Spelling(row)
     return table
 
 

@@ -6,10 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hloscope.hlo_parser.body import Texts, read_body
-from hloscope.hlo_parser.instruction import START, Callees, InstructionReader
 from hloscope.hlo_parser.nodes import TextComputation, TextModule
 from hloscope.hlo_parser.scanner import NAME, closing, fail, found, skip, type_end
 from hloscope.hlo_parser.scope import Scope, unused
@@ -24,9 +23,15 @@ from hloscope.hlo_parser.sections import (
 )
 from hloscope.hlo_parser.sniff import explain, from_utf8, refuse_zero
 from hloscope.ir import Body, Computation, Module, no_collection
-from hloscope.lazy import pattern
+from hloscope.lazy import lazy, pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source
+
+if TYPE_CHECKING:
+    import hloscope.hlo_parser.instruction as instruction
+    from hloscope.hlo_parser.instruction import Callees
+else:
+    instruction = lazy("hloscope.hlo_parser.instruction")
 
 _HEADER: Final = pattern(r"HloModule\b")
 _SPLIT: Final = pattern(r"^// -----+[^\n]*\n", re.MULTILINE)
@@ -252,17 +257,18 @@ class _ModuleReader:
     def _read_instruction(self, at: int) -> Module:
         """Return a module of the one instruction at `at`; its operands become parameters."""
         source, text = self._source, self._source.text
-        if not (START.match(text, at) or type_end(source, at) > at):
+        if not (instruction.START.match(text, at) or type_end(source, at) > at):
             explain(source, at)
         scope = Scope("_", free_parameters=True)
-        reader = InstructionReader(
+        reader = instruction.InstructionReader(
             source,
             self._texts.types,
             scope,
             _Callees(self, Section("_", True, at, at, at, at), 0),
             len(text),
         )
-        end = reader.read(at) if START.match(text, at) else reader.read_unnamed(at, "_")
+        is_named = instruction.START.match(text, at) is not None
+        end = reader.read(at) if is_named else reader.read_unnamed(at, "_")
         end = skip(text, end)
         if end < len(text):
             fail(

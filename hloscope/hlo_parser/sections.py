@@ -50,10 +50,8 @@ class Section:
 
 _MODULE: Final = pattern(rf"HloModule\b{SPACE}(?:%?({NAME}):?)?", re.DOTALL)
 _ATTRIBUTE: Final = pattern(rf"([A-Za-z_][\w.-]*){SPACE}={SPACE}", re.DOTALL)
-_TABLES: Final = pattern(
-    r"(?:\s*(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*\n"
-    r"(?:[ \t]*\d+ [^\n]*\n)*)+"
-)
+_TABLE_NAMES: Final = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+_TABLES: Final = pattern(rf"(?:\s*(?:{'|'.join(_TABLE_NAMES)})[ \t\r]*\n(?:[ \t]*\d+ [^\n]*\n)*)+")
 _PRINTED: Final = pattern(
     rf"\s*(ENTRY )?%?({NAME}) (?:\([^\n]*\) -> ([^\n]+) )?(\{{)[ \t\r]*\n"  # header
     r"(?:[ \t]+[A-Za-z%_][^\n]*[^{\r\n]\r?\n)*+"  # one instruction a line, no block opens
@@ -114,7 +112,8 @@ def read_header(source: Source, at: int) -> tuple[tuple[tuple[str, str], ...], i
 
 def read_tables(source: Source, at: int) -> int:
     """Return where the tables of files, functions and stack frames that start at `at` end."""
-    tables = _TABLES.match(source.text, at)
+    text = source.text
+    tables = _TABLES.match(text, at) if text.startswith(_TABLE_NAMES, skip(text, at)) else None
     return tables.end() if tables else at
 
 

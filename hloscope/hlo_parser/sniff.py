@@ -75,7 +75,7 @@ def from_utf8(data: bytes, name: str) -> str:
             raise ParseError(f"{name}: this is {kind}")
     if _BYTECODE in data:
         raise ParseError(f"{name}: {_IS_EXPORT}")
-    if _PROTO.match(data):
+    if data.startswith(b"\n") and _PROTO.match(data):
         raise ParseError(f"{name}: {_IS_PROTO}")
     try:
         return data.decode("utf-8")

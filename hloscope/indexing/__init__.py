@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from hloscope.indexing.replicas import (
         behind as behind,
+        compose_across as compose_across,
         inverted as inverted,
         joined as joined,
         parted as parted,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     )
     from hloscope.indexing.rules.build import (
         MapBuilder as MapBuilder,
+        dynamic_dimensions as dynamic_dimensions,
         everything_map as everything_map,
         has_unknown_sizes as has_unknown_sizes,
         identity_map as identity_map,
@@ -93,7 +95,6 @@ if TYPE_CHECKING:
     from hloscope.indexing.rules.run_time_sizes import (
         Reads as Reads,
         SizeRead as SizeRead,
-        dynamic_dimensions as dynamic_dimensions,
         element_reads as element_reads,
         size_reads as size_reads,
     )

@@ -7,18 +7,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hloscope.errors import UnsupportedError
-from hloscope.indexing import rules  # noqa: F401  (registers every rule)
 from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.layout import physical_access
-from hloscope.indexing.rules.bounded import claimed_of, weakened
 from hloscope.indexing.rules.build import has_dynamic_sizes, leaves, unknown
-from hloscope.indexing.rules.convolution import tight_accesses
 from hloscope.indexing.rules.dependence import Reader, by_convention
-from hloscope.indexing.rules.registry import INSTANCES, Direction, Instances, lookup
+from hloscope.indexing.rules.registry import Direction, Instances, lookup, source_of
 from hloscope.ir import Instruction, TupleType
-from hloscope.lazy import dataclass, replace
+from hloscope.lazy import dataclass, lazy, replace
 from hloscope.ops import OPS
+
+if TYPE_CHECKING:
+    import hloscope.indexing.layout as layout
+    from hloscope.indexing.rules import bounded, convolution
+else:
+    layout = lazy("hloscope.indexing.layout")
+    bounded = lazy("hloscope.indexing.rules.bounded")
+    convolution = lazy("hloscope.indexing.rules.convolution")
 
 
 def number_of_outputs(ins: Instruction) -> int:
@@ -47,7 +53,7 @@ def output_to_input(
     if not 0 <= output < number_of_outputs(ins):
         raise ValueError(f"no output {output}: `{ins.name}` has {number_of_outputs(ins)}")
     answer = _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands), reader)
-    kernel = tight_accesses(ins) if tight else None
+    kernel = convolution.tight_accesses(ins) if tight else None
     return answer if kernel is None else (answer[0], kernel[0], *answer[2:])
 
 
@@ -69,7 +75,7 @@ def input_to_output(
     """
     if not 0 <= operand < len(ins.operands):
         raise ValueError(f"no operand {operand}: `{ins.name}` has {len(ins.operands)}")
-    kernel = tight_accesses(ins) if tight and operand == 1 else None
+    kernel = convolution.tight_accesses(ins) if tight and operand == 1 else None
     if kernel is not None:
         return (kernel[1],)
     return _ask(Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins), reader)
@@ -87,7 +93,9 @@ def _ask(
             answer = entry.rule(ins, ins.op, number, reader(ins) if ins.calls else ())
         else:
             answer = entry.rule(ins, ins.op, number)
-        return weakened(direction, ins, number, answer) if has_dynamic_sizes(ins) else answer
+        if has_dynamic_sizes(ins):
+            return bounded.weakened(direction, ins, number, answer)
+        return answer
     except UnsupportedError as error:
         return (unknown(error.message),) * answers
     except (LookupError, ValueError, ZeroDivisionError):
@@ -99,13 +107,13 @@ def instances(ins: Instruction, output: int, reader: Reader) -> tuple[Instances,
 
     Through these the values count that the computations read without being handed them.
     """
-    found = INSTANCES.get(type(ins.op))
+    found = source_of(type(ins.op))
     try:
         if found is not None:
             every = tuple(found(ins, ins.op, output, reader(ins)))
             if not has_dynamic_sizes(ins):
                 return every
-            return tuple([replace(i, accesses=claimed_of(ins, i.accesses)) for i in every])
+            return tuple([replace(i, accesses=bounded.claimed_of(ins, i.accesses)) for i in every])
     except (UnsupportedError, LookupError, ValueError, ZeroDivisionError):
         pass
     return tuple(
@@ -137,7 +145,7 @@ def physical(
                 here, there = results[number], leaves(ins.operands[k].type)[access.leaf]
             else:
                 here, there = leaves(ins.operands[number].type)[access.leaf], results[k]
-            converted.append(physical_access(access, here, there))
+            converted.append(layout.physical_access(access, here, there))
         answer.append(tuple(converted))
     return tuple(answer)
 

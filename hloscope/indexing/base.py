@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from hloscope.affine import (
     NEG_INF,
@@ -32,7 +32,13 @@ from hloscope.indexing.variables import (
     printed_names,
     replace_interval,
 )
-from hloscope.simplifier import Domain
+from hloscope.lazy import lazy
+
+if TYPE_CHECKING:
+    import hloscope.simplifier as simplifier
+    from hloscope.simplifier import Domain
+else:
+    simplifier = lazy("hloscope.simplifier")
 
 NEVER: Final[tuple[Constraint, ...]] = ((ZERO, Interval.EMPTY),)
 """The constraints of a map that is known to be empty."""
@@ -254,7 +260,7 @@ class MapBase:
         try:
             return self._domain
         except AttributeError:
-            domain = Domain(self.box, self.constraints)
+            domain = simplifier.Domain(self.box, self.constraints)
             _set(self, "_domain", domain)
             return domain
 

@@ -6,48 +6,35 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from hloscope.affine import Dim, Expr, Interval, Style, Var
-from hloscope.arrays import Bools, Ints
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.compose import compose
-from hloscope.indexing.evaluate import (
-    Arrays,
-    Index,
-    Point,
-    evaluate,
-    evaluate_array,
-    points,
-    points_of_box,
-    satisfies,
-    satisfies_array,
-)
-from hloscope.indexing.inverse import inverse
 from hloscope.indexing.simplify import MapTrace, simplify
 from hloscope.indexing.text import parse_map, print_map
-from hloscope.indexing.transform import (
-    bounded,
-    ranges_to_dims,
-    remove_unused,
-    rescale,
-    symbols_to_dims,
-    unused_variables,
-)
 from hloscope.indexing.variables import Constraint, RuntimeVariable, below
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
+    import hloscope.indexing.evaluate as values
     import hloscope.indexing.exact as exact
+    import hloscope.indexing.inverse as inverses
     import hloscope.indexing.markup as markup
     import hloscope.indexing.proofs as proofs
     import hloscope.indexing.sets as sets
     import hloscope.indexing.tiles.exact as tiles
+    import hloscope.indexing.transform as transform
+    from hloscope.arrays import Bools, Ints
+    from hloscope.indexing.evaluate import Arrays, Index, Point
     from hloscope.indexing.sets import IndexSet, Side
     from hloscope.indexing.tiles.exact import ExactTiles
 else:
     exact = lazy("hloscope.indexing.exact")
+    inverses = lazy("hloscope.indexing.inverse")
     markup = lazy("hloscope.indexing.markup")
     proofs = lazy("hloscope.indexing.proofs")
     sets = lazy("hloscope.indexing.sets")
     tiles = lazy("hloscope.indexing.tiles.exact")
+    transform = lazy("hloscope.indexing.transform")
+    values = lazy("hloscope.indexing.evaluate")
 
 layouts: Any = lazy("hloscope.layouts")  # a room above this one, entered when it is asked for
 
@@ -155,7 +142,7 @@ class IndexingMap(MapBase):
         >>> IndexingMap.parse("(d0)[s0] -> (d0 / 2, s0)").evaluate((7,), (1,))
         (3, 1)
         """
-        return evaluate(self, dims, ranges, runtime)
+        return values.evaluate(self, dims, ranges, runtime)
 
     def evaluate_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
@@ -165,7 +152,7 @@ class IndexingMap(MapBase):
         >>> IndexingMap.parse("(d0) -> (d0 / 2)").evaluate_array([range(4)])
         (array([0, 0, 1, 1]),)
         """
-        return evaluate_array(self, dims, ranges, runtime)
+        return values.evaluate_array(self, dims, ranges, runtime)
 
     def satisfies(
         self,
@@ -176,13 +163,13 @@ class IndexingMap(MapBase):
         check_bounds: bool = True,
     ) -> bool:
         """Does the point lie in the domain?  Without `check_bounds`: do the constraints hold?"""
-        return satisfies(self, dims, ranges, runtime, check_bounds=check_bounds)
+        return values.satisfies(self, dims, ranges, runtime, check_bounds=check_bounds)
 
     def satisfies_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = (), *, check_bounds: bool = True
     ) -> Bools:
         """Which of many points lie in the domain."""
-        return satisfies_array(self, dims, ranges, runtime, check_bounds=check_bounds)
+        return values.satisfies_array(self, dims, ranges, runtime, check_bounds=check_bounds)
 
     def points(self, dims: Index, runtime: Index = ()) -> set[Point]:
         """Every index touched from one index, as the range variables run.
@@ -190,7 +177,7 @@ class IndexingMap(MapBase):
         Raises:
             ValueError: The range variables have more than 16 million values together.
         """
-        return points(self, dims, runtime)
+        return values.points(self, dims, runtime)
 
     def points_of_box(self, sides: Sequence[Interval], runtime: Index = ()) -> set[Point]:
         """Every index touched from the indices of a box, as the range variables run.
@@ -206,7 +193,7 @@ class IndexingMap(MapBase):
         >>> m.points_of_box([Interval(1, 2), Interval(3, 4)]) == {(4,), (5,), (6,)}
         True
         """
-        return points_of_box(self, sides, runtime)
+        return values.points_of_box(self, sides, runtime)
 
     def range_of(self, expr: Expr) -> Interval:
         """An interval around all values of an expression over the domain.
@@ -455,15 +442,15 @@ class IndexingMap(MapBase):
         >>> print(IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 39]").inverse())
         (d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 9], s0 in [0, 3]
         """
-        return inverse(self).simplify().remove_unused_symbols()
+        return inverses.inverse(self).simplify().remove_unused_symbols()
 
     def unused_variables(self) -> set[Var]:
         """Variables that `remove_unused_vars` would remove."""
-        return unused_variables(self)
+        return transform.unused_variables(self)
 
     def remove_unused_vars(self) -> Self:
         """The map without the variables that make no difference; the others are renumbered."""
-        return remove_unused(self, dims=True)
+        return transform.remove_unused(self, dims=True)
 
     def remove_unused_symbols(self) -> Self:
         """The same relation without the range and runtime variables that make no difference.
@@ -471,7 +458,7 @@ class IndexingMap(MapBase):
         >>> print(IndexingMap.of_sizes((4,), (8,), [Dim(0)]).remove_unused_symbols())
         (d0) -> (d0), domain: d0 in [0, 3]
         """
-        return remove_unused(self, dims=False)
+        return transform.remove_unused(self, dims=False)
 
     def rescale_symbols(self) -> Self:
         """The same relation, range variables with `s mod c = r` replaced by `s * c + r`.
@@ -480,15 +467,15 @@ class IndexingMap(MapBase):
         ...       .rescale_symbols())
         ()[s0] -> ((s0 * 4 + 1) / 2), domain: s0 in [0, 2]
         """
-        return rescale(self)
+        return transform.rescale(self)
 
     def symbols_to_dims(self) -> Self:
         """The map where range and runtime variables are dimensions, after the others."""
-        return symbols_to_dims(self)
+        return transform.symbols_to_dims(self)
 
     def ranges_to_dims(self, indices: Sequence[int]) -> Self:
         """The map where some range variables are dimensions, after the others."""
-        return ranges_to_dims(self, indices)
+        return transform.ranges_to_dims(self, indices)
 
     def sub_map(self, indices: Iterable[int]) -> Self:
         """The map to some of the results.
@@ -509,4 +496,4 @@ class IndexingMap(MapBase):
         Raises:
             ValueError: Their number is not that of the variables.
         """
-        return bounded(self, dims, ranges, runtime)
+        return transform.bounded(self, dims, ranges, runtime)

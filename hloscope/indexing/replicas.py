@@ -148,7 +148,7 @@ def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
     return replaced(held, new, dims=held.dims, ranges=held.ranges, runtime=runtime)
 
 
-def compose(first: Access, second: Access, *, forward: bool) -> tuple[IndexingMap, Route]:
+def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[IndexingMap, Route]:
     """The joined map of one access after another, and the steps of both.
 
     Args:

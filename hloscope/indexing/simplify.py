@@ -34,10 +34,10 @@ from hloscope.affine import (
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, replace_interval
 from hloscope.lazy import dataclass, lazy
-from hloscope.simplifier import Domain, Step, simplify as simplify_expr
 
 if TYPE_CHECKING:
     import hloscope.simplifier as simplifier
+    from hloscope.simplifier import Domain, Step
 else:
     simplifier = lazy("hloscope.simplifier")
 
@@ -71,7 +71,7 @@ class ConstraintStep:
         return self.text()
 
 
-MapTrace: TypeAlias = list[Step | ConstraintStep]
+MapTrace: TypeAlias = "list[Step | ConstraintStep]"
 """The steps of a simplification, in order."""
 
 
@@ -93,7 +93,7 @@ def settle(
             _meet(table, e, interval)
     while table:
         size = dict(box)
-        domain = Domain(size)
+        domain = simplifier.Domain(size)
         left = [_settled(constraint, domain, box, trace) for constraint in table.items()]
         kept = [constraint for constraint in left if constraint is not None]
         table = {}
@@ -149,7 +149,7 @@ def simplified(expr: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
     if trace is None:
         return domain.simplify(expr)
     steps: list[Step] = []
-    new = simplify_expr(expr, domain, trace=steps)
+    new = simplifier.simplify(expr, domain, trace=steps)
     trace += steps
     return new
 
@@ -158,6 +158,7 @@ def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interva
     """One step towards a simpler expression; `None` where there is none.
 
     >>> from hloscope.affine import Dim
+    >>> from hloscope.simplifier import Domain
     >>> solve(Dim(0) // -3, Interval(-11, -5), Domain({}))
     (<d0>, Interval(lo=13, hi=33))
     """
@@ -404,7 +405,7 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
             constraints = tuple(settle(box, constraints, trace).items())
         except EmptyDomainError:
             return m.with_(constraints=NEVER)
-    domain = Domain(box, constraints)
+    domain = simplifier.Domain(box, constraints)
     change = _result if replace_points else _result_with_points
     results = [change(e, domain, trace) for e in m.results]
     if pinned := [(*as_sum(e), i.lo) for e, i in constraints if i.lo == i.hi]:
@@ -442,7 +443,7 @@ def _value_if_pinned(result: Expr, pinned: Sequence[tuple[Terms, int, int]]) -> 
 def _shortest(m: M, trace: MapTrace | None) -> M:
     if m.is_known_empty or m.is_undefined:
         return m
-    domain = Domain(m.box, m.constraints)
+    domain = simplifier.Domain(m.box, m.constraints)
     steps: list[Step] = []
     results = [
         simplifier.simplify_exact(e, domain, trace=None if trace is None else steps)

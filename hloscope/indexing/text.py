@@ -15,10 +15,9 @@ Source: XLA docs `indexing.md`; the printed maps of its tests.
 from __future__ import annotations
 
 import re
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from hloscope.affine import (
-    MAX_DIGITS,
     NEG_INF,
     POS_INF,
     RESERVED,
@@ -29,18 +28,20 @@ from hloscope.affine import (
     Runtime,
     Style,
     Var,
-    find_where,
-    parse_prefix,
-    read_where,
     texts,
     where_text,
 )
 from hloscope.errors import ParseError
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, own_name
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import dataclass, lazy, pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
+
+if TYPE_CHECKING:
+    import hloscope.affine as affine
+else:
+    affine = lazy("hloscope.affine")
 
 KNOWN_EMPTY: Final = "KNOWN EMPTY"
 UNDEFINED: Final = "UNDEFINED"
@@ -183,9 +184,9 @@ class _Reader:
         dims = self.variables(Dim, ")")
         ranges = self.variables(Range, "]") if self.accept("[") else []
         runtime = self.variables(Runtime, "}") if self.accept("{") else []
-        if (where := find_where(self.text, self.at, self.end)) is not None:
+        if (where := affine.find_where(self.text, self.at, self.end)) is not None:
             start, first = where
-            self.parts = read_where(self.source, first, self.end, self.names)
+            self.parts = affine.read_where(self.source, first, self.end, self.names)
             self.end = start
         self.expect("->", "after the variables")
         self.expect("(", "before the results")
@@ -298,7 +299,7 @@ class _Reader:
         match = _INT.match(self.text, self.at, self.end)
         if match is None:
             self.fail(f"expected an integer as {what}, found {self.found()}")
-        if len(match.group()) > MAX_DIGITS:
+        if len(match.group()) > affine.MAX_DIGITS:
             self.fail(f"{len(match.group())} characters do not fit into 64 bits", *match.span())
         value = int("".join(match.group().split()))
         if not NEG_INF <= value <= POS_INF:
@@ -308,5 +309,5 @@ class _Reader:
 
     def expr(self) -> Expr:
         """The longest expression that begins here."""
-        value, self.at = parse_prefix(self.source, self.at, self.names, self.parts)
+        value, self.at = affine.parse_prefix(self.source, self.at, self.names, self.parts)
         return value

@@ -104,6 +104,7 @@ def test_a_wrong_rule_is_shown_by_a_minimal_program(
     def nothing_moves(ins: Instruction, op: Reverse, number: int) -> tuple[Accesses, ...]:
         return (identity(sizes(ins.type)),)
 
+    assert all(registry.lookup(way, Reverse) for way in registry.Direction)  # are registered by now
     monkeypatch.setattr(registry, "_NEAREST", {way: {} for way in registry.Direction})
     for rules in registry.RULES.values():
         monkeypatch.setitem(rules, Reverse, registry.Entry(nothing_moves))

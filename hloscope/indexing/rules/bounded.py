@@ -18,6 +18,7 @@ from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import (
     MapBuilder,
     dims,
+    dynamic_dimensions,
     everything_map,
     identity_map,
     leaves,
@@ -26,7 +27,7 @@ from hloscope.indexing.rules.build import (
     unknown,
 )
 from hloscope.indexing.rules.registry import Direction
-from hloscope.indexing.rules.run_time_sizes import dynamic_dimensions, hands_on, sizes_agree
+from hloscope.indexing.rules.run_time_sizes import hands_on, sizes_agree
 from hloscope.ir import Dims, Instruction, Op, TensorType, Type
 from hloscope.lazy import replace
 from hloscope.ops import (

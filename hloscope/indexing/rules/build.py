@@ -95,6 +95,13 @@ def integers(type: Type) -> tuple[int, int]:
     return -(1 << bits - 1), (1 << bits - 1) - 1
 
 
+def dynamic_dimensions(type: Type) -> tuple[int, ...]:
+    """The dimensions whose size is not known."""
+    if not isinstance(type, TensorType) or None not in type.sizes:
+        return ()
+    return tuple([k for k, size in enumerate(type.sizes) if size is None])
+
+
 @of_last
 def has_dynamic_sizes(ins: Instruction) -> bool:
     """Has an operand or the result a size that is not known?"""

@@ -13,6 +13,7 @@ from hloscope.indexing.rules.build import (
     MapBuilder,
     all_output_sizes,
     dims,
+    dynamic_dimensions,
     everything,
     everywhere,
     exact,
@@ -21,7 +22,6 @@ from hloscope.indexing.rules.build import (
 )
 from hloscope.indexing.rules.dependence import Bodies, Fold, Use, body_of, claimed, fold, used
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
-from hloscope.indexing.rules.run_time_sizes import dynamic_dimensions
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import Reduce, Sort, TopK
 

@@ -4,18 +4,22 @@ A rule takes the instruction, its op and the number of the output (or operand) a
 returns the accesses of each operand (or output).  It reads sizes and parameters only, never syntax,
 so both front ends share it.  Outputs are the arrays of the result type, numbered in order.  The
 rule of an op that calls computations is told what these do, and does not look into them itself.
+
+The rules of a family of ops are in the file of its name, which is imported when one of its ops is
+first looked up: a program has ops of few families.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from importlib import import_module
 from typing import Any, Final, TypeAlias, TypeVar
 
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.dependence import Bodies
 from hloscope.ir import Instruction, Op, value_types
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, once_for_each
 
 Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]
 """Of an instruction, its op and a number; of `Bodies` besides where the entry says so."""
@@ -55,7 +59,16 @@ class Entry:
 Claim: TypeAlias = tuple[Precision, str, bool, bool, bool]
 """The fields of an entry after the rule."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
-"""The rules by direction and op class."""
+"""The rules by direction and op class, those of the families that were looked up."""
+_FAMILIES: Final = "hloscope.ops."
+APART: Final = {
+    "Copy": "control",
+    "CustomCall": "custom_calls",
+    "Map": "elementwise",
+    "RaggedDot": "ragged",
+    "Scan": "scan",
+}
+"""Classes of ops whose rules are in another file than their family's."""
 _NEAREST: Final[dict[Direction, dict[type[Op], Entry | None]]] = {way: {} for way in Direction}
 """What was looked up, until a rule is registered."""
 
@@ -75,7 +88,7 @@ class Instances:
     accesses: Accesses
 
 
-INSTANCES: Final[dict[type[Op], Callable[..., Iterable[Instances]]]] = {}
+_INSTANCES: Final[dict[type[Op], Callable[..., Iterable[Instances]]]] = {}
 """By op class: what of the computations called an output comes from."""
 I = TypeVar("I", bound=Callable[..., Iterable[Instances]])  # noqa: E741
 
@@ -87,7 +100,7 @@ def comes_from(*classes: type[Op]) -> Callable[[I], I]:
     """
 
     def register(found: I) -> I:
-        INSTANCES.update(dict.fromkeys(classes, found))
+        _INSTANCES.update(dict.fromkeys(classes, found))
         return found
 
     return register
@@ -148,10 +161,7 @@ def input_to_output(
 
 
 def elsewhere(*classes: type[Op], reason: str, precision: Precision = Precision.EXACT) -> None:
-    """State that ops are analysed through the computations they call, in another room.
-
-    That room may register rules in place of these entries.
-    """
+    """State that ops are analysed through the computations they call, in another room."""
     _state(classes, Entry(None, precision, reason))
 
 
@@ -172,9 +182,40 @@ def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
     try:
         return known[cls]
     except KeyError:
+        _load(cls)
         table = RULES[direction]
-        known[cls] = next((table[base] for base in cls.__mro__ if base in table), None)
-        return known[cls]
+        found = next((table[base] for base in cls.__mro__ if base in table), None)
+        known[cls] = found  # which another thread may forget at once, as it registers rules
+        return found
+
+
+def source_of(cls: type[Op]) -> Callable[..., Iterable[Instances]] | None:
+    """What `comes_from` registered for a class."""
+    _load(cls)
+    return _INSTANCES.get(cls)
+
+
+def file_of(cls: type) -> str:
+    """The file that has the rules of a class of ops, if there are any.
+
+    >>> from hloscope.ops import Reverse, Scan
+    >>> file_of(Reverse), file_of(Scan)
+    ('shape', 'scan')
+    """
+    return APART.get(cls.__name__) or cls.__module__.removeprefix(_FAMILIES)
+
+
+@once_for_each
+def _load(cls: type[Op]) -> None:
+    """Import the files that have rules of a class or its bases; other threads wait for that."""
+    for base in cls.__mro__:
+        if base.__module__.startswith(_FAMILIES):
+            name = f"{__package__}.{file_of(base)}"
+            try:
+                import_module(name)
+            except ModuleNotFoundError as error:
+                if error.name != name:
+                    raise
 
 
 def memoised(rule: Rule) -> Rule:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from hloscope.indexing.rules.build import first_leaf, leaves
+from hloscope.indexing.rules.build import dynamic_dimensions, first_leaf, leaves
 from hloscope.ir import ByOp, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     ELEMENTWISE,
@@ -81,13 +81,6 @@ class SizeRead(NamedTuple):
 Reads: TypeAlias = tuple[SizeRead, ...]
 Place: TypeAlias = tuple[object, int, int | None]
 """A value (or what stands for it), one of its tensors, one of its dimensions."""
-
-
-def dynamic_dimensions(type: Type) -> tuple[int, ...]:
-    """The dimensions whose size is not known."""
-    if not isinstance(type, TensorType) or None not in type.sizes:
-        return ()
-    return tuple([k for k, size in enumerate(type.sizes) if size is None])
 
 
 def hands_on(ins: Instruction) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from hloscope.affine import Dim, Expr
 from hloscope.indexing.access import Accesses
-from hloscope.indexing.layout import bitcast_map
-from hloscope.indexing.reshape import reshape_map
 from hloscope.indexing.rules.build import (
     NEVER,
     MapBuilder,
@@ -22,6 +21,7 @@ from hloscope.indexing.rules.build import (
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction, TensorType, of_last
+from hloscope.lazy import lazy
 from hloscope.ops import (
     Bitcast,
     BitcastConvert,
@@ -35,6 +35,13 @@ from hloscope.ops import (
     Reverse,
     Transpose,
 )
+
+if TYPE_CHECKING:
+    import hloscope.indexing.layout as layout
+    import hloscope.indexing.reshape as reshape
+else:
+    layout = lazy("hloscope.indexing.layout")
+    reshape = lazy("hloscope.indexing.reshape")
 
 # Sources of values: no operands, nothing to read.
 
@@ -108,12 +115,12 @@ def _(ins: Instruction, op: Reverse, number: int) -> tuple[Accesses, ...]:
 
 @output_to_input(Reshape)
 def _(ins: Instruction, op: Reshape, output: int) -> tuple[Accesses, ...]:
-    return (exact(reshape_map(sizes(ins.type), sizes(ins.operands[0].type))),)
+    return (exact(reshape.reshape_map(sizes(ins.type), sizes(ins.operands[0].type))),)
 
 
 @input_to_output(Reshape)
 def _(ins: Instruction, op: Reshape, operand: int) -> tuple[Accesses, ...]:
-    return (exact(reshape_map(sizes(ins.operands[0].type), sizes(ins.type))),)
+    return (exact(reshape.reshape_map(sizes(ins.operands[0].type), sizes(ins.type))),)
 
 
 @output_to_input(Bitcast, memo=False, shared=True, of_types=True)
@@ -131,7 +138,8 @@ def _same_bytes(ins: Instruction, *, from_output: bool) -> Accesses:
     if not isinstance(source, TensorType) or not isinstance(target, TensorType):
         return unknown("a bitcast of something that is not an array")
     sizes(source), sizes(target)  # refuses dimensions without bounds
-    found = bitcast_map(target, source) if from_output else bitcast_map(source, target)
+    here, there = (target, source) if from_output else (source, target)
+    found = layout.bitcast_map(here, there)
     return unknown(found) if isinstance(found, str) else exact(found)
 
 
