@@ -73,11 +73,35 @@ def proto_text(data: bytes, name: str) -> str:
     return _Text(message).text()
 
 
+class _Ids:
+    """The ids of the instructions of a computation, as far as they name them within it."""
+
+    def __init__(self) -> None:
+        self._as_written: dict[bytes, int] = {}
+        """By their bytes, of which there is one notation that is usual."""
+
+    def add(self, ins: Message) -> int:
+        """The id of an instruction, which other messages may refer to."""
+        number: int = ins["id"] & _LOCAL
+        if (written := ins.piece("id")) is not None:
+            self._as_written[written] = number
+        return number
+
+    def of(self, message: Message, field: str) -> list[int]:
+        """The ids that a field lists."""
+        known = self._as_written
+        try:
+            return [known[written] for written in message.varints(field)]
+        except KeyError:  # it may be written in another way
+            return [number & _LOCAL for number in message[field]]
+
+
 class _Text:
     """One module's text in the making."""
 
     def __init__(self, module: Message) -> None:
         self.module = module
+        self.most: Final = min(MOST_INPUT, _LEAST + _TIMES * len(module.file.data))
         self.computations: dict[int, str] = {}
         self._shared: dict[tuple[Any, ...], _Shared] = {}
         for computation in module.each("computations"):
@@ -87,17 +111,20 @@ class _Text:
             self.computations[computation["id"]] = name
 
     def text(self) -> str:
-        file = self.module.file
-        most = min(MOST_INPUT, _LEAST + _TIMES * len(file.data))
         parts, total = [], 0
         with no_collection():
             for part in self.parts():
                 total += len(part)
-                if total > most:
-                    size = f"{len(file.data):,} bytes stand for more than {most:,} characters"
-                    raise InputError(f"{file.name}: {size} of text")
+                self.refuse_long(total)
                 parts.append(part)
         return "".join(parts)
+
+    def refuse_long(self, length: int) -> None:
+        """Refuse a text, or a part of it, that is too long."""
+        if length > self.most:
+            file = self.module.file
+            size = f"{len(file.data):,} bytes stand for more than {self.most:,} characters"
+            raise InputError(f"{file.name}: {size} of text")
 
     def parts(self) -> Iterator[str]:
         module = self.module
@@ -153,38 +180,43 @@ class _Text:
     def body(self, computation: Message, sequence: Message | None) -> Iterator[str]:
         """The lines of the instructions, in the order of the schedule where there is one."""
         known: dict[int, Message] = {}
-        names: dict[int, str] = {}
+        ids, names = _Ids(), dict[int, str]()
         for ins in computation.each("instructions"):
-            name, key = _name(ins), ins["id"] & _LOCAL
+            name, key = _name(ins), ids.add(ins)
             if key in known:
                 ins.fail("id", f"another instruction has the id {ins['id']}")
             known[key], names[key] = ins, f"%{name}"
         order = list(known)
         if sequence is not None:
-            order = [number & _LOCAL for number in sequence["instruction_ids"]]
+            order = ids.of(sequence, "instruction_ids")
             if set(order) != set(known) or len(order) != len(known):
                 sequence.fail("instruction_ids", "they are not the computation's instructions")
         root = computation["root_id"] & _LOCAL
         if root not in known:
             computation.fail("root_id", f"no instruction has the id {computation['root_id']}")
         for key in order:
-            begin = "  ROOT " if key == root else "  "
-            yield from self.line(begin + names[key], known[key], known, names)
-            known[key].forget()
+            ins = known[key]
+            begin = f"{'  ROOT ' if key == root else '  '}{names[key]}"
+            head, attributes, between, after = self.shared(ins, known)
+            operands = self.listed(ins, "operand_ids", ids, names)
+            if "control_predecessor_ids" in ins:
+                before = self.listed(ins, "control_predecessor_ids", ids, names)
+                attributes += f", control-predecessors={{{before}}}"
+            source = f"{between}{_common(_METADATA, ins)}{after}"
+            yield f"{begin}{head}{operands}{attributes}{source}\n"
+            ins.forget()
 
-    def line(
-        self, begin: str, ins: Message, known: dict[int, Message], names: dict[int, str]
-    ) -> Iterator[str]:
-        """The line of an instruction, in as few parts as do not repeat a name without end."""
-        head, attributes, between, after = self.shared(ins, known)
-        yield f"{begin}{head}"
-        yield from _names(ins, "operand_ids", names)
-        yield attributes
-        if "control_predecessor_ids" in ins:
-            yield ", control-predecessors={"
-            yield from _names(ins, "control_predecessor_ids", names)
-            yield "}"
-        yield f"{between}{_common(_METADATA, ins)}{after}\n"
+    def listed(self, ins: Message, field: str, ids: _Ids, names: dict[int, str]) -> str:
+        """The names of the instructions that a field lists, no long one without end."""
+        if field not in ins:
+            return ""
+        try:
+            found = [names[key] for key in ids.of(ins, field)]
+        except KeyError:
+            number = next(number for number in ins[field] if number & _LOCAL not in names)
+            ins.fail(field, f"no instruction has the id {number}")
+        self.refuse_long(sum(map(len, found)))
+        return ", ".join(found)
 
     def shared(self, ins: Message, known: dict[int, Message]) -> _Shared:
         """What the line of an instruction has in common with those of equal fields."""
@@ -291,14 +323,6 @@ def _common(rows: tuple[tuple[str, frozenset[str]], ...], ins: Message) -> str:
     """`, name=value` of those attributes of which a field is given."""
     texts = ((name, ATTRIBUTES[name](ins)) for name, fields in rows if not ins.lacks(fields))
     return "".join(f", {name}={text}" for name, text in texts if text)
-
-
-def _names(ins: Message, field: str, names: dict[int, str]) -> Iterator[str]:
-    for number, key in enumerate(ins[field]):
-        name = names.get(key & _LOCAL)
-        if name is None:
-            ins.fail(field, f"no instruction has the id {key}")
-        yield f", {name}" if number else name
 
 
 def _tables(index: Message) -> Iterator[str]:

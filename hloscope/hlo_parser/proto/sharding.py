@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from hloscope.hlo_parser.proto.wire import Message
@@ -30,6 +31,8 @@ _METADATA: Final[dict[str, Callable[[Any], str]]] = {
     "stack_frame_id": str,
 }
 """How each field of metadata is written, in the order of the text."""
+_OWN: Final = frozenset(("scheduling_name", "deduplicated_name"))
+"""Fields that hardly two instructions have in common."""
 
 
 def metadata_text(metadata: Message) -> str:
@@ -45,11 +48,24 @@ def metadata_text(metadata: Message) -> str:
 
 
 def _metadata_text(metadata: Message) -> str:
-    parts, given = [], metadata.given
-    for name, write in _METADATA.items():
-        if name in given and (value := metadata[name]):
-            parts.append(f"{name}={write(value)}")
+    parts, known = [], metadata.file.metadata_fields
+    for name, write in _written(tuple(metadata.given)):
+        key = name, metadata.piece(name)
+        text = known.get(key)
+        if text is None:
+            value = metadata[name]
+            text = f"{name}={write(value)}" if value else ""
+            if key[1] is not None and name not in _OWN:
+                known[key] = text
+        if text:
+            parts.append(text)
     return f"{{{' '.join(parts)}}}"
+
+
+@lru_cache(maxsize=1 << 10)
+def _written(given: tuple[str, ...]) -> list[tuple[str, Callable[[Any], str]]]:
+    """Which of the fields given are written, and how, in the order of the text."""
+    return [(name, write) for name, write in _METADATA.items() if name in given]
 
 
 def sharding_text(sharding: Message) -> str:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
 
 from hloscope.arrays import np
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.proto.schema import FIELDS, IGNORED, MESSAGES, Field
+from hloscope.lazy import pattern
 
 MOST_FIELDS: Final = 3 << 20
 """Fields in one file, and numbers in its lists but for those of literals."""
@@ -32,18 +33,29 @@ _WIRE: Final = dict.fromkeys(_KINDS, _LENGTH) | {
 """The wire type of each kind of field."""
 Places: TypeAlias = "tuple[int, ...] | array[int]"
 """Begin and end of each value of a field; only of several values in an array."""
+_ONE: Final = pattern(rb"[\x80-\xff]*+[\x00-\x7f]")
+"""A number of any length."""
 _DEFAULTS: Final[dict[str, Any]] = {"string": "", "bytes": b"", "float": 0.0, "double": 0.0}
 
 
-def _tags(fields: dict[int, Field]) -> dict[int, Field]:
-    """The fields by number and wire type together; a list of numbers may be packed or not."""
-    tags: dict[int, Field] = {}
+def _wires(field: Field) -> set[int]:
+    """The wire types that a field may have: a list of numbers may be packed or not."""
+    return {_WIRE[field.kind], *([_LENGTH] if field.repeated else [])}
+
+
+def _tags(fields: dict[int, Field]) -> dict[int, tuple[str, int, bool]]:
+    """Name, wire type, and whether it is repeated, by the one or two bytes that begin a field."""
+    tags: dict[int, tuple[str, int, bool]] = {}
     for number, field in fields.items():
-        wires = {_WIRE[field.kind]}
-        if field.repeated and _LENGTH not in wires:
-            wires.add(_LENGTH)
-        tags |= {number << 3 | wire: field for wire in wires}
+        for wire in _wires(field):
+            tag = number << 3 | wire
+            written = tag if tag < 128 else tag & 127 | 128 | tag >> 7 << 8
+            tags[written] = field.name, wire, field.repeated
     return tags
+
+
+_UNUSUAL: Final = "", -1, False
+"""Of a field that is not read, or whose beginning is written in another way."""
 
 
 def _default(field: Field) -> Any:
@@ -72,6 +84,8 @@ class File:
         """The texts of types by their bytes: a program has few, which come again and again."""
         self.metadata: dict[bytes, str] = {}
         """The texts of metadata by their bytes."""
+        self.metadata_fields: dict[tuple[str, bytes | None], str] = {}
+        """The texts of fields of metadata by their names and bytes."""
 
     def fail(self, message: str, at: int, what: str) -> NoReturn:
         """Raise a `ParseError` about a message at an offset."""
@@ -144,20 +158,39 @@ class Message:
         """The bytes of all values but those of some fields: equal for equal values."""
         data = self.file.data
         found: list[Any] = []
-        for name, places in self._found().items():
+        for name, places in (self._places or self._found()).items():
             if name not in names:
-                found.append(name)
                 if len(places) == 2:
-                    found.append(data[places[0] : places[1]])
+                    found += name, data[places[0] : places[1]]
                 else:
-                    pairs = zip(places[::2], places[1::2], strict=True)
-                    found.append(tuple([data[at:stop] for at, stop in pairs]))
+                    found += name, tuple(self.pieces(name))
         return tuple(found)
 
+    def piece(self, name: str) -> bytes | None:
+        """The bytes of the value of a field that has one."""
+        places = (self._places or self._found()).get(name, _NONE)
+        return self.file.data[places[0] : places[1]] if len(places) == 2 else None
+
+    def pieces(self, name: str) -> list[bytes]:
+        """The bytes of each value of a field."""
+        places, data = (self._places or self._found()).get(name, _NONE), self.file.data
+        if len(places) == 2:  # as of most
+            return [data[places[0] : places[1]]]
+        return [data[at:stop] for at, stop in zip(places[::2], places[1::2], strict=True)]
+
+    def varints(self, name: str) -> list[bytes]:
+        """The numbers of a repeated field, each as it is written."""
+        pieces = self.pieces(name)
+        if any([piece[-1:] > b"\x7f" for piece in pieces]):
+            self[name]  # which says what is wrong
+        found: list[bytes] = _ONE.findall(b"".join(pieces))
+        self.file.count(len(found), self.name, self.at)
+        return found
+
     @property
-    def given(self) -> Container[str]:
-        """The names of the fields that are given."""
-        return self._found()
+    def given(self) -> Iterable[str]:
+        """The names of the fields that are given, in the order in which they stand."""
+        return self._places or self._found()
 
     def __contains__(self, name: str) -> bool:
         """Is the field given?"""
@@ -235,47 +268,64 @@ class Message:
         return self._places
 
     def _scan(self) -> dict[str, Places]:
-        file, name, at, end = self.file, self.name, self.at, self._end
-        data, tags, left = file.data, _TAGS[name], file.left
+        file, at, end = self.file, self.at, self._end
+        data, tags = file.data, _TAGS[self.name]
         found: dict[str, Places] = {}
-        while at < end:
+        for left in range(file.left, -1, -1):
+            if at >= end:
+                file.left = left
+                return found
             begin = at
             tag = data[at]
             at += 1
-            if tag > 127:
-                if at < end and 0 < data[at] < 128:
-                    tag, at = tag & 127 | data[at] << 7, at + 1
-                else:
-                    tag, at = file.varint(begin, end, name)
-            wire = tag & 7
-            if wire == 2 and at < end and data[at] < 128:  # lengths and numbers of one byte
-                stop = at + 1 + data[at]
+            if tag > 127 and at < end:
+                tag |= data[at] << 8
                 at += 1
-            elif wire == 2 and at + 1 < end and data[at + 1] < 128:  # lengths of two
-                stop = at + 2 + (data[at] & 127 | data[at + 1] << 7)
-                at += 2
-            elif not wire and at < end and data[at] < 128:
+            key, wire, repeated = tags.get(tag, _UNUSUAL)
+            size = data[at] if at < end else 128
+            if size < 128 and wire == _LENGTH:
+                at += 1
+                stop = at + size
+            elif size < 128 and wire == _VARINT:
                 stop = at + 1
+            elif wire == _LENGTH and at + 1 < end and data[at + 1] < 128:  # a length of two bytes
+                stop = at + 2 + (size & 127 | data[at + 1] << 7)
+                at += 2
+            elif wire == _VARINT and (number := _ONE.match(data, at, min(end, at + 10))):
+                stop = number.end()
             else:
-                at, stop = self._extent(at, tag)
+                key, at, stop, repeated = self._unusual(begin)
             if stop > end:
-                what = f"field {tag >> 3} is {stop - at:,} bytes long, {end - at:,} are left"
-                file.fail(name, at, what)
-            left -= 1
-            if left < 0:
-                file.count(MOST_FIELDS + 1, name, begin)
-            field = tags.get(tag)
-            if field is None:
-                self._pass_over(tag, begin)
-            elif not field.repeated or (before := found.get(field.name)) is None:
-                found[field.name] = (at, stop)
+                what = f"is {stop - at:,} bytes long, {end - at:,} are left"
+                file.fail(self.name, at, f"field {self._tag(begin)[0] >> 3} {what}")
+            if not key:
+                pass
+            elif not repeated or (before := found.get(key)) is None:
+                found[key] = at, stop
             else:
                 if isinstance(before, tuple):
-                    before = found[field.name] = array("q", before)
+                    before = found[key] = array("q", before)
                 before.extend((at, stop))
             at = stop
-        file.left = left
-        return found
+        file.fail(self.name, at, f"more than {MOST_FIELDS:,} fields")
+
+    def _tag(self, at: int) -> tuple[int, int]:
+        """The number and wire type of the field at a place, and where its value begins."""
+        if self.file.data[at] < 128:
+            return self.file.data[at], at + 1
+        return self.file.varint(at, self._end, self.name)
+
+    def _unusual(self, begin: int) -> tuple[str, int, int, bool]:
+        """A field of any tag and length: its name if it is read, begin, end, is it repeated?"""
+        tag, at = self._tag(begin)
+        at, stop = self._extent(at, tag)
+        if stop > self._end:
+            return "", at, stop, False
+        field = MESSAGES[self.name].get(tag >> 3)
+        if field is None or tag & 7 not in _wires(field):
+            self._pass_over(tag, begin)
+            return "", at, stop, False
+        return field.name, at, stop, field.repeated
 
     def _extent(self, at: int, tag: int) -> tuple[int, int]:
         """Where a value begins and ends."""
@@ -283,12 +333,8 @@ class Message:
         if not tag >> 3:
             file.fail(name, at, "field 0 does not exist")
         if wire == _VARINT:
-            data, stop = file.data, at
-            while stop < self._end and data[stop] > 127:
-                stop += 1
-            if stop >= min(at + 10, self._end):
-                file.varint(at, self._end, name)  # which says what is wrong
-            return at, stop + 1
+            found = _ONE.match(file.data, at, min(self._end, at + 10))
+            return at, found.end() if found else file.varint(at, self._end, name)[1]
         if wire == _LENGTH:
             size, at = file.varint(at, self._end, name)
             return at, at + size
@@ -311,8 +357,7 @@ class Message:
 
     def _value(self, field: Field, places: Sequence[int]) -> Any:
         if not field.repeated and _WIRE[field.kind] == _VARINT:
-            number: Any = self._numbers(field.kind, *places[-2:])[-1]
-            return number
+            return self._number(field.kind, places[-2])
         if field.kind in MESSAGES:
             if field.repeated:
                 return tuple(self.each(field.name))
@@ -329,6 +374,17 @@ class Message:
             return self._numbers(kind, at, stop)
         value = self.file.data[at:stop]
         return [value.decode("utf-8", "surrogateescape") if kind == "string" else value]
+
+    def _number(self, kind: str, at: int) -> int:
+        """The number at a place."""
+        file = self.file
+        file.count(1, self.name, at)
+        value = file.data[at]
+        if value > 127:
+            value, _ = file.varint(at, self._end, self.name)
+            if value >> 63 and kind[0] != "u":
+                value -= 1 << 64
+        return value if kind != "bool" else value > 0
 
     def _numbers(self, kind: str, at: int, stop: int) -> list[Any]:
         """The numbers that stand one after the other."""
