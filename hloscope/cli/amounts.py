@@ -24,4 +24,5 @@ class Bytes(click.ParamType[int]):
             self.fail(f"`{value}` is no size such as 4G or 500M", param, ctx)
         unit = 1 << 10 * " KMGT".index(found[2].upper() or " ")
         whole, _, part = found[1].partition(".")
-        return int(whole) * unit + int(part or 0) * unit // 10 ** len(part)
+        scale: int = 10 ** len(part)
+        return int(whole) * unit + int(part or 0) * unit // scale

@@ -14,6 +14,7 @@ import hloscope as hs
 from hloscope.errors import HloscopeError, ParseError, UnsupportedError
 from hloscope.hlo_parser.printer import print_hlo
 from hloscope.hlo_parser.proto.module import proto_text
+from hloscope.hlo_parser.proto.sharding import metadata_text
 from hloscope.hlo_parser.proto.sniff import form
 from hloscope.hlo_parser.proto.wire import File, Message
 
@@ -221,3 +222,57 @@ def test_two_values_are_told_from_one_that_has_the_tag_of_the_second_within_it()
     assert text(two).count("slice={[1:4:0], [0:6:0]}") == 2
     with pytest.raises(UnsupportedError, match="field 17 is not known"):
         text(one)
+
+
+def test_ids_are_found_however_they_are_written() -> None:
+    """A number may have more bytes than it needs, and lists may come in parts."""
+    p, q = ins("p", "parameter", shape(F32), 1), ins("q", "parameter", shape(F32), 300, f(9, 1))
+    written = [
+        f(36, b"\x81\x00\xac\x82\x80\x00"),  # longer than needed
+        f(36, 300) + f(36, 1),  # not packed
+        f(36, [1 << 40 | 1, 300]),  # of another computation's numbers
+        f(36, [1]) + f(36, [300]),  # in two parts
+    ]
+    for text, data in zip(["%p, %q", "%q, %p", "%p, %q", "%p, %q"], written, strict=True):
+        program = instructions(p, q, ins("r", "add", shape(F32), 3, data), root=3)
+        assert f"add({text})" in proto_text(program, "m")
+
+
+@pytest.mark.parametrize(("ids", "said"), [(b"\x01\xff", "end within"), (b"\x01\x05", "the id 5")])
+def test_ids_that_are_none_are_refused(ids: bytes, said: str) -> None:
+    program = instructions(
+        ins("p", "parameter", shape(F32), 1), ins("r", "add", shape(F32), 3, f(36, ids)), root=3
+    )
+    with pytest.raises(ParseError, match=rf"HloInstructionProto.* at byte \d+: .*{said}"):
+        proto_text(program, "m")
+
+
+OWN = f(16, "r")
+"""The scheduling name that most dumps end the metadata of an instruction with."""
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b"",
+        OWN,
+        f(16, ""),
+        f(16, "other"),
+        f(16, "other") + OWN,
+        OWN + f(15, 3),
+        f(1, "t") + f(2, "a/b") + f(15, 3) + OWN,
+        f(2, 'a "b"') + f(12, "d") + f(15, 3) + f(4, 7) + OWN,
+        f(5, [1, 2]) + f(5, 3) + f(9, 1) + OWN,
+        f(2, b"a" + OWN),  # only the text ends so
+        f(10, OWN),  # or a message inside
+        f(4, 0),
+    ],
+)
+def test_metadata_ends_in_any_way(metadata: bytes) -> None:
+    """What is kept for others that end in the same way is what would be written for each alone."""
+    lines = [ins(name, "parameter", shape(F32), 5, f(7, metadata)) for name in ("r", "s")]
+    texts = [proto_text(instructions(line, root=5), "m") for line in lines]
+    alone = metadata_text(Message(File("m", metadata), "OpMetadata", 0, len(metadata)))
+    said = "" if alone == "{}" else f", metadata={alone}"
+    for name, text in zip("rs", texts, strict=True):
+        assert f"  ROOT %{name} = f32[] parameter(0){said}\n" in text

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from hloscope.hlo_parser.proto.shapes import shape_text
-from hloscope.hlo_parser.proto.sharding import groups_text, metadata_text, numbers, sharding_text
+from hloscope.hlo_parser.proto.sharding import groups_text, numbers, sharding_text, source_text
 from hloscope.hlo_parser.proto.wire import Message
 from hloscope.hlo_parser.values import KINDS, quote, write_bool, write_dim_labels, write_window
 from hloscope.ir import Dims
@@ -211,11 +211,6 @@ def _statistics(ins: Message) -> str | None:
     return f"{{{','.join(parts)}}}"
 
 
-def _metadata(ins: Message) -> str | None:
-    text = metadata_text(ins["metadata"]) if ins.says("metadata") else "{}"
-    return None if text == "{}" else text
-
-
 def _config(ins: Message) -> str | None:
     if "backend_config_payload" in ins:
         ins.refuse("backend_config_payload", "configs outside of the instruction are not read")
@@ -402,7 +397,7 @@ ATTRIBUTES: Final[dict[str, Writer]] = {
     "frontend_attributes": _frontend,
     "parameter_replication": _replication,
     "statistics": _statistics,
-    "metadata": _metadata,
+    "metadata": lambda ins: source_text(ins) or None,
     "backend_config": _config,
 }
 """The text of each attribute but those that name computations and instructions."""

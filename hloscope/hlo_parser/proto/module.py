@@ -15,7 +15,7 @@ from hloscope.hlo_parser.printer import joined
 from hloscope.hlo_parser.proto.attributes import ATTRIBUTES, frontend_text
 from hloscope.hlo_parser.proto.literals import literal_text
 from hloscope.hlo_parser.proto.shapes import ELEMENTS, shape_text
-from hloscope.hlo_parser.proto.sharding import numbers
+from hloscope.hlo_parser.proto.sharding import numbers, source_text
 from hloscope.hlo_parser.proto.sniff import form
 from hloscope.hlo_parser.proto.wire import File, Message
 from hloscope.hlo_parser.scanner import NAME
@@ -43,7 +43,7 @@ _ROWS: Final = tuple((name, frozenset(_FIELDS.get(name, (name,)))) for name in C
 _PREDECESSORS: Final = COMMON.index("control-predecessors")
 _SOURCE: Final = COMMON.index("metadata")
 _BEFORE, _BETWEEN = _ROWS[:_PREDECESSORS], _ROWS[_PREDECESSORS + 1 : _SOURCE]
-_METADATA, _AFTER = _ROWS[_SOURCE : _SOURCE + 1], _ROWS[_SOURCE + 1 :]
+_AFTER: Final = _ROWS[_SOURCE + 1 :]
 _OWN_FIELDS: Final = frozenset(("name", "id", "operand_ids", "control_predecessor_ids", "metadata"))
 """Fields that say what only one instruction is; what the others say comes again and again."""
 _BY_OPERANDS: Final = frozenset(("compare", "conditional"))
@@ -202,8 +202,9 @@ class _Text:
             if "control_predecessor_ids" in ins:
                 before = self.listed(ins, "control_predecessor_ids", ids, names)
                 attributes += f", control-predecessors={{{before}}}"
-            source = f"{between}{_common(_METADATA, ins)}{after}"
-            yield f"{begin}{head}{operands}{attributes}{source}\n"
+            if source := source_text(ins):
+                between += f", metadata={source}"
+            yield f"{begin}{head}{operands}{attributes}{between}{after}\n"
             ins.forget()
 
     def listed(self, ins: Message, field: str, ids: _Ids, names: dict[int, str]) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from hloscope.hlo_parser.proto.wire import Message
+from hloscope.errors import ParseError
+from hloscope.hlo_parser.proto.wire import Message, tag_of
 from hloscope.hlo_parser.values import quote
 
 _TUPLE: Final = 2
@@ -33,6 +34,10 @@ _METADATA: Final[dict[str, Callable[[Any], str]]] = {
 """How each field of metadata is written, in the order of the text."""
 _OWN: Final = frozenset(("scheduling_name", "deduplicated_name"))
 """Fields that hardly two instructions have in common."""
+_ORDER: Final = list(_METADATA)
+_PLACE: Final = _ORDER.index("scheduling_name")
+_BEFORE_NAME, _AFTER_NAME = frozenset(_ORDER[:_PLACE]), frozenset(_ORDER[_PLACE + 1 :])
+_SCHEDULING_NAME: Final = tag_of("OpMetadata", "scheduling_name")
 
 
 def metadata_text(metadata: Message) -> str:
@@ -47,7 +52,46 @@ def metadata_text(metadata: Message) -> str:
     return text
 
 
+def source_text(ins: Message) -> str:
+    """Return the metadata of an instruction, `""` if it says nothing.
+
+    Most dumps end it with the instruction's own name; what stands before comes again and again.
+    """
+    name, data = ins.piece("name"), ins.piece("metadata")
+    if not name or not data or len(name) > 127:
+        return _said(ins)
+    own = _SCHEDULING_NAME + bytes((len(name),)) + name
+    if not data.endswith(own):
+        return _said(ins)
+    before, known = data[: -len(own)], ins.file.metadata_halves
+    halves = known.get(before)
+    if halves is None:
+        try:
+            halves = known[before] = _halves(ins["metadata"].cut(len(own)))
+        except ParseError:  # the name is the end of another field
+            return _said(ins)
+    return f"{{{halves[0]}scheduling_name={quote(ins['name'])}{halves[1]}}}"
+
+
+def _said(ins: Message) -> str:
+    text = metadata_text(ins["metadata"]) if ins.says("metadata") else ""
+    return text if text != "{}" else ""
+
+
+def _halves(metadata: Message) -> tuple[str, str]:
+    """What stands before and after the scheduling name, were there one."""
+    parts = _parts(metadata)
+    first = [text for name, text in parts if name in _BEFORE_NAME]
+    last = [text for name, text in parts if name in _AFTER_NAME]
+    return "".join([f"{text} " for text in first]), "".join([f" {text}" for text in last])
+
+
 def _metadata_text(metadata: Message) -> str:
+    return f"{{{' '.join([text for _, text in _parts(metadata)])}}}"
+
+
+def _parts(metadata: Message) -> list[tuple[str, str]]:
+    """Names and texts of the fields that are written, in order."""
     parts, known = [], metadata.file.metadata_fields
     for name, write in _written(tuple(metadata.given)):
         key = name, metadata.piece(name)
@@ -58,8 +102,8 @@ def _metadata_text(metadata: Message) -> str:
             if key[1] is not None and name not in _OWN:
                 known[key] = text
         if text:
-            parts.append(text)
-    return f"{{{' '.join(parts)}}}"
+            parts.append((name, text))
+    return parts
 
 
 @lru_cache(maxsize=1 << 10)

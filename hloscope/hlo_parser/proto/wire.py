@@ -54,6 +54,16 @@ def _tags(fields: dict[int, Field]) -> dict[int, tuple[str, int, bool]]:
     return tags
 
 
+def tag_of(message: str, name: str) -> bytes:
+    r"""The bytes that begin a field, before its length or value.
+
+    >>> tag_of("HloModuleProto", "name"), tag_of("OpMetadata", "scheduling_name")
+    (b'\n', b'\x82\x01')
+    """
+    (tag,) = [tag for tag, field in _TAGS[message].items() if field[0] == name]
+    return tag.to_bytes(1 + (tag > 127), "little")
+
+
 _UNUSUAL: Final = "", -1, False
 """Of a field that is not read, or whose beginning is written in another way."""
 
@@ -86,6 +96,8 @@ class File:
         """The texts of metadata by their bytes."""
         self.metadata_fields: dict[tuple[str, bytes | None], str] = {}
         """The texts of fields of metadata by their names and bytes."""
+        self.metadata_halves: dict[bytes, tuple[str, str]] = {}
+        """What stands before and after the scheduling name, by the bytes before that."""
 
     def fail(self, message: str, at: int, what: str) -> NoReturn:
         """Raise a `ParseError` about a message at an offset."""
@@ -156,20 +168,21 @@ class Message:
 
     def values_but(self, names: frozenset[str]) -> tuple[Any, ...]:
         """The bytes of all values but those of some fields: equal for equal values."""
-        data = self.file.data
-        found: list[Any] = []
-        for name, places in (self._places or self._found()).items():
-            if name not in names:
-                if len(places) == 2:
-                    found += name, data[places[0] : places[1]]
-                else:
-                    found += name, tuple(self.pieces(name))
-        return tuple(found)
+        data, found = self.file.data, self._places or self._found()
+        try:
+            values: list[Any] = [data[at:end] for k, (at, end) in found.items() if k not in names]
+        except ValueError:  # a field has several
+            values = [tuple(self.pieces(k)) for k in found if k not in names]
+        return tuple(found), *values
 
     def piece(self, name: str) -> bytes | None:
         """The bytes of the value of a field that has one."""
         places = (self._places or self._found()).get(name, _NONE)
         return self.file.data[places[0] : places[1]] if len(places) == 2 else None
+
+    def cut(self, size: int) -> Message:
+        """The message without its last bytes."""
+        return Message(self.file, self.name, self.at, self._end - size, self._depth)
 
     def pieces(self, name: str) -> list[bytes]:
         """The bytes of each value of a field."""
