@@ -244,7 +244,7 @@ class Walk:
                         touched = self.through(leaves[leaf], further, forward=True)
                         if touched:
                             self.add(ins, target, touched)
-            reached = [ins]
+            reached = [ins] if ins in found else []  # nothing of what it reads may reach it
 
 
 class Users:

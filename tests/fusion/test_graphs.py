@@ -447,6 +447,22 @@ def test_an_operand_at_the_edge_reads_itself(opened: bool) -> None:
         grouped(Analysis(), region, m.entry["x"])
 
 
+def test_a_walk_to_users_ends_where_no_element_is_read() -> None:
+    """The size of a value is no element of it, so what is computed from it is not reached."""
+    f = module("""
+      ENTRY e {
+        p = f32[4] parameter(0)
+        n = s32[] get-dimension-size(p), dimensions={0}
+        t = s32[] multiply(n, n)
+        c = f32[] convert(t)
+        b = f32[4] broadcast(c), dimensions={}
+        ROOT r = f32[4] add(p, b)
+      }
+    """).entry
+    assert texts(epilogue(Analysis(), f, f["p"], f["r"])) == ["(d0) -> (d0)"]
+    assert epilogue(Analysis(), f, f["p"], f["b"]) == ()
+
+
 def test_an_epilogue_with_two_ways_is_a_union() -> None:
     m = module(
         """f { x = f32[4] parameter(0) a = f32[4] reverse(x), dimensions={0}
