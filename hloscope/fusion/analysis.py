@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from hloscope.fusion.blueprint import (
     RECURSIVE,
     Nesting,
+    Recent,
     Summary,
     has_runtime,
     origins_of,
@@ -57,6 +58,8 @@ class Analysis(Flows):
         """
         super().__init__(has_regions=has_regions, convention=convention)
         self._plain: dict[Computation, bool] = {}
+        self._positions: Final = Recent(_places)
+        self._without_sources: Final = Recent(_of_nothing)
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
         self._open: Final[set[tuple[int, ...]]] = set()
@@ -282,20 +285,12 @@ class Analysis(Flows):
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
         """The place of each instruction in its computation."""
-        if self._positions[0] is not computation:
-            places = {ins: at for at, ins in enumerate(computation.instructions)}
-            self._positions = (computation, places)
-        return self._positions[1]
+        return self._positions(computation)
 
-    _positions: tuple[Computation | None, Mapping[Instruction, int]] = (None, {})
 
-    def _without_sources(self, computation: Computation) -> frozenset[Instruction]:
-        """What comes neither from the parameters of a computation nor from outside of it."""
-        if self._sourceless[0] is not computation:
-            self._sourceless = (computation, _of_nothing(computation))
-        return self._sourceless[1]
-
-    _sourceless: tuple[Computation | None, frozenset[Instruction]] = (None, frozenset())
+def _places(computation: Computation) -> Mapping[Instruction, int]:
+    """The place of each instruction of a computation."""
+    return {ins: at for at, ins in enumerate(computation.instructions)}
 
 
 def _of_nothing(computation: Computation) -> frozenset[Instruction]:

@@ -10,10 +10,10 @@ before the others: no more than `EVERY` levels are ever left.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import count
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
@@ -233,6 +233,30 @@ def counterparts(one: Computation, other: Computation) -> dict[Instruction, Inst
     return new
 
 
+class Recent(Generic[_T]):
+    """A function of a computation that remembers its answers about those asked about last.
+
+    In between, what a computation calls is asked about: one answer is not enough.
+    """
+
+    def __init__(self, find: Callable[[Computation], _T]) -> None:
+        self._find = find
+        self._known: dict[Computation, _T] = {}
+
+    def __call__(self, computation: Computation) -> _T:
+        """The answer about a computation."""
+        known = self._known
+        found = known.pop(computation, None)
+        if found is None:
+            found = self._find(computation)
+            if len(known) >= MOST_RECENT:
+                known.pop(next(iter(known)), None)  # another thread may have been faster
+        known[computation] = found
+        return found
+
+
+MOST_RECENT: Final = 64
+"""Computations whose answers are remembered."""
 EVERY: Final = 16
 """Of so many levels of calls the innermost computation is looked at ahead."""
 RECURSIVE: Final = "a function that calls itself"

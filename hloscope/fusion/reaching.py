@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Container
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from hloscope.fusion.blueprint import Recent
 from hloscope.fusion.walk import Users, Walk
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction
@@ -34,6 +35,7 @@ class Reaching:
         self._analysis: Final = analysis
         self._tables: Final[dict[int, tuple[Computation, Table]]] = {}
         self._asked: Final[Counter[int]] = Counter()
+        self._users: Final = Recent[Users](lambda callee: analysis.users(callee.instructions))
 
     def of(
         self, callee: Computation, number: int, parameter: int, leaf: int
@@ -59,16 +61,6 @@ class Reaching:
         walk.to_users(self._users(callee), about.writes)
         found = walk.found.get(callee.root, {})
         return {k: tuple(accesses.values()) for k, accesses in sorted(found.items())}
-
-    def _users(self, callee: Computation) -> Users:
-        """Who reads what in a computation."""
-        if self._users_in[0] is not callee:
-            self._users_in = callee, self._analysis.users(callee.instructions)
-        users = self._users_in[1]
-        assert users is not None
-        return users
-
-    _users_in: tuple[Computation | None, Users | None] = None, None
 
     def _table(self, callee: Computation, number: int, parameter: int) -> tuple[Computation, Table]:
         """What a parameter reaches, and perhaps all others, and the computation they are of.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hloscope.affine import Dim, evaluate
-from hloscope.fusion import Analysis, loops
+from hloscope.fusion import Analysis, analysis as analyses, loops
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.reaching import MANY_PARAMETERS, MAX_ENDS
 from hloscope.fusion.tables import Tables
@@ -144,6 +144,44 @@ def test_each_part_of_a_loop_is_taken_out_by_its_own_instruction(
     for leaf in range(1, count + 1):
         assert sorted(analysis.input_to_output(ins, 0, leaf)) == [leaf]
     assert 3 * count < len(looked) < 40 * count
+
+
+def test_computations_that_call_others_are_gone_through_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A loop whose body calls a computation for all parts at once, asked for each of them."""
+    count, seen = 40, list[str]()
+    parts = ", ".join(["f32[8]"] * count)
+
+    def through(value: str, name: str) -> str:
+        return "\n".join(
+            f"{name}{k} = f32[8] get-tuple-element({value}), index={k}"
+            f" n{name}{k} = f32[8] negate({name}{k})"
+            for k in range(count)
+        )
+
+    def packed(name: str) -> str:
+        return f"ROOT r = ({parts}) tuple({', '.join(f'n{name}{k}' for k in range(count))})"
+
+    text = f"""HloModule m
+    inner {{ t = ({parts}) parameter(0) {through("t", "x")} {packed("x")} }}
+    body {{ t = ({parts}) parameter(0) c = ({parts}) call(t), to_apply=inner
+    {through("c", "y")} {packed("y")} }}
+    condition {{ t = ({parts}) parameter(0) ROOT c = pred[] constant(false) }}
+    ENTRY e {{ t = ({parts}) parameter(0)
+    ROOT w = ({parts}) while(t), condition=condition, body=body }}"""
+    places, users = analyses._places, Analysis.users
+    monkeypatch.setattr(
+        analyses, "_places", lambda callee: seen.append(callee.name) or places(callee)
+    )
+    monkeypatch.setattr(
+        Analysis, "users", lambda at, order: seen.append(order[-1].name) or users(at, order)
+    )
+    ins, analysis = parse_hlo(text).entry.root, Analysis()
+    for leaf in range(count):
+        assert [*analysis.output_to_input(ins, leaf)] == [(0, leaf)]
+        assert [*analysis.input_to_output(ins, 0, leaf)] == [leaf]
+    assert sorted(seen) == ["body", "condition", "inner", "r", "r"]
 
 
 def test_parts_of_a_tuple_in_a_tuple_reach_what_reads_them() -> None:
