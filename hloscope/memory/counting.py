@@ -170,7 +170,7 @@ class _Counter:
         """What holds how many lanes, and bytes, a request stands for."""
         if any(v.total > _NOWHERE or v.runs[-1].stop > _NOWHERE for v in self._values if v.runs):
             raise TooLargeError("more requests than 2**63 are not counted")
-        is_beyond = bounds(requests.address, map.box).hi > _NOWHERE
+        is_beyond = bounds(requests.address, map.box).hi >= _NOWHERE  # bounds end there
         self._budget = max(budget // (_SLOWER if is_beyond else 1) // requests.warp, 1)
         self._sampled = max(self._budget // SAMPLE, 1)
         self._histogram: dict[int, int] = {}

@@ -183,6 +183,16 @@ def test_requests_of_any_number_are_counted_as_a_few(times: int) -> None:
     assert many.histogram == {n: k * times**2 for n, k in one.histogram.items()}
 
 
+def test_of_addresses_that_int64_does_not_hold_fewer_are_looked_at() -> None:
+    launch = Launch.of(64, 1)
+    near, far = (
+        launch.map((1 << 30,), [Dim(0) * scale + mod(Range(0) * 7, 1000003) * scale])
+        for scale in (1, 1 << 70)
+    )
+    few, many = (traffic_of(requests_of(access, 32, launch, 32)).seen for access in (far, near))
+    assert 0 < few < many
+
+
 def test_numbers_that_int64_does_not_hold_are_refused() -> None:
     launch = Launch.of(64, 1)
     access = launch.map((1 << 64,), [Dim(0) + Range(0) * Range(0)])
