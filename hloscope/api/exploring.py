@@ -296,11 +296,17 @@ class _Gathering:
 
     def tiles(self) -> None:
         """How each kernel can be tiled; of kernels that compute the same, one is asked."""
-        structure = compare.Structure()
+        blueprints = self.program.analysis.blueprints
+        number, type_number = blueprints.number, blueprints.type_number
         known: dict[Any, int] = {}
         for _, ins in self.shown(self._kernels, "tiles"):
-            called = tuple(map(structure.of, ins.calls))
-            key = structure.label(ins), called, tuple([o.type for o in ins.operands])
+            key = (
+                blueprints.op_number(ins.op),
+                type_number(ins.type),
+                tuple(map(number, ins.calls)),
+                tuple([type_number(operand.type) for operand in ins.operands]),
+                compare.compared_extras(ins),
+            )
             if key not in known:
                 known[key] = self.kernels.number(self._tiles_of(ins))
             self.kernels.add("tiles", self.numbering.numbers[ins], known[key])

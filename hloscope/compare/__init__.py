@@ -21,7 +21,10 @@ if TYPE_CHECKING:
         restored as restored,
         save as save,
     )
-    from hloscope.compare.structure import Structure as Structure
+    from hloscope.compare.structure import (
+        Structure as Structure,
+        compared_extras as compared_extras,
+    )
     from hloscope.compare.tracing import (
         Finding as Finding,
         by_name as by_name,

@@ -170,7 +170,7 @@ class Analysis(Flows):
 
         Runtime variables are read from instructions of the computation.
         """
-        key = (self._blueprints.number(callee), leaf)
+        key = (self.blueprints.number(callee), leaf)
         known = self._backward.get(key)
         if known is None:
             if not callee.callees:
@@ -226,7 +226,7 @@ class Analysis(Flows):
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
         """Which leaves of the root a leaf of a parameter reaches."""
-        number = self._blueprints.number(callee)
+        number = self.blueprints.number(callee)
         key = (number, parameter, leaf)
         known = self._forward.get(key)
         if known is None:

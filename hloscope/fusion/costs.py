@@ -14,9 +14,10 @@ from math import prod
 from typing import Final
 
 from hloscope.errors import HloscopeError
+from hloscope.fusion.blueprint import Blueprints
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import output_to_input
-from hloscope.ir import Computation, Instruction, Op, TensorType, Type, backend_config
+from hloscope.ir import Computation, Instruction, Op, TensorType, Type, backend_config, inside_out
 from hloscope.ops import (
     AfterAll,
     AsyncStart,
@@ -87,10 +88,16 @@ def _sizes(type: TensorType) -> Iterable[int]:
 
 
 class Flops:
-    """Arithmetic of instructions; that of a computation is counted once."""
+    """Arithmetic of instructions; that of a computation is counted once.
 
-    def __init__(self) -> None:
+    With blueprints, that of all computations of one structure, if it follows from that.
+    """
+
+    def __init__(self, blueprints: Blueprints | None = None) -> None:
+        self._blueprints: Final = blueprints
         self._known: dict[Computation, int] = {}
+        self._by_structure: dict[int, int] = {}
+        self._follows: dict[Computation, bool] = {}
 
     def __call__(self, ins: Instruction) -> int:
         """Floating-point operations of an instruction, what it calls included."""
@@ -129,8 +136,23 @@ class Flops:
     def _of_computation(self, computation: Computation) -> int:
         known = self._known.get(computation)
         if known is None:
-            known = self._known[computation] = sum(map(self, computation))
+            number = None if self._blueprints is None else self._blueprints.number(computation)
+            if number is not None:
+                known = self._by_structure.get(number)
+            if known is None:
+                known = sum(map(self, computation))
+                if number is not None and self._follows_from_structure(computation):
+                    self._by_structure[number] = known
+            self._known[computation] = known
         return known
+
+    def _follows_from_structure(self, computation: Computation) -> bool:
+        """Does nothing that counts stand beside ops and types, as how often a loop runs does?"""
+        for inner in inside_out(computation, self._follows):
+            self._follows[inner] = not any(
+                [isinstance(ins.op, While | CustomCall | AsyncStart) for ins in inner]
+            ) and all([self._follows.get(callee, False) for callee in inner.callees])
+        return self._follows[computation]
 
 
 def _elements(values: Iterable[Instruction]) -> int:

@@ -100,7 +100,8 @@ class Flows(ABC):
         return Sizes(self.pool, self._leaves)
 
     @cached_property
-    def _blueprints(self) -> Blueprints:
+    def blueprints(self) -> Blueprints:
+        """The structure of the program's computations, each looked at once."""
         return Blueprints()
 
     # -------------------------------------------------------------------- of whole computations
@@ -222,7 +223,7 @@ class Flows(ABC):
 
     def dependence(self, callee: Computation) -> Dependence:
         """What each result of a computation depends on."""
-        number = self._blueprints.number(callee)
+        number = self.blueprints.number(callee)
         known = self._dependence.get(number)
         if known is None:
             known = self._dependence[number] = dependence_of(callee, self, self.summary)
@@ -317,7 +318,7 @@ class Flows(ABC):
             return direction, which, number, leaf, id(ins.type), types
         if self.captured(ins):
             return None
-        bodies = tuple([self._blueprints.number(callee) for callee in ins.calls])
+        bodies = tuple([self.blueprints.number(callee) for callee in ins.calls])
         return direction, id(ins.op), number, leaf, id(ins.type), types, bodies
 
     def _sized_writes(

@@ -71,7 +71,7 @@ class Memory:
         self._tile: Final = tile
         self._verdicts_only: Final = verdicts_only
         self._budget: Final = budget
-        self._same: Final = SameKernels()
+        self._same: Final = SameKernels(analysis.blueprints)
         self._answers: dict[object, Coalescing] = {}
         self._requests: dict[tuple[object, ...], Requests] = {}
         self._traffic: dict[Requests, Traffic] = {}

@@ -133,8 +133,8 @@ class Footprints:
     def __init__(self, analysis: Analysis, device: Device) -> None:
         self._analysis: Final = analysis
         self._device: Final = device
-        self._same: Final = SameKernels()
-        self._flops: Final = Flops()
+        self._same: Final = SameKernels(analysis.blueprints)
+        self._flops: Final = Flops(analysis.blueprints)
         self._known: dict[object, Footprint] = {}
 
     def of_instruction(self, ins: Instruction) -> Footprint:

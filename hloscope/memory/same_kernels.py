@@ -23,8 +23,8 @@ class SameKernels:
     which operands are the same value, if the indexing rules of the op look at nothing else.
     """
 
-    def __init__(self) -> None:
-        self._blueprints: Final = Blueprints()
+    def __init__(self, blueprints: Blueprints) -> None:
+        self._blueprints: Final = blueprints
 
     def key(self, ins: Instruction) -> tuple[object, ...] | None:
         """The key of an instruction's kernel; `None` where it may depend on more than a key."""
