@@ -9,11 +9,11 @@ import re
 from dataclasses import replace
 from typing import Any, Final
 
-from hloscope.display import Provenance, line_printer, opcode_of, opcodes, provenance_of
+from hloscope.display import Provenance, line_printer, opcodes, provenance_of
 from hloscope.errors import HloscopeError
 from hloscope.explorer.tables import Shared, in_sequence
 from hloscope.fusion import leaf_types
-from hloscope.hlo_parser import STYLES, brief_type
+from hloscope.hlo_parser import STYLES, TextInstruction, brief_type, rest_printer, unscheduled
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type, captured
 from hloscope.lazy import once_for_each, pattern
 from hloscope.ops import Constant, Fusion, Parameter
@@ -56,32 +56,48 @@ def rows(numbering: Numbering) -> dict[str, Any]:
     values stands in `captured`, behind the operands.
     """
     opcode_of, shared_opcodes, types = opcodes(), Shared(visible), Shared(_type_json)
-    columns: dict[str, list[Any]] = {"name": [], "opcode": [], "type": [], "operands": []}
+    inside = Shared()
+    of_op: dict[tuple[int, int], tuple[int, int]] = {}  # opcode and inside, by what decides them
+    opcode: list[int] = []
+    insides: list[int] = []
+    operands: list[list[int]] = []
     calls: dict[int, list[int]] = {}
     outside: dict[int, list[int]] = {}
-    inside, values = Shared(), [-1] * len(numbering)
-    for k, ins in enumerate(numbering.numbers):
-        columns["name"].append(visible(ins.name))
-        columns["opcode"].append(shared_opcodes.number(opcode_of(ins)))
-        columns["type"].append(types.number_of_same(ins.type))
-        columns["operands"].append([k - numbering.numbers.get(o, k) for o in ins.operands])
-        if isinstance(ins.op, Parameter | Constant):
-            values[k] = inside.number(visible(_inside(ins.op)))
-        called = [numbering.places[c] for c in ins.calls if c in numbering.places]
-        if called:
-            calls[k] = called
-            if values_outside := [k - numbering.numbers.get(o, k) for o in captured(ins)]:
-                outside[k] = values_outside
+    fused: list[int] = []
+    has_regions, numbers = numbering.module.has_tree, numbering.numbers
+    for k, ins in enumerate(numbers):
+        op = ins.op
+        known = of_op.get((id(op), len(ins.calls)))
+        if known is None:
+            is_leaf = isinstance(op, Parameter | Constant)
+            known = of_op[id(op), len(ins.calls)] = (
+                shared_opcodes.number(opcode_of(ins)),
+                inside.number(visible(_inside(op))) if is_leaf else -1,
+            )
+        opcode.append(known[0])
+        insides.append(known[1])
+        operands.append([k - numbers.get(o, k) for o in ins.operands])
+        if ins.calls:
+            if isinstance(op, Fusion):
+                fused.append(k)
+            called = [numbering.places[c] for c in ins.calls if c in numbering.places]
+            if called:
+                calls[k] = called
+                values = captured(ins) if has_regions else ()
+                if values:
+                    outside[k] = [k - numbers.get(o, k) for o in values]
     return {
-        **columns,
-        "name": in_sequence(columns["name"]),
+        "name": in_sequence([visible(ins.name) for ins in numbers]),
+        "opcode": opcode,
+        "type": [types.number_of_same(ins.type) for ins in numbers],
+        "operands": operands,
         "opcodes": shared_opcodes.values,
         "types": types.values,
         "calls": calls,
         "captured": outside,
         "insides": inside.values,
-        "inside": values,
-        "fused": [k for k, ins in enumerate(numbering.numbers) if isinstance(ins.op, Fusion)],
+        "inside": insides,
+        "fused": fused,
         "computations": [
             [visible(c.name), start, len(c), _root(numbering, c)]
             for c, start in zip(numbering.computations, numbering.starts, strict=True)
@@ -130,29 +146,45 @@ def details(numbering: Numbering) -> dict[str, Any]:
     write = _Writer()
     texts, names, frames = Shared(), Shared(visible), Shared(lambda f: list(map(visible, f)))
     traces = Shared(list)
-    columns: dict[str, list[int]] = {"text": [], "op_name": [], "trace": []}
+    columns: tuple[list[int], list[int], list[int]] = ([], [], [])
 
-    def told(origin: Provenance) -> tuple[int, int]:
-        places = [frames.number((str(at), at.function)) for at in origin.trace]
-        return names.number(origin.op_name), traces.number(tuple(places))
+    def origin(found: Provenance) -> tuple[int, int]:
+        places = [frames.number((str(at), at.function)) for at in found.trace]
+        return names.number(found.op_name), traces.number(tuple(places))
 
-    numbers_of = once_for_each(told)
-    for k, ins in enumerate(numbering.numbers):
+    numbers_of = once_for_each(origin)
+
+    def told(k: int, ins: Instruction) -> tuple[int, int, int]:
         text = visible(_attributes(ins, write))
         if ins.location is not None:
             text = _without_names(text, ins, k, numbering)
-        columns["text"].append(texts.number(text))
-        op_name, trace = numbers_of(provenance_of(ins, numbering.module))
-        columns["op_name"].append(op_name)
-        columns["trace"].append(trace)
+        return texts.number(text), *numbers_of(provenance_of(ins, numbering.module))
+
+    known: dict[object, tuple[int, int, int]] = {}
+    for k, ins in enumerate(numbering.numbers):
+        key = _told_alike(ins)
+        found = known.get(key)
+        if found is None:
+            found = told(k, ins)
+            if key is not None:
+                known[key] = found
+        for column, number in zip(columns, found, strict=True):
+            column.append(number)
     return {
-        **columns,
+        **dict(zip(("text", "op_name", "trace"), columns, strict=True)),
         "texts": texts.values,
         "op_names": names.values,
         "frames": frames.values,
         "traces": traces.values,
         "header": [[visible(k), visible(_cut(v))] for k, v in numbering.module.extras],
     }
+
+
+def _told_alike(ins: Instruction) -> tuple[object, ...] | None:
+    """A key of all that is told of an instruction, if that names no other."""
+    if not isinstance(ins, TextInstruction) or ins.calls or ins.control_predecessors:
+        return None
+    return id(ins.op), bool(ins.operands) or id(ins.type), unscheduled(ins)
 
 
 def _attributes(ins: Instruction, write: _Writer) -> str:
@@ -192,15 +224,10 @@ class _Writer:
 
     def __init__(self) -> None:
         self._line = line_printer(_STYLE)
+        self._rest = rest_printer(_STYLE)
 
     def __call__(self, ins: Instruction) -> str:
-        line = self._line(ins)
-        if ins.location is not None:
-            return line
-        if not ins.operands:
-            return line.partition(f" {opcode_of(ins)}(")[2]
-        _, found, rest = line.partition(f"({', '.join([o.name for o in ins.operands])})")
-        return rest.removeprefix(", ") if found else line
+        return self._rest(ins) if ins.location is None else self._line(ins)
 
 
 def _cut(text: str) -> str:

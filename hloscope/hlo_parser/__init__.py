@@ -17,7 +17,10 @@ if TYPE_CHECKING:
         read_metadata as read_metadata,
         source_trace as source_trace,
     )
-    from hloscope.hlo_parser.nodes import TextInstruction as TextInstruction
+    from hloscope.hlo_parser.nodes import (
+        TextInstruction as TextInstruction,
+        unscheduled as unscheduled,
+    )
     from hloscope.hlo_parser.opcodes import COMMON as COMMON, SPELLINGS as SPELLINGS
     from hloscope.hlo_parser.printer import (
         STYLES as STYLES,
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
         instruction_printer as instruction_printer,
         print_hlo as print_hlo,
         print_instruction as print_instruction,
+        rest_printer as rest_printer,
     )
     from hloscope.hlo_parser.proto.module import proto_text as proto_text
     from hloscope.hlo_parser.proto.sniff import is_proto as is_proto

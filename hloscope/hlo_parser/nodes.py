@@ -33,6 +33,11 @@ _METADATA_FIRST: Final = pattern(r', metadata=(\{[^{}"\\/]*(?:"[^"\\{}]*"[^{}"\\
 """What nearly every tail of a line begins with; nothing in it can be a comment or an escape."""
 
 
+_SCHEDULED: Final = pattern(
+    r'(, metadata=\{(?:[^{}"\\]*"[^"\\]*")*?[ ,]*)scheduling_name="[^"\\]*"'
+)
+
+
 @lru_cache(maxsize=1 << 10)
 def _pairs(text: str) -> Pairs:
     """What `read_pairs` finds; errors have their place in `text`."""
@@ -129,6 +134,18 @@ class TextInstruction(Instruction):
         while text[start] in " \t\r\n":
             start += 1
         return start
+
+
+def unscheduled(ins: Instruction) -> tuple[object, ...]:
+    """A key of what is kept as written: equal where only the names in the schedule differ.
+
+    A dump has such a name, `scheduling_name`, in the metadata of each instruction.
+    """
+    tail = ins._tail if isinstance(ins, TextInstruction) else ""
+    if not tail:
+        return ins.extras
+    found = _SCHEDULED.match(tail)
+    return ins._extras, tail if found is None else found[1] + tail[found.end() :]
 
 
 class TextComputation(Computation):

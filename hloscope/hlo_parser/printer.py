@@ -108,6 +108,14 @@ def instruction_printer(style: Style) -> Callable[[Instruction], str]:
     return _Printer(None, replace(style, canonical=False)).line
 
 
+def rest_printer(style: Style) -> Callable[[Instruction], str]:
+    """Return what prints of many instructions only what stands after the operands.
+
+    Where there are none it begins after the opening parenthesis.
+    """
+    return _Printer(None, replace(style, canonical=False)).rest
+
+
 def joined(parts: list[str]) -> str:
     """Return `a, b, c, d, e, /*index=5*/f`."""
     if len(parts) <= 5:
@@ -168,6 +176,25 @@ class _Printer:
             yield f", {name}={value}"
 
     def line(self, ins: Instruction, indent: str = "") -> str:
+        opcode, attributes = self.after(ins, indent)
+        type_ = self.types.get(id(ins.type)) or self.type_text(ins.type)
+        return f"{self.sign}{self.name(ins)} = {type_} {opcode}({self.inside(ins)}){attributes}"
+
+    def rest(self, ins: Instruction) -> str:
+        """What stands after the operands; where there are none, after the opening parenthesis."""
+        _, attributes = self.after(ins, "")
+        return attributes.removeprefix(", ") if ins.operands else f"{self.inside(ins)}){attributes}"
+
+    def inside(self, ins: Instruction) -> str:
+        """What stands in parentheses."""
+        if ins.operands:
+            return self.operands(ins.operands)
+        if isinstance(ins.op, Constant):
+            return self.literal(ins.op, ins.type)
+        return str(ins.op.number) if isinstance(ins.op, Parameter) else ""
+
+    def after(self, ins: Instruction, indent: str) -> tuple[str, str]:
+        """The opcode, and what stands after the parentheses."""
         op = ins.op
         known = self.attributes.get(id(op))
         if known is not None and not ins.calls:
@@ -189,16 +216,9 @@ class _Printer:
             else:
                 self.attributes[id(op)] = opcode, attributes
                 self.alive.append(op)
-        type_ = self.types.get(id(ins.type)) or self.type_text(ins.type)
-        if ins.operands:
-            inside = self.operands(ins.operands)
-        elif isinstance(op, Constant):
-            inside = self.literal(op, ins.type)
-        else:
-            inside = str(op.number) if isinstance(op, Parameter) else ""
         if ins.extras or ins.control_predecessors:
             attributes += self.extras(ins)
-        return f"{self.sign}{self.name(ins)} = {type_} {opcode}({inside}){attributes}"
+        return opcode, attributes
 
     def name(self, ins: Instruction) -> str:
         return self.names.get(id(ins), ins.name) if self.style.canonical else ins.name
