@@ -130,7 +130,7 @@ def chain_places(chain: Chain, numbering: Numbering) -> ChainPlaces:
     return ChainPlaces(
         tuple(map(back_to, chain.steps)),
         None if chain.blocking is None else back_to(chain.blocking),
-        tuple([back_to(leaf.value) for leaf in chain.main]),
+        tuple(map(back_to, chain.sources)),
     )
 
 

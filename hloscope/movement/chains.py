@@ -6,10 +6,10 @@ which compute the same at every index and so let movement pass; to its leaves, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from math import prod
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 from hloscope.affine import Dim
 from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal
@@ -21,10 +21,22 @@ from hloscope.movement.walking import Arrival, Leaf, Role, Surroundings, Walk, c
 from hloscope.simplifier import Proof, Verdict
 from hloscope.walks import reached
 
-_Here: TypeAlias = Mapping[Instruction, Instruction]
-"""By the values of another chain, those in the same places."""
 _TRIED: Final = 17
 """Indices at which a supposition is tried before isl is asked to prove it."""
+
+
+class _Slots(NamedTuple):
+    """Where the values of a chain stand among those around its sink.
+
+    Attributes:
+        steps: Places of the steps.
+        leaves: For each leaf its place, and those of the ops between it and the sink.
+        sources: Places of the leaves that count.
+    """
+
+    steps: tuple[int, ...]
+    leaves: tuple[tuple[int, tuple[int, ...]], ...]
+    sources: tuple[int, ...]
 
 
 class Chain:
@@ -40,31 +52,85 @@ class Chain:
     """
 
     def __init__(
-        self, flow: Flow, sink: Instruction, walk: Walk, like: tuple[Chain, _Here] | None = None
+        self,
+        flow: Flow,
+        sink: Instruction,
+        walk: Walk,
+        around: Sequence[Instruction] = (),
+        like: Chain | None = None,
     ) -> None:
-        """Take a walk; that of a chain which this one is `like`, with the values in its places."""
+        """Take a walk, the values around the sink, and a chain like this one, if there is any.
+
+        The walk then is that chain's, and this one has the values in the same places.
+        """
         self.flow: Final = flow
         self.sink: Final = sink
         self.walk: Final = walk
+        self._around: Final = around
         self._like: Final = like
-        self.leaves, self.steps = walk.leaves, walk.steps
-        if like is not None:
-            here = like[1]
-            self.steps = tuple([here[step] for step in walk.steps])
-            self.leaves = tuple([_leaf_here(leaf, here) for leaf in walk.leaves])
+        self._bytes: Final[dict[tuple[bool, ...], tuple[int, int]]] = {}
         self.is_cut: Final = walk.is_cut
 
     @property
     def model(self) -> Chain:
         """The chain that this one is like, or itself: kind, proofs and places are the same."""
-        return self if self._like is None else self._like[0]
+        return self if self._like is None else self._like
+
+    @cached_property
+    def _slots(self) -> _Slots:
+        """The places in which the values of chains like this one stand, too."""
+        place = {value: k for k, value in enumerate(self._around)}
+        return _Slots(
+            tuple([place[step] for step in self.walk.steps]),
+            tuple(
+                [(place[l.value], tuple([place[v] for v in l.via])) for l in self.walk.leaves]
+            ),
+            tuple([place[leaf.value] for leaf in self.main]),
+        )
+
+    @cached_property
+    def steps(self) -> tuple[Instruction, ...]:
+        """The ops, those that are read before those that read them."""
+        if self._like is None:
+            return self.walk.steps
+        here = self._around
+        return tuple([here[k] for k in self._like._slots.steps])
+
+    @cached_property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The values it begins with."""
+        if self._like is None:
+            return self.walk.leaves
+        here = self._around
+        return tuple(
+            [
+                Leaf(here[k], leaf.maps, tuple([here[step] for step in via]))
+                for leaf, (k, via) in zip(self.walk.leaves, self._like._slots.leaves, strict=True)
+            ]
+        )
+
+    @property
+    def ends(self) -> tuple[Instruction, ...]:
+        """The values of `leaves`."""
+        if self._like is None:
+            return tuple([leaf.value for leaf in self.leaves])
+        here = self._around
+        return tuple([here[k] for k, _ in self._like._slots.leaves])
+
+    @property
+    def sources(self) -> tuple[Instruction, ...]:
+        """The values of `main`."""
+        if self._like is None:
+            return tuple([leaf.value for leaf in self.main])
+        here = self._around
+        return tuple([here[k] for k in self._like._slots.sources])
 
     @cached_property
     def read(self) -> dict[Arrival, tuple[Arrival, ...]]:
         """What the op at an arrival reads for the same index of the sink."""
         if self._like is None:
             return self.walk.read
-        here = self._like[1]
+        here = dict(zip(self._like._around, self._around, strict=True))
         return {
             Arrival(here[at.value], at.map): tuple([Arrival(here[v], m) for v, m in found])
             for at, found in self.walk.read.items()
@@ -91,14 +157,14 @@ class Chain:
     def judgements(self) -> tuple[Judgement, ...]:
         """What the movement from each of `main` to the sink is."""
         if self._like is not None:
-            return self._like[0].judgements
+            return self._like.judgements
         return tuple([judge_union(leaf.maps, leaf.type, self.type) for leaf in self.main])
 
     @cached_property
     def kind(self) -> Kind:
         """The dearest of what the leaves need."""
         if self._like is not None:
-            return self._like[0].kind
+            return self._like.kind
         order = list(Kind)
         if self.sink in [leaf.value for leaf in self.leaves]:
             return Kind.UNDECIDED
@@ -113,8 +179,8 @@ class Chain:
         The ops between the leaf and it, taken together, cost nothing.
         """
         if self._like is not None:
-            model, places = self._like
-            return None if model.blocking is None else places[model.blocking]
+            at = self._like._blocked_at
+            return None if at is None else self._around[at]
         if self.kind.is_free or self.kind is Kind.UNDECIDED or not self.main:
             return None
         row = max(
@@ -133,6 +199,11 @@ class Chain:
             found = None if free else found or step
         return found or self.sink
 
+    @cached_property
+    def _blocked_at(self) -> int | None:
+        """The place of `blocking`."""
+        return None if self.blocking is None else self._around.index(self.blocking)
+
     def along(self, leaf: Leaf) -> Iterator[tuple[Instruction, IndexingMap | None]]:
         """The ops between a leaf and the sink, with the map from the index of each to the leaf.
 
@@ -146,39 +217,54 @@ class Chain:
             yield step, here
 
     @cached_property
-    def written(self) -> tuple[Instruction, ...]:
-        """Steps whose value is written to memory for this chain only, and is no free view."""
-        inside = {*self.steps}
+    def _counted(self) -> tuple[bool, ...]:
+        """Of each step: is its value written to memory, for this chain only?"""
+        flow, sink, steps = self.flow, self.sink, self.steps
         return tuple(
             [
-                step
-                for step in self.steps
-                if self.flow.is_written(step)
-                and (step is self.sink or _only_for(self.flow, step, inside))
-                and not _is_view(step)
+                flow.is_written(step) and (step is sink or _only_for(flow, step, steps))
+                for step in steps
             ]
         )
 
     @cached_property
+    def written(self) -> tuple[Instruction, ...]:
+        """Steps whose value is written to memory for this chain only, and is no free view."""
+        steps = zip(self.steps, self._counted, strict=True)
+        return tuple([step for step, counts in steps if counts and not _is_view(step)])
+
+    @property
+    def _written_and_due(self) -> tuple[int, int]:
+        """Bytes that are written, and those to write for what is computed and what really moves.
+
+        They are the same of chains that are alike and whose same steps are written.
+        """
+        known = self.model._bytes.get(self._counted)
+        if known is None:
+            size = bytes_of(self.sink)
+            due = sum(size for j in self.judgements if not j.kind.is_free)
+            if any(computes(step) for step in self.written):
+                due += size
+            known = self.model._bytes[self._counted] = sum(map(bytes_of, self.written)), due
+        return known
+
+    @property
     def bytes_written(self) -> int:
         """Bytes that the steps write, as they stand."""
-        return sum(map(bytes_of, self.written))
+        return self._written_and_due[0]
 
     @cached_property
     def bytes_needed(self) -> int:
         """Bytes that have to be written all the same: what is computed, and what really moves."""
-        size = bytes_of(self.sink)
-        needed = sum(size for j in self.judgements if not j.kind.is_free)
-        if any(computes(step) for step in self.written):
-            needed += size
-        if not needed and not all(map(self._can_be_the_output, self.main)):
-            needed = size
-        return min(needed, self.bytes_written)
+        written, needed = self._written_and_due
+        if not needed and not all(map(self._can_be_the_output, self.sources)):
+            needed = bytes_of(self.sink)
+        return min(needed, written)
 
-    def _can_be_the_output(self, leaf: Leaf) -> bool:
+    def _can_be_the_output(self, source: Instruction) -> bool:
         """Is it in memory, and not an argument where the program returns the sink?"""
-        given = not leaf.value.operands and self.flow.is_returned(self.sink)
-        return self.flow.is_written(leaf.value) and not given
+        given = not source.operands and self.flow.is_returned(self.sink)
+        return self.flow.is_written(source) and not given
 
     @property
     def bytes_saved(self) -> int:
@@ -186,13 +272,9 @@ class Chain:
         return self.bytes_written - self.bytes_needed
 
 
-def _leaf_here(leaf: Leaf, here: _Here) -> Leaf:
-    """The leaf with the values in the same places."""
-    return Leaf(here[leaf.value], leaf.maps, tuple([here[step] for step in leaf.via]))
-
-
-def _only_for(flow: Flow, step: Instruction, inside: set[Instruction]) -> bool:
-    return not flow.is_returned(step) and all(user in inside for user in flow.users(step))
+def _only_for(flow: Flow, step: Instruction, inside: Collection[Instruction]) -> bool:
+    readers, is_returned = flow.used(step)
+    return not is_returned and all([reader in inside for reader in readers])
 
 
 @lru_cache(maxsize=1 << 12)
@@ -330,7 +412,7 @@ class _Chains:
         self._flow: Final = flow
         self._around: Final = Surroundings(flow)
         self._goes_on: Final[dict[Instruction, bool]] = {}
-        self._models: Final[dict[tuple[int, ...], tuple[Chain, list[Instruction]]]] = {}
+        self._models: Final[dict[tuple[int, ...], Chain]] = {}
 
     def goes_on(self, value: Instruction) -> bool:
         """Do all readers of a value move it on, at once or after computing on it alone?
@@ -370,7 +452,7 @@ class _Chains:
     def better(self, sink: Instruction) -> Chain:
         """The chain up to ops on several arrays; or through them, if that saves more."""
         plain = self._chain(sink, through_sums=False)
-        if not any(computes(leaf.value) for leaf in plain.leaves):
+        if not any(map(computes, plain.ends)):
             return plain
         through = self._chain(sink, through_sums=True)
         return through if through.bytes_saved > plain.bytes_saved else plain
@@ -379,13 +461,11 @@ class _Chains:
         around = self._around.of(sink, through_sums)
         known = self._models.get(around.key)
         if known is not None:
-            model, places = known
-            here = dict(zip(places, around.values, strict=True))
-            return Chain(self._flow, sink, model.walk, (model, here))
+            return Chain(self._flow, sink, known.walk, around.values, known)
         walk = Walk(self._flow, sink, self._around, through_sums)
-        found = Chain(self._flow, sink, walk)
+        found = Chain(self._flow, sink, walk, around.values)
         if around.opened >= {
             at.value for at in walk.read
         }:  # otherwise more was read than the key has
-            self._models[around.key] = found, around.values
+            self._models[around.key] = found
         return found
