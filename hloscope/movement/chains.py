@@ -6,7 +6,7 @@ which compute the same at every index and so let movement pass; to its leaves, w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Final, NamedTuple
@@ -82,9 +82,7 @@ class Chain:
         place = {value: k for k, value in enumerate(self._around)}
         return _Slots(
             tuple([place[step] for step in self.walk.steps]),
-            tuple(
-                [(place[l.value], tuple([place[v] for v in l.via])) for l in self.walk.leaves]
-            ),
+            tuple([(place[l.value], tuple([place[v] for v in l.via])) for l in self.walk.leaves]),
             tuple([place[leaf.value] for leaf in self.main]),
         )
 
@@ -219,11 +217,11 @@ class Chain:
     @cached_property
     def _counted(self) -> tuple[bool, ...]:
         """Of each step: is its value written to memory, for this chain only?"""
-        flow, sink, steps = self.flow, self.sink, self.steps
+        flow, sink, inside = self.flow, self.sink, {*self.steps}
         return tuple(
             [
-                flow.is_written(step) and (step is sink or _only_for(flow, step, steps))
-                for step in steps
+                flow.is_written(step) and (step is sink or _only_for(flow, step, inside))
+                for step in self.steps
             ]
         )
 
@@ -272,7 +270,7 @@ class Chain:
         return self.bytes_written - self.bytes_needed
 
 
-def _only_for(flow: Flow, step: Instruction, inside: Collection[Instruction]) -> bool:
+def _only_for(flow: Flow, step: Instruction, inside: set[Instruction]) -> bool:
     readers, is_returned = flow.used(step)
     return not is_returned and all([reader in inside for reader in readers])
 

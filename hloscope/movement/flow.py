@@ -52,6 +52,18 @@ def _is_openable(kind: type[Op]) -> bool:
     return issubclass(kind, _OPENABLE)
 
 
+@cache
+def _may_move(kind: type[Op]) -> bool:
+    """Do such ops only move elements?"""
+    return issubclass(kind, MOVES + JOINS)
+
+
+@cache
+def _is_renaming(kind: type[Op]) -> bool:
+    """May what such ops make of a value be that value, or a tuple that has it?"""
+    return issubclass(kind, (*_OPENABLE, *TUPLES))
+
+
 def is_array(ins: Instruction) -> bool:
     """Is the value an array of known sizes?"""
     return isinstance(ins.type, TensorType) and ins.type.is_static
@@ -59,7 +71,7 @@ def is_array(ins: Instruction) -> bool:
 
 def moves(ins: Instruction) -> bool:
     """Does it only move elements, of one operand or of several, and keep them whole?"""
-    if not isinstance(ins.op, MOVES + JOINS) or not is_array(ins):
+    if not _may_move(type(ins.op)) or not is_array(ins):
         return False
     return all(is_array(operand) and _bits(operand) == _bits(ins) for operand in ins.operands)
 
@@ -120,6 +132,7 @@ class Flow:
         self._sources: Final[dict[Instruction, Instruction]] = {}
         self._arrays: Final[dict[Instruction, list[Instruction]]] = {}
         self._uses: Final[dict[Instruction, tuple[tuple[Instruction, ...], bool]]] = {}
+        self._results: Final[dict[Computation, frozenset[Instruction]]] = {}
         if module.has_tree:  # regions read values from outside
             self._enter_all()
 
@@ -263,12 +276,19 @@ class Flow:
             caller = None if home is None else self.caller(home)
             if home is None or caller is None or isinstance(caller.op, Call):
                 return not isinstance(ins.op, Bitcast)
-            root = home.root
-            results = root.operands if isinstance(root.op, Tuple) else (root,)
-            if ins not in results:
+            if ins not in self._results_of(home):
                 return False
             ins, home = caller, self.home(caller)
         return False
+
+    def _results_of(self, computation: Computation) -> frozenset[Instruction]:
+        """The values that a computation returns."""
+        known = self._results.get(computation)
+        if known is None:
+            root = computation.root
+            results = root.operands if isinstance(root.op, Tuple) else (root,)
+            known = self._results[computation] = frozenset(results)
+        return known
 
     # ------------------------------------------------------------------------------------- uses
 
@@ -289,6 +309,12 @@ class Flow:
 
     def _found_uses(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
         """From the value to the names it goes by elsewhere, and to who reads one of them."""
+        home = self.home(value)
+        direct = self._direct.get(value, ())
+        if home is not None and home.root is not value and not self._module.has_tree:
+            plain = not _is_openable(type(value.op)) and isinstance(value.type, TensorType)
+            if plain and not any([_is_renaming(type(reader.op)) for reader in direct]):
+                return tuple(direct), False  # it has no other name
         names = dict.fromkeys([value])
         todo = [value]
         readers: dict[Instruction, None] = {}

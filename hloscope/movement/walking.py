@@ -90,6 +90,20 @@ class Seen(NamedTuple):
     sources: tuple[Instruction, ...]
 
 
+class _Kind(NamedTuple):
+    """What follows of a value from its op and the types.
+
+    Attributes:
+        number: Of all that the value is, but what it reads.
+        made: The number if a chain begins with it.
+        role: What the op does; `None`: it computes on one array or on several.
+    """
+
+    number: int
+    made: int
+    role: Role | None
+
+
 class Around(NamedTuple):
     """What lies around a sink.
 
@@ -112,6 +126,7 @@ class Surroundings:
         self._seen: Final[dict[Instruction, Seen]] = {}
         self._number: Final = Numbering()
         self._numbers: Final[dict[object, int]] = {}
+        self._kinds: Final[dict[tuple[int, ...], tuple[Instruction, _Kind]]] = {}
 
     def seen(self, value: Instruction) -> Seen:
         """What a walk asks of a value."""
@@ -121,20 +136,48 @@ class Surroundings:
         return known
 
     def _look_at(self, value: Instruction) -> Seen:
-        number, role = self._number, self._role_of(value)
-        if role is Role.MADE:
-            return Seen(self._same(number(value.type)), role, ())
-        types = [number(operand.type) for operand in value.operands]
-        same = self._same(role, number(value.op), number(value.type), value.calls, *types)
-        return Seen(same, role, tuple(map(self._flow.source, value.operands)))
+        kind = self._kind_of(value)
+        if kind.role is Role.MADE:
+            return Seen(kind.made, Role.MADE, ())
+        sources = tuple(map(self._flow.source, value.operands))
+        role = kind.role
+        if role is None:
+            role = Role.ALONE if self._arrays_among(sources) <= 1 else Role.SEVERAL
+        return Seen(self._same(role, kind.number), role, sources)
 
-    def _role_of(self, value: Instruction) -> Role:
+    def _kind_of(self, value: Instruction) -> _Kind:
+        """What follows from op and types, which a module keeps alive: found by identity."""
+        if value.calls:
+            return self._found_kind(value)
+        key = id(value.op), id(value.type), *[id(operand.type) for operand in value.operands]
+        known = self._kinds.get(key)
+        if known is None:
+            known = self._kinds[key] = value, self._found_kind(value)
+        return known[1]
+
+    def _found_kind(self, value: Instruction) -> _Kind:
+        number = self._number
+        made = self._same(number(value.type))
         if moves(value):
-            return Role.MOVED
-        if not computes(value):
-            return Role.MADE
-        arrays = {v for v in map(self._flow.source, value.operands) if not is_single(self._flow, v)}
-        return Role.ALONE if len(arrays) <= 1 else Role.SEVERAL
+            role: Role | None = Role.MOVED
+        elif computes(value):
+            role = None
+        else:
+            return _Kind(made, made, Role.MADE)
+        types = [number(operand.type) for operand in value.operands]
+        return _Kind(
+            self._same(number(value.op), number(value.type), value.calls, *types), made, role
+        )
+
+    def _arrays_among(self, sources: tuple[Instruction, ...]) -> int:
+        """How many different values are no single elements; of more than one it counts two."""
+        first: Instruction | None = None
+        for value in sources:
+            if value is not first and not is_single(self._flow, value):
+                if first is not None:
+                    return 2
+                first = value
+        return 0 if first is None else 1
 
     def _same(self, *facts: object) -> int:
         return self._numbers.setdefault(facts, len(self._numbers))
