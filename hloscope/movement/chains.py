@@ -82,7 +82,12 @@ class Chain:
         place = {value: k for k, value in enumerate(self._around)}
         return _Slots(
             tuple([place[step] for step in self.walk.steps]),
-            tuple([(place[l.value], tuple([place[v] for v in l.via])) for l in self.walk.leaves]),
+            tuple(
+                [
+                    (place[leaf.value], tuple([place[v] for v in leaf.via]))
+                    for leaf in self.walk.leaves
+                ]
+            ),
             tuple([place[leaf.value] for leaf in self.main]),
         )
 
