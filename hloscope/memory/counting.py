@@ -5,12 +5,12 @@ Requests that behave alike are counted once (`periods`); what is left is evaluat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from math import gcd, prod
-from typing import Final
+from typing import Final, NamedTuple
 
 from hloscope.affine import Interval, Runtime, Var, bounds, evaluate_array, variables
 from hloscope.arrays import Bools, Ints, np
@@ -152,6 +152,29 @@ def _values_of(requests: Requests) -> tuple[Values, ...]:
     )
 
 
+class _Lanes(NamedTuple):
+    """The lanes of some requests: requests × lanes.
+
+    Attributes:
+        addresses: In elements.
+        steps: From the line that the request touches first; of lanes that are not active, those of
+            the active lane that touches it first.
+        active: Do they take part?
+    """
+
+    addresses: Ints
+    steps: Ints
+    active: Bools
+
+
+class _Example(NamedTuple):
+    """A request: its free variables, and the address of each lane, if it is active."""
+
+    at: Mapping[Var, int]
+    addresses: Sequence[int]
+    active: Sequence[bool]
+
+
 class _Counter:
     """Counts the requests of one access."""
 
@@ -175,15 +198,14 @@ class _Counter:
         self._sampled = max(self._budget // SAMPLE, 1)
         self._histogram: dict[int, int] = {}
         self._sums = dict.fromkeys(FIGURES, 0)
-        self._at: dict[int, dict[Var, int]] = {}
+        self._examples: dict[int, _Example] = {}
 
     def count(self, given: Mapping[Var, int]) -> Traffic:
         """Count with values for what is read at run time."""
         for at, weights in self._chunks():
-            addresses, active = self._addresses(at, given)
-            groups = np.zeros(active.shape, dtype=np.int64)
-            self._add(at, weights, self._from_line(addresses, active), active, groups)
-        return self._found(given)
+            lanes = self._lanes(at, given)
+            self._add(at, weights, lanes, lanes.active)
+        return self._found()
 
     def count_groups(
         self, given: Mapping[Var, int], read: tuple[Runtime, ...]
@@ -195,14 +217,13 @@ class _Counter:
         """
         low = _Counter(self._requests, self._budget * self._requests.warp)
         for at, weights in self._chunks():
-            addresses, active = self._addresses(at, given)
-            groups = self._groups(at, read, addresses.shape)
-            steps = self._from_line(addresses, active)
-            self._add(at, weights, steps, active, groups)
-            largest = _largest_group(self._numbers(steps, SECTOR * 8), active, groups)
-            low._add(at, weights, steps, active & largest, groups)
+            lanes = self._lanes(at, given)
+            groups = self._groups(at, read, lanes.active.shape)
+            self._add(at, weights, lanes, lanes.active, groups)
+            largest = _largest_group(self._numbers(lanes.steps, SECTOR * 8), lanes.active, groups)
+            low._add(at, weights, lanes, lanes.active & largest, groups)
         low._scale = self._scale
-        return low._found(given), self._found(given)
+        return low._found(), self._found()
 
     # ------------------------------------------------------------------------------- the work
 
@@ -273,6 +294,10 @@ class _Counter:
             active &= (every[LANE] >= lane.lo) & (every[LANE] <= lane.hi)
         return addresses, active
 
+    def _lanes(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> _Lanes:
+        addresses, active = self._addresses(at, given)
+        return _Lanes(addresses, self._from_line(addresses, active), active)
+
     def _from_line(self, addresses: Ints, active: Bools) -> Ints:
         """Where each active lane reads, in elements from the line that its request reads first.
 
@@ -319,31 +344,61 @@ class _Counter:
         self,
         at: Mapping[Var, Ints],
         weights: Ints,
-        steps: Ints,
+        lanes: _Lanes,
         active: Bools,
-        groups: Ints,
+        groups: Ints | None = None,
     ) -> None:
+        """Count requests of these lanes, of which some are active; all together, or by group."""
         unit = max(self._requests.unit_bits // 8, 1)
-
-        def distinct(size: int) -> Ints:
-            counted: Ints = _is_first(self._numbers(steps, size), active, groups)[1].sum(axis=1)
-            return counted
-
+        taking_part = active.sum(axis=1)
+        is_request = taking_part > 0
+        if groups is None:
+            distinct = self._counting(lanes.steps, is_request)
+        else:
+            distinct = self._counting_in_groups(lanes.steps, active, groups)
         sectors, lines = distinct(SECTOR * 8), distinct(LINE * 8)
         asked = distinct(max(self._requests.unit_bits, 8)) * unit
-        lanes = active.sum(axis=1)
-        is_request = lanes > 0
-        figures = (is_request, sectors, lines, asked, -(-asked // SECTOR), lanes)
+        figures = (is_request, sectors, lines, asked, -(-asked // SECTOR), taking_part)
         for name, values in zip(FIGURES, figures, strict=True):
             self._sums[name] += int((values * weights).sum())
         for count in np.unique(sectors[is_request]).tolist():
             here = (sectors == count) & is_request
             self._histogram[count] = self._histogram.get(count, 0) + int(weights[here].sum())
-            if count not in self._at:
+            if count not in self._examples:
                 row = int(np.argmax(here))
-                self._at[count] = {x: int(values[row, 0]) for x, values in at.items()}
+                self._examples[count] = _Example(
+                    {x: int(values[row, 0]) for x, values in at.items()},
+                    lanes.addresses[row].tolist(),
+                    lanes.active[row].tolist(),
+                )
 
-    def _found(self, given: Mapping[Var, int]) -> Traffic:
+    def _counting(self, steps: Ints, is_request: Bools) -> Callable[[int], Ints]:
+        """What counts the different blocks of so many bits that each request touches.
+
+        Lanes that are not active stand at the first step of those that are.
+        """
+        if not bool((steps[:, 1:] >= steps[:, :-1]).all()):
+            steps = np.sort(steps, axis=1)
+
+        def distinct(size: int) -> Ints:
+            numbers = self._numbers(steps, size)  # in order, as the steps are
+            counted: Ints = (numbers[:, 1:] != numbers[:, :-1]).sum(axis=1) + 1
+            return counted * is_request
+
+        return distinct
+
+    def _counting_in_groups(
+        self, steps: Ints, active: Bools, groups: Ints
+    ) -> Callable[[int], Ints]:
+        """The same, where groups of lanes share no block."""
+
+        def distinct(size: int) -> Ints:
+            counted: Ints = _is_first(self._numbers(steps, size), active, groups)[1].sum(axis=1)
+            return counted
+
+        return distinct
+
+    def _found(self) -> Traffic:
         def scaled(value: int) -> int:
             return round(value * self._scale) if self._scale != 1.0 else value
 
@@ -353,8 +408,8 @@ class _Counter:
         if histogram:
             most = max(histogram)
             usual = max(histogram, key=lambda count: (histogram[count], -count))
-            worst = self._request(self._at[most], most, given)
-            typical = self._request(self._at[usual], usual, given)
+            worst = self._request(self._examples[most], most)
+            typical = self._request(self._examples[usual], usual)
         return Traffic(
             sums["requests"],
             sums["sectors"],
@@ -370,15 +425,13 @@ class _Counter:
             seen=self._seen,
         )
 
-    def _request(self, at: Mapping[Var, int], sectors: int, given: Mapping[Var, int]) -> Request:
-        arrays = {x: np.array([[value]], dtype=np.int64) for x, value in at.items()}
-        addresses, active = self._addresses(arrays, given)
+    def _request(self, example: _Example, sectors: int) -> Request:
         bits = self._requests.bits
         names = self._requests.map.names
-        placed = {names[x]: value for x, value in at.items() if _is_worth_saying(self, x)}
+        placed = {names[x]: value for x, value in example.at.items() if _is_worth_saying(self, x)}
         first = [
             int(a) * bits // 8 if on else None
-            for a, on in zip(addresses[0].tolist(), active[0].tolist(), strict=True)
+            for a, on in zip(example.addresses, example.active, strict=True)
         ]
         return Request(placed, tuple(first), max(self._requests.unit_bits // 8, 1), sectors)
 

@@ -108,6 +108,8 @@ def period(e: Expr, x: Var) -> Period | None:
     >>> period((Dim(0) * 12 + Dim(1)) // 8 * 100 + Dim(0) % 3, Dim(0))
     Period(length=6, shift=900)
     """
+    if x not in variables(e):
+        return Period(1, 0)
     known: dict[Expr, Period | None] = {}
     for node in postorder(e):
         known[node] = _of_node(node, x, known)
