@@ -25,7 +25,7 @@ from hloscope.explorer import (
     rows,
     tile_facts,
 )
-from hloscope.fusion import Analysis, linear, physical
+from hloscope.fusion import Analysis, has_runtime, linear, physical
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, Type, no_collection
 from hloscope.lazy import lazy
@@ -128,7 +128,8 @@ class _Gathering:
         self.kernels = Kernels(len(self.numbering))
         self._told = Answers()
         self._placed: dict[tuple[Accesses, Type, Type, bool], Accesses] = {}
-        self._rows: dict[tuple[int, int, tuple[int, ...], int, int], tuple[Any, int]] = {}
+        self._rows: dict[tuple[int, int, tuple[int, ...], int, int], tuple[Any, int, bool]] = {}
+        self._names_others = False
 
     def contents(self, parts: Sequence[str], before: Program | None) -> Contents:
         tell = {
@@ -163,12 +164,15 @@ class _Gathering:
         """The maps of all instructions, both ways."""
         answers, analysis = self._told, self.program.analysis
         first: dict[tuple[object, ...], int] = {}
+        """By key, an instruction whose answer names no other: it is that of all alike."""
         for ins, number in self.shown(list(self.numbering.numbers.items()), "maps"):
             if not ins.operands and not ins.calls:
                 continue
             alike = analysis.alike(ins)
-            if alike and answers.repeat(number, first.setdefault(alike, number)):
+            if alike and alike in first:
+                answers.repeat(number, first[alike])
                 continue
+            self._names_others = False
             try:
                 reads = list(self._reads(ins))
                 reaches, left_out = self._reaches(ins)
@@ -178,6 +182,8 @@ class _Gathering:
             if len(analysis.tensors(ins.type)) > MOST_OUTPUTS:
                 left_out += f"only {MOST_OUTPUTS:,} outputs are told"
             answers.add(number, reads, reaches, left_out)
+            if alike and not self._names_others:
+                first[alike] = number
         return answers
 
     def _reads(self, ins: Instruction) -> Iterator[tuple[int, list[int]]]:
@@ -227,7 +233,9 @@ class _Gathering:
             in_order = self._in_order(some, here, there, is_linear=False)
             in_line = self._in_order(some, here, there, is_linear=True)
             row = self._told.row(Read(number, leaf, some, in_order, in_line))
-            known = self._rows[key] = (some, here, there), row  # which keeps them alive
+            names = any([has_runtime((a,)) or (a.replica and a.replica.runtime) for a in some])
+            known = self._rows[key] = (some, here, there), row, names  # which keeps them alive
+        self._names_others |= known[2]
         return known[1]
 
     def _in_order(self, some: Accesses, here: Type, there: Type, *, is_linear: bool) -> Accesses:

@@ -66,13 +66,9 @@ class Answers:
         back = tuple([(operand, leaf, tuple(some)) for operand, leaf, some in reaches])
         self._column[instruction] = self._answers.number((there, back, left_out))
 
-    def repeat(self, instruction: int, other: int) -> bool:
-        """Give an instruction the answer of another one, if that has one."""
-        known = self._column.get(other)
-        if known is None:
-            return False
-        self._column[instruction] = known
-        return True
+    def repeat(self, instruction: int, other: int) -> None:
+        """Give an instruction the answer of another one, which has one."""
+        self._column[instruction] = self._column[other]
 
     def refuse(self, instruction: int, reason: str) -> None:
         """Say why an instruction has no answer."""

@@ -5,16 +5,13 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.fusion.analysis import (
-        CALLED_ONCE as CALLED_ONCE,
-        INSIDE as INSIDE,
-        Analysis as Analysis,
-    )
+    from hloscope.fusion.analysis import CALLED_ONCE as CALLED_ONCE, Analysis as Analysis
     from hloscope.fusion.blueprint import (
         RECURSIVE as RECURSIVE,
         Blueprints as Blueprints,
         Numbering as Numbering,
         counterparts as counterparts,
+        has_runtime as has_runtime,
         origin_text as origin_text,
         origins_of as origins_of,
         renamed_value as renamed_value,
@@ -30,7 +27,11 @@ if TYPE_CHECKING:
         size_in_bytes as size_in_bytes,
         trip_count as trip_count,
     )
-    from hloscope.fusion.flows import BY_CONVENTION as BY_CONVENTION, Convention as Convention
+    from hloscope.fusion.flows import (
+        BY_CONVENTION as BY_CONVENTION,
+        INSIDE as INSIDE,
+        Convention as Convention,
+    )
     from hloscope.fusion.leaves import Leaves as Leaves, Part as Part, leaf_types as leaf_types
     from hloscope.fusion.memory_order import linear as linear, physical as physical
     from hloscope.fusion.parameter_reads import Leaf as Leaf, ParameterReads as ParameterReads

@@ -15,14 +15,14 @@ from hloscope.fusion.blueprint import (
     origins_of,
     with_origins,
 )
-from hloscope.fusion.flows import Convention, Flows, is_plain
+from hloscope.fusion.flows import INSIDE, Convention, Flows, is_plain
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.reaching import Reaching
 from hloscope.fusion.structure import unknown_flows
 from hloscope.fusion.walk import Flow, Walk
 from hloscope.indexing import Access, Accesses, output_to_input
 from hloscope.ir import Computation, Instruction, called_value, captures
-from hloscope.ops import Call, Composite, Fusion, Parameter
+from hloscope.ops import Fusion, Parameter
 
 Place: TypeAlias = tuple[int | Instruction, int]
 """An operand (or a value that a region reads without being handed it) and one of its leaves."""
@@ -33,8 +33,6 @@ CALLED_ONCE: Final = (Fusion,)
 MOST_VALUES: Final = 64
 """Values of called computations that decide what one map reads."""
 MANY_VALUES: Final = f"more than {MOST_VALUES} run-time values of called computations decide"
-INSIDE: Final = (Fusion, Call, Composite)
-"""Ops whose runtime variables are named as inside the computation they call."""
 
 
 class Analysis(Flows):

@@ -42,14 +42,18 @@ from hloscope.lazy import lazy
 from hloscope.ops import (
     ELEMENTWISE,
     AllReduce,
+    Call,
     CollectiveReduce,
+    Composite,
     Elementwise,
+    Fusion,
     GetTupleElement,
     Map,
     Reduce,
     ReduceScatter,
     ReduceWindow,
     Scan,
+    Tuple,
 )
 
 if TYPE_CHECKING:
@@ -61,6 +65,10 @@ else:
 
 Convention: TypeAlias = Literal["structural", "xla"]
 """What the outputs of reductions read: what their bodies use, or, as in XLA, everything."""
+INSIDE: Final = (Fusion, Call, Composite)
+"""Ops whose runtime variables are named as inside the computation they call."""
+_OF_TYPES: Final = (Tuple, GetTupleElement)
+"""Ops of any types whose maps follow from these."""
 BY_CONVENTION: Final = Reduce, ReduceWindow, Map, Scan, AllReduce, CollectiveReduce, ReduceScatter
 """Ops of which XLA's convention speaks."""
 
@@ -84,6 +92,8 @@ class Flows(ABC):
         self._shared: dict[tuple[object, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
         self._alike: dict[tuple[int, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
         """What is in `_shared`, by what is looked at soonest: the identities of op and types."""
+        self._looking_so: dict[tuple[object, ...], tuple[object, ...] | None] = {}
+        """The key of an instruction without calls, by the identities of op and types."""
         self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
         self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
@@ -131,9 +141,23 @@ class Flows(ABC):
     def alike(self, ins: Instruction) -> tuple[object, ...] | None:
         """Instructions for which this is equal have equal answers, both ways; `None` is no key.
 
-        It holds identities of what the module keeps alive.
+        What runtime variables are read from stands in the same places, where answers have any.  The
+        key holds identities of what the module keeps alive.
         """
-        if ins.calls or not is_plain(ins):
+        if ins.calls:
+            return self._found_alike(ins)
+        looks = id(ins.op), id(ins.type), operand_type_ids(ins)
+        if looks not in self._looking_so:
+            self._looking_so[looks] = self._found_alike(ins)
+        return self._looking_so[looks]
+
+    def _found_alike(self, ins: Instruction) -> tuple[object, ...] | None:
+        if isinstance(ins.op, _OF_TYPES):
+            return id(ins.op), id(ins.type), operand_type_ids(ins)
+        if isinstance(ins.op, INSIDE) and len(ins.calls) == 1 and not self.captured(ins):
+            number = self.blueprints.number(ins.calls[0])
+            return type(ins.op), number, id(ins.type), operand_type_ids(ins)
+        if not is_plain(ins):
             return None
         keys = tuple([self._key(ins, direction, 0) for direction in Direction])
         return None if None in keys else keys
