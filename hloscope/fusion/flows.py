@@ -45,6 +45,7 @@ from hloscope.ops import (
     Call,
     CollectiveReduce,
     Composite,
+    CustomCall,
     Elementwise,
     Fusion,
     GetTupleElement,
@@ -144,7 +145,7 @@ class Flows(ABC):
         What runtime variables are read from stands in the same places, where answers have any.  The
         key holds identities of what the module keeps alive.
         """
-        if ins.calls:
+        if ins.calls or isinstance(ins.op, CustomCall):
             return self._found_alike(ins)
         looks = id(ins.op), id(ins.type), operand_type_ids(ins)
         if looks not in self._looking_so:
@@ -154,6 +155,9 @@ class Flows(ABC):
     def _found_alike(self, ins: Instruction) -> tuple[object, ...] | None:
         if isinstance(ins.op, _OF_TYPES):
             return id(ins.op), id(ins.type), operand_type_ids(ins)
+        if isinstance(ins.op, CustomCall) and not ins.calls:  # what it is may stand in its config
+            config = tuple([extra for extra in ins.extras if extra[0] != "metadata"])
+            return id(ins.op), id(ins.type), operand_type_ids(ins), config
         if isinstance(ins.op, INSIDE) and len(ins.calls) == 1 and not self.captured(ins):
             number = self.blueprints.number(ins.calls[0])
             return type(ins.op), number, id(ins.type), operand_type_ids(ins)
