@@ -70,6 +70,9 @@ class Chain:
         self._like: Final = like
         self._bytes: Final[dict[tuple[bool, ...], tuple[int, int]]] = {}
         self.is_cut: Final = walk.is_cut
+        self.steps: Final = (
+            walk.steps if like is None else tuple([around[k] for k in like._slots.steps])
+        )
 
     @property
     def model(self) -> Chain:
@@ -92,14 +95,6 @@ class Chain:
         )
 
     @cached_property
-    def steps(self) -> tuple[Instruction, ...]:
-        """The ops, those that are read before those that read them."""
-        if self._like is None:
-            return self.walk.steps
-        here = self._around
-        return tuple([here[k] for k in self._like._slots.steps])
-
-    @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
         """The values it begins with."""
         if self._like is None:
@@ -112,13 +107,12 @@ class Chain:
             ]
         )
 
-    @property
-    def ends(self) -> tuple[Instruction, ...]:
-        """The values of `leaves`."""
-        if self._like is None:
-            return tuple([leaf.value for leaf in self.leaves])
-        here = self._around
-        return tuple([here[k] for k, _ in self._like._slots.leaves])
+    @cached_property
+    def ends_in_sums(self) -> bool:
+        """Does it begin with what is computed, so that it might go on there?"""
+        if self._like is not None:
+            return self._like.ends_in_sums
+        return any([computes(leaf.value) for leaf in self.leaves])
 
     @property
     def sources(self) -> tuple[Instruction, ...]:
@@ -219,14 +213,17 @@ class Chain:
             value = step
             yield step, here
 
-    @cached_property
+    @property
     def _counted(self) -> tuple[bool, ...]:
         """Of each step: is its value written to memory, for this chain only?"""
-        flow, sink, inside = self.flow, self.sink, {*self.steps}
+        flow, sink, steps = self.flow, self.sink, self.steps
+        if len(steps) == 1:
+            return (flow.is_written(sink),)
+        inside = {*steps}
         return tuple(
             [
                 flow.is_written(step) and (step is sink or _only_for(flow, step, inside))
-                for step in self.steps
+                for step in steps
             ]
         )
 
@@ -236,19 +233,20 @@ class Chain:
         steps = zip(self.steps, self._counted, strict=True)
         return tuple([step for step, counts in steps if counts and not _is_view(step)])
 
-    @property
+    @cached_property
     def _written_and_due(self) -> tuple[int, int]:
         """Bytes that are written, and those to write for what is computed and what really moves.
 
         They are the same of chains that are alike and whose same steps are written.
         """
-        known = self.model._bytes.get(self._counted)
+        shared, counted = self.model._bytes, self._counted
+        known = shared.get(counted)
         if known is None:
             size = bytes_of(self.sink)
             due = sum(size for j in self.judgements if not j.kind.is_free)
             if any(computes(step) for step in self.written):
                 due += size
-            known = self.model._bytes[self._counted] = sum(map(bytes_of, self.written)), due
+            known = shared[counted] = sum(map(bytes_of, self.written)), due
         return known
 
     @property
@@ -387,16 +385,14 @@ def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Itera
     chains = _Chains(flow)
     near = None if through is None else flow.in_order(_onward_of(flow, through))
     for ins in flow.instructions() if near is None else near:
-        if moves(ins) and flow.source(ins) is ins and not chains.goes_on(ins):
+        if chains.ends_in(ins):
             yield chains.better(ins)
 
 
 def chain_to(flow: Flow, value: Instruction) -> Chain | None:
     """The chain of a value, if it is moved for the last time."""
     chains = _Chains(flow)
-    if not moves(value) or flow.source(value) is not value or chains.goes_on(value):
-        return None
-    return chains.better(value)
+    return chains.better(value) if chains.ends_in(value) else None
 
 
 def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
@@ -417,12 +413,20 @@ class _Chains:
         self._goes_on: Final[dict[Instruction, bool]] = {}
         self._models: Final[dict[tuple[int, ...], Chain]] = {}
 
+    def ends_in(self, value: Instruction) -> bool:
+        """Is it a value that is moved for the last time?"""
+        if not self._around.moves(value) or self._flow.source(value) is not value:
+            return False
+        return not self.goes_on(value)
+
     def goes_on(self, value: Instruction) -> bool:
         """Do all readers of a value move it on, at once or after computing on it alone?
 
         A value that is read only in a cycle does not.
         """
         known = self._goes_on
+        if value in known:
+            return known[value]
         stack = [value]
         while stack:
             top = stack[-1]
@@ -430,11 +434,14 @@ class _Chains:
                 stack.pop()
                 continue
             readers = self._readers(top)
-            waiting = [r for r in readers or () if r not in known and r not in stack]
-            if waiting:
-                stack += waiting
-                continue
-            known[top] = readers is not None and all(known.get(reader, False) for reader in readers)
+            if readers:
+                waiting = [r for r in readers if r not in known and r not in stack]
+                if waiting:
+                    stack += waiting
+                    continue
+                known[top] = all([known.get(reader, False) for reader in readers])
+            else:
+                known[top] = readers is not None
             stack.pop()
         return known[value]
 
@@ -446,7 +453,7 @@ class _Chains:
         found = []
         for reader in readers:
             role = self._around.seen(reader).role
-            if role in (Role.SEVERAL, Role.MADE):
+            if role is Role.SEVERAL or role is Role.MADE:
                 return None
             if role is Role.ALONE:
                 found.append(reader)
@@ -455,7 +462,7 @@ class _Chains:
     def better(self, sink: Instruction) -> Chain:
         """The chain up to ops on several arrays; or through them, if that saves more."""
         plain = self._chain(sink, through_sums=False)
-        if not any(map(computes, plain.ends)):
+        if not plain.ends_in_sums:
             return plain
         through = self._chain(sink, through_sums=True)
         return through if through.bytes_saved > plain.bytes_saved else plain
@@ -467,8 +474,7 @@ class _Chains:
             return Chain(self._flow, sink, known.walk, around.values, known)
         walk = Walk(self._flow, sink, self._around, through_sums)
         found = Chain(self._flow, sink, walk, around.values)
-        if around.opened >= {
-            at.value for at in walk.read
-        }:  # otherwise more was read than the key has
+        inside = {at.value for at in walk.read}
+        if inside.issubset(around.opened):  # otherwise more was read than the key has
             self._models[around.key] = found
         return found

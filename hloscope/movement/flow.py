@@ -53,7 +53,7 @@ def _is_openable(kind: type[Op]) -> bool:
 
 
 @cache
-def _may_move(kind: type[Op]) -> bool:
+def may_move(kind: type[Op]) -> bool:
     """Do such ops only move elements?"""
     return issubclass(kind, MOVES + JOINS)
 
@@ -71,7 +71,7 @@ def is_array(ins: Instruction) -> bool:
 
 def moves(ins: Instruction) -> bool:
     """Does it only move elements, of one operand or of several, and keep them whole?"""
-    if not _may_move(type(ins.op)) or not is_array(ins):
+    if not may_move(type(ins.op)) or not is_array(ins):
         return False
     return all(is_array(operand) and _bits(operand) == _bits(ins) for operand in ins.operands)
 
@@ -132,7 +132,9 @@ class Flow:
         self._sources: Final[dict[Instruction, Instruction]] = {}
         self._arrays: Final[dict[Instruction, list[Instruction]]] = {}
         self._uses: Final[dict[Instruction, tuple[tuple[Instruction, ...], bool]]] = {}
-        self._results: Final[dict[Computation, frozenset[Instruction]]] = {}
+        self._results: Final[
+            dict[Computation, tuple[Instruction | None, frozenset[Instruction]]]
+        ] = {}
         if module.has_tree:  # regions read values from outside
             self._enter_all()
 
@@ -273,21 +275,24 @@ class Flow:
         """Does the value get a buffer: is it outside of fusions, or what one returns?"""
         home = self.home(ins)
         for _ in range(_MOST_HOPS):
-            caller = None if home is None else self.caller(home)
-            if home is None or caller is None or isinstance(caller.op, Call):
+            if home is None:
                 return not isinstance(ins.op, Bitcast)
-            if ins not in self._results_of(home):
+            fusion, results = self._results.get(home) or self._results_of(home)
+            if fusion is None:
+                return not isinstance(ins.op, Bitcast)
+            if ins not in results:
                 return False
-            ins, home = caller, self.home(caller)
+            ins, home = fusion, self.home(fusion)
         return False
 
-    def _results_of(self, computation: Computation) -> frozenset[Instruction]:
-        """The values that a computation returns."""
-        known = self._results.get(computation)
-        if known is None:
-            root = computation.root
-            results = root.operands if isinstance(root.op, Tuple) else (root,)
-            known = self._results[computation] = frozenset(results)
+    def _results_of(
+        self, computation: Computation
+    ) -> tuple[Instruction | None, frozenset[Instruction]]:
+        """The fusion that alone calls a computation, and the values that it returns."""
+        caller, root = self.caller(computation), computation.root
+        fusion = None if caller is None or isinstance(caller.op, Call) else caller
+        results = root.operands if isinstance(root.op, Tuple) else (root,)
+        known = self._results[computation] = fusion, frozenset(results)
         return known
 
     # ------------------------------------------------------------------------------------- uses
@@ -335,7 +340,8 @@ class Flow:
                 if other not in names and self._may_be(other, value):
                     names[other] = None
                     todo.append(other)
-        return tuple(self.in_order(readers)), is_returned
+        found = self.in_order(readers) if len(readers) > 1 else readers
+        return tuple(found), is_returned
 
     def _names_inside(self, reader: Instruction, name: Instruction) -> list[Instruction]:
         """What a value is called behind one of its readers."""

@@ -15,7 +15,7 @@ from hloscope.fusion import Numbering
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
-from hloscope.movement.flow import JOINS, Flow, computes, moves, step_maps
+from hloscope.movement.flow import JOINS, Flow, computes, may_move, moves, step_maps
 from hloscope.walks import needed_first
 
 MOST_VALUES: Final = 128
@@ -115,7 +115,7 @@ class Around(NamedTuple):
 
     key: tuple[int, ...]
     values: list[Instruction]
-    opened: set[Instruction]
+    opened: list[Instruction]
 
 
 class Surroundings:
@@ -127,6 +127,10 @@ class Surroundings:
         self._number: Final = Numbering()
         self._numbers: Final[dict[object, int]] = {}
         self._kinds: Final[dict[tuple[int, ...], tuple[Instruction, _Kind]]] = {}
+
+    def moves(self, value: Instruction) -> bool:
+        """Does it only move elements?"""
+        return may_move(type(value.op)) and self._kind_of(value).role is Role.MOVED
 
     def seen(self, value: Instruction) -> Seen:
         """What a walk asks of a value."""
@@ -185,23 +189,26 @@ class Surroundings:
     def of(self, sink: Instruction, through_sums: bool) -> Around:
         """What lies around a sink that moves elements, as far as a walk may go."""
         places = {sink: 0}
-        values, opened = [sink], set()
+        values, opened = [sink], []
         key = [int(through_sums)]
-        computed = 0
+        known, made, several = self._seen, Role.MADE, Role.SEVERAL
+        computed, count = 0, 1
         for value in values:
-            number, role, sources = self.seen(value)
+            number, role, sources = known.get(value) or self.seen(value)
             key.append(number)
-            if role is Role.SEVERAL:
+            if role is several:
                 computed += 1
                 if not through_sums or computed > MOST_COMPUTED:
                     continue
-            if role is Role.MADE or len(values) > 1 + MOST_VALUES:
+            if role is made or count > 1 + MOST_VALUES:
                 continue
-            opened.add(value)
+            opened.append(value)
             for source in sources:
-                place = places.setdefault(source, len(values))
-                if place == len(values):
+                place = places.get(source)
+                if place is None:
+                    place = places[source] = count
                     values.append(source)
+                    count += 1
                 key.append(~place)  # less than 0, as no number is
         return Around(tuple(key), values, opened)
 

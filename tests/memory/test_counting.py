@@ -215,15 +215,16 @@ def test_what_lies_within_63_bits_is_counted_without_pythons_integers(
     launch = Launch.of(32, 1)
     dtypes = []
 
-    def ranked(numbers: Ints) -> Ints:
-        dtypes.append(numbers.dtype)
-        return kept(numbers)
+    def numbers_of(counter: counting._Counter, steps: Ints, size: int) -> Ints:
+        dtypes.append(steps.dtype)
+        dtypes.append(kept(counter, steps, size).dtype)
+        return kept(counter, steps, size)
 
-    kept = counting._ranked
-    monkeypatch.setattr(counting, "_ranked", ranked)
+    kept = counting._Counter._numbers
+    monkeypatch.setattr(counting._Counter, "_numbers", numbers_of)
     access = launch.map((), [Dim(0) * (1 << 55)])
     assert traffic_of(requests_of(access, 32, launch, 32)).sectors == 32
-    assert dtypes == [np.int64]  # of the addresses; lines and sectors leave room as they are
+    assert dtypes == [np.int64] * 6  # steps, and numbers of sectors, lines and elements
 
 
 @given(
