@@ -69,10 +69,9 @@ def rows(numbering: Numbering) -> dict[str, Any]:
         op = ins.op
         known = of_op.get((id(op), len(ins.calls)))
         if known is None:
-            is_leaf = isinstance(op, Parameter | Constant)
             known = of_op[id(op), len(ins.calls)] = (
                 shared_opcodes.number(opcode_of(ins)),
-                inside.number(visible(_inside(op))) if is_leaf else -1,
+                inside.number(visible(_inside(op))) if isinstance(op, Parameter | Constant) else -1,
             )
         opcode.append(known[0])
         insides.append(known[1])

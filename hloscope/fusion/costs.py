@@ -9,12 +9,11 @@ Source: XLA `HloCostAnalysis`, which leaves out convolutions' padding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Final
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion.blueprint import Blueprints
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import output_to_input
 from hloscope.ir import Computation, Instruction, Op, TensorType, Type, backend_config, inside_out
@@ -90,11 +89,12 @@ def _sizes(type: TensorType) -> Iterable[int]:
 class Flops:
     """Arithmetic of instructions; that of a computation is counted once.
 
-    With blueprints, that of all computations of one structure, if it follows from that.
+    With numbers of structures, that of all of one structure, if it follows from that.
     """
 
-    def __init__(self, blueprints: Blueprints | None = None) -> None:
-        self._blueprints: Final = blueprints
+    def __init__(self, structure: Callable[[Computation], int] | None = None) -> None:
+        """Take what numbers the structure of computations, as `Blueprints.number` does."""
+        self._structure: Final = structure
         self._known: dict[Computation, int] = {}
         self._by_structure: dict[int, int] = {}
         self._follows: dict[Computation, bool] = {}
@@ -136,7 +136,7 @@ class Flops:
     def _of_computation(self, computation: Computation) -> int:
         known = self._known.get(computation)
         if known is None:
-            number = None if self._blueprints is None else self._blueprints.number(computation)
+            number = None if self._structure is None else self._structure(computation)
             if number is not None:
                 known = self._by_structure.get(number)
             if known is None:

@@ -134,7 +134,7 @@ class Footprints:
         self._analysis: Final = analysis
         self._device: Final = device
         self._same: Final = SameKernels(analysis.blueprints)
-        self._flops: Final = Flops(analysis.blueprints)
+        self._flops: Final = Flops(analysis.blueprints.number)
         self._known: dict[object, Footprint] = {}
 
     def of_instruction(self, ins: Instruction) -> Footprint:
