@@ -238,8 +238,70 @@ def test_instructions_that_are_alike_have_the_same_answers(shared: Path, name: s
         alike = analysis.alike(ins)
         if alike is None:
             continue
-        there = analysis.output_to_input(ins)
+        there = [analysis.output_to_input(ins, k) for k in range(len(analysis.tensors(ins.type)))]
         back = [analysis.input_to_output(ins, k) for k in range(len(ins.operands))]
         assert answers.setdefault(alike, (there, back)) == (there, back), ins
         asked += 1
     assert 0 < 2 * len(answers) < asked
+
+
+TAKEN = """
+taken.K {
+  a = f32[9,4] parameter(0)
+  at.K = s32[] parameter(1)
+  zero = s32[] constant(0)
+  twice.K = s32[] add(at.K, at.K)
+  ROOT s = f32[1,4] dynamic-slice(a, twice.K, zero), dynamic_slice_sizes={1,4}
+}
+"""
+
+
+def test_fusions_that_are_alike_name_their_own_values() -> None:
+    text = "".join([TAKEN.replace("K", str(k)) for k in (1, 2)])
+    text += """
+ENTRY e {
+  p = f32[9,4] parameter(0)
+  i = s32[] parameter(1)
+  x = f32[1,4] fusion(p, i), kind=kLoop, calls=taken.1
+  y = f32[1,4] fusion(p, i), kind=kLoop, calls=taken.2
+  ROOT t = (f32[1,4], f32[1,4]) tuple(x, y)
+}"""
+    page = page_of(text)
+    answers, names = chunk(page, "answers"), names_of(page)
+    for fusion, origin in (("x", "twice.1"), ("y", "twice.2")):
+        answer = answers["answers"][answers["of"][names.index(fusion)]]
+        rows = [answers["rows"][row] for _, some in answer["reads"] for row in some]
+        accesses = [answers["accesses"][k] for row in rows for k in row[2]]
+        told = [variable[3] for access in accesses for variable in access.get("runtime", ())]
+        assert told
+        assert all(origin in text for text in told)
+
+
+def test_custom_calls_are_alike_where_their_configurations_are() -> None:
+    config = '{"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["%d"]'
+    config += ',"rhs_contracting_dimensions":["0"]}}}'
+    product = 'f32[4,4] custom-call(p, p), custom_call_target="__cublas$gemm", metadata={op_name='
+    product += '"n" scheduling_name="%s"}, backend_config=' + config
+    lines = [f"  {name} = {product % (name, k)}" for name, k in (("a", 0), ("b", 1), ("c", 1))]
+    text = "HloModule m\nENTRY e {\n  p = f32[4,4] parameter(0)\n" + "\n".join(lines)
+    text += "\n  ROOT t = (f32[4,4], f32[4,4], f32[4,4]) tuple(a, b, c)\n}"
+    page = page_of(text)
+    names, answers, details = names_of(page), chunk(page, "answers"), chunk(page, "details")
+    a, b, c = [names.index(name) for name in "abc"]
+    assert answers["of"][a] != answers["of"][b] == answers["of"][c]
+    assert details["text"][a] != details["text"][b] == details["text"][c]
+    assert config % 1 in details["texts"][details["text"][b]]
+    assert details["op_names"][details["op_name"][a]] == "n"
+
+
+def test_of_instructions_with_other_metadata_each_tells_its_own() -> None:
+    lines = [
+        f'  n{k} = f32[2] negate(p), metadata={{op_name="{name}" scheduling_name="{said}"}}'
+        for k, (name, said) in enumerate((("x", "s"), ("x", "t"), ("y", "s"), ("x s", "s")))
+    ]
+    text = "HloModule m\nENTRY e {\n  p = f32[2] parameter(0)\n" + "\n".join(lines)
+    text += "\n  ROOT r = f32[2] add(n0, n1)\n}"
+    page = page_of(text)
+    details = chunk(page, "details")
+    told = [details["op_names"][k] for k in details["op_name"]]
+    assert told[1:5] == ["x", "x", "y", "x s"]

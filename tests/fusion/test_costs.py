@@ -8,6 +8,7 @@ from math import prod
 import pytest
 
 import hloscope as hs
+from hloscope.fusion import Blueprints
 from hloscope.fusion.costs import Flops, bytes_moved
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
@@ -104,3 +105,23 @@ def test_a_chain_of_calls_is_counted_once_for_each_call() -> None:
         + f"\nENTRY e {{ p = f32[3] parameter(0) ROOT r = f32[3] call(p), to_apply=f{depth - 1} }}"
     )
     assert flops(text) == 3 * prod([2] * (depth - 1))
+
+
+def test_flops_are_counted_once_for_a_structure_if_they_follow_from_it() -> None:
+    body = "{ v = (f32[8]) parameter(0) g = f32[8] get-tuple-element(v), index=0\n"
+    body += "  n = f32[8] negate(g) ROOT t = (f32[8]) tuple(n) }\n"
+    inner = "{ a = f32[8] parameter(0) s = (f32[8]) tuple(a)\n  w = (f32[8]) while(s), "
+    inner += 'condition=cond, body=body, backend_config={"known_trip_count":{"n":"%d"}}\n'
+    inner += "  ROOT r = f32[8] get-tuple-element(w), index=0 }\n"
+    text = "cond { v = (f32[8]) parameter(0) ROOT c = pred[] constant(true) }\nbody " + body
+    text += "".join([f"loop{n} {inner % n}" for n in (3, 5)])
+    text += "".join([f"plain{n} {{ a = f32[8] parameter(0) ROOT n = f32[8] negate(a) }}\n"
+                     for n in (1, 2)])  # fmt: skip
+    text += "ENTRY e {\n  p = f32[8] parameter(0)\n"
+    called = ("loop3", "loop5", "plain1", "plain2")
+    text += "".join([f"  x.{name} = f32[8] call(p), to_apply={name}\n" for name in called])
+    text += "  ROOT r = f32[8] add(x.loop3, x.plain1)\n}"
+    program = hs.read(text)
+    shared, alone = Flops(Blueprints().number), Flops()
+    calls = [ins for ins in program.module.entry if ins.calls]
+    assert [shared(ins) for ins in calls] == [alone(ins) for ins in calls] == [24, 40, 8, 8]

@@ -287,3 +287,30 @@ def test_results_are_counted_unless_what_is_read_decides() -> None:
     assert count_results([plain]) == 5
     with pytest.raises(UndecidedError, match="depends on the values of runtime variables"):
         count_results([moved])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_equal"),
+    [
+        ("d0 in [0, 9], d0 / 2 in [0, 2]", "d0 in [0, 9], d0 / 3 in [0, 1]", True),
+        ("d0 in [0, 9], d0 / 2 in [0, 2]", "d0 in [0, 9], d0 / 3 in [0, 2]", False),
+        ("d0 in [0, 9], d0 mod 4 in [0, 3]", "d0 in [0, 9]", True),
+        ("d0 in [0, 9], d0 mod 4 in [0, 2]", "d0 in [0, 9]", False),
+    ],
+)
+def test_constraints_are_compared_by_what_they_leave(
+    first: str, second: str, is_equal: bool
+) -> None:
+    one, other = (parse(f"(d0) -> (d0 * 3), domain: {where}") for where in (first, second))
+    for a, b in ((one, other), (other, one)):
+        assert prove_equal([a], [b]).is_proved is is_equal
+    kept = [{at for at in range(10) if m.points((at,))} for m in (one, other)]
+    assert (kept[0] == kept[1]) is is_equal
+
+
+def test_other_places_may_have_the_same_results() -> None:
+    low, all_ = [
+        parse(f"(d0)[s0] -> (s0 mod 2), domain: d0 in [0, 1], s0 in [0, 3]{where}")
+        for where in (", s0 / 2 in [0, 0]", "")
+    ]
+    assert prove_equal([low], [all_]).is_proved
