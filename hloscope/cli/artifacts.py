@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from hloscope.api import artifact_text, bytes_of_file, doctor as examine
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.output import output_option, write
 from hloscope.cli.paging import print_long
 from hloscope.cli.stdin import STDIN, read_stdin
-from hloscope.cli.streams import binary_output
 from hloscope.display import health_json, health_text
-from hloscope.errors import InputError
-
-
-def _file(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
-    return None if name == "-" else name
-
-
-output_option = click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, allow_dash=True),
-    callback=_file,
-    help="The file to write; the standard output by default, and for `-`.",
-)
 
 
 @click.command
@@ -70,18 +54,3 @@ def bytes_of(file: str) -> bytes:
     if file == "-":
         return read_stdin()
     return bytes_of_file(file)
-
-
-def write(data: bytes, output: str | None) -> None:
-    """Write bytes to a file, or to the standard output.
-
-    Raises:
-        InputError: The file cannot be written.
-    """
-    if output is None:
-        binary_output().write(data)
-        return
-    try:
-        Path(output).write_bytes(data)
-    except OSError as error:
-        raise InputError(f"cannot write `{output}`: {error.strerror or error}") from None

@@ -9,10 +9,10 @@ from functools import partial
 import click
 
 from hloscope.api import EXPLORER_PARTS, explore
-from hloscope.cli.artifacts import output_option, write
 from hloscope.cli.common import debug_option, file_argument, with_progress
 from hloscope.cli.files import read_program
 from hloscope.cli.options import device_option
+from hloscope.cli.output import output_option, write
 
 
 @click.command

@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from hloscope.api import is_artifact, read_source, serialize as to_artifact, vhlo_text
-from hloscope.cli.artifacts import bytes_of, name_of, output_option, write
+from hloscope.cli.artifacts import bytes_of, name_of
 from hloscope.cli.common import debug_option, file_argument
+from hloscope.cli.output import output_option, write
 from hloscope.cli.paging import print_long
 
 

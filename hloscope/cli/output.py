@@ -1,0 +1,38 @@
+"""Where bytes go: `-o`, or the standard output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hloscope.cli.streams import binary_output
+from hloscope.errors import InputError
+
+
+def _file(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    return None if name == "-" else name
+
+
+output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    callback=_file,
+    help="The file to write; the standard output by default, and for `-`.",
+)
+
+
+def write(data: bytes, output: str | None) -> None:
+    """Write bytes to a file, or to the standard output.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
+    if output is None:
+        binary_output().write(data)
+        return
+    try:
+        Path(output).write_bytes(data)
+    except OSError as error:
+        raise InputError(f"cannot write `{output}`: {error.strerror or error}") from None
