@@ -275,7 +275,9 @@ class Chain:
 
 def _only_for(flow: Flow, step: Instruction, inside: set[Instruction]) -> bool:
     readers, is_returned = flow.used(step)
-    return not is_returned and all([reader in inside for reader in readers])
+    if is_returned or len(readers) > len(inside):
+        return False
+    return all([reader in inside for reader in readers])
 
 
 @lru_cache(maxsize=1 << 12)
