@@ -258,9 +258,13 @@ class _Gathering:
             return []
         return kernels_of(self.program.module)
 
+    @cached_property
+    def _memory(self) -> memory.Memory:
+        return Model(self.device).memory(self.program.analysis)
+
     def coalescing(self) -> None:
         """What the warps of each kernel move; facts name nothing, so equal kernels share them."""
-        asked = Model(self.device).memory(self.program.analysis)
+        asked = self._memory
         known: dict[int, tuple[Any, int]] = {}
         for _, ins in self.shown(self._kernels, "coalescing"):
             try:
@@ -276,7 +280,8 @@ class _Gathering:
 
     def footprints(self) -> None:
         """The bytes that each kernel moves at least, and how often it runs."""
-        asked = memory.Footprints(self.program.analysis, devices.device_of(self.device))
+        device = devices.device_of(self.device)
+        asked = memory.Footprints(self.program.analysis, device, self._memory.kernels)
         known: dict[tuple[int, int | None], tuple[Any, int]] = {}
         for place in memory.running(self.program.module):
             times = None if place.notes else place.times

@@ -38,8 +38,9 @@ class Facts:
         self._store: Final = store
         self._digests: Final = Digests()
         self._known: dict[str, dict[str, Any]] = {}
-        self._footprints: Final = Footprints(program.analysis, device_of(device))
-        self._memory: Final = Memory(program.analysis, device_of(device))
+        analysis, of = program.analysis, device_of(device)
+        self._memory: Final = Memory(analysis, of)
+        self._footprints: Final = Footprints(analysis, of, self._memory.kernels)
 
     def rows(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The row of the program, and those of its kernels in the order of the text."""

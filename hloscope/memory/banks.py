@@ -8,6 +8,7 @@ Source: CUDA C++ Programming Guide, shared memory.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Final
 
@@ -48,6 +49,7 @@ class BankUse:
     is_exact: bool = True
 
 
+@lru_cache(maxsize=1 << 10)
 def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> BankUse:
     """Conflicts of one access, over the warps of a block.
 

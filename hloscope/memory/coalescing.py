@@ -20,7 +20,7 @@ from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Launch, Reading
 from hloscope.memory.reads import Place, Reads
 from hloscope.memory.requests import Requests, requests_of, united
-from hloscope.memory.same_kernels import SameKernels, output_names
+from hloscope.memory.same_kernels import XlaKernels, output_names
 from hloscope.memory.spoil import spoiler_of
 from hloscope.memory.storage import element_count, is_array, storage_bits
 from hloscope.memory.thread_layouts import ThreadLayout
@@ -71,7 +71,7 @@ class Memory:
         self._tile: Final = tile
         self._verdicts_only: Final = verdicts_only
         self._budget: Final = budget
-        self._same: Final = SameKernels(analysis.blueprints)
+        self.kernels: Final = XlaKernels(analysis, device)
         self._answers: dict[object, Coalescing] = {}
         self._requests: dict[tuple[object, ...], Requests] = {}
         self._traffic: dict[Requests, Traffic] = {}
@@ -92,10 +92,10 @@ class Memory:
         Raises:
             UnsupportedError: As `of_instruction`.
         """
-        key = self._same.key(ins)
+        key = self.kernels.key(ins)
         known = self._answers.get(key) if key is not None else None
         if known is None:
-            known = self._of(Fused.of_instruction(ins))
+            known = self._of(ins, key)
             if key is not None:
                 self._answers[key] = known
         return known
@@ -107,7 +107,10 @@ class Memory:
         outputs = [replace(a, name=written[a.number]) for a in known.outputs]
         return replace(known, name=ins.name, operands=tuple(operands), outputs=tuple(outputs))
 
-    def _of(self, fused: Fused) -> Coalescing:
+    def _of(self, ins: Instruction, key: tuple[object, ...] | None) -> Coalescing:
+        if self._thread_map is None and not any(self._options.values()):  # they are above 0
+            return self.of_kernel(*self.kernels.of(ins, key))
+        fused = Fused.of_instruction(ins)
         choice = Choice(fused, self.device, self.analysis, **self._options)
         if self._thread_map is not None:
             return self.of_kernel(fused, choice, kernel_by(choice, self._thread_map))

@@ -12,12 +12,10 @@ from hloscope.fusion import ALIASES, Analysis, Flops, known_trip_count, leaf_typ
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module, TensorType, inside_out
 from hloscope.lazy import dataclass
-from hloscope.memory.choice import Choice
-from hloscope.memory.emitting import kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel
 from hloscope.memory.reads import Reads
-from hloscope.memory.same_kernels import SameKernels, first_places, output_names
+from hloscope.memory.same_kernels import XlaKernels, first_places, output_names
 from hloscope.memory.storage import data_bytes, element_count, is_array
 from hloscope.memory.touched import Touched, touched_by, whole
 from hloscope.ops import AsyncDone, AsyncStart, Call, Case, Composite, While
@@ -130,10 +128,12 @@ class Run:
 class Footprints:
     """Footprints of the kernels of one program; equal ones are computed once."""
 
-    def __init__(self, analysis: Analysis, device: Device) -> None:
+    def __init__(
+        self, analysis: Analysis, device: Device, kernels: XlaKernels | None = None
+    ) -> None:
+        """Take an analysis and a device, and their kernels where somebody has made some already."""
         self._analysis: Final = analysis
-        self._device: Final = device
-        self._same: Final = SameKernels(analysis.blueprints)
+        self._kernels: Final = kernels or XlaKernels(analysis, device)
         self._flops: Final = Flops(analysis.blueprints.number)
         self._known: dict[object, Footprint] = {}
 
@@ -150,12 +150,11 @@ class Footprints:
         flops = self._flops(ins)
         if isinstance(ins.op, ALIASES):
             return Footprint(ins.name, (), (), flops, ("moves nothing",))
-        key = self._same.key(ins)
+        key = self._kernels.key(ins)
         known = self._known.get((key, flops)) if key is not None else None
         if known is None:
-            fused = Fused.of_instruction(ins)
             try:
-                kernel = kernel_of(Choice(fused, self._device, self._analysis))
+                fused, _, kernel = self._kernels.of(ins, key)
             except HloscopeError:
                 return self._whole(ins, flops)
             known = self._of(fused, kernel, flops)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
+from hloscope.devices import Device
 from hloscope.fusion import Analysis, Blueprints, leaf_types
 from hloscope.indexing import Direction, lookup
 from hloscope.ir import Instruction, TensorType
-from hloscope.memory.emitting import config_of
-from hloscope.memory.fused import roots_of
+from hloscope.memory.choice import Choice
+from hloscope.memory.emitting import config_of, kernel_of
+from hloscope.memory.fused import Fused, roots_of
+from hloscope.memory.kernel import Kernel
 from hloscope.memory.tile_use import output_tiles
 from hloscope.memory.verdicts import transposes
 from hloscope.ops import Fusion
@@ -54,6 +57,39 @@ class SameKernels:
             str(config.get("kind", "")),
             None if tiles is None else tuple(tiles),
         )
+
+
+class Made(NamedTuple):
+    """A kernel, what it is made of, and how it was chosen."""
+
+    fused: Fused
+    choice: Choice
+    kernel: Kernel
+
+
+class XlaKernels:
+    """The kernels that XLA makes of a program's instructions on a device; equal ones are one."""
+
+    def __init__(self, analysis: Analysis, device: Device) -> None:
+        self._analysis: Final = analysis
+        self._device: Final = device
+        self._made: Final[dict[object, Made]] = {}
+        self.key: Final = SameKernels(analysis.blueprints).key
+
+    def of(self, ins: Instruction, key: tuple[object, ...] | None) -> Made:
+        """The kernel of an instruction with this key, or of an equal one.
+
+        Raises:
+            UnsupportedError: It has no kernel of XLA's own emitters.
+        """
+        known = None if key is None else self._made.get(key)
+        if known is None:
+            fused = Fused.of_instruction(ins)
+            choice = Choice(fused, self._device, self._analysis)
+            known = Made(fused, choice, kernel_of(choice))
+            if key is not None:
+                self._made[key] = known
+        return known
 
 
 def _follows_from_types(ins: Instruction) -> bool:
