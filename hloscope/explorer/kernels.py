@@ -5,14 +5,13 @@ Kernels of equal layers are equal then, and stored once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from hloscope.display import coalescing_json, footprint_json
 from hloscope.explorer.answers import NOTHING
 from hloscope.explorer.program import Numbering
-from hloscope.explorer.tables import Shared
+from hloscope.explorer.tables import Shared, Written, written
 from hloscope.ir import Instruction
 from hloscope.memory import Coalescing, Footprint
 from hloscope.movement import Chain
@@ -32,13 +31,13 @@ class Kernels:
     """
 
     def __init__(self, count: int) -> None:
-        self._facts: Final = Shared(json.loads)
+        self._facts: Final = Shared()
         self._of: Final[dict[str, list[int]]] = {}
         self._from: Final = [0] * count
 
     def number(self, facts: Mapping[str, Any]) -> int:
         """The number of some facts."""
-        return self._facts.number(json.dumps(facts, sort_keys=True))
+        return self._facts.number(written(facts, sort_keys=True))
 
     def add(self, subject: str, instruction: int, number: int, start: int | None = None) -> None:
         """The facts of this number are known of an instruction; others are counted from `start`."""
@@ -49,9 +48,10 @@ class Kernels:
         if start is not None:
             self._from[instruction] = start - instruction
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Written:
         """The facts, and which one each instruction has."""
-        return {"facts": self._facts.values, "of": self._of, "from": self._from}
+        columns = written({"of": self._of, "from": self._from})
+        return Written(f'{{"facts":[{",".join(self._facts.values)}],{columns[1:]}')
 
 
 def coalescing_facts(answer: Coalescing) -> Facts:

@@ -11,12 +11,12 @@ import base64
 import gzip
 import hashlib
 import html
-import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from hloscope.explorer.tables import Written, written
 from hloscope.lazy import dataclass
 from hloscope.visible import in_page, visible
 
@@ -68,7 +68,7 @@ def packed(value: Any) -> str:
     >>> gzip.decompress(base64.b64decode(packed({"name": "</script>"})))
     b'{"name":"</script>"}'
     """
-    text = json.dumps(value, separators=(",", ":"))
+    text = value if isinstance(value, Written) else written(value)
     return base64.b64encode(gzip.compress(text.encode(), _LEVEL, mtime=0)).decode()
 
 
@@ -78,8 +78,7 @@ def embedded(value: Any) -> str:
     >>> embedded("</script><!--")
     '"\\u003c/script\\u003e\\u003c!--"'
     """
-    text = json.dumps(value, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return written(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final
 
@@ -9,6 +10,21 @@ from hloscope.visible import visible
 
 _DIGITS: Final = "0123456789"
 _MOST_DIGITS: Final = 9
+
+
+class Written(str):
+    """A value as JSON already."""
+
+    __slots__ = ()
+
+
+def written(value: Any, *, sort_keys: bool = False) -> Written:
+    """A value as JSON, without spaces.
+
+    >>> written({"b": [1, 2], "a": None})
+    '{"b":[1,2],"a":null}'
+    """
+    return Written(json.dumps(value, separators=(",", ":"), sort_keys=sort_keys))
 
 
 class Shared:
