@@ -204,7 +204,7 @@ class Chain:
     def along(self, leaf: Leaf) -> Iterator[tuple[Instruction, IndexingMap | None]]:
         """The ops between a leaf and the sink, with the map from the index of each to the leaf.
 
-        `None` where an op reads of the leaf under several conditions.
+        `None` where an op reads of the leaf under several conditions, or numbers are past 64 bits.
         """
         here: IndexingMap | None = IndexingMap.identity(leaf.type.shape)
         value = leaf.value

@@ -344,7 +344,10 @@ def _cheapest(types: list[TensorType], maps: list[IndexingMap], path: list[Move]
         here = IndexingMap.identity(types[end].shape)
         ways = []
         for begin in range(end - 1, max(-1, end - 1 - MOST_WINDOW), -1):
-            here = composed(here, maps[begin])
+            wider = composed(here, maps[begin])
+            if wider is None:
+                break
+            here = wider
             cost, ops = _window(types[begin], types[end], here, path[begin:end])
             before = best[begin]
             ways.append((before[0] + cost, before[1] + len(ops), before[2] + ops))

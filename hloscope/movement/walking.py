@@ -11,6 +11,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from hloscope.errors import TooLargeError
 from hloscope.fusion import Numbering
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType
@@ -58,9 +59,12 @@ class Leaf:
 
 
 @lru_cache(maxsize=1 << 14)
-def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    """Apply `first`, then `second`; simplified."""
-    return first.compose(second).simplify()
+def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap | None:
+    """Apply `first`, then `second`; simplified.  `None`: its numbers do not fit into 64 bits."""
+    try:
+        return first.compose(second).simplify()
+    except TooLargeError:
+        return None
 
 
 class Role(Enum):
@@ -240,15 +244,14 @@ class Walk:
         seen = {first: None}
         todo = [first]
         for at in todo:
-            for operand, m in self._operands(at, sink):
-                following = Arrival(operand, composed(at.map, m))
+            for following in self._operands(at, sink):
                 if following.map.is_known_empty:
                     continue
                 if at in self._joined or isinstance(at.value.op, JOINS):
                     self._joined.add(following)
                 if following not in seen:
                     seen[following] = None
-                    self._next.setdefault(operand, at.value)
+                    self._next.setdefault(following.value, at.value)
                     todo.append(following)
         inner = {at.value for at in seen} - set(self._reached)
         self.steps = tuple(_in_order(flow, sink, inner))
@@ -256,13 +259,14 @@ class Walk:
             [Leaf(v, tuple(maps), tuple(self._way(v, sink))) for v, maps in self._reached.items()]
         )
 
-    def _operands(self, at: Arrival, sink: Instruction) -> list[tuple[Instruction, IndexingMap]]:
+    def _operands(self, at: Arrival, sink: Instruction) -> tuple[Arrival, ...]:
         """The values that are read at an arrival, none if it is a leaf."""
         value = at.value
         found = self._opened(at) if value is sink or self._is_inside(at) else None
         if found is None:
             self._reached.setdefault(value, []).append(at.map)
-            return []
+            return ()
+        self.read[at] = found
         return found
 
     def _is_inside(self, at: Arrival) -> bool:
@@ -279,15 +283,20 @@ class Walk:
         self._computed += 1
         return self.through_sums and self._computed <= MOST_COMPUTED
 
-    def _opened(self, at: Arrival) -> list[tuple[Instruction, IndexingMap]] | None:
-        found = []
+    def _opened(self, at: Arrival) -> tuple[Arrival, ...] | None:
+        found: list[Arrival] = []
         for operand, maps in zip(at.value.operands, step_maps(at.value), strict=True):
             if maps is None:
                 return None
             value = self.flow.source(operand)
-            found += [(value, m) for m in maps if not m.is_known_empty]
-        self.read[at] = tuple([Arrival(v, composed(at.map, m)) for v, m in found])
-        return found
+            for m in maps:
+                if m.is_known_empty:
+                    continue
+                both = composed(at.map, m)
+                if both is None:
+                    return None
+                found.append(Arrival(value, both))
+        return tuple(found)
 
     def _way(self, value: Instruction, sink: Instruction) -> Iterator[Instruction]:
         """The ops from a leaf to the sink."""

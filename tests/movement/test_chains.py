@@ -223,3 +223,23 @@ def test_chains_of_real_programs_are_told_as_if_asked_alone(shared: Path, full: 
             alone = chain_to(flow, chain.sink)
             assert alone is not None
             assert told(chain) == told(alone)
+
+
+@pytest.mark.parametrize("size", [64, 1 << 63, 1 << 64])
+def test_a_chain_of_arrays_past_64_bits_hides_no_other(size: int) -> None:
+    program = hloscope.read(f"""HloModule m
+ENTRY e {{
+  p = f32[{size}] parameter(0)
+  a = f32[{size}] negate(p)
+  s = f32[8] slice(a), slice={{[41:49]}}
+  r = f32[2,4] reshape(s)
+  q = f32[4,2] transpose(r), dimensions={{1,0}}
+  x = f32[4,8] parameter(1)
+  y = f32[8,4] transpose(x), dimensions={{1,0}}
+  z = f32[4,8] transpose(y), dimensions={{1,0}}
+  ROOT t = (f32[4,2], f32[4,8]) tuple(q, z)
+}}
+""")
+    told = {c.name: str(c.kind) for c in program.cancellations()}
+    assert told["q"] == ("undecided" if size > 1 << 63 else "real movement")
+    assert told["z"] == "no-op"
