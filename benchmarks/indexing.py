@@ -5,7 +5,8 @@
 Without files: the optimised dumps of `../shared/real/big` and of `gpt2_tiny12_train_step`, then
 programs made here, of 1 to 8 times as many layers, then all optimised dumps of
 `../shared/real/models` together.  Each program is measured in a process of its own, from empty memo
-tables ("first run"), on one core, by processor time; the garbage collector stays as it is.
+tables ("first run"), on one core, by processor time; the garbage collector stays as it is.  What is
+imported when it is first used is imported before: `benchmarks/startup.py` is about that.
 
 * `read`: `parse_hlo(text, strict=True)`.
 * `fusions`: the maps of every output of every fusion to each of its operands.
@@ -40,12 +41,15 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.fusion_stats import count, fusions  # noqa: E402
+from benchmarks.measuring import load  # noqa: E402
 from hloscope.fusion import Analysis, Blueprints  # noqa: E402
 from hloscope.hlo_parser import parse_hlo  # noqa: E402
 from hloscope.ir import Instruction, Module  # noqa: E402
 
 SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
 LAYERS: Final = (24, 48, 96, 192)
+ROOMS: Final = "simplifier", "indexing", "fusion"
+"""The rooms that answer."""
 Row = dict[str, Any]
 
 
@@ -89,6 +93,7 @@ def rate(instructions: int, seconds: float) -> int | None:
 
 def measure(name: str, text: str) -> Row:
     """The figures of one program; to be called once in a process."""
+    load(*ROOMS)
     before = peak()
     start = process_time()
     module = parse_hlo(text, name=name, strict=True)
@@ -214,6 +219,7 @@ def in_child(argument: str) -> Row:
 
 def cold(path: Path) -> list[tuple[int, float]]:
     """Instructions of each distinct fusion of a dump and the seconds it takes, one by one."""
+    load(*ROOMS)
     module = parse_hlo(path.read_text(encoding="utf-8"), name=path.name, strict=True)
     analysis = Analysis()
     return [(len(ins.calls[0]), ask(analysis, [ins])) for ins in by_structure(module)[0]]
