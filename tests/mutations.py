@@ -11,6 +11,21 @@ from typing import Final
 
 _TOKEN: Final = re.compile(r"[\w.%@#!-]+|[^\s\w]")
 _LARGEST: Final = 60_000
+_NUMBERS: Final = (
+    "0", "-1", "7", "99999999999", "1e400", "", "2147483647", "2147483648", str(2**63 - 1),
+    str(2**63), str(2**64 - 1), str(2**64), str(-(2**63) - 1), "9" * 400, "9" * 5000, "0x1F", "-0",
+    "1_000", "\u0663",
+)  # fmt: skip
+"""What stands in the place of a number: bounds of machines, and what is none everywhere."""
+_DEEP: Final = 10_000
+"""More than Python has frames."""
+_BRACKETS: Final = (
+    ("(", ")"), ("{", "}"), ("[", "]"), ("<", ">"), ("{x=", "}"), ("{x = ", "}"), ("tuple<", ">"),
+    ("(", ""), ("{", ""), ("[", ""), ("complex<", ">"), ("-", ""), ("loc(", ")"),
+)  # fmt: skip
+"""What opens something that may hold another of its kind, and what closes it."""
+_LONG: Final = 100_000
+"""Characters of a long name."""
 
 
 def _flip(text: str, rng: random.Random) -> str:
@@ -47,8 +62,7 @@ def _number(text: str, rng: random.Random) -> str:
     if not numbers:
         return text
     one = rng.choice(numbers)
-    new = rng.choice(["0", "-1", "7", "99999999999", "9223372036854775808", "1e400", ""])
-    return text[: one.start()] + new + text[one.end() :]
+    return text[: one.start()] + rng.choice(_NUMBERS) + text[one.end() :]
 
 
 def _again(text: str, rng: random.Random) -> str:
@@ -63,6 +77,7 @@ _TYPE: Final = re.compile(
 _ATTRIBUTE: Final = re.compile(r"(?<=[,{<] )[\w.]+\s?=\s?(?:\{[^{}\n]*\}|\[[^\]\n]*\]|[^,{}<>\n]+)")
 _OPERANDS: Final = re.compile(r"(?<=\w)\([^()\n]*\)")
 _NAME: Final = re.compile(r'"?\b(?:stablehlo|chlo)\.\w+"?|(?<=\s)[a-z][a-z-]+(?=\()')
+_DEFINED: Final = re.compile(r"^\s*(?:ROOT )?(%?[\w.-]+)(?::\d+)? = ", re.MULTILINE)
 _REGION: Final = re.compile(r"\{\n(?:[^{}]|\{[^{}\n]*\})*?\n\s*\}")
 
 
@@ -98,6 +113,64 @@ def _rank(text: str, rng: random.Random) -> str:
     return text[: one.start()] + new + text[one.end() :]
 
 
+def _size_order(text: str, rng: random.Random) -> str:
+    """One type gets its sizes in another order."""
+    places = [
+        place for place in _TYPE.finditer(text) if len(re.findall(r"\d+(?=[x,])", place[0])) > 1
+    ]
+    if not places:
+        return _rank(text, rng)
+    one = rng.choice(places)
+    mark = "x" if one[0].startswith("tensor<") else ","
+    begin, _, rest = one[0].partition("<" if mark == "x" else "[")
+    parts = rest[:-1].split(mark)
+    kept = parts[-1:] if mark == "x" else []
+    sizes = parts[:-1] if mark == "x" else parts
+    rng.shuffle(sizes)
+    inner = mark.join([*sizes, *kept])
+    new = f"{begin}<{inner}>" if mark == "x" else f"{begin}[{inner}{rest[-1:]}"
+    return text[: one.start()] + new + text[one.end() :]
+
+
+def _same_name(text: str, rng: random.Random) -> str:
+    """Two values have one name, or one reads itself, or what comes after it."""
+    names = list(_DEFINED.finditer(text))
+    if len(names) < 2:
+        return _swap(text, rng)
+    one, other = rng.sample(names, 2)
+    if rng.random() < 0.4:
+        return text[: one.start(1)] + other[1] + text[one.end(1) :]
+    line = text.find("\n", one.end())
+    inside = re.compile(r"%[\w.-]+|(?<=[(, ])[a-z][\w.-]*(?=[,)])")
+    uses = list(inside.finditer(text, one.end(), line if line > 0 else len(text)))
+    if not uses:
+        return text
+    use, new = rng.choice(uses), rng.choice([one[1], other[1]])
+    return text[: use.start()] + new + text[use.end() :]
+
+
+def _long_name(text: str, rng: random.Random) -> str:
+    """A name is very long, where it is defined or everywhere."""
+    names = list(_DEFINED.finditer(text))
+    if not names:
+        return _again(text, rng)
+    one = rng.choice(names)
+    new = one[1] + rng.choice(["a", ".0", "_", "é", "-"]) * _LONG
+    if rng.random() < 0.5:
+        return text.replace(one[1], new, 3)
+    return text[: one.start(1)] + new + text[one.end(1) :]
+
+
+def _deep(text: str, rng: random.Random) -> str:
+    """A type, an attribute or an operand is in very many brackets, which may not all be closed."""
+    places = list(rng.choice([_TYPE, _ATTRIBUTE, _OPERANDS, _TOKEN]).finditer(text))
+    if not places:
+        return text
+    one, (opened, closed) = rng.choice(places), rng.choice(_BRACKETS)
+    count = rng.choice([100, _DEEP])
+    return text[: one.start()] + opened * count + one[0] + closed * count + text[one.end() :]
+
+
 KINDS: Final[dict[str, Callable[[str, random.Random], str]]] = {
     "bytes flipped": _flip,
     "lines dropped": _drop,
@@ -111,6 +184,10 @@ KINDS: Final[dict[str, Callable[[str, random.Random], str]]] = {
     "ops exchanged": _exchange(_NAME),
     "regions exchanged": _exchange(_REGION),
     "rank changed": _rank,
+    "sizes in another order": _size_order,
+    "names shared": _same_name,
+    "name very long": _long_name,
+    "nested deeply": _deep,
 }
 
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.api.explaining import explains_invalid_program
+from hloscope.api.explaining import check_part, explains_invalid_program
 from hloscope.api.finding import find, find_all
 from hloscope.api.views import ComputationView, InstructionView
 from hloscope.errors import UnknownNameError
@@ -87,8 +87,12 @@ class Program:
         """What is found out about maps; the first question that needs it begins it."""
         with self.lock:
             if self._analysis is None:
-                has_regions = self.module.has_tree
-                self._analysis = Analysis(has_regions=has_regions, convention=self._convention)
+                module = self.module
+                self._analysis = Analysis(
+                    has_regions=module.has_tree,
+                    convention=self._convention,
+                    refuse=lambda ins: check_part(module, [ins]),
+                )
             return self._analysis
 
     @property

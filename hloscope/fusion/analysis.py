@@ -15,6 +15,7 @@ from hloscope.fusion.blueprint import (
     origins_of,
     with_origins,
 )
+from hloscope.fusion.doubts import Refusal, anything_goes
 from hloscope.fusion.flows import INSIDE, Convention, Flows, is_plain
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.reaching import Reaching
@@ -45,7 +46,13 @@ class Analysis(Flows):
     known only at run time are leaves of a value as well (`hloscope.fusion.leaves`).
     """
 
-    def __init__(self, *, has_regions: bool = True, convention: Convention = "structural") -> None:
+    def __init__(
+        self,
+        *,
+        has_regions: bool = True,
+        convention: Convention = "structural",
+        refuse: Refusal = anything_goes,
+    ) -> None:
         """Start with nothing remembered.
 
         Args:
@@ -53,8 +60,9 @@ class Analysis(Flows):
                 do not.
             convention: What an output of a reduction reads: what the structure of the body says,
                 or, as in XLA, all inputs and initial values.
+            refuse: Called with an instruction that may be wrong.
         """
-        super().__init__(has_regions=has_regions, convention=convention)
+        super().__init__(has_regions=has_regions, convention=convention, refuse=refuse)
         self._plain: dict[Computation, bool] = {}
         self._positions: Final = Recent(_places)
         self._without_sources: Final = Recent(_of_nothing)
@@ -83,6 +91,7 @@ class Analysis(Flows):
 
         Runtime variables of a fusion or call keep the names they have inside.
         """
+        self.doubts.settle(ins)
         leaf = self.leaf_of(ins.type, output)
         if leaf is None:
             return {}
@@ -118,6 +127,7 @@ class Analysis(Flows):
 
         A value that a region reads without being handed it stands for itself.
         """
+        self.doubts.settle(ins)
         source = ins.operands[operand] if isinstance(operand, int) else operand
         place = self.leaf_of(source.type, leaf)
         if place is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope.fusion.blueprint import Blueprints, has_runtime
 from hloscope.fusion.bodies import Source, dependence_of, in_every_application, varying
+from hloscope.fusion.doubts import Doubts, Refusal
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.pool import Pool, normal
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
@@ -80,9 +81,10 @@ class Flows(ABC):
     What whole computations read and reach is for who derives from it to say.
     """
 
-    def __init__(self, *, has_regions: bool, convention: Convention) -> None:
+    def __init__(self, *, has_regions: bool, convention: Convention, refuse: Refusal) -> None:
         self.has_regions: Final = has_regions
         self.convention: Final = convention
+        self.doubts: Final = Doubts(refuse)
         self._leaves = Leaves()
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
         self.starts = self._leaves.starts
@@ -205,6 +207,7 @@ class Flows(ABC):
                     return shared[1]
         entry = READS.get(type(op))
         if entry is not None:
+            self.doubts.settle(ins)
             if not self._sizes.in_step(ins):
                 return unknown_flows(self, ins, OUT_OF_STEP)
             return entry(self, ins, op, leaf)
@@ -213,6 +216,7 @@ class Flows(ABC):
             if alike is not None:
                 self._alike[alike] = ins, shared[1]
             return shared[1]
+        self.doubts.settle(ins)
         if leaf > 0 and self._sizes.concern(ins):
             tensor, dimension = part = self._sizes.part(ins.type, leaf)
             if dimension is not None:
@@ -308,6 +312,7 @@ class Flows(ABC):
             return self._reached_from(ins, operand, leaf)
         entry = WRITES.get(type(ins.op))
         if entry is not None:
+            self.doubts.settle(ins)
             if not self._sizes.in_step(ins):
                 unknown = (self.pool.keep(Access.unknown(OUT_OF_STEP)),)
                 return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
@@ -315,6 +320,7 @@ class Flows(ABC):
         key = self._key(ins, Direction.INPUT_TO_OUTPUT, operand, leaf)
         if key is not None and (found := self._shared.get(key)) is not None:
             return found[1]
+        self.doubts.settle(ins)
         answer = input_to_output(ins, operand, reader=self.bodies)
         known = self._written.get((id(answer), leaf))
         if known is not None and known[0] is answer:
