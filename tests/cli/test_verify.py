@@ -35,8 +35,8 @@ ENTRY e { a = (s32[], f32[4]) parameter(0)
 def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our composition is off by one."""
 
-    def compose(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-        found = real(first, second)
+    def compose(first: IndexingMap, second: IndexingMap, bounds: Any) -> IndexingMap:
+        found = real(first, second, bounds)
         return found.with_(results=[e + 1 for e in found.results])
 
     real = pool._composed

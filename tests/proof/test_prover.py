@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -225,8 +226,8 @@ def test_equal_maps_of_different_constants_are_different_questions() -> None:
 
 
 def test_a_wrong_composition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compose(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-        found = real(first, second)
+    def compose(first: IndexingMap, second: IndexingMap, bounds: Any) -> IndexingMap:
+        found = real(first, second, bounds)
         return found.with_(results=[e + 1 for e in found.results])
 
     real = pool._composed

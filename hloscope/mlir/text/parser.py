@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from hloscope.errors import Diagnostic
+from hloscope.errors import Diagnostic, ParseError
 from hloscope.ir import Type, no_collection
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
@@ -154,7 +154,13 @@ def parse_mlir(
         ParseError: The text is not in the grammar.
     """
     source = Source(name, text)
-    refuse_long_numbers(source)
+    try:
+        refuse_long_numbers(source)
+    except ParseError as error:
+        if errors is None:
+            raise
+        errors.append(Diagnostic(error.message, error.span))
+        source = Source(name, "")
     parser = _ModuleParser(source, dialects, allow_unregistered, errors)
     with no_collection(), _room_to_nest():
         try:
