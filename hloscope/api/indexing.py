@@ -286,12 +286,14 @@ class _Proving:
                 yield OutputAnswer(output.number, output.type, told)
 
     def _maps(self, each: _Each) -> list[tuple[int, int, Accesses]]:
-        """The maps of each tensor that is asked about."""
+        """The maps of each tensor that is asked about; what is not known is so of all of them."""
         asked: list[tuple[int, int, Accesses]] = []
         for operand, leaves in each:
-            of_leaf: dict[int, list[Access]] = {leaf: [] for leaf in leaves}
+            unknown = [access for access in operand.accesses if access.map is None]
+            of_leaf: dict[int, list[Access]] = {leaf: [*unknown] for leaf in leaves}
             for access in operand.accesses:
-                of_leaf[operand.leaf if self._is_inverse else access.leaf].append(access)
+                if access.map is not None:
+                    of_leaf[operand.leaf if self._is_inverse else access.leaf].append(access)
             asked += [(operand.number, leaf, tuple(some)) for leaf, some in of_leaf.items()]
         return asked
 

@@ -115,3 +115,15 @@ def test_seeds_are_not_negative(run: Run, asked: list[str]) -> None:
     result = run(*asked, "-1")
     assert result.exit_code == 2
     assert "x>=0" in result.stderr
+
+
+def test_what_is_not_known_of_a_tuple_is_not_refuted_for_its_parts(run: Run) -> None:
+    text = """HloModule m
+ENTRY e {
+  a = (f32[4,?], s32[]) parameter(0)
+  ROOT r = (f32[4,?], s32[]) opt-barrier(a)
+}
+"""
+    result = run("index", "-", "r", "--to-parameters", "--verify", stdin=text)
+    assert "REFUTED" not in result.stdout
+    assert result.exit_code == 0
