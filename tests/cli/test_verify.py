@@ -117,13 +117,17 @@ def test_seeds_are_not_negative(run: Run, asked: list[str]) -> None:
     assert "x>=0" in result.stderr
 
 
-def test_what_is_not_known_of_a_tuple_is_not_refuted_for_its_parts(run: Run) -> None:
-    text = """HloModule m
-ENTRY e {
+@pytest.mark.parametrize("op", ["opt-barrier(a)", "copy(a)", 'domain(a), domain={kind="x"}'])
+def test_tuples_with_unknown_sizes_are_handed_on_array_by_array(run: Run, op: str) -> None:
+    text = f"""HloModule m
+ENTRY e {{
   a = (f32[4,?], s32[]) parameter(0)
-  ROOT r = (f32[4,?], s32[]) opt-barrier(a)
-}
+  ROOT r = (f32[4,?], s32[]) {op}
+}}
 """
-    result = run("index", "-", "r", "--to-parameters", "--verify", stdin=text)
-    assert "REFUTED" not in result.stdout
-    assert result.exit_code == 0
+    for options in (["--verify"], ["--to-parameters", "--verify"]):
+        result = run("index", "-", "r", *options, stdin=text)
+        assert "REFUTED" not in result.stdout
+        assert result.exit_code == 0
+        if "domain" not in op:
+            assert result.stdout.count("exact") == 2

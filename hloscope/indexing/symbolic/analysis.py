@@ -27,9 +27,9 @@ from hloscope.indexing.symbolic.instances import (
 from hloscope.indexing.symbolic.maps import SizedBuilder
 from hloscope.indexing.symbolic.rules import NO_RULE, Asked, symbolic_reads
 from hloscope.indexing.symbolic.walk import SizeWalk
-from hloscope.ir import Computation, Instruction, Module, captures
+from hloscope.ir import Computation, Instruction, Module, TupleType, captures
 from hloscope.lazy import replace
-from hloscope.ops import Parameter, control
+from hloscope.ops import ELEMENTWISE, Parameter, control
 
 MOST_WAYS: Final = 32
 """Of more ways in which a value is read only their number is told."""
@@ -38,6 +38,8 @@ MOST_COMPARED: Final = 1 << 10
 """Maps that are compared with the op, those at other sizes counted; all at one of them at least."""
 PASSING: Final = control.Result, control.GetTupleElement, control.Return, control.Tuple
 """Ops whose value is made of operands as they are."""
+OF_TUPLES: Final = ELEMENTWISE["copy"], control.OptimizationBarrier
+"""Ops of arrays that hand on tuples as they are."""
 Called: TypeAlias = Callable[[Instance, int], Sequence[Accesses]]
 Place: TypeAlias = tuple[Frame, Instruction, int]
 """A value where it is computed, and one of its arrays."""
@@ -72,6 +74,10 @@ class SymbolicAnalysis:
             return _handed_on(frame, ins, output)
         if ins in frame.inner:
             return self._called(frame.inner[ins], ins, output)
+        if any(isinstance(operand.type, TupleType) for operand in ins.operands):
+            if isinstance(ins.op, OF_TUPLES):
+                return _handed_on(frame, ins, output)
+            return unknown_reads(len(ins.operands))  # rules are about arrays
         known = frame.of(ins)
         shape = known[output].shape if output < len(known) else None
         if shape is None:
