@@ -36,10 +36,11 @@ MOST_WAYS: Final = 32
 MOST_VALUES: Final = 1 << 14
 MOST_COMPARED: Final = 1 << 10
 """Maps that are compared with the op, those at other sizes counted; all at one of them at least."""
-PASSING: Final = control.Result, control.GetTupleElement, control.Return, control.Tuple
+PASSING: Final = (
+    control.Result, control.GetTupleElement, control.OptimizationBarrier, control.Return,
+    control.Tuple,
+)  # fmt: skip
 """Ops whose value is made of operands as they are."""
-OF_TUPLES: Final = ELEMENTWISE["copy"], control.OptimizationBarrier
-"""Ops of arrays that hand on tuples as they are."""
 Called: TypeAlias = Callable[[Instance, int], Sequence[Accesses]]
 Place: TypeAlias = tuple[Frame, Instruction, int]
 """A value where it is computed, and one of its arrays."""
@@ -75,7 +76,7 @@ class SymbolicAnalysis:
         if ins in frame.inner:
             return self._called(frame.inner[ins], ins, output)
         if any(isinstance(operand.type, TupleType) for operand in ins.operands):
-            if isinstance(ins.op, OF_TUPLES):
+            if isinstance(ins.op, ELEMENTWISE["copy"]):
                 return _handed_on(frame, ins, output)
             return unknown_reads(len(ins.operands))  # rules are about arrays
         known = frame.of(ins)

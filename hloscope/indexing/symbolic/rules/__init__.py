@@ -10,7 +10,6 @@ from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import unknown
 from hloscope.indexing.symbolic.rules import (
     contraction as contraction,
-    control as control,
     convolution as convolution,
     dynamic as dynamic,
     elementwise as elementwise,
