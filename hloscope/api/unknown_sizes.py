@@ -161,10 +161,10 @@ def _proved(sampling: _Sampling, output: OutputAnswer) -> OutputAnswer:
     told = []
     if answer.direction == "input_to_output":
         for o in each:
-            compared = _compared(sampling, output, (o.number, o.leaf))
+            compared = _compared(sampling, output, (o.number, o.leaf)) if _is_claimed(o) else ""
             told.append(replace(o, check=_check(o, compared)))
     else:
-        compared = _compared(sampling, output, None)
+        compared = _compared(sampling, output, None) if any(map(_is_claimed, each)) else ""
         told = [replace(o, check=_check(o, compared)) for o in each]
     if is_wide:
         assert isinstance(operands, OperandAnswers)
@@ -189,9 +189,13 @@ def _compared(
         return str(error)
 
 
+def _is_claimed(operand: OperandAnswer) -> bool:
+    return all(access.map is not None for access in operand.accesses)
+
+
 def _check(operand: OperandAnswer, compared: SizeComparison | str) -> Check:
-    """What is known of the maps of one operand."""
-    if any(access.map is None for access in operand.accesses):
+    """What is known of the maps of one operand; nothing is compared that nobody claims."""
+    if not _is_claimed(operand):
         return proof.Check(proof.Outcome.UNCLAIMED)
     if isinstance(compared, str) or not compared.sizes:
         why = compared if isinstance(compared, str) else "no sizes were found that fit"

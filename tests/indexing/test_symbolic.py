@@ -12,8 +12,8 @@ import hloscope
 from hloscope.affine import Runtime, Var, evaluate
 from hloscope.api import Program
 from hloscope.indexing import IndexingMap
-from hloscope.indexing.symbolic import rules
-from hloscope.indexing.symbolic.instances import bound_to
+from hloscope.indexing.symbolic import instances as drawn, rules
+from hloscope.indexing.symbolic.instances import bound_to, instances
 from hloscope.indexing.symbolic.walk import SizeWalk
 from hloscope.ir import TensorType
 from tests.conftest import needs_shared
@@ -544,3 +544,21 @@ def test_compressed_operands_have_sizes_of_their_own() -> None:
     assert str(answer).count("a dot of compressed (sparse) operands") == len(answer.operands)
     assert "(d0, -d1 + a_1 - 1)" in str(program["v"].indexing())
     assert "(-d0 + b_0 - 1, d1)" in str(program["w"].indexing())
+
+
+def test_sizes_that_were_drawn_before_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = hloscope.read(
+        "ENTRY e { p = f32[?,3] parameter(0) ROOT t = f32[3,?] transpose(p), dimensions={1,0} }"
+    )
+    walk, tried = SizeWalk(program.module), []
+    kept = drawn.instance_at
+
+    def instance_at(frame: Any, ins: Any, values: Any) -> Any:
+        tried.append(tuple(values.values()))
+        return kept(frame, ins, values)
+
+    monkeypatch.setattr(drawn, "instance_at", instance_at)
+    entry = program.module.entry
+    found = list(instances(walk.frame_of(entry), entry.root, count=100, seed=0))
+    assert len(tried) == len({*tried})
+    assert 1 < len(found) <= len(tried) < 100

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hloscope
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluation import evaluate
@@ -177,3 +178,15 @@ def test_bits_agree_with_xla() -> None:
     for (text, words), answer in zip(asked, answers, strict=True):
         state, found = values(text, STATE[:words])
         assert [state, found] == answer, text
+
+
+def test_a_state_that_changes_its_type_is_not_evaluated() -> None:
+    text = """func.func @main(%s: tensor<3xui64>) -> (tensor<3xf8E4M3FNUZ>, tensor<4xui8>) {
+  %r:2 = "stablehlo.rng_bit_generator"(%s) <{
+    rng_algorithm = #stablehlo<rng_algorithm PHILOX>
+  }> : (tensor<3xui64>) -> (tensor<3xf8E4M3FNUZ>, tensor<4xui8>)
+  return %r#0, %r#1 : tensor<3xf8E4M3FNUZ>, tensor<4xui8>
+}
+"""
+    with pytest.raises(UnsupportedError, match="the state changes its type"):
+        hloscope.evaluate(text, np.arange(3, dtype=np.uint64))

@@ -107,10 +107,14 @@ class Difference(NamedTuple):
 def instances(frame: Frame, ins: Instruction, count: int, seed: int) -> Iterator[Instance]:
     """The instruction at so many different sizes, fewer if they are hard to find."""
     rng, seen = random.Random(seed), set()
+    tried: set[tuple[int, ...]] = set()
     found = 0
     for _ in range(_TRIES):
         values = _drawn(frame.symbols, rng)
-        instance = None if values is None else instance_at(frame, ins, values)
+        if values is None or (drawn := tuple(values.values())) in tried:
+            continue
+        tried.add(drawn)
+        instance = instance_at(frame, ins, values)
         if instance is None or (key := tuple(instance.sizes.items())) in seen:
             continue
         seen.add(key)

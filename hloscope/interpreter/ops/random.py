@@ -44,6 +44,11 @@ def _rng_bit_generator(op: RngBitGenerator, at: Site) -> Kernel:
     shape, bits = type_.shape, max(type_.element.bits, 32)
     finish = bits_as(type_.element)
     only_bits = len(at.results) == 1
+    before, after = at.operands[0], at.results[0]
+    assert isinstance(before, TensorType)
+    assert isinstance(after, TensorType)
+    if not only_bits and before.element != after.element:
+        raise UnsupportedError(f"`{op.name}` is not evaluated where the state changes its type")
 
     def kernel(state: Any) -> Value:
         flat = np.ascontiguousarray(state).reshape(-1)
@@ -51,10 +56,10 @@ def _rng_bit_generator(op: RngBitGenerator, at: Site) -> Kernel:
             size = f"{flat.nbytes / 8:g} words"
             raise EvaluationError(f"{op.name} has a state of {size}, needs 2 or 3")
         words = flat.view(np.uint64)
-        after, found = generate(words, shape, bits)
+        next_words, found = generate(words, shape, bits)
         if only_bits:
             return finish(found)
-        return after.view(state.dtype).reshape(state.shape), finish(found)
+        return next_words.view(state.dtype).reshape(state.shape), finish(found)
 
     return kernel
 
