@@ -1,13 +1,18 @@
-"""Strength and speed of the simplifier on shared problems, beside the peers found installed.
+"""Strength and speed of the simplifier on problems, beside the peers found installed.
 
-    python benchmarks/simplify.py [--no-peers] [--compiled] [problems.json hard.json]
+    python benchmarks/simplify.py [--no-peers] [--compiled] [problems.json hard.json fresh]
 
 Strength is the number of floordiv and mod left.  Our times are of first runs: every repetition
 starts with empty memo tables (the interned nodes of the input exist, as the peers' inputs do).
-Peers run in child processes right before: the ratios of one run are what to compare.  All times
-are of the processor, those of the peers too: other processes of the machine do not count.
-With `--compiled` the simplifier is compiled in a folder that is removed again, and the same
-questions are put to it there, too.
+Our ranged level and TVM's simplifier take turns (`simplify_turns.py`): of each problem there is
+the best and the median of all repetitions.  Our exact level runs once, the scripts of the peers
+too, which repeat by themselves; their ratios are to TVM's in the same script.  All times are of
+the processor: other processes of the machine do not count.
+
+`problems.json` and `hard.json` are of the shared set; `fresh` are problems like the hard ones that
+nobody has seen (`simplify_problems.py`; `fresh:7` are those of seed 7).  With `--compiled` the
+simplifier is compiled in a folder that is removed again, and the same questions are put to it
+there, too.
 """
 
 from __future__ import annotations
@@ -30,6 +35,19 @@ from hloscope.affine import Dim, Expr, Interval, Range, Var, divisions, parse_ex
 from hloscope.simplifier import Domain, forget_domains, simplify_exact
 
 ROOT: Final = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT)]
+
+from benchmarks.simplify_problems import SEED, problems as fresh_problems  # noqa: E402
+from benchmarks.simplify_turns import (  # noqa: E402
+    OURS,
+    PEER,
+    REPETITIONS,
+    ROUNDS,
+    Solver,
+    Times,
+    in_turn,
+)
+
 SHARED = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
 FOLDER = SHARED / "bench" / "simplify"
 RUNNERS = ("run_tvm.py", "run_isl.py")
@@ -42,6 +60,7 @@ BY_PROCESSOR = (
 """A peer's script with the processor's clock for its own."""
 PARTS = ("hloscope", "benchmarks", "setup.py", "pyproject.toml", "README.md")
 """What a compiled build and its run need of the tree."""
+FRESH: Final = "fresh"
 Problem = dict[str, Any]
 
 
@@ -74,22 +93,13 @@ class Question:
         results = [simplify_exact(e, domain) for e in self.exprs]
         return results, time.process_time() - start
 
-    def time(self, repetitions: int) -> float:
-        """Median seconds of a first run."""
-        times = []
-        for _ in range(repetitions):
-            start = time.process_time()
-            self.solve()
-            times.append(time.process_time() - start)
-        return statistics.median(times)
-
     def texts(self, results: list[Expr]) -> list[str]:
         names = {v: name for name, v in self.names.items()}
         return [to_text(e, names).replace("/", "//").replace(" mod ", " % ") for e in results]
 
 
-def questions(file: str) -> list[Question]:
-    """The problems of a file of the shared set, built."""
+def questions(file: str | Path) -> list[Question]:
+    """The problems of a file, built; those of the shared set go by their names."""
     return [Question(p) for p in json.loads((FOLDER / file).read_text())["problems"]]
 
 
@@ -113,15 +123,22 @@ def highest(seconds: list[float]) -> float:
     return sorted(seconds)[int(len(seconds) * 0.99)] if seconds else 0.0
 
 
-def row(name: str, seconds: list[float], left: int | None, base: list[float]) -> str:
-    """A line of the table: times, and their ratios to those of TVM in the same run."""
-    total, high = sum(seconds), highest(seconds)
-    ratio = f"{total / sum(base):.2f}" if base else ""
-    high_ratio = f"{high / highest(base):.2f}" if base else ""
-    micros = f"{statistics.median(seconds) * 1e6:.1f}" if seconds else ""
+def row(name: str, times: Times, left: int | None, base: Times | None) -> str:
+    """A line of the table: times, and their ratios to those of TVM, best and median."""
+    best = times.best
+    ratios = [["", ""], ["", ""]]
+    if base is not None:
+        pairs = [(best, base.best), (times.middle, base.middle)]
+        ratios = [
+            [f"{of(ours) / of(its):.2f}" for ours, its in pairs] for of in (sum, highest)
+        ]  # fmt: skip
+        if times.middle is best:  # measured once
+            ratios = [[r, ""] for r, _ in ratios]
+    micros = f"{statistics.median(best) * 1e6:.1f}" if best else ""
+    cells = " | ".join([f"{r:>5} ({m})" if m else f"{r:>5}" for r, m in ratios])
     return (
-        f"| {name:<24} | {micros:>9} | {high * 1e6:>8.0f} | {total * 1e3:>8.1f} | {left or '':>6} "
-        f"| {ratio:>10} | {high_ratio:>9} |"
+        f"| {name:<26} | {micros:>7} | {highest(best) * 1e6:>7.0f} | {sum(best) * 1e3:>8.1f} "
+        f"| {left or '':>5} | {cells} |"
     )
 
 
@@ -129,21 +146,20 @@ def row(name: str, seconds: list[float], left: int | None, base: list[float]) ->
 class Ours:
     """What our levels make of the problems of a file."""
 
-    ranged: list[float]
     exact: list[float]
-    """Seconds of each problem."""
+    """Seconds of each problem in the exact level."""
     left: dict[str, int]
     """Divisions that the ranged level leaves of each problem."""
     exact_left: int
     wrong: list[str]
 
     @classmethod
-    def of(cls, problems: list[Problem], repetitions: int) -> Ours:
-        """Measured and checked here."""
+    def of(cls, problems: list[Problem]) -> Ours:
+        """Solved and checked here."""
         questions = [Question(p) for p in problems]
         for q in questions[:20]:
             q.solve()
-        ours = cls([q.time(repetitions) for q in questions], [], {}, 0, [])
+        ours = cls([], {}, 0, [])
         exact_left = 0
         for q, p in zip(questions, problems, strict=True):
             results = q.solve()
@@ -160,10 +176,15 @@ class Ours:
         if (message := common().check(problem, texts)) is not None:
             self.wrong.append(f"{problem['id']}, {level} level: {message}")
 
-    def print(self, how: str, base: list[float]) -> None:
+    def print(self, how: str, times: Times, base: Times | None, script: Times | None) -> None:
         """The two lines of the table."""
-        print(row(f"hloscope, ranged, {how}", self.ranged, sum(self.left.values()), base))
-        print(row(f"hloscope, exact, {how}", self.exact, self.exact_left, base))
+        print(row(f"hloscope, ranged, {how}", times, sum(self.left.values()), base))
+        print(row(f"hloscope, exact, {how}", once(self.exact), self.exact_left, script))
+
+
+def once(seconds: list[float]) -> Times:
+    """Times that were not repeated here."""
+    return Times(seconds, seconds)
 
 
 def common() -> Any:
@@ -191,11 +212,11 @@ def is_compiled() -> bool:
     )
 
 
-def compiled(folder: Path, file: Path, repetitions: int) -> Ours:
+def compiled(folder: Path, file: Path) -> Ours:
     """What the simplifier answers that is compiled in a folder, in a process there."""
     script = folder / "benchmarks/simplify.py"
     done = subprocess.run(
-        [sys.executable, str(script), "--ours", "--repetitions", str(repetitions), str(file)],
+        [sys.executable, str(script), "--ours", str(file)],
         cwd=folder, env=os.environ | {"PYTHONPATH": str(folder), "HLOSCOPE_SHARED": str(SHARED)},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
@@ -225,14 +246,27 @@ def compile_in(tree: Path) -> None:
         sys.exit(f"cannot be compiled:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
-def compare(file: Path, *, peers: bool, repetitions: int, folder: Path | None) -> bool:
+def measured(file: Path, trees: dict[str, Path], *, peer: bool) -> dict[str, Times]:
+    """The times of our ranged level in trees, and of the peer, which all take turns."""
+    solvers = {how: Solver(OURS, file, tree, FOLDER) for how, tree in trees.items()}
+    if peer:
+        solvers[PEER] = Solver(PEER, file, ROOT, FOLDER)
+    return dict(zip(solvers, in_turn([*solvers.values()], ROUNDS), strict=True))
+
+
+def compare(file: Path, *, peers: bool, folder: Path | None) -> bool:
     """Print the table of a file; are all results right?"""
     problems = json.loads(file.read_text())["problems"]
     rows = run_peers(file) if peers else {}
-    every = {"compiled" if is_compiled() else "pure": Ours.of(problems, repetitions)}
+    here = "compiled" if is_compiled() else "pure"
+    every, trees = {here: Ours.of(problems)}, {here: ROOT}
     if folder is not None:
-        every["compiled"] = compiled(folder, file, repetitions)
-    base = [r["us"] / 1e6 for r in rows.get("tvm_simplify", {}).values() if "us" in r]
+        every["compiled"], trees["compiled"] = compiled(folder, file), folder
+    before = os.getloadavg()[0]
+    times = measured(file, trees, peer=PEER in rows)
+    after = os.getloadavg()[0]
+    base = times.get(PEER)
+    script = once([r["us"] / 1e6 for r in rows[PEER].values()]) if PEER in rows else None
     print(f"\n{file.name}: {len(problems)} problems\n")
     print("| solver | median µs | p99 µs | total ms | left | time / TVM | p99 / TVM |")
     print("|---|---:|---:|---:|---:|---:|---:|")
@@ -241,13 +275,18 @@ def compare(file: Path, *, peers: bool, repetitions: int, folder: Path | None) -
         ok = {k: r for k, r in results.items() if "exprs" in r}
         is_whole = name in TRUSTED and len(ok) == len(problems)
         left = peers_left(rows, name, best) if is_whole else None
-        print(row(name, [r["us"] / 1e6 for r in ok.values()], left, base))
+        of_script = once([r["us"] / 1e6 for r in ok.values()])
+        print(row(name, of_script, left, script))
+    if base is not None:
+        print(row(f"{PEER}, in turn", base, None, base))
     for how, ours in every.items():
-        ours.print(how, base)
-    before = sum([common().cost([common().parse(e)])["dm"] for p in problems for e in p["exprs"]])
+        ours.print(how, times[how], base, script)
     print(
-        f"\ndivisions in the input: {before}; best peer, problem by problem: {sum(best.values())}"
+        f"\nin turn: {ROUNDS} rounds, best (median) of {ROUNDS * (REPETITIONS - 1)}; "
+        f"load {before:.1f} before, {after:.1f} after, on {os.cpu_count()} cores"
     )
+    whole = sum([common().cost([common().parse(e)])["dm"] for p in problems for e in p["exprs"]])
+    print(f"divisions in the input: {whole}; best peer, problem by problem: {sum(best.values())}")
     for how, ours in every.items():
         worse = [k for k, n in ours.left.items() if n > best.get(k, n)]
         print(f"problems with more left than the best peer, {how}: {len(worse)} {worse}")
@@ -258,27 +297,35 @@ def compare(file: Path, *, peers: bool, repetitions: int, folder: Path | None) -
 def main() -> None:
     """Measure, print the tables, and end with 1 where a result is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("files", nargs="*", default=["problems.json", "hard.json"])
+    parser.add_argument("files", nargs="*", default=["problems.json", "hard.json", FRESH])
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--compiled", action="store_true", help="needs mypy and a C compiler")
-    parser.add_argument("--ours", action="store_true", help="our figures of one file as JSON")
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--ours", action="store_true", help="our answers to one file as JSON")
     options = parser.parse_args()
     if not FOLDER.is_dir():
         sys.exit(f"needs the shared problems in {FOLDER} (set HLOSCOPE_SHARED)")
-    files = [FOLDER / f for f in options.files]
-    if options.ours:
-        problems = json.loads(files[0].read_text())["problems"]
-        found = asdict(Ours.of(problems, options.repetitions))
-        print(json.dumps(found | {"is_compiled": is_compiled()}))
-        return
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) if options.compiled else None
+        files = [file_of(f, Path(name)) for f in options.files]
+        if options.ours:
+            found = asdict(Ours.of(json.loads(files[0].read_text())["problems"]))
+            print(json.dumps(found | {"is_compiled": is_compiled()}))
+            return
+        folder = Path(name) / "tree" if options.compiled else None
         if folder is not None:
+            folder.mkdir()
             build(folder)
-        peers, repetitions = not options.no_peers, options.repetitions
-        right = [compare(f, peers=peers, repetitions=repetitions, folder=folder) for f in files]
+        right = [compare(f, peers=not options.no_peers, folder=folder) for f in files]
     sys.exit(0 if all(right) else 1)
+
+
+def file_of(words: str, folder: Path) -> Path:
+    """The file of the shared set, or one of fresh problems that is written to a folder."""
+    name, _, seed = words.partition(":")
+    if name != FRESH:
+        return FOLDER / words
+    file = folder / f"{words.replace(':', '_')}.json"
+    file.write_text(json.dumps({"problems": fresh_problems(int(seed or SEED))}))
+    return file
 
 
 if __name__ == "__main__":
