@@ -30,6 +30,11 @@ from tests.wire import changed_message
 _MOST: Final = 20_000
 """Characters of a program that is changed many times."""
 _GENERATED: Final = 200
+_EVALUATED: Final = (
+    "math", "testdata", "testdata/dynamic", "testdata/quantized", "jax_samples",
+)  # fmt: skip
+"""Folders of programs of which each process takes some others: there are thousands."""
+_OF_EACH: Final = 100
 _NAMES: Final = ("r", "t", "a", "p0", "fusion", "0", "%0", "*", "add*", "reduce.1", "entry/a")
 COMMANDS: Final = """
     verify -
@@ -201,7 +206,7 @@ class Requests:
 
     def __init__(self, shared: Path, seed: int) -> None:
         self.rng: Final = Random(seed)
-        self.texts: Final = [t for t in _programs(shared) if 0 < len(t) <= _MOST]
+        self.texts: Final = [t for t in _programs(shared, seed) if 0 < len(t) <= _MOST]
         self.texts += list(_generated(seed))
         self.changes: Final = changes(self.texts)
         self.broken: Final = originals(shared)
@@ -442,8 +447,8 @@ def _arguments(text: str, rng: Random) -> list[np.ndarray]:
     return arrays or [rng.choice(odd)]
 
 
-def _programs(shared: Path) -> Iterator[str]:
-    """Programs of the shared data: small ones of XLA's tests, models, cases of StableHLO."""
+def _programs(shared: Path, seed: int) -> Iterator[str]:
+    """Programs of the shared data: small ones of XLA's tests, of JAX, cases of StableHLO."""
     for folder in ("inline", "files"):
         for path in sorted((shared / "real" / "modules" / folder).glob("*.hlo")):
             if path.stat().st_size <= _MOST:
@@ -457,6 +462,10 @@ def _programs(shared: Path) -> Iterator[str]:
                     yield found["text"]
     for path in sorted((chunks / "interpret").glob("*.mlir")):
         yield from path.read_text().split("// -----")
+    for name in _EVALUATED:
+        paths = [p for p in sorted((chunks / name).glob("*.mlir")) if p.stat().st_size <= _MOST]
+        for path in Random(seed).sample(paths, min(_OF_EACH, len(paths))):
+            yield path.read_text()
 
 
 def _generated(seed: int) -> Iterator[str]:
