@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         Mode as Mode,
         Strided as Strided,
         divisors as divisors,
-        strided_form as strided_form,
+        form_of as form_of,
         supposed as supposed,
     )
     from hloscope.layouts.sums import (

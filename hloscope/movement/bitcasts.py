@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from hloscope.indexing import IndexingMap, bitcast_map, major_to_minor, prove_equal
 from hloscope.ir import Dims, TensorType
-from hloscope.layouts import strided_form
+from hloscope.layouts import form_of
 from hloscope.lazy import dataclass
 from hloscope.movement.rearranging import (
     Rearrangement,
@@ -102,7 +102,7 @@ def _candidates(
 
 def _digits_moved(m: IndexingMap, source: Dims, target: Dims) -> list[Rearrangement] | None:
     """Reshape, transpose and reshape that do what a map from target to source says."""
-    form = strided_form(flat(m, target, source), target).form
+    form = form_of(flat(m, target, source), target)
     if form is None or not form.is_permutation:
         return None
     return split_transposed(form, source, target)

@@ -1,8 +1,9 @@
 """The verdict on a chain of data movement: no-op, bitcast, one transpose, or real movement.
 
 A movement is a map from the index of an output to that of the element of a source that stands
-there, and the two types with their layouts.  It is decided by composition and simplification,
-and confirmed by isl; what is refuted has an index at which the addresses differ.
+there, and the two types with their layouts.  Where addresses are sums of indices times strides
+these are compared; otherwise it is decided by composition and simplification, and confirmed by
+isl.  What is refuted has an index at which the addresses differ, which isl finds for who asks.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from functools import lru_cache
 from itertools import permutations
 from typing import Final
 
+from hloscope.affine import POS_INF
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import linear
 from hloscope.indexing import Access, IndexingMap, address_map, placed_sizes, prove_equal
 from hloscope.ir import Dims, Layout, TensorType
-from hloscope.layouts import Strided, strided_form
+from hloscope.layouts import Strided, form_of
 from hloscope.lazy import dataclass
 from hloscope.movement.rearranging import flat
+from hloscope.movement.strides import Strides, own_strides, strides_of
 from hloscope.simplifier import PROVED, Proof, Verdict
 
 _MOST_RANKS: Final = 5
@@ -52,22 +55,47 @@ class Judgement:
 
     Attributes:
         kind: The verdict.
-        proof: That it is free, or why it is not; the counter-example is an index of the output and
-            the address of its element, as it is in the output or as it is in the source.
+        known: The proof, unless it has to be asked for.
         form: From addresses in the output to addresses in the source, where that is digits times
             strides and an offset; of tiled arrays, between row-major positions.
         output_layout: With this layout of the output it would be a bitcast.
         source_layout: With this layout of the source it would be one; if `output_layout` is given
             too, with both together.
         reason: More about it, for people.
+        asked: What is known not to be free, for who asks where it is not.
     """
 
     kind: Kind
-    proof: Proof
+    known: Proof | None = None
     form: Strided | None = None
     output_layout: Layout | None = None
     source_layout: Layout | None = None
     reason: str = ""
+    asked: tuple[IndexingMap, TensorType, TensorType] | None = None
+
+    @property
+    def proof(self) -> Proof:
+        """That it is free, or why it is not.
+
+        The counter-example is an index of the output and the address of its element, as it is in
+        the output or as it is in the source.
+        """
+        if self.known is None and self.asked is not None:
+            return _refuted(*self.asked)
+        return self.known or _NOT_FREE
+
+
+_NOT_FREE: Final = Proof(Verdict.REFUTED, reason="some element is at another address")
+
+
+@lru_cache(maxsize=1 << 10)
+def _refuted(m: IndexingMap, source: TensorType, output: TensorType) -> Proof:
+    """The proof by isl that a movement is not free, which is known."""
+    try:
+        proof = at_same_address(m, source, output)
+    except UnsupportedError:
+        return _NOT_FREE
+    return proof if proof.is_refuted else _NOT_FREE
 
 
 @lru_cache(maxsize=1 << 13)
@@ -89,15 +117,45 @@ def judge(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
         same = source.shape == output.shape and same_layout(source, output)
         return Judgement(Kind.NO_OP if same else Kind.BITCAST, PROVED, reason="no elements")
     try:
-        proof = at_same_address(m, source, output)
+        proof = _is_free(m, source, output)
+        if proof is None or proof.is_refuted:
+            return _judge_movement(m, source, output)
         if proof.is_proved:
             same = source.shape == output.shape and same_layout(source, output)
             return Judgement(Kind.NO_OP if same else Kind.BITCAST, proof, Strided(()))
-        if proof.verdict is Verdict.UNDECIDED:
-            return Judgement(Kind.UNDECIDED, proof, reason=proof.reason)
-        return _judge_movement(m, source, output, proof)
+        return Judgement(Kind.UNDECIDED, proof, reason=proof.reason)
     except UnsupportedError as error:
         return Judgement(Kind.UNDECIDED, Proof(Verdict.UNDECIDED, reason=error.message))
+
+
+def _is_free(m: IndexingMap, source: TensorType, output: TensorType) -> Proof | None:
+    """Does every element stand at its address in the source?  `None`: no, and isl was not asked."""
+    strides = strides_of(m, source, output)
+    if strides is not None:
+        same = strides.is_same(own_strides(output), output.shape)
+        return PROVED if same and _in_memory(source) == _in_memory(output) else None
+    return None if _is_moved_somewhere(m, source, output) else at_same_address(m, source, output)
+
+
+def _is_moved_somewhere(m: IndexingMap, source: TensorType, output: TensorType) -> bool:
+    """Is the element at one of a few indices of the output elsewhere in the source?"""
+    if m.ranges or m.runtime or m.is_undefined or source.num_elements > POS_INF:
+        return False  # past 64 bits nothing is told of addresses
+    here, there = address_map(output), address_map(source)
+    return any(
+        not m.satisfies(index) or here.evaluate(index) != there.evaluate(m.evaluate(index))
+        for index in _tried(output.shape)
+    )
+
+
+def _tried(shape: Dims) -> Iterator[Dims]:
+    """The first index, its neighbours along each dimension, and the ends of each dimension."""
+    first, last = (0,) * len(shape), tuple([n - 1 for n in shape])
+    yield from (first, last)
+    for d, n in enumerate(shape):
+        for k in (1, n - 1):
+            if n > 1:
+                yield (*first[:d], k, *first[d + 1 :])
 
 
 def same_layout(a: TensorType, b: TensorType) -> bool:
@@ -135,12 +193,11 @@ def _in_memory(type_: TensorType) -> int:
     return size
 
 
-def _judge_movement(
-    m: IndexingMap, source: TensorType, output: TensorType, proof: Proof
-) -> Judgement:
+def _judge_movement(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
     """A movement that is not free under these layouts."""
     form = _address_form(m, source, output)
-    moved = Judgement(Kind.MOVEMENT, proof, form, reason=_why(m, source, output, form))
+    why = _why(m, source, output, form)
+    moved = Judgement(Kind.MOVEMENT, form=form, reason=why, asked=(m, source, output))
     if source.num_elements != output.num_elements or (form is not None and not form.is_permutation):
         return moved
     if form is not None:
@@ -153,12 +210,15 @@ def _judge_movement(
 
 def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Strided | None:
     """From addresses in the output to addresses in the source; of tiled arrays, row-major ones."""
+    strides = strides_of(m, source, output)
+    if strides is not None:
+        return strides.form(output)
     if output.is_tiled or source.is_tiled:
         placed = flat(m, output.shape, source.shape)
     else:
         read = linear((Access(m),), output, source)
         placed = read[0].map if read and read[0].map else IndexingMap.undefined()
-    found = strided_form(placed, output.shape).form
+    found = form_of(placed, output.shape)
     whole = found is not None and found.size == output.num_elements
     return found.merged() if found is not None and whole else None
 
@@ -207,22 +267,26 @@ def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> La
 
     An element's address then is a sum of its indices times strides, which are read off and proved.
     """
-    address = m.compose(address_map(source))
-    rank = output.rank
-    if address.evaluate((0,) * rank)[0] != 0:
+    strides, rank = strides_of(m, source, output), output.rank
+    if strides is None:
+        address = m.compose(address_map(source))
+        offset = address.evaluate((0,) * rank)[0]
+        units = [tuple([int(k == d) for k in range(rank)]) for d in range(rank)]
+        strides = Strides(tuple([address.evaluate(unit)[0] for unit in units]), offset)
+    if strides.offset != 0:
         return None
-    strides = [address.evaluate(tuple(int(k == d) for k in range(rank)))[0] for d in range(rank)]
-    real = sorted((d for d in range(rank) if output.shape[d] > 1), key=lambda d: strides[d])
+    steps = strides.steps
+    real = sorted([d for d in range(rank) if output.shape[d] > 1], key=steps.__getitem__)
     below_ = 1
     for d in real:
-        if strides[d] != below_:
+        if steps[d] != below_:
             return None
         below_ *= output.shape[d]
     order = _with_ones(real, output.shape)
     found = Layout(order)
     placed = replace(output, layout=found)
-    same = at_same_address(m, source, placed)
-    return found if same.is_proved else None
+    same = _is_free(m, source, placed)
+    return found if same is not None and same.is_proved else None
 
 
 def _with_ones(real: Sequence[int], shape: Dims) -> Dims:

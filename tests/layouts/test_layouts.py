@@ -19,11 +19,11 @@ from hloscope.layouts import (
     Side,
     Swizzle,
     cute_of,
+    form_of,
     iterators_of,
     layout_text,
     linear_of,
     parse_layout,
-    strided_form,
     thread_map,
 )
 
@@ -297,4 +297,4 @@ def test_no_linear_layout(text: str) -> None:
 
 def test_one_wrong_value_is_found() -> None:
     m = IndexingMap.parse("(d0) -> (d0 / 4 + d0 mod 4 * 8 + d0 / 31), domain: d0 in [0, 31]")
-    assert strided_form(m).form is None
+    assert form_of(m) is None
