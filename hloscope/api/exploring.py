@@ -295,7 +295,6 @@ class _Gathering:
 
     def cancellations(self) -> None:
         """Each chain of data movement, at every instruction that it leads through."""
-        numbers = self.numbering.numbers
         known: dict[Any, int] = {}
         for chain in movement.chains_of(movement.Flow(self.program.module)):
             places = chain_places(chain, self.numbering)
@@ -303,9 +302,10 @@ class _Gathering:
             number = known.get(key)
             if number is None:
                 number = known[key] = self.kernels.number(chain_facts(chain, places))
-            for ins in (*chain.steps, chain.sink):
-                if ins in numbers and chain.sink in numbers:
-                    self.kernels.add("cancel", numbers[ins], number, numbers[chain.sink])
+            sink = self.numbering.numbers[chain.sink]
+            for back in places.steps:
+                if back is not None:
+                    self.kernels.add("cancel", sink - back, number, sink)
 
     def tiles(self) -> None:
         """How each kernel can be tiled; of kernels that compute the same, one is asked."""

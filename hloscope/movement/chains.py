@@ -107,11 +107,13 @@ class Chain:
             ]
         )
 
-    @cached_property
+    @property
     def ends_in_sums(self) -> bool:
         """Does it begin with what is computed, so that it might go on there?"""
-        if self._like is not None:
-            return self._like.ends_in_sums
+        return self.model._ends_in_sums
+
+    @cached_property
+    def _ends_in_sums(self) -> bool:
         return any([computes(leaf.value) for leaf in self.leaves])
 
     @property
@@ -219,10 +221,9 @@ class Chain:
         flow, sink, steps = self.flow, self.sink, self.steps
         if len(steps) == 1:
             return (flow.is_written(sink),)
-        inside = {*steps}
         return tuple(
             [
-                flow.is_written(step) and (step is sink or _only_for(flow, step, inside))
+                flow.is_written(step) and (step is sink or _only_for(flow, step, steps))
                 for step in steps
             ]
         )
@@ -234,46 +235,52 @@ class Chain:
         return tuple([step for step, counts in steps if counts and not _is_view(step)])
 
     @cached_property
-    def _written_and_due(self) -> tuple[int, int]:
-        """Bytes that are written, and those to write for what is computed and what really moves.
+    def _written_and_needed(self) -> tuple[int, int]:
+        """Bytes that the steps write, and those of them that have to be written all the same.
 
-        They are the same of chains that are alike and whose same steps are written.
+        They are the same of chains that are alike and whose same steps are written, but where a
+        source cannot be the output.
         """
         shared, counted = self.model._bytes, self._counted
         known = shared.get(counted)
         if known is None:
-            size = bytes_of(self.sink)
-            due = sum(size for j in self.judgements if not j.kind.is_free)
-            if any(computes(step) for step in self.written):
-                due += size
-            known = shared[counted] = sum(map(bytes_of, self.written)), due
-        return known
+            written = sum(map(bytes_of, self.written))
+            known = shared[counted] = written, self._due if written else 0
+        written, needed = known
+        if written and not needed and not all(map(self._can_be_the_output, self.sources)):
+            needed = bytes_of(self.sink)
+        return written, min(needed, written)
+
+    @property
+    def _due(self) -> int:
+        """Bytes to write for what is computed and what really moves."""
+        size = bytes_of(self.sink)
+        due = sum(size for j in self.judgements if not j.kind.is_free)
+        return due + size if any(computes(step) for step in self.written) else due
 
     @property
     def bytes_written(self) -> int:
         """Bytes that the steps write, as they stand."""
-        return self._written_and_due[0]
+        return self._written_and_needed[0]
 
-    @cached_property
+    @property
     def bytes_needed(self) -> int:
         """Bytes that have to be written all the same: what is computed, and what really moves."""
-        written, needed = self._written_and_due
-        if not needed and not all(map(self._can_be_the_output, self.sources)):
-            needed = bytes_of(self.sink)
-        return min(needed, written)
+        return self._written_and_needed[1]
+
+    @property
+    def bytes_saved(self) -> int:
+        """Bytes that need not be written."""
+        written, needed = self._written_and_needed
+        return written - needed
 
     def _can_be_the_output(self, source: Instruction) -> bool:
         """Is it in memory, and not an argument where the program returns the sink?"""
         given = not source.operands and self.flow.is_returned(self.sink)
         return self.flow.is_written(source) and not given
 
-    @property
-    def bytes_saved(self) -> int:
-        """Bytes that need not be written."""
-        return self.bytes_written - self.bytes_needed
 
-
-def _only_for(flow: Flow, step: Instruction, inside: set[Instruction]) -> bool:
+def _only_for(flow: Flow, step: Instruction, inside: Sequence[Instruction]) -> bool:
     readers, is_returned = flow.used(step)
     if is_returned or len(readers) > len(inside):
         return False
@@ -417,9 +424,7 @@ class _Chains:
 
     def ends_in(self, value: Instruction) -> bool:
         """Is it a value that is moved for the last time?"""
-        if not self._around.moves(value) or self._flow.source(value) is not value:
-            return False
-        return not self.goes_on(value)
+        return self._around.moves(value) and not self.goes_on(value)
 
     def goes_on(self, value: Instruction) -> bool:
         """Do all readers of a value move it on, at once or after computing on it alone?
@@ -429,36 +434,34 @@ class _Chains:
         known = self._goes_on
         if value in known:
             return known[value]
+        opened = {value: self._readers(value)}
         stack = [value]
         while stack:
             top = stack[-1]
-            if top in known:
-                stack.pop()
+            readers = opened[top] or ()
+            waiting = [r for r in readers if r not in known and r not in opened]
+            if waiting:
+                opened.update([(reader, self._readers(reader)) for reader in waiting])
+                stack += waiting
                 continue
-            readers = self._readers(top)
-            if readers:
-                waiting = [r for r in readers if r not in known and r not in stack]
-                if waiting:
-                    stack += waiting
-                    continue
-                known[top] = all([known.get(reader, False) for reader in readers])
-            else:
-                known[top] = readers is not None
+            if top not in known:
+                found = opened[top]
+                known[top] = found is not None and all([known.get(r, False) for r in found])
             stack.pop()
         return known[value]
 
-    def _readers(self, value: Instruction) -> list[Instruction] | None:
+    def _readers(self, value: Instruction) -> Sequence[Instruction] | None:
         """The readers that compute on the value alone; `None` if any does something else."""
         readers, is_returned = self._flow.used(value)
         if not readers or is_returned:
             return None
-        found = []
+        seen, found = self._around.seen, []
         for reader in readers:
-            role = self._around.seen(reader).role
-            if role is Role.SEVERAL or role is Role.MADE:
-                return None
+            role = seen(reader).role
             if role is Role.ALONE:
                 found.append(reader)
+            elif role is not Role.MOVED:
+                return None
         return found
 
     def better(self, sink: Instruction) -> Chain:

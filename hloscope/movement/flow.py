@@ -152,7 +152,11 @@ class Flow:
             self._place[ins] = number, at
             operands = ins.operands
             for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
-                direct.setdefault(operand, []).append(ins)
+                readers = direct.get(operand)
+                if readers is None:
+                    direct[operand] = [ins]
+                else:
+                    readers.append(ins)
             for callee in ins.calls:
                 calls.setdefault(callee, []).append(ins)
         self._calls[computation] = calls
@@ -178,14 +182,16 @@ class Flow:
 
     def home(self, ins: Instruction) -> Computation | None:
         """The computation an instruction stands in."""
-        if ins not in self._home:
+        found = self._home.get(ins)
+        if found is None:
             entry = self._module.entry
             others = sorted(self._module, key=lambda c: not c.is_read)
             for computation in (entry, *others):
                 if ins in self._home:
                     break
                 self._enter(computation)
-        return self._home.get(ins)
+            found = self._home.get(ins)
+        return found
 
     def caller(self, computation: Computation) -> Instruction | None:
         """The fusion or call that alone calls a computation."""
@@ -315,10 +321,17 @@ class Flow:
     def _found_uses(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
         """From the value to the names it goes by elsewhere, and to who reads one of them."""
         home = self.home(value)
-        direct = self._direct.get(value, ())
-        if home is not None and home.root is not value and not self._module.has_tree:
-            plain = not _is_openable(type(value.op)) and isinstance(value.type, TensorType)
-            if plain and not any([_is_renaming(type(reader.op)) for reader in direct]):
+        is_result = home is None or home.root is value or self._module.has_tree
+        if (
+            not is_result
+            and not _is_openable(type(value.op))
+            and isinstance(value.type, TensorType)
+        ):
+            direct = self._direct.get(value, ())
+            for reader in direct:
+                if _is_renaming(type(reader.op)):
+                    break
+            else:
                 return tuple(direct), False  # it has no other name
         names = dict.fromkeys([value])
         todo = [value]

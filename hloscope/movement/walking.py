@@ -98,14 +98,16 @@ class _Kind(NamedTuple):
     """What follows of a value from its op and the types.
 
     Attributes:
-        number: Of all that the value is, but what it reads.
-        made: The number if a chain begins with it.
-        role: What the op does; `None`: it computes on one array or on several.
+        made: What a walk sees if a chain begins with it.
+        role: What the op does; `ALONE`, if it computes on one array or on several.
+        number: Of all that the value is in this role, but what it reads.
+        several: The same where it computes on several.
     """
 
+    made: Seen
+    role: Role
     number: int
-    made: int
-    role: Role | None
+    several: int
 
 
 class Around(NamedTuple):
@@ -133,7 +135,7 @@ class Surroundings:
         self._kinds: Final[dict[tuple[int, ...], tuple[Instruction, _Kind]]] = {}
 
     def moves(self, value: Instruction) -> bool:
-        """Does it only move elements?"""
+        """Does it only move elements?  Its value is no other's then."""
         return may_move(type(value.op)) and self._kind_of(value).role is Role.MOVED
 
     def seen(self, value: Instruction) -> Seen:
@@ -144,14 +146,14 @@ class Surroundings:
         return known
 
     def _look_at(self, value: Instruction) -> Seen:
-        kind = self._kind_of(value)
-        if kind.role is Role.MADE:
-            return Seen(kind.made, Role.MADE, ())
-        sources = tuple(map(self._flow.source, value.operands))
-        role = kind.role
-        if role is None:
-            role = Role.ALONE if self._arrays_among(sources) <= 1 else Role.SEVERAL
-        return Seen(self._same(role, kind.number), role, sources)
+        made, role, number, several = self._kind_of(value)
+        if role is Role.MADE:
+            return made
+        source = self._flow.source
+        sources = tuple([source(operand) for operand in value.operands])
+        if role is Role.ALONE and len(sources) > 1 and self._are_several(sources):
+            return Seen(several, Role.SEVERAL, sources)
+        return Seen(number, role, sources)
 
     def _kind_of(self, value: Instruction) -> _Kind:
         """What follows from op and types, which a module keeps alive: found by identity."""
@@ -166,26 +168,26 @@ class Surroundings:
     def _found_kind(self, value: Instruction) -> _Kind:
         number = self._number
         made = self._same(number(value.type))
+        seen = Seen(made, Role.MADE, ())
         if moves(value):
-            role: Role | None = Role.MOVED
+            role = Role.MOVED
         elif computes(value):
-            role = None
+            role = Role.ALONE
         else:
-            return _Kind(made, made, Role.MADE)
+            return _Kind(seen, Role.MADE, made, made)
         types = [number(operand.type) for operand in value.operands]
-        return _Kind(
-            self._same(number(value.op), number(value.type), value.calls, *types), made, role
-        )
+        facts = number(value.op), number(value.type), value.calls, *types
+        return _Kind(seen, role, self._same(role, *facts), self._same(Role.SEVERAL, *facts))
 
-    def _arrays_among(self, sources: tuple[Instruction, ...]) -> int:
-        """How many different values are no single elements; of more than one it counts two."""
+    def _are_several(self, sources: tuple[Instruction, ...]) -> bool:
+        """Is more than one of the values no single element?"""
         first: Instruction | None = None
         for value in sources:
             if value is not first and not is_single(self._flow, value):
                 if first is not None:
-                    return 2
+                    return True
                 first = value
-        return 0 if first is None else 1
+        return False
 
     def _same(self, *facts: object) -> int:
         return self._numbers.setdefault(facts, len(self._numbers))
