@@ -38,13 +38,17 @@ R = TypeVar("R")
 class _LazyModule:
     """A module that is imported at the first access to one of its names."""
 
-    __slots__ = ("_path",)
+    __slots__ = ("_module", "_path")
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._module: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self._path), name)
+        module = self._module
+        if module is None:
+            module = self._module = import_module(self._path)
+        return getattr(module, name)
 
 
 def lazy(path: str) -> Any:

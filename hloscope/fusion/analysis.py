@@ -20,7 +20,7 @@ from hloscope.fusion.flows import INSIDE, Convention, Flows, is_plain
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.reaching import Reaching
 from hloscope.fusion.structure import unknown_flows
-from hloscope.fusion.walk import Flow, Walk
+from hloscope.fusion.walk import OF_NO_INTEREST, Flow, Walk
 from hloscope.indexing import Access, Accesses, output_to_input
 from hloscope.ir import Computation, Instruction, called_value, captures
 from hloscope.ops import Fusion, Parameter
@@ -65,7 +65,7 @@ class Analysis(Flows):
         super().__init__(has_regions=has_regions, convention=convention, refuse=refuse)
         self._plain: dict[Computation, bool] = {}
         self._positions: Final = Recent(_places)
-        self._without_sources: Final = Recent(_of_nothing)
+        self._order: Final = Recent(_order)
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
         self._open: Final[set[tuple[int, ...]]] = set()
@@ -201,8 +201,7 @@ class Analysis(Flows):
         """What a leaf of the root reads, found out by going through the computation."""
         walk = Walk(self.pool, self.leaves)
         walk.begin(callee.root, leaf)
-        position = self.positions(callee).get
-        walk.to_producers(position, self.reads, self._without_sources(callee))
+        walk.to_producers(self._order(callee).get, self.reads)
         return self._ends(walk, callee)
 
     def _of_recursion(self, callee: Computation) -> Iterator[Flow]:
@@ -301,17 +300,25 @@ def _places(computation: Computation) -> Mapping[Instruction, int]:
     return {ins: at for at, ins in enumerate(computation.instructions)}
 
 
-def _of_nothing(computation: Computation) -> frozenset[Instruction]:
-    """The constants of a computation, and what is made of constants alone."""
-    found: set[Instruction] = set()
-    for ins in computation.instructions:
+def _order(computation: Computation) -> Mapping[Instruction, int]:
+    """The places of instructions from where a walk goes on.
+
+    It ends at parameters, and does not come to constants and what is made of constants alone.
+    """
+    found: dict[Instruction, int] = {}
+    known = found.get
+    for at, ins in enumerate(computation.instructions):
         operands = ins.operands
-        if operands:
-            if operands[0] in found and found.issuperset(operands) and not ins.calls:
-                found.add(ins)
-        elif type(ins.op) is not Parameter and not ins.calls:
-            found.add(ins)
-    return frozenset(found)
+        if ins.calls:
+            found[ins] = at
+        elif operands:
+            is_made_of_nothing = known(operands[0]) == OF_NO_INTEREST and all(
+                [known(operand) == OF_NO_INTEREST for operand in operands]
+            )
+            found[ins] = OF_NO_INTEREST if is_made_of_nothing else at
+        elif type(ins.op) is not Parameter:
+            found[ins] = OF_NO_INTEREST
+    return found
 
 
 def _touching(accesses: Iterable[Access]) -> Accesses:

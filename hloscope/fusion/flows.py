@@ -97,6 +97,8 @@ class Flows(ABC):
         """What is in `_shared`, by what is looked at soonest: the identities of op and types."""
         self._looking_so: dict[tuple[object, ...], tuple[object, ...] | None] = {}
         """The key of an instruction without calls, by the identities of op and types."""
+        self._even: dict[int, Type] = {}
+        """Types of arrays whose sizes are all known and none 0, by identity."""
         self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
         self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
@@ -195,7 +197,7 @@ class Flows(ABC):
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
         """What a leaf of an instruction's value reads of its operands."""
         operands, op = ins.operands, ins.op
-        if type(op) in _EVEN and (same := _of_equal_sizes(ins)) is not None:
+        if type(op) in _EVEN and (same := self._read_as_it_is(ins)) is not None:
             return same
         alike: tuple[int, ...] | None = None
         if not ins.calls:
@@ -225,6 +227,21 @@ class Flows(ABC):
             key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
         flows = self._ruled(ins, leaf, key)
         return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
+
+    def _read_as_it_is(self, ins: Instruction) -> tuple[Flow, ...] | None:
+        """What an element-wise op reads of operands that have its sizes, all known and none 0."""
+        type, operands = ins.type, ins.operands
+        if id(type) not in self._even:
+            if not isinstance(type, TensorType) or None in type.sizes or 0 in type.sizes:
+                return None
+            self._even[id(type)] = type
+        for operand in operands:
+            other = operand.type
+            if other is not type and not (
+                isinstance(other, TensorType) and other.sizes == type.sizes  # type: ignore[union-attr]
+            ):
+                return None
+        return _SAME.get(len(operands))
 
     def places(self, ins: Instruction, leaf: int) -> list[tuple[int | Instruction, int]]:
         """The operands, and the leaves of them, that a leaf of an instruction's value may read.
@@ -463,18 +480,3 @@ _EVEN: Final = frozenset(
 """Ops whose elements read the elements at their own index of all operands of their sizes."""
 _SAME: Final = {n: tuple([Flow(k, 0, None) for k in range(n)]) for n in range(4)}
 """By the number of operands: what is read where each is read as it is."""
-
-
-def _of_equal_sizes(ins: Instruction) -> tuple[Flow, ...] | None:
-    """What an element-wise op reads of operands that have its sizes, all known and none 0."""
-    type, operands = ins.type, ins.operands
-    if not isinstance(type, TensorType):
-        return None
-    sizes = type.sizes
-    if None in sizes or 0 in sizes:
-        return None
-    for operand in operands:
-        other = operand.type
-        if other is not type and not (isinstance(other, TensorType) and other.sizes == sizes):
-            return None
-    return _SAME.get(len(operands))

@@ -15,6 +15,8 @@ COMPRESS_AT: Final = 64
 """A value reached by more maps is searched for a map that contains all the others."""
 WIDEN_AT: Final = 256
 """The maps of a value reached by more of them become one."""
+OF_NO_INTEREST: Final = -1
+"""The place of values that a walk does not come to."""
 
 Found: TypeAlias = dict[Instruction, dict[int, AccessSet]]
 """For each value reached and each of its leaves: the accesses from where the walk began."""
@@ -120,7 +122,6 @@ class Walk:
         self,
         position: Callable[[Instruction], int | None],
         reads: Callable[[Instruction, int], Iterable[Flow]],
-        without: Container[Instruction] = (),
     ) -> None:
         """Go on from everything found so far to what it reads.
 
@@ -129,11 +130,10 @@ class Walk:
 
         Args:
             position: Place of an instruction in the order of definition; `None` for those where
-                the walk ends.
+                the walk ends, `OF_NO_INTEREST` for those that it does not come to.
             reads: What leaf `i` of an instruction reads.
-            without: Values that are of no interest.
         """
-        waiting = {-at: ins for ins in self.found if (at := position(ins)) is not None}
+        waiting = {-at: v for v in self.found if (at := position(v)) is not None and at >= 0}
         heap = sorted(waiting)
         found, small, add, through = self.found, self._small, self.add, self.through
         fit: AccessSet = {}  # the last set that was found to be small: most values share it
@@ -143,26 +143,28 @@ class Walk:
             for leaf, accesses in found[ins].items():
                 for operand, source, further in reads(ins, leaf):
                     target = operands[operand] if isinstance(operand, int) else operand
-                    if target in without:
-                        continue
-                    touched = accesses if further is None else through(accesses, further)
                     known = found.get(target)
                     if known is not None:
-                        if known.get(source) is not touched and touched:
+                        touched = accesses if further is None else through(accesses, further)
+                        if touched and known.get(source) is not touched:
                             add(target, source, touched)
-                    elif touched:
-                        if touched is fit or (
-                            len(touched) <= COMPRESS_AT and small.issuperset(touched)
-                        ):
-                            found[target] = {source: touched}
-                            fit = touched
-                        else:
-                            add(target, source, touched)
-                        if not target.operands and not target.calls:
-                            continue  # it reads nothing
-                        if (at := position(target)) is not None:
-                            waiting[-at] = target
-                            heappush(heap, -at)
+                        continue
+                    at = position(target)
+                    if at == OF_NO_INTEREST:
+                        continue
+                    touched = accesses if further is None else through(accesses, further)
+                    if touched is fit or (
+                        len(touched) <= COMPRESS_AT and small.issuperset(touched)
+                    ):
+                        if not touched:
+                            continue
+                        found[target] = {source: touched}
+                        fit = touched
+                    else:
+                        add(target, source, touched)
+                    if at is not None:
+                        waiting[-at] = target
+                        heappush(heap, -at)
 
     def from_producers(
         self,

@@ -170,9 +170,9 @@ def test_computations_that_call_others_are_gone_through_once(
     condition {{ t = ({parts}) parameter(0) ROOT c = pred[] constant(false) }}
     ENTRY e {{ t = ({parts}) parameter(0)
     ROOT w = ({parts}) while(t), condition=condition, body=body }}"""
-    places, users = analyses._places, Analysis.users
+    order_of, users = analyses._order, Analysis.users
     monkeypatch.setattr(
-        analyses, "_places", lambda callee: seen.append(callee.name) or places(callee)
+        analyses, "_order", lambda callee: seen.append(callee.name) or order_of(callee)
     )
     monkeypatch.setattr(
         Analysis, "users", lambda at, order: seen.append(order[-1].name) or users(at, order)
