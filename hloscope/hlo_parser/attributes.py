@@ -29,11 +29,15 @@ def _nested(depth: int) -> str:
 
 
 _NAME: Final = pattern(r"[\s,]*([A-Za-z_][\w.-]*)\s*=\s*")
-_COMMON: Final = pattern(
-    r"[\s,]*([A-Za-z_][\w.-]*)\s*=\s*"
-    rf"({_nested(5)}|{_STRING}|[^\s,{{}}()\[\]\"/]+)(?=\s*(?:,|$))",
-    re.DOTALL,
-)
+_COMMON, _NESTED = [
+    pattern(
+        r"[\s,]*([A-Za-z_][\w.-]*)\s*=\s*"
+        rf"({_nested(depth)}|{_STRING}|[^\s,{{}}()\[\]\"/]+)(?=\s*(?:,|$))",
+        re.DOTALL,
+    )
+    for depth in (0, 5)
+]
+"""An attribute as most are, and one of nested values, whose pattern takes long to compile."""
 _STRUCTURE: Final = pattern(
     rf"{_STRING}|/\*.*?\*/"
     r'|[{}()\[\],"]',
@@ -105,7 +109,7 @@ def split_attributes(text: str) -> list[Attribute]:
     attributes: list[Attribute] = []
     at, end = 0, len(text)
     while at < end:
-        common = _COMMON.match(text, at)
+        common = _COMMON.match(text, at) or _NESTED.match(text, at)
         if common is not None:
             attributes.append((common[1], common[2], common.start(1)))
             at = common.end()
