@@ -8,10 +8,9 @@
 Names are loaded when they are first used: starting costs nothing that is not needed.
 """
 
-from typing import TYPE_CHECKING
-
 from hloscope.doors import door
 
+TYPE_CHECKING = False  # `typing` takes long to load, and this is loaded first of all
 if TYPE_CHECKING:
     from hloscope.api import (
         Coalescing as Coalescing,

@@ -6,9 +6,12 @@ A room is entered through its door: other rooms import names of the package, not
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # `typing` takes long to load, and this is loaded first of all
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 def _classes(module: str) -> list[str]:

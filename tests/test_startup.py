@@ -120,3 +120,15 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert not set(done.stdout.split()) & HEAVY
+
+
+def test_little_is_loaded_before_interrupts_are_taken_care_of() -> None:
+    program = (
+        "import gc, importlib, os, sys; known = set(sys.modules); import hloscope.cli; "
+        "sys.stdout.write('\\n'.join(set(sys.modules) - known))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    ours = {"hloscope", "hloscope.cli", "hloscope.cli.interrupts", "hloscope.doors"}
+    assert set(done.stdout.split()) == ours

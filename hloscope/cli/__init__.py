@@ -5,10 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 from importlib import import_module
-from typing import Any
 
 from hloscope import __version__
 from hloscope.cli.interrupts import end, install
+
+TYPE_CHECKING = False  # `typing` takes long to load, and until `install` an interrupt is Python's
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["command", "guard", "main"]
 

@@ -9,13 +9,15 @@ where Python would lose that, in callbacks of the memory, the process ends at on
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
-TYPE_CHECKING = False  # `typing` takes long to load, and until `install` an interrupt is Python's
-if TYPE_CHECKING:
+TYPE_CHECKING = False  # until `install` an interrupt is Python's, so it comes before all that takes
+if TYPE_CHECKING:  # long to load: `typing`, and the enumerations of `signal`
+    import signal
     from types import FrameType
     from typing import NoReturn
+else:
+    import _signal as signal
 
 INTERRUPTED = 130
 """The exit code of an interrupted process, as the shell has it."""
