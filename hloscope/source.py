@@ -13,13 +13,25 @@ from hloscope.visible import visible
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One input text and the name shown for it in messages (`<stdin>`, a path)."""
+    """One input text and the name shown for it in messages (`<stdin>`, a path).
+
+    Attributes:
+        name: The name.
+        text: What is read.
+        given: The text as it was given, if what is read is that with other line ends.
+    """
 
     name: str
     text: str = field(repr=False)
+    given: str | None = field(default=None, repr=False, compare=False, hash=False)
     _line_starts: list[int] = field(
         default_factory=list, init=False, repr=False, compare=False, hash=False
     )
+
+    @property
+    def shown(self) -> str:
+        """The text in which lines are counted, and of which they are shown."""
+        return self.text if self.given is None else self.given
 
     def line_start(self, line: int) -> int:
         r"""Where a line begins; lines and characters are counted from 0.
@@ -33,7 +45,7 @@ class Source:
         """Where each line begins: the text is searched for line ends once."""
         starts = self._line_starts
         if not starts:
-            *lines, _ = self.text.split("\n")
+            *lines, _ = self.shown.split("\n")
             starts[:] = accumulate([len(line) + 1 for line in lines], initial=0)
         return starts
 
@@ -76,7 +88,7 @@ class Span:
         A line longer than `context` characters is cut around the caret, so that a 90 kB line of
         a dump does not fill the screen.
         """
-        text = self.source.text
+        text = self.source.shown
         line_start = text.rfind("\n", 0, self.start) + 1
         line_end = text.find("\n", self.start)
         line = text[line_start : len(text) if line_end < 0 else line_end].rstrip("\r")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from hloscope.errors import ParseError
 from hloscope.hlo_parser.body import Texts, read_body
+from hloscope.hlo_parser.layout import in_lines
 from hloscope.hlo_parser.nodes import TextComputation, TextModule
 from hloscope.hlo_parser.scanner import NAME, closing, fail, found, skip, type_end
 from hloscope.hlo_parser.scope import Scope, unused
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 else:
     instruction = lazy("hloscope.hlo_parser.instruction")
 
+T = TypeVar("T")
 _HEADER: Final = pattern(r"HloModule\b")
 _SPLIT: Final = pattern(r"^// -----+[^\n]*\n", re.MULTILINE)
 _INLINE_DEEPEST: Final = 32
@@ -77,11 +80,25 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
     """
     source = Source(name, decode(text, name))
     refuse_long_numbers(source)
-    module, end = _ModuleReader(source).read(0, strict=strict)
+    module, end = _in_lines_if_can_be(source, lambda s: _ModuleReader(s).read(0, strict=strict))
     if end < len(source.text):
         message = "a second module begins here; `parse_hlo_all` reads texts of several modules"
         fail(message, source, end, end + len("HloModule"))
     return module
+
+
+def _in_lines_if_can_be(source: Source, read: Callable[[Source], T]) -> T:
+    """What is read of a source, laid out in lines first if it is long and has few."""
+    laid_out = in_lines(source)
+    try:
+        return read(laid_out)
+    except ParseError as error:
+        if laid_out is source:
+            raise
+        try:  # perhaps its lines are not where they were thought to be
+            return read(source)
+        except ParseError:
+            raise error from None
 
 
 def parse_hlo_all(
@@ -99,12 +116,16 @@ def parse_hlo_all(
     """
     source = Source(name, decode(text, name))
     refuse_long_numbers(source)
+    return _in_lines_if_can_be(source, lambda s: _read_all(s, strict=strict))
+
+
+def _read_all(source: Source, *, strict: bool) -> tuple[Module, ...]:
     whole = source.text
     modules = []
     at = skip(whole, 0)
     if not _HEADER.search(whole):
         for start, end in _parts(whole):
-            part = Source(name, whole[:start].translate(_BLANK) + whole[start:end])
+            part = Source(source.name, whole[:start].translate(_BLANK) + whole[start:end])
             if skip(part.text, start) < len(part.text):
                 modules.append(_ModuleReader(part).read(0, strict=strict)[0])
         return tuple(modules)

@@ -54,7 +54,7 @@ _TABLE_NAMES: Final = ("FileNames", "FunctionNames", "FileLocations", "StackFram
 _TABLES: Final = pattern(rf"(?:\s*(?:{'|'.join(_TABLE_NAMES)})[ \t\r]*\n(?:[ \t]*\d+ [^\n]*\n)*)+")
 _PRINTED: Final = pattern(
     rf"\s*(ENTRY )?%?({NAME}) (?:\([^\n]*\) -> ([^\n]+) )?(\{{)[ \t\r]*\n"  # header
-    r"(?:[ \t]+[A-Za-z%_][^\n]*[^{\r\n]\r?\n)*+"  # one instruction a line, no block opens
+    r"(?:(?:[ \t]+[A-Za-z%_]|%|ROOT )[^\n]*[^{\r\n]\r?\n)*+"  # instructions, no block opens
     r'(\})((?:, execution_thread="[^"\n\\]*")?)[ \t\r]*(?:\n|\Z)'
 )
 _COMPUTATION: Final = pattern(rf"(ENTRY\b{SPACE})?%?({NAME}){SPACE}(?=[({{])", re.DOTALL)

@@ -1,0 +1,72 @@
+"""Texts that have lost their line breaks, laid out in lines again.
+
+What tools join into one line is HLO all the same; but what XLA prints is read by lines, many times
+faster.  So blanks before instructions, tables and computations become line ends: the text says what
+it said, everything stands where it stood, and its positions are counted in the text as given.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hloscope.hlo_parser.scanner import NAME
+from hloscope.lazy import pattern
+from hloscope.source import Source
+
+_LONG: Final = 1 << 16
+"""A shorter text is read soon enough as it is."""
+_IN_A_LINE: Final = 8
+"""Instructions in each line from which on it is laid out."""
+_FIRST: Final = pattern(rf"\{{\s*(?:ROOT )?(%?){NAME} = ")
+"""The first instruction of a body, and what stands before names."""
+_TABLES: Final = r'F(?:ile(?:Names|Locations)|unctionNames)\b|StackFrames\b|\d+ ["{]'
+"""Tables of files, functions and stack frames, and their rows."""
+_PARTS: Final = {
+    mark: pattern(
+        r'("[^"\\]*+(?:\\.[^"\\]*+)*+"|/\*.*?\*/)'  # a string or a comment, which is left alone
+        r'|("|/[/*])'  # one without end, or one that a line end would end
+        r"|(?<![,=])(?<!ROOT)[ \t]([ \t]*+)"
+        rf"(?={mark}{NAME} = |ROOT {mark}{NAME} = "  # an instruction
+        rf"|\}}[ \t]*(?:\Z|(?:ENTRY )?{mark}{NAME} [({{]|, execution_thread=)"  # a body's end
+        rf"|{_TABLES})"
+        rf'|(?<=[}}"])[ \t]([ \t]*+)(?=(?:ENTRY )?{mark}{NAME} [({{])',  # a computation
+        re.DOTALL,
+    )
+    for mark in ("", "%")
+}
+"""Blanks that may be the end of a line, and what has to be looked at on the way to them.
+
+By what stands before names.
+"""
+
+
+class _Doubt(Exception):  # noqa: N818  (never leaves this file)
+    """The text has what a line end might change."""
+
+
+def in_lines(source: Source) -> Source:
+    r"""The source, laid out in lines if it is long and has few of them.
+
+    >>> joined = "a { " + " ".join(f"x{k} = s32[] constant({k})" for k in range(5000)) + " }"
+    >>> found = in_lines(Source("joined", joined))
+    >>> found.text.count("\n"), len(found.text) == len(joined), found.line_col(4096)
+    (5001, True, (1, 4097))
+    """
+    text = source.text
+    if len(text) < _LONG or text.count("\n") * _IN_A_LINE > text.count(" = "):
+        return source
+    first = _FIRST.search(text)
+    if first is None:
+        return source
+    try:
+        return Source(source.name, _PARTS[first[1]].sub(_laid_out, text), text)
+    except _Doubt:
+        return source
+
+
+def _laid_out(part: re.Match[str]) -> str:
+    kept, doubtful, blanks, others = part.groups()
+    if doubtful:
+        raise _Doubt
+    return kept or f"\n{blanks or others or ''}"
