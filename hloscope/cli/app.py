@@ -15,7 +15,7 @@ from typing import Any, Final
 import click
 
 from hloscope import __version__
-from hloscope.cli.common import DEBUG, REFUSALS, debug_option
+from hloscope.cli.common import DEBUG, HELP, REFUSALS, debug_option
 from hloscope.cli.interrupts import INTERRUPTED, SAID, Raising
 from hloscope.cli.streams import UNWRITABLE, OutputError, discard, finish
 from hloscope.errors import HloscopeError, did_you_mean
@@ -59,6 +59,10 @@ COMMANDS: Final = {
 
 class App(click.Group):
     """A group that loads a command when it is asked for, and answers errors in our own words."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """`HELP`."""
+        return HELP
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands, in the order of `COMMANDS`."""
@@ -169,12 +173,21 @@ def _drop_output() -> None:
         discard(sys.stdout)
 
 
+def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(f"hloscope {__version__}", color=ctx.color)
+        ctx.exit()
+
+
 @click.group(
     cls=App,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
 )
-@click.version_option(__version__, message="hloscope %(version)s")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+    help="Show the version and exit.",
+)  # fmt: skip
 @debug_option
 def app() -> None:
     """Tell which elements of which tensors an HLO instruction or fusion touches.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from hloscope.api import artifact_text, bytes_of_file, doctor as examine
-from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.output import output_option, write
 from hloscope.cli.paging import print_long
 from hloscope.cli.stdin import STDIN, read_stdin
 from hloscope.display import health_json, health_text
 
 
-@click.command
+@command()
 @file_argument
 @click.option("--vhlo", is_flag=True, help="Print VHLO as it stands in the artifact.")
 @click.option("--generic", is_flag=True, help="Print all ops in generic form.")
@@ -27,7 +27,7 @@ def deserialize(file: str, vhlo: bool, generic: bool, output: str | None) -> Non
         write(text.encode("utf-8", "surrogateescape"), output)
 
 
-@click.command
+@command()
 @file_argument
 @json_option
 @debug_option

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from hloscope.api import bank_conflicts
-from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.common import command, debug_option, json_option, print_json
 from hloscope.cli.maps import read_text
 from hloscope.cli.options import Sizes, device_option, format_option
 from hloscope.display import bank_json, bank_text, banks_svg, page
@@ -15,7 +15,7 @@ from hloscope.display import bank_json, bank_text, banks_svg, page
 SCHEMA: Final = "hloscope.banks/1"
 
 
-@click.command
+@command()
 @click.argument("map", metavar="MAP|-")
 @click.option(
     "--shape", type=Sizes(), required=True, help="Sizes of the tile in memory, padding included."

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from hloscope.api import Program, movements
-from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.equal import end_compared, is_map, sides_of
 from hloscope.cli.files import read_program, read_verified_program
@@ -20,7 +20,7 @@ SCHEMA: Final = "hloscope.cancel/1"
 TOP: Final = 20
 
 
-@click.command
+@command()
 @file_argument
 @click.argument(
     "name", metavar="[NAME|OTHER]", required=False, shell_complete=complete_instructions

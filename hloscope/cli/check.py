@@ -10,7 +10,7 @@ import click
 
 from hloscope import __version__
 from hloscope.api import CHECK_FILE, CHECK_RULES, UNLIMITED, check_files, check_settings
-from hloscope.cli.common import complete_files, debug_option, json_option
+from hloscope.cli.common import command, complete_files, debug_option, json_option
 from hloscope.cli.options import top_option
 from hloscope.cli.stdin import STDIN, read_stdin
 from hloscope.errors import InputError
@@ -29,7 +29,7 @@ def _rules_option(ctx: click.Context, param: click.Parameter, value: tuple[str, 
     return value
 
 
-@click.command
+@command()
 @click.argument("files", metavar="FILE...", nargs=-1, shell_complete=complete_files)
 @click.option(
     "--rule",

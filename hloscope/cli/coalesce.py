@@ -16,6 +16,7 @@ from hloscope.api import (
     thread_map_of,
 )
 from hloscope.cli.common import (
+    command,
     debug_option,
     file_argument,
     json_option,
@@ -52,7 +53,7 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     return value
 
 
-@click.command
+@command()
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
 @device_option("The GPU")

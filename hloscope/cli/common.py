@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -43,6 +44,35 @@ def debug_option(function: F) -> F:
         callback=_set_debug,
         help="Show a traceback when hloscope itself fails.",
     )(function)
+
+
+def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+HELP: Final = click.Option(
+    ["-h", "--help"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_help,
+    help="Show this message and exit.",
+)
+"""As click has it, which looks up its own texts in catalogs of the locale: that takes long."""
+
+
+class Command(click.Command):
+    """A command of ours."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """`HELP`."""
+        return HELP
+
+
+command: Final = partial(click.command, cls=Command)
+"""`click.command` of a `Command`."""
 
 
 def json_option(function: F) -> F:

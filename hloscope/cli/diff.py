@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from hloscope.api import diff as differences_of
-from hloscope.cli.common import complete_files, debug_option, json_option, print_json
+from hloscope.cli.common import command, complete_files, debug_option, json_option, print_json
 from hloscope.cli.files import read_program
 from hloscope.cli.options import top_option
 from hloscope.cli.paging import print_long
@@ -17,7 +17,7 @@ SCHEMA: Final = "hloscope.diff/1"
 DIFFERENT: Final = 1
 
 
-@click.command
+@command()
 @click.argument("first", metavar="A", shell_complete=complete_files)
 @click.argument("second", metavar="B", shell_complete=complete_files)
 @top_option("Changes to print.", 100)

@@ -20,7 +20,7 @@ from hloscope.api import (
     comparisons,
     verdict_of,
 )
-from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.common import command, debug_option, json_option, print_json
 from hloscope.cli.completing import complete_places
 from hloscope.cli.files import read_verified_program
 from hloscope.display import compared_json, comparison_text
@@ -30,7 +30,7 @@ DIFFERENT: Final = 1
 UNDECIDED: Final = 4
 
 
-@click.command
+@command()
 @click.argument("first", metavar="A", shell_complete=complete_places)
 @click.argument("second", metavar="B", shell_complete=complete_places)
 @click.option(

@@ -5,7 +5,14 @@ from __future__ import annotations
 import click
 
 from hloscope.api import find_all, footprint_of_program, footprints_of
-from hloscope.cli.common import debug_option, file_argument, json_option, print_json, print_table
+from hloscope.cli.common import (
+    command,
+    debug_option,
+    file_argument,
+    json_option,
+    print_json,
+    print_table,
+)
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.options import device_option, format_option, top_option
@@ -15,7 +22,7 @@ from hloscope.display import page
 SCHEMA = "hloscope.footprint/1"
 
 
-@click.command
+@command()
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
 @device_option("The GPU, which decides what is updated in place")

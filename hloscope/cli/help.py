@@ -10,7 +10,7 @@ import click
 
 from hloscope import __version__
 from hloscope.api import schema, schema_names
-from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.common import command, debug_option, json_option, print_json
 from hloscope.cli.exits import EXIT_CODES
 from hloscope.cli.manual import manual
 from hloscope.errors import did_you_mean
@@ -24,7 +24,7 @@ def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
     return [name for name in names if name.startswith(incomplete)]
 
 
-@click.command("help")
+@command("help")
 @click.argument("name", metavar="[COMMAND]", required=False, shell_complete=_complete)
 @click.option("--man", is_flag=True, help="Print the manual page, for man -l -.")
 @json_option
@@ -59,9 +59,9 @@ def _commands(
     group: click.Group, top: click.Context, names: list[str]
 ) -> Iterator[tuple[str, click.Context]]:
     for name in names:
-        command = group.get_command(top, name)
-        assert command is not None
-        yield name, click.Context(command, parent=top, info_name=name)
+        found = group.get_command(top, name)
+        assert found is not None
+        yield name, click.Context(found, parent=top, info_name=name)
 
 
 def reference(group: click.Group, commands: dict[str, click.Context]) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from functools import partial
 import click
 
 from hloscope.api import EXPLORER_PARTS, explore
-from hloscope.cli.common import debug_option, file_argument, with_progress
+from hloscope.cli.common import command, debug_option, file_argument, with_progress
 from hloscope.cli.files import read_program
 from hloscope.cli.options import device_option
 from hloscope.cli.output import output_option, write
 
 
-@click.command
+@command()
 @file_argument
 @click.argument("newer", metavar="[NEWER]", required=False)
 @click.option("--diff", "as_diff", is_flag=True, help="Show NEWER, and what changed since FILE.")

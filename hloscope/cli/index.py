@@ -20,6 +20,7 @@ from hloscope.api import (
 )
 from hloscope.cli.amounts import Bytes
 from hloscope.cli.common import (
+    command,
     complete_files,
     debug_option,
     file_argument,
@@ -60,7 +61,7 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
     return tuple(int(n) for n in numbers.split(",") if n)
 
 
-@click.command
+@command()
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
 @click.argument("more", metavar="[FILE]...", nargs=-1, shell_complete=complete_files)

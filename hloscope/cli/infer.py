@@ -8,7 +8,14 @@ from typing import Final
 import click
 
 from hloscope.api import types_of
-from hloscope.cli.common import debug_option, file_argument, json_option, print_json, print_table
+from hloscope.cli.common import (
+    command,
+    debug_option,
+    file_argument,
+    json_option,
+    print_json,
+    print_table,
+)
 from hloscope.cli.files import read_text
 from hloscope.display import types_json, types_table
 
@@ -16,7 +23,7 @@ SCHEMA: Final = "hloscope.infer/1"
 WRONG: Final = 3
 
 
-@click.command
+@command()
 @file_argument
 @json_option
 @click.option(

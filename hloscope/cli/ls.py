@@ -9,7 +9,14 @@ from typing import Final
 import click
 
 from hloscope.api import SORTS, Program, Selection, computation_of, dumps_in, sort_key
-from hloscope.cli.common import debug_option, file_argument, json_option, print_json, print_table
+from hloscope.cli.common import (
+    command,
+    debug_option,
+    file_argument,
+    json_option,
+    print_json,
+    print_table,
+)
 from hloscope.cli.completing import complete_computations
 from hloscope.cli.files import read_program
 from hloscope.display import (
@@ -29,7 +36,7 @@ DUMPS_SCHEMA: Final = "hloscope.dumps/1"
 _COMMANDLINE: Final = click.core.ParameterSource.COMMANDLINE
 
 
-@click.command
+@command()
 @file_argument
 @click.argument("computation", required=False, shell_complete=complete_computations)
 @click.option("--fusions", is_flag=True, help="List the fusions of all computations.")

@@ -7,14 +7,14 @@ from typing import Any, Final
 import click
 
 from hloscope.api import MAP_SCHEMA, IndexingMap, simplified, simplified_line
-from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.common import command, debug_option, json_option, print_json
 from hloscope.cli.stdin import read_map, stdin_lines
 from hloscope.errors import HloscopeError, InputError, ParseError
 
 COMPOSE_SCHEMA: Final = "hloscope.compose/1"
 
 
-@click.command
+@command()
 @click.argument("map", metavar="MAP|-", required=False)
 @click.option(
     "--lines",
@@ -58,7 +58,7 @@ def simplify(
         click.echo(str(after))
 
 
-@click.command
+@command()
 @click.argument("first", metavar="MAP")
 @click.argument("second", metavar="MAP")
 @json_option

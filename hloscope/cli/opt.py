@@ -19,7 +19,7 @@ from hloscope.api import (
     run_passes,
     text_of,
 )
-from hloscope.cli.common import debug_option, file_argument
+from hloscope.cli.common import Command, command, debug_option, file_argument
 from hloscope.cli.files import read_text
 from hloscope.cli.options import limit_option
 from hloscope.cli.verified import right_modules_of
@@ -31,7 +31,7 @@ UNEXPECTED: Final = 1
 _ALL: Final = "all"
 
 
-class _WithPasses(click.Command):
+class _WithPasses(Command):
     """A command that takes passes and switches in upstream's spelling, too."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -57,7 +57,7 @@ class _WithPasses(click.Command):
         return super().parse_args(ctx, own)
 
 
-@click.command(cls=_WithPasses)
+@command(cls=_WithPasses)
 @file_argument
 @click.option(
     "--pass",

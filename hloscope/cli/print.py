@@ -7,12 +7,12 @@ from typing import Literal
 import click
 
 from hloscope.api import canonical, language_of
-from hloscope.cli.common import debug_option, file_argument
+from hloscope.cli.common import command, debug_option, file_argument
 from hloscope.cli.files import read_text
 from hloscope.cli.paging import print_long
 
 
-@click.command
+@command()
 @file_argument
 @click.option("--generic", is_flag=True, help="StableHLO: print all ops in the generic form.")
 @click.option("--locations", is_flag=True, help="StableHLO: print where ops come from.")

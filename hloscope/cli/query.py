@@ -9,14 +9,21 @@ from typing import Any, Final
 import click
 
 from hloscope.api import QUESTIONS, ask
-from hloscope.cli.common import complete_files, debug_option, json_option, print_json, print_table
+from hloscope.cli.common import (
+    command,
+    complete_files,
+    debug_option,
+    json_option,
+    print_json,
+    print_table,
+)
 from hloscope.cli.options import top_option
 from hloscope.display import Table, tab_separated
 
 SCHEMA: Final = "hloscope.query/1"
 
 
-@click.command
+@command()
 @click.argument("question", metavar="QUESTION", required=False)
 @click.argument("scans", metavar="[SCAN]...", nargs=-1, shell_complete=complete_files)
 @click.option("--list", "is_list", is_flag=True, help="Tell the questions that have names.")

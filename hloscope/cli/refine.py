@@ -16,7 +16,7 @@ from hloscope.api import (
     right_tree,
     split_types,
 )
-from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.files import read_text
 from hloscope.display import (
     dynamic_json,
@@ -31,7 +31,7 @@ from hloscope.source import Source
 SCHEMA: Final = "hloscope.refine/1"
 
 
-@click.command
+@command()
 @file_argument
 @click.option(
     "--args",

@@ -24,7 +24,7 @@ from hloscope.api import (
     entry_of,
     run_program,
 )
-from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.files import read_text
 from hloscope.cli.options import file_option, limit_option
 from hloscope.cli.progress import steps_shown
@@ -34,7 +34,7 @@ SCHEMA: Final = "hloscope.run/1"
 FAILED = 1
 
 
-@click.command
+@command()
 @file_argument
 @click.option("--entry", metavar="NAME", help="Function or computation to run; `main`, else ENTRY.")
 @click.option(

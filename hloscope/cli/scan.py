@@ -13,7 +13,7 @@ import click
 
 from hloscope.api import ScanReport, scan_files
 from hloscope.cli.amounts import Bytes
-from hloscope.cli.common import complete_files, debug_option, json_option, print_json
+from hloscope.cli.common import command, complete_files, debug_option, json_option, print_json
 from hloscope.cli.options import device_option
 from hloscope.cli.paging import is_tty
 from hloscope.cli.streams import styled_errors
@@ -24,7 +24,7 @@ NAMED: Final = 10
 """Files that went wrong and are named."""
 
 
-@click.command
+@command()
 @click.argument("paths", metavar="PATHS...", nargs=-1, required=True, shell_complete=complete_files)
 @click.option(
     "-o", "--output", metavar="DIR", required=True, help="Where the tables go, and what is kept."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hloscope.api import schema as schema_of, schema_names
-from hloscope.cli.common import debug_option, print_json, print_table
+from hloscope.cli.common import command, debug_option, print_json, print_table
 from hloscope.display import Table
 
 
@@ -13,7 +13,7 @@ def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
     return [name for name in schema_names() if name.startswith(incomplete)]
 
 
-@click.command
+@command()
 @click.argument("name", required=False, shell_complete=_complete)
 @debug_option
 def schema(name: str | None) -> None:

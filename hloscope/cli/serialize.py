@@ -12,12 +12,12 @@ import click
 
 from hloscope.api import is_artifact, read_source, serialize as to_artifact, vhlo_text
 from hloscope.cli.artifacts import bytes_of, name_of
-from hloscope.cli.common import debug_option, file_argument
+from hloscope.cli.common import command, debug_option, file_argument
 from hloscope.cli.output import output_option, write
 from hloscope.cli.paging import print_long
 
 
-@click.command
+@command()
 @file_argument
 @click.option(
     "--target",

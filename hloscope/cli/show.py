@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from hloscope.api import find_all
-from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
@@ -24,7 +24,7 @@ from hloscope.display import (
 SCHEMA: Final = "hloscope.show/1"
 
 
-@click.command
+@command()
 @file_argument
 @click.argument("name", shell_complete=complete_instructions)
 @click.option(

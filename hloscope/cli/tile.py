@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from hloscope.api import LIMITS, SCHEDULES, InstructionView, Program, ScheduleName, Tiles
-from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.options import Sizes, device_option, format_option, top_option
 from hloscope.cli.paging import print_long
 
 
-@click.command
+@command()
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
 @click.option("--sizes", type=Sizes(), help="Tile sizes, for example 16,64.")

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from hloscope.api import check_expected, verify as verify_program
-from hloscope.cli.common import complete_files, debug_option, json_option, print_json
+from hloscope.cli.common import command, complete_files, debug_option, json_option, print_json
 from hloscope.cli.files import read_text
 from hloscope.errors import Diagnostic
 
@@ -16,7 +16,7 @@ SCHEMA: Final = "hloscope.verify/1"
 UNEXPECTED, WRONG = 1, 3
 
 
-@click.command
+@command()
 @click.argument("files", metavar="FILE…", shell_complete=complete_files, nargs=-1, required=True)
 @json_option
 @click.option(

@@ -74,6 +74,8 @@ class OpClass(type):
             for field, annotation in annotations.items()
             if not str(annotation).startswith("ClassVar")
         }
+        if not own and len(bases) == 1 and isinstance(bases[0], OpClass):
+            return super().__new__(mcls, name, bases, {**namespace, "__slots__": ()})
         inherited = [base.fields for base in bases if isinstance(base, OpClass)]
         fields = {k: v for group in [*inherited, own] for k, v in group.items()}
         namespace |= {"__slots__": tuple(own), "__match_args__": tuple(fields)}
