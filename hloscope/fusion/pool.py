@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hloscope.affine import Dim, Expr, Range, Runtime, Var, variables
 from hloscope.errors import UnsupportedError
+from hloscope.fusion.straight import Step, is_exact, put_into, step_of
 from hloscope.fusion.widen import MAX_SIZE, join_reasons, size
 from hloscope.indexing import (
     Access,
@@ -44,15 +45,6 @@ Change: TypeAlias = Callable[[Access, Type], Access]
 _RANK: Final = {Precision.EXACT: 0, Precision.OVER: 1, Precision.UNKNOWN: 2}
 
 
-def _is_plain(access: Access) -> bool:
-    """Is the access nothing but an exact map?"""
-    return (
-        access.precision is Precision.EXACT
-        and access.replica is None
-        and not (access.via or access.reason)
-    )
-
-
 class Pool:
     """Composes accesses; equal work is done once.
 
@@ -66,6 +58,7 @@ class Pool:
         self._known: dict[Access, Access] = {}
         self._exact: dict[IndexingMap, Access] = {}
         self._composed: dict[tuple[int, int, bool], Access | None] = {}
+        self._steps: dict[int, tuple[Access, Step | None]] = {}
         self._changed: dict[tuple[int, int, Change], tuple[Access, Type, Access]] = {}
         self._identities: set[int] = set()
         self._identity_of: dict[int, tuple[Type, Access]] = {}
@@ -81,7 +74,7 @@ class Pool:
         map = access.map
         if access.leaf:
             access = replace(access, leaf=0)
-        if map is not None and _is_plain(access):  # a map has its hash, and most are like that
+        if map is not None and is_exact(access):  # a map has its hash, and most are like that
             exact = self._exact
             count = len(exact)
             kept = exact.setdefault(map, access)
@@ -175,12 +168,29 @@ class Pool:
         try:
             return self._composed[key]
         except KeyError:
-            found = self._as_it_is(first, second) if id(second) in self._identities else None
-            found = found or compose(first, second, forward=forward)
-            if found is not None:
-                found = self.keep(found)
-            self._composed[key] = found
+            found = self._composed[key] = self._new_composition(first, second, forward)
             return found
+
+    def _new_composition(self, first: Access, second: Access, forward: bool) -> Access | None:
+        map = self._stepped(first, second)
+        if map is not None:
+            map = normal(map)
+            if map.is_known_empty:
+                return None
+            return self._exact.get(map) or self.keep(Access(map))
+        found = self._as_it_is(first, second) if id(second) in self._identities else None
+        found = found or compose(first, second, forward=forward)
+        return None if found is None else self.keep(found)
+
+    def _stepped(self, first: Access, second: Access) -> IndexingMap | None:
+        """Both, not simplified, where the second is a step and no more is to be looked at."""
+        known = self._steps.get(id(second))
+        if known is None:
+            known = self._steps[id(second)] = second, step_of(second)
+        step = known[1]
+        if step is None or first.map is None or not is_exact(first):
+            return None
+        return put_into(first.map, step)
 
     def _as_it_is(self, first: Access, second: Access) -> Access | None:
         """`first`, if `second` touches what it is asked about and nothing of it is out of bounds.

@@ -87,10 +87,10 @@ class MapBase:
     results: tuple[Expr, ...]
     constraints: tuple[Constraint, ...]
     is_undefined: bool
-    _box: dict[Var, Interval]
-    _domain: Domain
-    _hash: int
-    _result_bounds: tuple[Interval, ...]
+    _box: dict[Var, Interval] | None
+    _domain: Domain | None
+    _hash: int | None
+    _result_bounds: tuple[Interval, ...] | None
     _is_settled: bool
     _is_simplified: bool
     _text: str
@@ -110,15 +110,12 @@ class MapBase:
         constraints = tuple(constraints)
         if constraints:
             dims, ranges, runtime, constraints = _canonical(dims, ranges, runtime, constraints)
-        if (
-            constraints == NEVER
-            or _shared_box(dims, ranges) is None
-            or (runtime and _is_empty(runtime))
-        ):
+        box = _shared_box(dims, ranges)
+        if constraints == NEVER or box is None or (runtime and _is_empty(runtime)):
             dims = (Variable(Interval.EMPTY),) * len(dims)
             ranges = (Variable(Interval.EMPTY),) * len(ranges)
             runtime = (RuntimeVariable(Interval.EMPTY),) * len(runtime)
-            exprs, constraints = (ZERO,) * len(exprs), NEVER
+            exprs, constraints, box = (ZERO,) * len(exprs), NEVER, None
         _set(self, "dims", dims)
         _set(self, "ranges", ranges)
         _set(self, "runtime", runtime)
@@ -127,6 +124,10 @@ class MapBase:
         _set(self, "is_undefined", is_undefined)
         _set(self, "_is_settled", False)
         _set(self, "_is_simplified", False)
+        _set(self, "_box", None if runtime else box)
+        _set(self, "_domain", None)  # a slot that is empty would be found so by an exception
+        _set(self, "_hash", None)
+        _set(self, "_result_bounds", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot assign to `{name}`: a map is immutable")
@@ -152,13 +153,12 @@ class MapBase:
         return self._key() == other._key()
 
     def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
+        value = self._hash
+        if value is None:
             kinds = self.results, self.dims, self.ranges, self.runtime
             value = hash((*kinds, self.constraints)) if self.constraints else hash(kinds)
             _set(self, "_hash", value)
-            return value
+        return value
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = self.dims, self.ranges, self.runtime, self.results, self.constraints
@@ -199,6 +199,9 @@ class MapBase:
         _set(map, "_is_settled", self._is_settled)
         _set(map, "_is_simplified", False)
         _set(map, "_box", self.box)
+        _set(map, "_domain", self._domain)
+        _set(map, "_hash", None)
+        _set(map, "_result_bounds", None)
         return map
 
     def choosing(self, indices: Sequence[int]) -> Self:
@@ -214,13 +217,12 @@ class MapBase:
     @property
     def result_bounds(self) -> tuple[Interval, ...]:
         """For each result an interval that holds its values, whatever the constraints say."""
-        try:
-            return self._result_bounds
-        except AttributeError:
+        found = self._result_bounds
+        if found is None:
             box = self.box  # most results are variables
             found = tuple([box.get(e) or bounds(e, box) for e in self.results])  # type: ignore[arg-type]
             _set(self, "_result_bounds", found)
-            return found
+        return found
 
     @property
     def is_known_empty(self) -> bool:
@@ -247,22 +249,20 @@ class MapBase:
     @property
     def box(self) -> dict[Var, Interval]:
         """The interval of each variable; shared, not to be changed."""
-        try:
-            return self._box
-        except AttributeError:
+        box = self._box
+        if box is None:
             box = _box(self.dims, self.ranges, self.runtime)
             _set(self, "_box", box)
-            return box
+        return box
 
     @property
     def domain(self) -> Domain:
         """Box and constraints, with the memo tables of the simplifier."""
-        try:
-            return self._domain
-        except AttributeError:
+        domain = self._domain
+        if domain is None:
             domain = simplifier.Domain(self.box, self.constraints)
             _set(self, "_domain", domain)
-            return domain
+        return domain
 
     @property
     def is_simplified(self) -> bool:
