@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         from_terms as from_terms,
         linear as linear,
         mod as mod,
+        mod_by as mod_by,
         product as product,
         sum_of as sum_of,
     )
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
         Terms as Terms,
         as_sum as as_sum,
         plus as plus,
+        plus_terms as plus_terms,
         scaled as scaled,
         sorted_sum as sorted_sum,
         with_terms as with_terms,

@@ -57,7 +57,8 @@ class Node:
     def __init_subclass__(cls) -> None:
         cls._live = {}
         if "__setattr__" not in cls.__dict__:
-            same = {"__slots__": cls.__slots__, "__setattr__": object.__setattr__}
+            same: dict[str, Any] = {"__slots__": cls.__slots__}  # both, or neither is a plain slot
+            same |= {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
             cls._draft = type("_Draft", cls.__bases__, same)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -453,15 +454,16 @@ def sum_of(coeffs: dict[Expr, int], const: int) -> Expr:
     >>> print(sum_of({Dim(1): 2, Dim(0): 1}, 3))
     d1 * 2 + d0 + 3
     """
-    if len(coeffs) < 2:
+    count = len(coeffs)
+    if count < 2:
         for t, c in coeffs.items():
             return t if c == 1 and not const else the_sum(((t, c),), const)
         return Const(const)
     try:
-        if len(coeffs) == 2:
+        if count == 2:
             first, second = coeffs.items()
             if second[0]._key < first[0]._key:  # type: ignore[operator]
-                first, second = second, first
+                return the_sum((second, first), const)
             return the_sum((first, second), const)
         terms = sorted(coeffs, key=STORED)
     except RecursionError:
@@ -582,6 +584,28 @@ def mod(num: ExprLike, den: ExprLike) -> Expr:
     return Mod(num, den)
 
 
+_CONSTANTS: Final = Const._live
+
+
 def const(value: SupportsIndex) -> Const:
-    """The constant; `const(3)` is `Const(3)`."""
+    """The constant, as it is: cheaper than the class; `const(3)` is `Const(3)`."""
+    entry = _CONSTANTS.get(value) if type(value) is int else None
+    if entry is not None and (node := entry()) is not None:
+        return node  # type: ignore[no-any-return]
     return Const(value)
+
+
+_MODS: Final = Mod._live
+
+
+def mod_by(num: Expr, den: int) -> Expr:
+    """The node `num mod den`, as it is: cheaper than the class.
+
+    >>> mod_by(Dim(0), 8) is Dim(0) % 8
+    True
+    """
+    divisor = _DIVISORS.get(den) or const(den)
+    entry = _MODS.get((num, divisor))
+    if entry is not None and (node := entry()) is not None:
+        return node  # type: ignore[no-any-return]
+    return Mod(num, divisor)

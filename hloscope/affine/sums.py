@@ -66,12 +66,23 @@ def plus(e: Expr, other: Expr, k: int) -> Expr:
     if kind is Const:
         return scaled(other, k, e.value)  # type: ignore[union-attr]
     if kind is Sum:
-        coeffs, const = dict(e.terms), e.const  # type: ignore[union-attr]
-    else:
-        coeffs, const = {e: 1}, 0
-    if other_kind is Sum:
+        return plus_terms(dict(e.terms), e.const, other, k)  # type: ignore[union-attr]
+    return plus_terms({e: 1}, 0, other, k)
+
+
+def plus_terms(coeffs: dict[Expr, int], const: int, other: Expr, k: int) -> Expr:
+    """`coeffs + const + k * other` for `k` that is not zero; the table is not copied.
+
+    >>> from hloscope.affine.nodes import Dim
+    >>> print(plus_terms({Dim(0): 2}, 5, Dim(1) - 1, 3))
+    d1 * 3 + d0 * 2 + 2
+    """
+    kind = type(other)
+    if kind is Const:
+        return sum_of(coeffs, const + k * other.value)  # type: ignore[union-attr]
+    if kind is Sum:
         const += k * other.const  # type: ignore[union-attr]
-        terms = other.terms  # type: ignore[union-attr]
+        terms: Terms = other.terms  # type: ignore[union-attr]
         for term, c in terms:
             if new := coeffs.get(term, 0) + k * c:
                 coeffs[term] = new

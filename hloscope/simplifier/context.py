@@ -5,16 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from hloscope.affine import Expr, Interval, Var
+from hloscope.affine import Expr
 from hloscope.simplifier.ranges import Ranges
 
 
 class Context(Ranges, ABC):
     """The side of the engine that laws see."""
 
-    def __init__(self, box: Mapping[Var, Interval], *, reduce_all: bool) -> None:
-        super().__init__(box)
-        self.reduce_all = reduce_all  # all coefficients inside quotients, not only quotients'
+    reduce_all: bool
+    """Reduce all coefficients inside quotients, not only quotients'?"""
 
     @abstractmethod
     def flat(self, e: Expr) -> Expr:

@@ -31,6 +31,7 @@ Path: TypeAlias = list[tuple[int, Expr]]
 _LOCK: Final = shared_lock()
 """Engines are told of one expression at a time, whichever threads ask."""
 _RECENT: dict[object, Domain] = {}
+_FREE: Final[frozenset[Expr]] = frozenset()
 _KEEP: Final = 256
 _ROUNDS: Final = 16
 _SEVERAL: Final = 3
@@ -68,14 +69,16 @@ class Domain:
         cls, box: Mapping[Var, Interval], constraints: tuple[Constraint, ...] = ()
     ) -> Domain:
         constraints = tuple(constraints)
-        key = *box, *[(i.lo, i.hi) for i in box.values()], constraints
+        key = constraints, *[(v, i.lo, i.hi) for v, i in box.items()]
         found = _RECENT.get(key)
         if found is None:
             found = object.__new__(cls)
             found.box, found.constraints = dict(box), constraints
             found._engines = []
             found._simple, found._bounds = {}, {}
-            found._tied = frozenset().union(*[variables(e) for e, _ in constraints])
+            found._tied = _FREE
+            if constraints:
+                found._tied = _FREE.union(*[variables(e) for e, _ in constraints])
             with _LOCK:
                 if len(_RECENT) >= _KEEP:
                     _RECENT.pop(next(iter(_RECENT)), None)
@@ -121,7 +124,7 @@ class Domain:
         """An equal expression on the domain, simpler if one is found."""
         found = self._simple.get(e)
         if found is None:
-            if self._is_simple(e):
+            if not e._divisions and self._is_simple(e):
                 return e
             with _LOCK:
                 found = self._simple[e] = self._find(e)
@@ -177,7 +180,7 @@ class Domain:
         constraints, what is printed may be known better than what it was found from.
         """
         if e._divisions != 1 or self.constraints:
-            return is_linear(e)
+            return not e._divisions and is_linear(e)
         for t, _ in as_sum(e)[0]:
             if t._divisions:
                 kind = type(t)
@@ -189,21 +192,18 @@ class Domain:
 
     def _round(self, e: Expr, path: Path | None) -> Expr:
         """The form with the fewest divisions that an engine finds; `e` itself if all have more."""
+        first = self._engine(0)
         try:
-            return self._best(e, path)
+            best, used = first.simplify(e), 0
         except TooDeepError:
             return e
-
-    def _best(self, e: Expr, path: Path | None) -> Expr:
-        first = self._engine(0)
-        best, used = first.simplify(e), 0
-        is_odd = best._divisions > 1 and first.unreduced(e) > 1
+        is_odd = best._divisions > 1 and first.is_unreduced(e)
         if is_odd:  # the others may do better
             best, used = self._better(best, used, 1, e)
         if best._divisions >= _MANY or best._divisions > e._divisions:
             best, used = self._better(best, used, 2, e)
         elif is_odd and best._divisions >= _SEVERAL and is_longer(best, e):
-            best = e if self._engine(2).simplify(e) is e else best
+            best = self._unchanged(e) or best
         if best is e or best._divisions > e._divisions or not within_int64(best, e):
             return e
         if path is not None:
@@ -216,6 +216,13 @@ class Domain:
         except TooDeepError:
             return best, used
         return (other, i) if other._divisions < best._divisions else (best, used)
+
+    def _unchanged(self, e: Expr) -> Expr | None:
+        """`e`, if that is what remains of it where remainders are kept."""
+        try:
+            return e if self._engine(2).simplify(e) is e else None
+        except TooDeepError:
+            return e
 
     def explain(self, e: Expr) -> Trace:
         """The steps from `e` to `simplify(e)`, of all rounds and of the engines that were used."""

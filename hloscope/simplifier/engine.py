@@ -31,8 +31,10 @@ from hloscope.affine import (
     Var,
     as_sum,
     children,
+    const,
     floor_by,
     linear,
+    mod_by,
     plus,
     rebuild,
     scaled,
@@ -82,8 +84,8 @@ class Engine(Context):
         reduce_all: bool = False,
         keep_remainders: bool = False,
     ) -> None:
-        super().__init__(box, reduce_all=reduce_all)
-        self.keep_remainders = keep_remainders
+        super().__init__(box)
+        self.reduce_all, self.keep_remainders = reduce_all, keep_remainders
         self.trace: Trace | None = None
         self.extrema: set[Expr] = set()  # what flat forms have of them; `inside` shares it
         for e, bounds in constraints:
@@ -120,21 +122,26 @@ class Engine(Context):
             self.note(PRINTED, flat, printed)
         return printed
 
-    def unreduced(self, e: Expr) -> int:
-        """At most so many terms of one quotient in the flat form would `reduce_all` reduce."""
-        most = 0
-        seen = set()
+    def is_unreduced(self, e: Expr) -> bool:
+        """Would `reduce_all` reduce several terms of one quotient in the flat form?"""
+        seen: set[Expr] = set()
         stack = [self.flat(e)]
         while stack:
             x = stack.pop()
-            terms, _ = as_sum(x.num if x.by else x)  # type: ignore[union-attr]
-            inner = [t for t, _ in terms if t.by and t not in seen]
-            seen.update(inner)
-            stack += inner
-            if x.by and len(terms) > most:
-                half = (x.by - 1) // 2
-                most = max(most, sum([not (t.by or -half <= c <= half) for t, c in terms]))
-        return most
+            d = x.by
+            terms, _ = as_sum(x.num if d else x)  # type: ignore[union-attr]
+            half = (d - 1) // 2
+            large = 0
+            for t, c in terms:
+                if t.by:
+                    if t not in seen:
+                        seen.add(t)
+                        stack.append(t)
+                elif d and not -half <= c <= half:
+                    large += 1
+            if large > 1:
+                return True
+        return False
 
     # --------------------------------------------------------------------------- to flat form
 
@@ -156,19 +163,20 @@ class Engine(Context):
                 continue
             kind = type(x)
             if kind is Sum:
-                depth = len(stack)
-                for y, _ in x.terms:  # type: ignore[union-attr]
-                    if y not in memo:
-                        stack.append(y)
-                if len(stack) > depth:
+                sum = self._flat_sum(x, stack)  # type: ignore[arg-type]
+                if sum is None:
                     continue
-                new = self._flat_sum(x)  # type: ignore[arg-type]
+                new = sum
             elif (kind is FloorDiv or kind is Mod) and type(x.den) is Const and x.den.value:  # type: ignore[union-attr]
-                num = memo.get(x.num)  # type: ignore[union-attr]
+                written: Expr = x.num  # type: ignore[union-attr]
+                num = memo.get(written)
                 if num is None:
-                    stack.append(x.num)  # type: ignore[union-attr]
+                    stack.append(written)
                     continue
-                new = self._flat_division(x, num, x.den.value)  # type: ignore[union-attr]
+                if x.by and not written.by:
+                    new = self.floor(num, x.by)
+                else:
+                    new = self._flat_division(x, num, x.den.value)  # type: ignore[union-attr]
             else:
                 missing = [y for y in children(x) if y not in memo]
                 if missing:
@@ -181,14 +189,20 @@ class Engine(Context):
             memo[x] = new
         return memo[e]
 
-    def _flat_sum(self, x: Sum) -> Expr:
-        """The flat form of a sum whose terms have theirs."""
+    def _flat_sum(self, x: Sum, stack: list[Expr]) -> Expr | None:
+        """The flat form of a sum; if there are terms that have none yet, they are stacked."""
         memo = self._flat
-        new: Expr = x
+        is_flat = True
+        depth = len(stack)
         for t, _ in x.terms:
-            if memo[t] is not t:
-                new = with_terms(x, memo)
-                break
+            flat = memo.get(t)
+            if flat is not t:
+                is_flat = False
+                if flat is None:
+                    stack.append(t)
+        if len(stack) > depth:
+            return None
+        new = x if is_flat else with_terms(x, memo)
         if new._divisions > 1 or self.equal or self.extrema:
             return self.settle(new)
         return new
@@ -206,8 +220,8 @@ class Engine(Context):
             lo, hi = self.bounds(x)
             if lo != hi:
                 return x
-            self.note(KNOWN, x, Const(lo))
-            return Const(lo)
+            self.note(KNOWN, x, const(lo))
+            return const(lo)
         elif kind is Const:
             return x
         return self._flat_leaf(x)
@@ -237,7 +251,7 @@ class Engine(Context):
             if self.trace is not None:
                 self.note(MERGED, before, FloorDiv(written, Const(den)))
             num = self._flat[written]
-        return self._floors.get((num, den)) or self.floor(num, den)
+        return self.floor(num, den)
 
     def _flat_leaf(self, x: Expr) -> Expr:
         """Simplify the operands as they are printed, then try the laws of leaves."""
@@ -264,29 +278,24 @@ class Engine(Context):
         if den == 1:
             return num
         key = num, den
-        found = self._floors.get(key)
-        if found is None:
-            found = self._floors[key] = self._find_floor(num, den)
-        return found
-
-    def _find_floor(self, num: Expr, den: int) -> Expr:
+        new = self._floors.get(key)
+        if new is not None:
+            return new
         rule = FLOORDIV[0]
-        new: Expr | None = None
         if not (num._divisions and self.takes_several(num, den)):
             lo, hi = self._bounds.get(num) or self.bounds(num)
             if lo // den == hi // den:  # the first law, without a call
-                new = Const(lo // den)
-            elif type(num) in VARIABLES:
-                return floor_by(num, den)
-        if new is None:
+                new = const(lo // den)
+        if new is None and type(num) not in VARIABLES:
             for rule in laws_of(features(num, den, self.reduce_all)):
                 new = rule.code(num, den, self)
                 if new is not None:
                     break
-            else:
-                return floor_by(num, den)
-        if self.trace is not None:
+        if new is None:
+            new = floor_by(num, den)
+        elif self.trace is not None:
             self.note(rule, FloorDiv(num, Const(den)), new)
+        self._floors[key] = new
         return new
 
     def remainder(self, num: Expr, den: int, written: Expr | None = None) -> Expr:
@@ -298,8 +307,13 @@ class Engine(Context):
                     if self.trace is not None:
                         self.note(rule, Mod(num, Const(den)), new)
                     return new
-            return Mod(self.surface(num), Const(den))
-        quotient = self._nested_floor(num, den, written)
+            return mod_by(self.surface(num), den)
+        if written is None or not written.by:
+            quotient = self.floor(num, den)
+        else:
+            quotient = self._nested_floor(num, den, written)
+        if type(quotient) is Const and not quotient.value:
+            return num
         new = plus(num, quotient, -den)
         if new._divisions > 1 or self.equal or self.extrema:
             return self.settle(new)

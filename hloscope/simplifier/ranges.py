@@ -116,7 +116,11 @@ class Ranges:
         """Ends that hold every value of a flat expression."""
         found = self._bounds.get(e)
         if found is None:
-            found = self._bounds[e] = self._find_bounds(e)
+            if type(e) is Sum and not (e._divisions or self.known):
+                found = self.bounds_of_terms(e.terms, e.const)
+            else:
+                found = self._find_bounds(e)
+            self._bounds[e] = found
         return found
 
     def bounds_of_terms(self, terms: Iterable[tuple[Expr, int]], const: int) -> Ends:
@@ -142,9 +146,10 @@ class Ranges:
         if kind in VARIABLES:
             return self.box.get(e, (-HUGE, HUGE))
         if kind is FloorDiv and e.by:
-            lo, hi = self.bounds(e.num)  # type: ignore[union-attr]
+            num: Expr = e.num  # type: ignore[union-attr]
+            lo, hi = self._bounds.get(num) or self.bounds(num)
             d = e.by
-            return self._with_fact(e, lo // d, hi // d)
+            return self._with_fact(e, lo // d, hi // d) if self.known else (lo // d, hi // d)
         return self.shown_bounds(e)
 
     def _with_fact(self, e: Expr, lo: int, hi: int) -> Ends:

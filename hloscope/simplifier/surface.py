@@ -11,7 +11,19 @@ from math import gcd, isqrt
 from operator import attrgetter
 from typing import Final
 
-from hloscope.affine import Const, Expr, FloorDiv, Mod, Sum, Terms, as_sum, linear, mod, sum_of
+from hloscope.affine import (
+    Const,
+    Expr,
+    Sum,
+    Terms,
+    as_sum,
+    floor_by,
+    linear,
+    mod,
+    mod_by,
+    sorted_sum,
+    sum_of,
+)
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.rule import Rule
 
@@ -28,7 +40,7 @@ def best_form(e: Expr, engine: Context) -> Expr:
     if e.by:  # a quotient alone
         num: Expr = e.num  # type: ignore[union-attr]
         shown = engine.surface(num)
-        return e if shown is num else FloorDiv(shown, Const(e.by))
+        return e if shown is num else floor_by(shown, e.by)
     terms, const = as_sum(e)
     coeffs = dict(terms)
     floors = [t for t in coeffs if t.by]
@@ -101,8 +113,9 @@ def _divisors(d: int, known: Collection[int]) -> list[int]:
         small = [k for k in range(1, root + 1) if d % k == 0]
         found = {k for i in small for k in (i, d // i) if k in known}
     else:
-        found = {k for k in known if d % k == 0}
-    return sorted(found - {d}, reverse=True)
+        found = {k for k in known if not d % k}
+    found.discard(d)
+    return sorted(found, reverse=True)
 
 
 def _as_remainder(
@@ -170,7 +183,7 @@ def _take_wrapped(
             x, scale = g.num, k * d // g.by  # type: ignore[union-attr]
             num = linear((f.num, 1), (x, -scale), (mod(x, g.by), scale))  # type: ignore[union-attr]
             del coeffs[f], coeffs[g]
-            done.append((FloorDiv(num, Const(d)), c))
+            done.append((floor_by(num, d), c))
             break
 
 
@@ -191,7 +204,7 @@ def _take_remainder(
 ) -> int:
     """Move `k * (inner % m)` from the sum to `done`; returns the change of the constant."""
     del coeffs[f]
-    terms, const = as_sum(inner)
+    terms, const = (inner.terms, inner.const) if type(inner) is Sum else as_sum(inner)
     for t, c in terms:
         new = coeffs.get(t, 0) - k * c
         if new:
@@ -209,8 +222,11 @@ def _take_remainder(
 
 def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
     """`sum(terms) % m` with coefficients chosen to be positive and to form remainders inside."""
+    if len(terms) == 1 and terms[0][1] > 0 and const % m == 0:
+        num = sorted_sum(terms, 0)
+        return mod_by(engine.surface(num) if num._divisions else num, m)
     chosen: dict[Expr, int] = {}
-    positive = any(c > 0 for t, c in terms if not t.by)
+    positive = any([c > 0 for t, c in terms if not t.by])
     for t, c in sorted(terms, key=_quotients_last):
         if t.by:
             target = engine.remainder_target(t, chosen)
@@ -229,7 +245,7 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
         if hi < 1 << 62 and lo > -1 << 62:
             num = linear((num, 1), (-(lo // m) * m, 1))
     shown = engine.surface(num) if num._divisions else num
-    return mod(shown, m) if m == 1 or type(shown) is Const else Mod(shown, Const(m))
+    return mod(shown, m) if m == 1 or type(shown) is Const else mod_by(shown, m)
 
 
 def _take_quotient(
@@ -246,17 +262,18 @@ def _take_quotient(
             if k and not odd and _belongs_inside(t, c, k, d):
                 c += k * d
                 del coeffs[t]
-        new.append((t, c))
+        if c:
+            new.append((t, c))
     if coeff < 0 and shift == d - 1:  # -((x + d - 1) / d) is -x / d
         coeff, shift, new = -coeff, 0, [(t, -c) for t, c in new]
     if const and not coeffs and not done and const % coeff == 0:
         k = const // coeff
-        lo, _ = engine.bounds(linear(*new, (shift + k * d, 1)))
+        lo, _ = engine.bounds(sorted_sum(new, shift + k * d))
         if (shift and k > 0) or (k < 0 <= lo):
             shift += k * d
             const = 0
-    num = linear(*new, (shift, 1))
-    done.append((FloorDiv(engine.surface(num), Const(d)), coeff))
+    num = sorted_sum(new, shift)
+    done.append((floor_by(engine.surface(num) if num._divisions else num, d), coeff))
     return const
 
 

@@ -17,6 +17,7 @@ from hloscope.affine import (
     Expr,
     Max,
     Min,
+    Sum,
     Terms,
     as_sum,
     from_terms,
@@ -24,6 +25,7 @@ from hloscope.affine import (
     maximum,
     minimum,
     order_key,
+    plus_terms,
     scaled,
     sorted_sum,
 )
@@ -49,7 +51,7 @@ def features(num: Expr, den: int, reduce_all: bool) -> int:
     >>> features(Dim(0) * 4 + Dim(1), 12, False) == FACTOR
     True
     """
-    terms, const = as_sum(num)
+    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     found = 0 if 0 <= const < den else OUTSIDE
     half = (den - 1) // 2
     common = den
@@ -87,8 +89,37 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
     The coefficient of a quotient is brought near to where it forms a remainder with the terms
     that it divides: `42*x + 15*(x // 5)` over 224 is `x // 5 + (42*x - 209*(x // 5)) // 224`.
     """
-    if not num._divisions:
+    if num._divisions:
         return _known_after_residues(num, den, engine)
+    terms, const = as_sum(num)
+    half = (den - 1) // 2
+    lo = hi = low = high = const % den
+    known = engine._bounds
+    for t, c in terms:
+        least, most = known.get(t) or engine.bounds(t)
+        near = (c + half) % den - half
+        if abs(near) * (most - least) >= den:
+            return None  # one term alone takes values too far apart, by either residue
+        if near > 0:
+            lo += near * least
+            hi += near * most
+        else:
+            lo += near * most
+            hi += near * least
+        c %= den
+        low += c * least
+        high += c * most
+    if lo // den == hi // den:
+        outer = [(t, k) for t, c in terms if (k := (c + half) // den)]
+    elif low // den == high // den:
+        lo, outer = low, [(t, k) for t, c in terms if (k := c // den)]
+    else:
+        return None
+    return engine.settle(sorted_sum(outer, const // den + lo // den))
+
+
+def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
+    """The same where there are quotients."""
     terms, const = as_sum(num)
     half = (den - 1) // 2
     base = const % den
@@ -122,34 +153,6 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
     return engine.settle(linear(*outer, (const // den + lo // den, 1)))
 
 
-def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
-    """The same where there are no quotients: residues near zero, or from zero on."""
-    terms, const = as_sum(num)
-    half = (den - 1) // 2
-    lo = hi = low = high = const % den
-    for t, c in terms:
-        least, most = engine.bounds(t)
-        near = (c + half) % den - half
-        if abs(near) * (most - least) >= den:
-            return None  # one term alone takes values too far apart, by either residue
-        if near > 0:
-            lo += near * least
-            hi += near * most
-        else:
-            lo += near * most
-            hi += near * least
-        c %= den
-        low += c * least
-        high += c * most
-    if lo // den == hi // den:
-        outer = [(t, (c + half) // den) for t, c in terms]
-    elif low // den == high // den:
-        lo, outer = low, [(t, c // den) for t, c in terms]
-    else:
-        return None
-    return engine.settle(linear(*outer, (const // den + lo // den, 1)))
-
-
 def _quotients_last(term: tuple[Expr, int]) -> int:
     return term[0].by
 
@@ -157,7 +160,7 @@ def _quotients_last(term: tuple[Expr, int]) -> int:
 def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     """Terms with a multiple of `den`; of quotients the coefficients are reduced too."""
     terms, const = as_sum(num)
-    outer: list[tuple[Expr, int]] = []
+    outer: dict[Expr, int] = {}
     rest: list[tuple[Expr, int]] = []
     half = (den - 1) // 2
     reduce_all = engine.reduce_all
@@ -169,14 +172,14 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
         elif left:
             k, left = 0, c
         if k:
-            outer.append((t, k))
+            outer[t] = k
         if left:
             rest.append((t, left))
     k = const // den
     if not outer and not k:
         return None
     inner = engine.floor(sorted_sum(rest, const - k * den), den)
-    return engine.settle(linear(*outer, (k, 1), (inner, 1)))
+    return engine.settle(plus_terms(outer, k, inner, 1))
 
 
 def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
@@ -207,7 +210,7 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | Non
         inner = engine.floor(others, g)
         if inner._divisions > before:
             continue
-        new = engine.settle(linear(*[(t, c // g) for t, c in terms if c % g == 0], (inner, 1)))
+        new = engine.settle(plus_terms({t: c // g for t, c in terms if c % g == 0}, 0, inner, 1))
         after = new._divisions
         if after < before or (after == before and inner._divisions == 0):
             return engine.floor(new, den // g)
@@ -228,8 +231,9 @@ def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
     if d * den >= LIMIT:
         return None
     inner = best.num  # type: ignore[union-attr]
-    rest = [(t, c * d) for t, c in terms if t is not best]
-    new = engine.settle(linear(*rest, (const * d, 1), (inner, sign), (d - 1 if sign < 0 else 0, 1)))
+    rest = {t: c * d for t, c in terms if t is not best}
+    shift = const * d + (d - 1 if sign < 0 else 0)
+    new = engine.settle(plus_terms(rest, shift, inner, sign))
     lo, hi = engine.bounds_of_terms(*as_sum(new))
     if lo < -LIMIT or hi > LIMIT:
         lo, hi = engine.bounds(new)
