@@ -22,7 +22,7 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.locks import shared_lock
-from hloscope.simplifier.engine import Engine, TooDeepError
+from hloscope.simplifier.engine import Engine, TooDeepError, is_unreduced
 from hloscope.simplifier.ranges import VARIABLES, Ends, ends, interval, scaled_sum
 from hloscope.simplifier.rule import Trace
 
@@ -192,14 +192,17 @@ class Domain:
 
     def _round(self, e: Expr, path: Path | None) -> Expr:
         """The form with the fewest divisions that an engine finds; `e` itself if all have more."""
-        first = self._engine(0)
+        first = self._engines[0] if self._engines else self._engine(0)
         try:
             best, used = first.simplify(e), 0
         except TooDeepError:
             return e
-        is_odd = best._divisions > 1 and first.is_unreduced(e)
-        if is_odd:  # the others may do better
-            best, used = self._better(best, used, 1, e)
+        is_odd = False
+        if best._divisions > 1:
+            flat = first.flat(e)
+            is_odd = is_unreduced(flat)
+            if is_odd:  # the others may do better
+                best, used = self._better(best, used, 1, flat)
         if best._divisions >= _MANY or best._divisions > e._divisions:
             best, used = self._better(best, used, 2, e)
         elif is_odd and best._divisions >= _SEVERAL and is_longer(best, e):
@@ -211,6 +214,7 @@ class Domain:
         return best
 
     def _better(self, best: Expr, used: int, i: int, e: Expr) -> tuple[Expr, int]:
+        """The form of `e` that engine `i` finds, if it has fewer divisions than the best."""
         try:
             other = self._engine(i).simplify(e)
         except TooDeepError:
@@ -231,11 +235,17 @@ class Domain:
             self._find(e, path)
         steps: Trace = []
         for i, before in path:
-            engine = self.new_engine(i)  # without memory: what is known already has no steps
-            engine.trace = steps
             with suppress(TooDeepError):  # what is known already made it shorter
-                engine.simplify(before)
+                if i == 1:
+                    before = self._traced(0, steps).flat(before)
+                self._traced(i, steps).simplify(before)
         return steps
+
+    def _traced(self, i: int, steps: Trace) -> Engine:
+        """An engine without memory, as what is known already has no steps."""
+        engine = self.new_engine(i)
+        engine.trace = steps
+        return engine
 
     def _engine(self, i: int) -> Engine:
         while i >= len(self._engines):

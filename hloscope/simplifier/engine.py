@@ -122,27 +122,6 @@ class Engine(Context):
             self.note(PRINTED, flat, printed)
         return printed
 
-    def is_unreduced(self, e: Expr) -> bool:
-        """Would `reduce_all` reduce several terms of one quotient in the flat form?"""
-        seen: set[Expr] = set()
-        stack = [self.flat(e)]
-        while stack:
-            x = stack.pop()
-            d = x.by
-            terms, _ = as_sum(x.num if d else x)  # type: ignore[union-attr]
-            half = (d - 1) // 2
-            large = 0
-            for t, c in terms:
-                if t.by:
-                    if t not in seen:
-                        seen.add(t)
-                        stack.append(t)
-                elif d and not -half <= c <= half:
-                    large += 1
-            if large > 1:
-                return True
-        return False
-
     # --------------------------------------------------------------------------- to flat form
 
     def flat(self, e: Expr) -> Expr:
@@ -386,3 +365,25 @@ class Engine(Context):
 def sorted_variables(e: Expr) -> list[Var]:
     """The variables of an expression in printing order."""
     return sorted(variables(e))
+
+
+def is_unreduced(flat: Expr) -> bool:
+    """Would `reduce_all` reduce several terms of one quotient in a flat form?"""
+    seen: set[Expr] = set()
+    stack = [flat]
+    while stack:
+        x = stack.pop()
+        d = x.by
+        terms, _ = as_sum(x.num if d else x)  # type: ignore[union-attr]
+        half = (d - 1) // 2
+        large = 0
+        for t, c in terms:
+            if t.by:
+                if t not in seen:
+                    seen.add(t)
+                    stack.append(t)
+            elif d and not -half <= c <= half:
+                large += 1
+        if large > 1:
+            return True
+    return False
