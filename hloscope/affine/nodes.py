@@ -251,7 +251,9 @@ def the_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
         divisions += t._divisions
     node = _new(Sum._draft)
     node.terms, node.const, node._key, node._divisions, node.by = terms, const, None, divisions, 0
-    return _enter(Sum, key, node)
+    node.__class__ = Sum
+    entry = ref(node, partial(_forget, _SUMS, key))
+    return node if _SUMS.setdefault(key, entry) is entry else _enter(Sum, key, node)
 
 
 class _Args(Node):
@@ -551,7 +553,9 @@ def floor_by(num: Expr, den: int) -> Expr:
     divisions = node._divisions = 1 + num._divisions
     order: OrderKey = 2, num._key or order_key(num), divisor._key
     node._key = order if divisions <= DEEP else DeepKey(order)
-    return _enter(FloorDiv, key, node)
+    node.__class__ = FloorDiv
+    entry = ref(node, partial(_forget, _FLOORS, key))
+    return node if _FLOORS.setdefault(key, entry) is entry else _enter(FloorDiv, key, node)
 
 
 def ceildiv(num: ExprLike, den: ExprLike) -> Expr:

@@ -75,7 +75,7 @@ def plus_terms(coeffs: dict[Expr, int], const: int, other: Expr, k: int) -> Expr
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(plus_terms({Dim(0): 2}, 5, Dim(1) - 1, 3))
-    d1 * 3 + d0 * 2 + 2
+    d0 * 2 + d1 * 3 + 2
     """
     kind = type(other)
     if kind is Const:

@@ -20,8 +20,11 @@ class Context(Ranges, ABC):
         """The flat form, which is equal to `e` on the domain."""
 
     @abstractmethod
-    def floor(self, num: Expr, den: int) -> Expr:
-        """The flat form of `num // den` for a flat `num` and a positive `den`."""
+    def floor(self, num: Expr, den: int, wanted: int = -1) -> Expr:
+        """The flat form of `num // den` for a flat `num` and a positive `den`.
+
+        Laws of features that are not wanted are known to do nothing.
+        """
 
     @abstractmethod
     def remainder(self, num: Expr, den: int) -> Expr:

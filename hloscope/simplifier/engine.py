@@ -142,10 +142,10 @@ class Engine(Context):
                 continue
             kind = type(x)
             if kind is Sum:
-                sum = self._flat_sum(x, stack)  # type: ignore[arg-type]
-                if sum is None:
+                flat = self._flat_sum(x, stack)  # type: ignore[arg-type]
+                if flat is None:
                     continue
-                new = sum
+                new = flat
             elif (kind is FloorDiv or kind is Mod) and type(x.den) is Const and x.den.value:  # type: ignore[union-attr]
                 written: Expr = x.num  # type: ignore[union-attr]
                 num = memo.get(written)
@@ -162,7 +162,9 @@ class Engine(Context):
                     stack += missing
                     continue
                 new = self._flat_node(x)
-            if new._divisions > MAX_DIVISIONS + _EACH * len(memo):
+            if new._divisions > MAX_DIVISIONS and new._divisions - MAX_DIVISIONS > _EACH * len(
+                memo
+            ):
                 raise TooDeepError
             stack.pop()
             memo[x] = new
@@ -252,7 +254,7 @@ class Engine(Context):
                 return self.flat(after)
         return leaf
 
-    def floor(self, num: Expr, den: int) -> Expr:
+    def floor(self, num: Expr, den: int, wanted: int = -1) -> Expr:
         """The flat form of `num // den` for a flat `num` and a positive `den`."""
         if den == 1:
             return num
@@ -266,7 +268,7 @@ class Engine(Context):
             if lo // den == hi // den:  # the first law, without a call
                 new = const(lo // den)
         if new is None and type(num) not in VARIABLES:
-            for rule in laws_of(features(num, den, self.reduce_all)):
+            for rule in laws_of(features(num, den, self.reduce_all) & wanted):
                 new = rule.code(num, den, self)
                 if new is not None:
                     break
@@ -303,7 +305,7 @@ class Engine(Context):
         if e._divisions < 2 and not (self.equal or self.extrema):
             return e
         equal = self.equal
-        while type(e) is Sum and len(e.terms) > (not equal):
+        while type(e) is Sum and (len(e.terms) > 1 or equal):
             others = 0
             divisors = []
             for t, _ in e.terms:

@@ -200,22 +200,24 @@ class Ranges:
         Then no bounds, however sharp, say that it has one.
         """
         values = self._values.get(e) or self.values(e)
-        if values is None:
-            return False
-        a, b, c, d = values
-        first = a // den
-        return first != b // den or first != c // den or first != d // den
+        return values is not None and _are_several(values, den)
+
+    def terms_take_several(self, terms: Iterable[tuple[Expr, int]], const: int, den: int) -> bool:
+        """The same for a sum that is not made: of distinct terms, in any order."""
+        values = self._values_of_terms(terms, const)
+        return values is not None and _are_several(values, den)
 
     def values(self, e: Expr) -> Values | None:
         """The values of a flat expression at four points of the box.
 
         None if there are no such points, or an operation that is looked at in no other way.
         """
-        if e in self._values:
-            return self._values[e]
+        known = self._values
+        if e in known:
+            return known[e]
         found: Values | None = None
         if e.by:
-            num = self.values(e.num)  # type: ignore[union-attr]
+            num = known.get(e.num) or self.values(e.num)  # type: ignore[union-attr]
             if num is not None:
                 den = e.by
                 found = num[0] // den, num[1] // den, num[2] // den, num[3] // den
@@ -225,7 +227,7 @@ class Ranges:
             found = self._values_of_variable(e)
         elif type(e) is Const:
             found = (e.value,) * 4
-        self._values[e] = found
+        known[e] = found
         return found
 
     def _values_of_terms(self, terms: Iterable[tuple[Expr, int]], const: int) -> Values | None:
@@ -402,6 +404,13 @@ class Ranges:
                 lo, hi = self.box[v]
                 if lo > -HUGE and hi < HUGE:
                     self.box[v] = lo + (-lo - const) % d, hi - (hi + const) % d
+
+
+def _are_several(values: Values, den: int) -> bool:
+    """Do the quotients differ?"""
+    a, b, c, d = values
+    first = a // den
+    return first != b // den or first != c // den or first != d // den
 
 
 class Relaxed:

@@ -20,7 +20,6 @@ from hloscope.affine import (
     Sum,
     Terms,
     as_sum,
-    from_terms,
     linear,
     maximum,
     minimum,
@@ -28,6 +27,7 @@ from hloscope.affine import (
     plus_terms,
     scaled,
     sorted_sum,
+    sum_of,
 )
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.rule import Rule
@@ -123,31 +123,31 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
     terms, const = as_sum(num)
     half = (den - 1) // 2
     base = const % den
+    ordered: list[tuple[Expr, int]] = []
+    floors: list[tuple[Expr, int]] = []
+    for term in terms:
+        (floors if term[0].by else ordered).append(term)
+    if len(floors) > 1:
+        floors.sort(key=_quotients_last)
     outer: list[tuple[Expr, int]] = []  # what to take out
     rest: dict[Expr, int] = {}  # what stays
-    floors = False
-    for t, c in sorted(terms, key=_quotients_last):
-        target = 0
-        if t.by:
-            floors = True
-            target = engine.remainder_target(t, rest) if rest else 0
+    for t, c in ordered + floors:
+        target = engine.remainder_target(t, rest) if t.by and rest else 0
         k = (c - target + half) // den
         if k:
             outer.append((t, k))
             c -= k * den
         if c:
             rest[t] = c
-    lo, hi = engine.bounds_of_terms(rest.items(), base)
+    several = engine.terms_take_several(rest.items(), base, den)
+    lo, hi = (0, den) if several else engine.bounds_of_terms(rest.items(), base)
     if lo // den != hi // den:
         positive = [(t, c % den) for t, c in terms]
         low, high = engine.bounds_of_terms(positive, base)
         if low // den == high // den:
             lo, hi, outer = low, high, [(t, c // den) for t, c in terms]
-        elif floors and outer:
-            narrow = from_terms(list(rest.items()), base)
-            if engine.takes_several(narrow, den):
-                return None
-            lo, hi = engine.bounds(narrow)
+        elif floors and outer and not several:
+            lo, hi = engine.bounds(sum_of(rest, base))
     if lo // den != hi // den:
         return None
     return engine.settle(linear(*outer, (const // den + lo // den, 1)))
@@ -164,6 +164,7 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     rest: list[tuple[Expr, int]] = []
     half = (den - 1) // 2
     reduce_all = engine.reduce_all
+    wanted = ~FAR  # all residues are the same: what failed with them fails again
     for t, c in terms:
         k, left = divmod(c, den)
         if left and (reduce_all or t.by) and t._divisions <= HEAVY:
@@ -175,10 +176,12 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
             outer[t] = k
         if left:
             rest.append((t, left))
+        elif t.by:
+            wanted = -1  # there is a target less
     k = const // den
     if not outer and not k:
         return None
-    inner = engine.floor(sorted_sum(rest, const - k * den), den)
+    inner = engine.floor(sorted_sum(rest, const - k * den), den, wanted)
     return engine.settle(plus_terms(outer, k, inner, 1))
 
 
