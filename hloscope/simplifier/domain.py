@@ -36,11 +36,6 @@ _KEEP: Final = 256
 _ROUNDS: Final = 16
 _SEVERAL: Final = 3
 _MANY: Final = 8
-_ENGINES: Final[tuple[dict[str, bool], ...]] = (
-    {},
-    {"reduce_all": True},
-    {"keep_remainders": True},
-)
 
 
 class Domain:
@@ -69,7 +64,10 @@ class Domain:
         cls, box: Mapping[Var, Interval], constraints: tuple[Constraint, ...] = ()
     ) -> Domain:
         constraints = tuple(constraints)
-        key = constraints, *[(v, i.lo, i.hi) for v, i in box.items()]
+        parts: list[object] = [constraints]
+        for v, i in box.items():
+            parts += v, i.lo, i.hi
+        key = tuple(parts)
         found = _RECENT.get(key)
         if found is None:
             found = object.__new__(cls)
@@ -164,13 +162,16 @@ class Domain:
         """
         seen = [e]
         for _ in range(_ROUNDS):
-            new = self._round(seen[-1], path)
+            new = self._round(e, path)
+            if new is e:
+                return e
             if new in seen:
                 return min(seen[seen.index(new) :])
             if self._is_final(new):
                 return new
             seen.append(new)
-        return seen[-1]
+            e = new
+        return e
 
     def _is_final(self, e: Expr) -> bool:
         """Would another round change nothing?
@@ -207,7 +208,10 @@ class Domain:
             best, used = self._better(best, used, 2, e)
         elif is_odd and best._divisions >= _SEVERAL and is_longer(best, e):
             best = self._unchanged(e) or best
-        if best is e or best._divisions > e._divisions or not within_int64(best, e):
+        if best is e or best._divisions > e._divisions:
+            return e
+        is_small = best._divisions <= _MANY and _has_small_numbers(best)
+        if not is_small and not within_int64(best, e):
             return e
         if path is not None:
             path.append((used, e))
@@ -253,8 +257,13 @@ class Domain:
         return self._engines[i]
 
     def new_engine(self, i: int) -> Engine:
-        """A fresh engine: the default one, or the one for results that it leaves long."""
-        return Engine(self.box, self.constraints, **_ENGINES[i])
+        """A fresh engine: the default one, or those for results that it leaves long."""
+        if i:
+            reduce_all, keep_remainders = i == 1, i == 2
+            return Engine(
+                self.box, self.constraints, reduce_all=reduce_all, keep_remainders=keep_remainders
+            )
+        return Engine(self.box, self.constraints)
 
 
 def simplify(
@@ -309,8 +318,6 @@ def within_int64(new: Expr, old: Expr) -> bool:
     >>> within_int64(Dim(0) * 2**63, Dim(0)), within_int64(Dim(0) * 2**63, Dim(0) * 2**64)
     (False, True)
     """
-    if new._divisions <= _MANY and _has_small_numbers(new):
-        return True
     size = largest_number(new)
     return size <= POS_INF or size <= largest_number(old)
 

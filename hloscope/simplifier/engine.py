@@ -152,16 +152,18 @@ class Engine(Context):
                 if num is None:
                     stack.append(written)
                     continue
-                if x.by and not written.by:
-                    new = self.floor(num, x.by)
+                den: int = x.den.value  # type: ignore[union-attr]
+                if kind is Mod and self.trace is None:
+                    new = self.remainder(num, abs(den), written)
+                elif x.by and not written.by:
+                    new = self.floor(num, den)
                 else:
-                    new = self._flat_division(x, num, x.den.value)  # type: ignore[union-attr]
+                    new = self._flat_division(x, num, den)
             else:
-                missing = [y for y in children(x) if y not in memo]
-                if missing:
-                    stack += missing
+                flat = self._flat_node(x, stack)
+                if flat is None:
                     continue
-                new = self._flat_node(x)
+                new = flat
             if new._divisions > MAX_DIVISIONS and new._divisions - MAX_DIVISIONS > _EACH * len(
                 memo
             ):
@@ -188,9 +190,13 @@ class Engine(Context):
             return self.settle(new)
         return new
 
-    def _flat_node(self, x: Expr) -> Expr:
-        """The flat form of anything but a sum, where its operands have theirs."""
+    def _flat_node(self, x: Expr, stack: list[Expr]) -> Expr | None:
+        """The flat form of anything else; if operands have none yet, they are stacked."""
         kind, memo = type(x), self._flat
+        missing = [y for y in children(x) if y not in memo]
+        if missing:
+            stack += missing
+            return None
         if kind is FloorDiv or kind is Mod or kind is CeilDiv:
             den: Expr = x.den  # type: ignore[union-attr]
             if type(den) is not Const:

@@ -41,9 +41,9 @@ def best_form(e: Expr, engine: Context) -> Expr:
         num: Expr = e.num  # type: ignore[union-attr]
         shown = engine.surface(num)
         return e if shown is num else floor_by(shown, e.by)
-    terms, const = as_sum(e)
+    terms, const = (e.terms, e.const) if type(e) is Sum else as_sum(e)
     coeffs = dict(terms)
-    floors = [t for t in coeffs if t.by]
+    floors = [*filter(_DIVISOR, coeffs)]
     if not floors:
         return e
     done: list[tuple[Expr, int]] = []

@@ -91,7 +91,7 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
     """
     if num._divisions:
         return _known_after_residues(num, den, engine)
-    terms, const = as_sum(num)
+    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     half = (den - 1) // 2
     lo = hi = low = high = const % den
     known = engine._bounds
@@ -120,7 +120,7 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
 
 def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
     """The same where there are quotients."""
-    terms, const = as_sum(num)
+    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     half = (den - 1) // 2
     base = const % den
     ordered: list[tuple[Expr, int]] = []
@@ -159,7 +159,7 @@ def _quotients_last(term: tuple[Expr, int]) -> int:
 
 def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     """Terms with a multiple of `den`; of quotients the coefficients are reduced too."""
-    terms, const = as_sum(num)
+    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     outer: dict[Expr, int] = {}
     rest: list[tuple[Expr, int]] = []
     half = (den - 1) // 2
@@ -187,7 +187,7 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
 
 def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
     """All coefficients and the divisor share a factor."""
-    terms, const = as_sum(num)
+    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     g = den
     for _, c in terms:
         g = gcd(g, c)
@@ -198,7 +198,7 @@ def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
 
 def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | None:
     """Some coefficients and the divisor share a factor, and the other terms over it get simpler."""
-    terms, const = as_sum(num)
+    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     factors: list[int] = []
     for _, c in terms:
         g = gcd(c, den)
@@ -222,7 +222,7 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | Non
 
 def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
     """A quotient with coefficient 1 or -1 inside: one division instead of two."""
-    terms, const = as_sum(num)
+    terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     best: Expr | None = None
     sign = 0
     for t, c in terms:
