@@ -59,7 +59,11 @@ def to_sympy(e: Expr, names: Mapping[Var, str] | None = None) -> Any:
             case CeilDiv(num, den):
                 new[x] = sympy.ceiling(new[num] / new[den])
             case Mod(num, den):
-                new[x] = sympy.Mod(new[num], abs(new[den]))
+                dividend, divisor = new[num], abs(new[den])
+                if dividend.has(sympy.Mod):  # `Mod(2 * Mod(x, 3), 3)` loses its outer part
+                    new[x] = dividend - divisor * sympy.floor(dividend / divisor)
+                else:
+                    new[x] = sympy.Mod(dividend, divisor)
             case Min(args):
                 new[x] = sympy.Min(*[new[a] for a in args])
             case Max(args):
