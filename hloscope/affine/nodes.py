@@ -124,18 +124,22 @@ class Node:
 
 
 def _enter(cls: type[_N], key: Any, node: Any) -> _N:
-    """Finish a node whose key was not in the table (or lost a race to another thread)."""
+    """Finish a node whose key was not in the table."""
     node.__class__ = cls
     live = cls._live
     entry = ref(node, partial(_forget, live, key))
-    if live.setdefault(key, entry) is not entry:
-        with _LOCK:
-            old = live.get(key)
-            found = old() if old is not None else None
-            if found is not None:
-                return found  # type: ignore[no-any-return]
-            live[key] = entry
-    return node  # type: ignore[no-any-return]
+    return node if live.setdefault(key, entry) is entry else _enter_late(live, key, node, entry)  # type: ignore[no-any-return]
+
+
+def _enter_late(live: dict[Any, ref[Any]], key: Any, node: Any, entry: ref[Any]) -> Any:
+    """The live node of a key that had an entry: another thread's, or that of a dead node."""
+    with _LOCK:
+        old = live.get(key)
+        found = old() if old is not None else None
+        if found is not None:
+            return found
+        live[key] = entry
+    return node
 
 
 def plain_int(x: SupportsIndex) -> int:
@@ -253,7 +257,7 @@ def the_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
     node.terms, node.const, node._key, node._divisions, node.by = terms, const, None, divisions, 0
     node.__class__ = Sum
     entry = ref(node, partial(_forget, _SUMS, key))
-    return node if _SUMS.setdefault(key, entry) is entry else _enter(Sum, key, node)
+    return node if _SUMS.setdefault(key, entry) is entry else _enter_late(_SUMS, key, node, entry)  # type: ignore[no-any-return]
 
 
 class _Args(Node):
@@ -555,7 +559,9 @@ def floor_by(num: Expr, den: int) -> Expr:
     node._key = order if divisions <= DEEP else DeepKey(order)
     node.__class__ = FloorDiv
     entry = ref(node, partial(_forget, _FLOORS, key))
-    return node if _FLOORS.setdefault(key, entry) is entry else _enter(FloorDiv, key, node)
+    if _FLOORS.setdefault(key, entry) is entry:
+        return node  # type: ignore[no-any-return]
+    return _enter_late(_FLOORS, key, node, entry)  # type: ignore[no-any-return]
 
 
 def ceildiv(num: ExprLike, den: ExprLike) -> Expr:
