@@ -163,7 +163,12 @@ def _renamed(map: IndexingMap | None, new: Mapping[Instruction, Instruction]) ->
     if map is None or not map.runtime:
         return map
     runtime = [_variable_renamed(variable, new) for variable in map.runtime]
-    return map if runtime == [*map.runtime] else map.with_(runtime=runtime)
+    if runtime == [*map.runtime]:
+        return map
+    renamed = map.with_(runtime=runtime)
+    if map.is_simplified:  # where values are read makes no difference to that
+        renamed.mark_simplified()
+    return renamed
 
 
 def _variable_renamed(

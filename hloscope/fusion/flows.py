@@ -14,6 +14,7 @@ from hloscope.fusion.doubts import Doubts, Refusal
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.pool import Pool, normal
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
+from hloscope.fusion.starts import Starts
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
 from hloscope.fusion.walk import Flow, Users
 from hloscope.indexing import (
@@ -113,6 +114,10 @@ class Flows(ABC):
     @cached_property
     def _sizes(self) -> Sizes:
         return Sizes(self.pool, self._leaves)
+
+    @cached_property
+    def _starts(self) -> Starts:
+        return Starts(self.pool)
 
     @cached_property
     def blueprints(self) -> Blueprints:
@@ -410,8 +415,11 @@ class Flows(ABC):
         self, ins: Instruction, output: int, key: tuple[object, ...] | None
     ) -> tuple[Flow, ...]:
         """A rule's answer for a tensor of the value as flows, by operand and leaf."""
-        answer = output_to_input(ins, output, reader=self.bodies)
         concerned = self._sizes.concern(ins)
+        starts = None if key is not None or concerned else self._starts.key(ins)
+        if starts is not None and (told := self._starts.told(starts, ins)) is not None:
+            return told
+        answer = output_to_input(ins, output, reader=self.bodies)
         known = None if concerned else self._flows.get(id(answer))
         if known is not None and known[0] is answer:
             if key is not None:
@@ -428,7 +436,9 @@ class Flows(ABC):
         if concerned:
             return (*flows, *self._sizes.of_elements(ins, output, answer))
         found = tuple(flows)
-        if not folded:
+        if starts is not None:
+            self._starts.remember(starts, ins, found)
+        elif not folded:
             self._flows[id(answer)] = (answer, found)
             if key is not None:
                 self._shared[key] = (ins, found)

@@ -65,7 +65,7 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
         rule: Gives the maps of the instructions that compute the indices.
     """
     seen: dict[Instruction, bool] = {}
-    if not any([v.origin is not None and _may_be_known(v.origin, seen) for v in map.runtime]):
+    if not any([v.origin is not None and may_be_known(v.origin, seen) for v in map.runtime]):
         return map
     domain = map.domain
     values = Values(domain, rule)
@@ -79,7 +79,7 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
     return replace_runtime(map, known) if known else map
 
 
-def _may_be_known(ins: Instruction, seen: dict[Instruction, bool], depth: int = 0) -> bool:
+def may_be_known(ins: Instruction, seen: dict[Instruction, bool], depth: int = 0) -> bool:
     """Is it worth to look for a value?  Not where it comes from nothing that is known."""
     found = seen.get(ins)
     if found is None:
@@ -94,7 +94,7 @@ def _is_made_of_known(ins: Instruction, seen: dict[Instruction, bool], depth: in
     is_move = type(op) in MOVES
     if not is_move and not (isinstance(op, Elementwise) and op.name in ARITHMETIC):
         return False
-    known = [_may_be_known(operand, seen, depth) for operand in ins.operands]
+    known = [may_be_known(operand, seen, depth) for operand in ins.operands]
     if op.name == "select":
         return any(known[1:])
     return any(known) if is_move else all(known)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
-from hloscope.affine import ZERO, Const, Expr, first_dims, floordiv, linear, mod
+from hloscope.affine import ZERO, Const, Dim, Expr, first_dims, floordiv, linear, mod
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import below
 from hloscope.ir import Dims
@@ -94,5 +94,13 @@ d2 in [0, 3]
     variables = [below(size) for size in here]
     if prod(here) == 0:
         return IndexingMap(variables, results=[Const(0)] * len(there))
+    left = [k for k, size in enumerate(here) if size != 1]
+    if [here[k] for k in left] == [size for size in there if size != 1]:
+        rest = iter(left)  # most are like that: what differs is where dimensions of size 1 stand
+        found = IndexingMap(
+            variables, results=[0 if size == 1 else Dim(next(rest)) for size in there]
+        )
+        found.mark_simplified()
+        return found
     index = reshaped(first_dims(len(here)), here, there)
     return IndexingMap(variables, results=index).simplify()
