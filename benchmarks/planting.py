@@ -55,6 +55,12 @@ EQUIVALENT: Final[dict[str, str]] = {
     "claims.py empty: 0  ->  1": "no map has no point, in any number of dimensions",
     "floats.py extremum: a != 0 or b != 0  ->  And": "one zero is compared the long way",
     "structure.py _operand_leaves: 0  ->  1": "an asynchronous value that is no tuple is refused",
+    "elementwise.py _is_large: dtype.isbuiltin == 1  ->  NotEq": "it tells which way is faster",
+    "rounding.py _cast: 0  ->  1": "of numbers that are not finite the same are below 0 and 1",
+    "fit.py _slopes_along: 60  ->  61": "where nothing is known, either bound is beyond all slopes",
+    "registry.py input_to_output: memo or shared  ->  And": "answers are found anew, and the same",
+    "meaning.py largest_number: -c > largest  ->  GtE": "an equal number takes its own place",
+    "isl_relations.py expr: self.quotients > FEW  ->  GtE": "the limit tells how long isl may try",
 }
 """Faults that change nothing, `file function: change`, and why; each was read by a person."""
 

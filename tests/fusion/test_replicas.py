@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import hloscope as hs
+from hloscope.affine import Interval, bounds
 from hloscope.fusion.analysis import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Precision
 from hloscope.indexing.groups import needed
+from hloscope.indexing.rules.collectives import MAX_RUNS
 from tests.fusion.replicas import UNION, Grid, Maker, looped, wrong
 
 COUNT = 60
@@ -128,6 +130,31 @@ def test_who_receives_nothing_reads_nothing() -> None:
         "ROOT r = u64[4] collective-permute(q), source_target_pairs={{0,1}}",
     )
     assert analysis.summary(computation, 0) == ()
+
+
+def test_of_very_many_pairs_any_sender_between_the_first_and_the_last_is_read() -> None:
+    count, first = 2 * MAX_RUNS + 9, 3
+    pairs = ",".join(f"{{{7 * k % count + first},{k}}}" for k in range(count))
+    line = f"ROOT r = u64[4] collective-permute(p), source_target_pairs={{{pairs}}}"
+    analysis, computation = entry(line)
+    ((access,),) = [f.accesses for f in analysis.summary(computation, 0) if f.accesses]
+    assert (access.precision, access.replica is None) == (Precision.OVER, False)
+    (sender,) = access.replica.results if access.replica else ()
+    assert access.replica
+    assert bounds(sender, access.replica.box) == Interval(first, first + count - 1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "is_read"), [("{{0,1},{2},{3}}", True), ("{{0,1},{2,3}}", False)]
+)
+def test_who_is_alone_in_a_group_keeps_what_a_body_would_not_look_at(
+    groups: str, is_read: bool
+) -> None:
+    module = parse_hlo(f"""HloModule m, replica_count=4
+        one {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] constant(1) }}
+        ENTRY e {{ p = f32[4] parameter(0)
+          ROOT r = f32[4] all-reduce(p), replica_groups={groups}, to_apply=one }}""")
+    assert bool(Analysis().output_to_input(module.entry.root)) is is_read
 
 
 def test_what_is_read_at_run_time_is_read_on_the_device_that_needs_it() -> None:

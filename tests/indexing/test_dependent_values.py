@@ -7,7 +7,7 @@ import pytest
 import hloscope as hs
 from hloscope.indexing import IndexingMap, prove_equal, prove_implies
 from hloscope.indexing.independence import are_related
-from hloscope.indexing.rules.dependence import Dependence, fold
+from hloscope.indexing.rules.dependence import Dependence, History, fold
 from hloscope.ir import Op, called_value
 from hloscope.ops import Sort, While
 from hloscope.simplifier import Verdict
@@ -117,3 +117,10 @@ def test_a_body_that_takes_too_much_may_use_everything() -> None:
     reads = (frozenset({2}),)
     strange = Dependence(reads, reads, reads, (-1,))
     assert fold(strange, 1, 2, 2) == fold(Dependence.of_everything(1, 2), 1, 2, 2)
+
+
+def test_what_goes_round_in_a_circle_is_not_steady() -> None:
+    one, other = frozenset({0}), frozenset({1})
+    assert History((one,), (one,)).is_steady
+    assert History((other, other), (one,)).is_steady
+    assert not History((other, one), (one,)).is_steady

@@ -53,6 +53,7 @@ def test_small_maps_are_looked_at() -> None:
     other = IndexingMap.parse("(d0, d1) -> (d0 / 2, d1 mod 2), domain: d0 in [0, 7], d1 in [0, 4]")
     found = [enumerated.subset([m], [m, other]), enumerated.inverse([m], [m.inverse()])]
     assert [proof is not None and proof.is_proved for proof in found] == [True, True]
+    assert [enumerated.subset([], [m]), enumerated.subset([m], [])] == [None, None]
     refuted = enumerated.subset([m], [other])
     assert refuted is not None
     assert not refuted.is_proved

@@ -12,12 +12,78 @@ from hloscope.indexing import IndexingMap, Precision, TileVerdict, exact_tiles, 
 from hloscope.indexing.counts import card_bounds
 from hloscope.indexing.exact import prove_composed, prove_inverse, tight_bounds
 from hloscope.indexing.groups import _fitted
-from hloscope.indexing.rules.run_time_sizes import size_reads
+from hloscope.indexing.rules.run_time_sizes import element_reads, hands_on, size_reads
 from hloscope.ir import Instruction
 
 
 def root(text: str) -> Instruction:
     return parse_hlo(f"HloModule m\nENTRY e {{ {text} }}").entry.root
+
+
+BOUNDS = "#stablehlo.bounds<?, 4>"
+
+
+def first(text: str) -> Instruction:
+    """The value that a function of StableHLO returns."""
+    (value,) = hs.parse_stablehlo(f"func.func @main{text}").entry.root.operands
+    return value
+
+
+@pytest.mark.parametrize(
+    ("ins", "dimension", "operand", "read"),
+    [
+        (root("p = f32[3,<=4] parameter(0) ROOT r = f32[<=4,3] transpose(p), dimensions={1,0}"),
+         0, 0, 1),
+        (root("p = f32[<=4,3] parameter(0) q = f32[3,<=5] parameter(1) ROOT r = f32[<=4,<=5]"
+              " dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}"), 0, 0, 0),
+        (root("p = f32[<=4,3] parameter(0) q = f32[3,<=5] parameter(1) ROOT r = f32[<=4,<=5]"
+              " dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}"), 1, 1, 1),
+        (first(f"""(%p: tensor<?xf32, #stablehlo.bounds<4>>) -> tensor<2x?xf32, {BOUNDS}> {{
+            %0 = "stablehlo.broadcast"(%p) {{broadcast_sizes = array<i64: 2>}}
+              : (tensor<?xf32, #stablehlo.bounds<4>>) -> tensor<2x?xf32, {BOUNDS}>
+            return %0 : tensor<2x?xf32, {BOUNDS}> }}"""), 1, 0, 0),
+    ],
+    ids=["transpose", "left side of a dot", "right side of a dot", "broadcast"],
+)  # fmt: skip
+def test_a_size_is_that_of_the_dimension_it_comes_from(
+    ins: Instruction, dimension: int, operand: int, read: int
+) -> None:
+    found = [(r.operand, r.dimension, r.reason) for r in size_reads(ins, 0, dimension) or ()]
+    assert found == [(operand, read, "")]
+
+
+def test_a_size_is_told_by_starts_limits_and_strides() -> None:
+    ins = first("""(%p: tensor<8xf32>, %a: tensor<1xi32>, %b: tensor<1xi32>, %c: tensor<1xi32>)
+        -> tensor<?xf32> {
+      %0 = stablehlo.real_dynamic_slice %p, %a, %b, %c
+        : (tensor<8xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+      return %0 : tensor<?xf32> }""")
+    assert [(r.operand, r.element) for r in size_reads(ins, 0, 0) or ()] == [
+        (operand, (0,)) for operand in (1, 2, 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("slice", "result", "expected"),
+    [("[0:4], [0:2]", "<=4,2", True), ("[1:4], [0:3]", "<=3,3", False)],
+)
+def test_a_slice_of_a_whole_dimension_hands_its_size_on(
+    slice: str, result: str, expected: bool
+) -> None:
+    ins = root(f"p = f32[<=4,3] parameter(0) ROOT r = f32[{result}] slice(p), slice={{{slice}}}")
+    assert hands_on(ins) is expected
+
+
+def test_a_padded_array_and_its_sizes_depend_on_the_unknown_ones() -> None:
+    ins = root(
+        "p = f32[<=4,3] parameter(0) ROOT r = (f32[4,3], s32[], s32[])"
+        ' custom-call(p), custom_call_target="PadToStatic"'
+    )
+    found = [
+        [(r.operand, r.dimension, bool(r.reason)) for r in element_reads(ins, output, [True])]
+        for output in range(3)
+    ]
+    assert found == [[(0, 0, True)], [(0, 0, False)], []]
 
 
 def test_operands_of_one_size_give_the_reason_why_one_is_enough() -> None:

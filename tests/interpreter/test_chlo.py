@@ -82,7 +82,7 @@ def test_functions_at_their_ends() -> None:
 
 
 def test_zeta_and_polygamma() -> None:
-    s, q = F64([2, 2.5, 1.0001, 20, 3]), F64([1, 3.25, 0.3, 1.5, 40])
+    s, q = F64([2, 2.5, 1.0001, 1.5, 20, 40, 3]), F64([1, 3.25, 0.3, 2, 1.5, 9, 40])
     exact = [float(mpmath.zeta(a, b)) for a, b in zip(s, q, strict=True)]
     np.testing.assert_allclose(apply("chlo.zeta", s, q), exact, rtol=1e-14)
     s, q = F64([1, 0.5, 3, 2.5, 3, NAN]), F64([2, 1, -1, -1.5, INF, 1])

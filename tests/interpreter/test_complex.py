@@ -86,6 +86,9 @@ def test_what_is_not_finite() -> None:
     infinite = C64([complex(INF, INF), complex(INF, NAN), 1 + 1j])
     quotients = apply("divide", infinite, C64([1j, 1j, complex(INF, -INF)]))
     assert [str(q) for q in quotients.tolist()] == ["(inf-infj)", "(nan-infj)", "0j"]
+    ones = apply("divide", C64([complex(INF, INF), complex(-INF, 2)]), C64([1, 1]))
+    assert np.isinf(ones).tolist() == [True, True]
+    assert np.sign(ones.real).tolist() == [1, -1]
     assert apply("rsqrt", C64([complex(0, INF)])).tolist() == [0]
     assert np.isnan(apply("exponential", C128([complex(-INF, INF)]))[0])
     assert apply("exponential", C128([complex(INF, 0)])).tolist() == [complex(INF, 0)]

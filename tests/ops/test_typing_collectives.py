@@ -25,7 +25,7 @@ from hloscope.ops.collectives import (
     ReplicaId,
     is_in_place,
 )
-from hloscope.ops.groups import MeshGroups, Table
+from hloscope.ops.groups import MeshGroups, PairRules, Table, check_pairs
 from tests.ops.typings import Case, check_refused, read_types, refused
 
 PAIR = Table((1, 2), (0, 1))
@@ -278,6 +278,14 @@ def test_a_splat_of_any_size_is_checked_at_once() -> None:
             SUM,
         )
     )
+
+
+def test_a_splat_of_one_pair_is_one_device_that_sends_to_itself() -> None:
+    labels = PairRules("rank", "columns", "sources", "targets", "inside")
+    check_pairs(Table((1, 2), (0,)), labels)
+    with pytest.raises(VerifyError, match="duplicate sources") as refused:
+        check_pairs(Table((2, 2), (0,)), labels)
+    assert refused.value.rule == "sources"
 
 
 def test_indices_are_not_promoted() -> None:

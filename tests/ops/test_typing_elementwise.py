@@ -286,6 +286,11 @@ def test_what_cannot_be_broadcast_is_refused(operands: str, message: str) -> Non
         numpy_broadcast(types(operands))
 
 
+def test_arrays_of_fewer_dimensions_belong_to_the_last_ones() -> None:
+    op = IMPLICIT_BROADCAST["add"]()
+    assert [op.places(rank, 3) for rank in range(4)] == [(), (2,), (1, 2), (0, 1, 2)]
+
+
 def test_any_number_of_arrays_is_broadcast() -> None:
     found = numpy_broadcast(types("f64[<=10,1]; f64[1,<=10]; f64[1]"))
     assert found == [(None, 10), (None, 10)]

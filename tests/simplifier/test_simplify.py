@@ -118,6 +118,20 @@ def test_a_symbolic_extent_cancels():
     assert str(Domain(box, below).simplify(e)) == "d1 * 64 + d2"
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("min(d0 + 10, 3) * (d1 + 1)", "d1 * 3 + 3"),
+        ("(d0 / 100 + 3) * d1", "d1 * 3"),
+        ("(d0 / 100 + 3) * (d1 / 2)", "(d1 / 2) * 3"),
+        ("(d0 / 100 + 3) * (d1 * d2)", "d1 * d2 * 3"),
+    ],
+)
+def test_a_factor_that_turns_out_to_be_a_number_multiplies_all_terms(before, after):
+    box = {Dim(k): Interval(0, 9) for k in range(3)}
+    assert str(Domain(box).simplify(parse_expr(before))) == after
+
+
 def test_unbounded_variables():
     assert str(simplify(parse_expr("(d0 * 4 + 3) / 8"), {})) == "d0 / 2"
     assert str(simplify(parse_expr("d0 mod 8 / 8"), {})) == "0"

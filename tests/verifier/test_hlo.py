@@ -13,7 +13,9 @@ import pytest
 
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
+from hloscope.stablehlo import parse_stablehlo
 from hloscope.verifier.hlo import verify_hlo
+from hloscope.verifier.hlo.attributes import check_attributes
 from tests.conftest import SHARED
 from tests.hlo_parser.compare import corpus
 from tests.oracle import Child
@@ -281,6 +283,15 @@ ENTRY e {{
   ROOT done = {result} async-done(start)
 }}
 """  # noqa: E501
+
+
+def test_instructions_that_were_not_read_from_hlo_have_their_attributes_checked() -> None:
+    text = "func.func @main(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.abs %a {ATTRIBUTES}"
+    for attribute, count in (("", 0), ("mine = 1 : i32", 1)):
+        function = f"{text.replace('ATTRIBUTES', attribute)} : tensor<f32>\n"
+        module = parse_stablehlo(f"{function} return %0 : tensor<f32> }}")
+        (value,) = module.entry.root.operands
+        assert len([*check_attributes(value)]) == count
 
 
 def test_a_begun_computation_has_a_place_for_its_result_whatever_its_root_is() -> None:

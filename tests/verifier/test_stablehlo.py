@@ -162,6 +162,49 @@ def test_every_program_is_accepted(shared: Path, full: bool) -> None:
             assert not found, str(found[0])
 
 
+@pytest.mark.parametrize("computes", [True, False])
+def test_regions_that_look_alike_may_use_different_values_from_outside(computes: bool) -> None:
+    choice = """
+      %{name} = "stablehlo.if"(%p) ({{
+        {computed}
+        stablehlo.return %{returned} : tensor<2xf32>
+      }}, {{
+        stablehlo.return %a : tensor<2xf32>
+      }}) : (tensor<i1>) -> tensor<2xf32>"""
+    one, other = (
+        choice.format(
+            name=name, returned="1", computed=f"%1 = stablehlo.abs %{used}: tensor<2xf32>"
+        )
+        if computes
+        else choice.format(name=name, returned=used, computed="")
+        for name, used in (("x", "before"), ("y", "after"))
+    )
+    [error] = verify_text(f"""
+      func.func @f(%p: tensor<i1>, %a: tensor<2xf32>) -> tensor<2xf32> {{
+        %before = stablehlo.negate %a : tensor<2xf32>
+        {one}
+        {other}
+        %after = stablehlo.negate %y : tensor<2xf32>
+        return %after : tensor<2xf32>
+      }}""")
+    assert error.message == "operand #0 does not dominate this use"
+
+
+@pytest.mark.parametrize("scale", ["1.401298464324817e-45", "3.4028234663852886e+38"])
+def test_the_least_and_the_largest_number_are_scales(scale: str) -> None:
+    type = f"tensor<2x!quant.uniform<i8:f32, {scale}>>"
+    text = f"func.func @f(%a: {type}) -> {type} {{ %0 = stablehlo.add %a, %a : {type}"
+    assert not verify_text(f"{text}\nreturn %0 : {type} }}")
+
+
+def test_operands_alone_have_to_be_alike_where_there_are_no_results() -> None:
+    [error] = verify_text(
+        "func.func @f(%a: tensor<2xf32>, %b: tensor<3xf32>) {"
+        ' "check.expect_eq"(%a, %b) : (tensor<2xf32>, tensor<3xf32>) -> ()\nreturn }'
+    )
+    assert error.message.endswith("requires the same shape for all operands")
+
+
 def test_where_a_value_is_defined_is_told_from_where_it_is_used() -> None:
     root = parse_mlir(
         """func.func @f(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
