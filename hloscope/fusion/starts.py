@@ -7,14 +7,19 @@ the same constants, and one start that nothing is known of.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hloscope.fusion.blueprint import with_origins
 from hloscope.fusion.pool import Pool
-from hloscope.fusion.values import may_be_known
 from hloscope.fusion.walk import Flow
 from hloscope.ir import WIDE, Instruction, operand_type_ids
+from hloscope.lazy import lazy
 from hloscope.ops import Constant, DynamicSlice, DynamicUpdateSlice
+
+if TYPE_CHECKING:
+    import hloscope.fusion.values as values
+else:
+    values = lazy("hloscope.fusion.values")
 
 SLICES: Final = frozenset((DynamicSlice, DynamicUpdateSlice))
 """Ops whose rules see starts as values that are read, and nothing else of other instructions."""
@@ -44,7 +49,7 @@ class Starts:
             which.append(first.setdefault(operand, k))
             if type(operand.op) is Constant:
                 which.append(id(operand.op))
-            elif may_be_known(operand, seen):
+            elif values.may_be_known(operand, seen):
                 return None
         return id(ins.op), id(ins.type), operand_type_ids(ins), tuple(which)
 

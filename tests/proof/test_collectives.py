@@ -13,7 +13,7 @@ import hloscope
 from hloscope.affine import Const
 from hloscope.indexing import Accesses, IndexingMap
 from hloscope.ir.graph import Computation, Instruction
-from hloscope.proof import Execution, write_evidence
+from hloscope.proof import Execution, execution, write_evidence
 from hloscope.proof.devices import GridError, counts_of
 from hloscope.proof.instance import instance_of
 from tests.fusion.replicas import Maker
@@ -22,6 +22,12 @@ from tests.proof.stablehlo_chains import StableChain
 BATCH = 4
 MORE = 25
 """So many times as many chains with --full."""
+
+
+@pytest.fixture(autouse=True)
+def enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked here is asked to its end, however busy the machine is."""
+    monkeypatch.setattr(execution, "SECONDS", 60.0)
 
 
 def holds(ins: Instruction, computation: Computation | None, both: bool = False) -> int:

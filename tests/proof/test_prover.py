@@ -225,13 +225,18 @@ def test_equal_maps_of_different_constants_are_different_questions() -> None:
     assert wrong.prove(prover=prover).checks[0].is_refuted
 
 
-def test_a_wrong_composition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compose(first: IndexingMap, second: IndexingMap, bounds: Any) -> IndexingMap:
-        found = real(first, second, bounds)
-        return found.with_(results=[e + 1 for e in found.results])
+@pytest.mark.parametrize("straight", [True, False])
+def test_a_wrong_composition_is_found(straight: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both of steps that are put into maps at once, and of those that are composed as any."""
+    name = "put_into" if straight else "_composed"
+    real = getattr(pool, name)
 
-    real = pool._composed
-    monkeypatch.setattr(pool, "_composed", compose)
+    def compose(*given: Any) -> IndexingMap | None:
+        found = real(*given)
+        return found and found.with_(results=[e + 1 for e in found.results])
+
+    monkeypatch.setattr(pool, "put_into", lambda *_: None)
+    monkeypatch.setattr(pool, name, compose)
     found = root(WINDOW).indexing()
     monkeypatch.undo()
     assert found.prove().checks[0].is_refuted
