@@ -119,7 +119,8 @@ def closing(source: Source, at: int) -> int:
                 return mark.end()
         elif token == '"':
             fail("the string is not closed", source, mark.start())
-    lines = text.count("\n") + (not text.endswith("\n"))
+    shown = source.shown
+    lines = shown.count("\n") + (not shown.endswith("\n"))
     fail(f"`{text[open_[-1]]}` is never closed: the text ends in line {lines}", source, open_[-1])
 
 
