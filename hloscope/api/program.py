@@ -63,6 +63,7 @@ class Program:
         self._parameter_reads: dict[Computation, ParameterReads] = {}
         self._symbolic: indexing.SymbolicAnalysis | None = None
         self._unknown_sizes: dict[Computation, bool] = {}
+        self._last_size: tuple[Instruction | None, bool] = (None, False)
         self._is_unbounded: Final[Callable[[Type], bool]] = once_for_each(
             lambda type: indexing.is_unbounded(type)
         )
@@ -106,12 +107,22 @@ class Program:
         """Is there a size without a bound in a computation?  It is looked through once."""
         known = self._unknown_sizes.get(computation)
         if known is None:
-            known = any(map(self.is_of_unknown_size, computation))
+            known = any(map(self._touches_unknown_size, computation))
             self._unknown_sizes[computation] = known
         return known
 
     def is_of_unknown_size(self, ins: Instruction) -> bool:
-        """Has an operand or the result a size without a bound?  Each type is looked at once."""
+        """Has an operand or the result a size without a bound?  The last one asked is known.
+
+        All operands of one instruction are asked for one after the other, and it may have 10^5.
+        """
+        last, known = self._last_size
+        if last is not ins:
+            known = self._touches_unknown_size(ins)
+            self._last_size = ins, known
+        return known
+
+    def _touches_unknown_size(self, ins: Instruction) -> bool:
         look = self._is_unbounded
         return look(ins.type) or any([look(operand.type) for operand in ins.operands])
 

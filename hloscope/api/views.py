@@ -477,7 +477,8 @@ upper bounds [6, 8]
     @cached_property
     def values_read(self) -> tuple[Instruction, ...]:
         """The operands, then the values that regions read without being handed them."""
-        return (*self.ir.operands, *self.program.analysis.captured(self.ir))
+        captured = self.program.analysis.captured(self.ir)
+        return (*self.ir.operands, *captured) if captured else self.ir.operands
 
     def _operands(self, number: int | None) -> range:
         return self._numbers("operand", number, len(self.values_read))
