@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, substitute, variables
 from hloscope.indexing import (
@@ -144,16 +144,18 @@ def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
         return list(accesses)
     wide = [(a, fixed) for a in accesses if (fixed := _fixed_results(a, type.shape)) is not None]
     wide.sort(key=lambda pair: (len(pair[1]), pair[0].precision is not Precision.EXACT))
-    kept: list[tuple[Access, dict[int, Expr]]] = []
+    kept: Kept = {}
+    covers: set[int] = set()
     for access, fixed in wide:  # those that touch more come first, of equals the exact
-        if not any(_is_inside(access, other, same) for other, same in kept):
-            kept.append((access, fixed))
-    covers = {id(access) for access, _ in kept}
-    return [
-        a
-        for a in accesses
-        if id(a) in covers or not any(_is_inside(a, other, same) for other, same in kept)
-    ]
+        if not _is_inside_one(access, kept):
+            alike = kept.setdefault(tuple(fixed), {})
+            alike.setdefault(tuple(fixed.values()), []).append(access)
+            covers.add(id(access))
+    return [a for a in accesses if id(a) in covers or not _is_inside_one(a, kept)]
+
+
+Kept: TypeAlias = dict[tuple[int, ...], dict[tuple[Expr, ...], list[Access]]]
+"""Accesses that touch all of a tensor but for some results, by which these are and what."""
 
 
 def _fixed_results(access: Access, sizes: tuple[int, ...]) -> dict[int, Expr] | None:
@@ -177,15 +179,22 @@ def _fixed_results(access: Access, sizes: tuple[int, ...]) -> dict[int, Expr] | 
     return fixed
 
 
-def _is_inside(access: Access, other: Access, fixed: dict[int, Expr]) -> bool:
-    """Does `other`, with these fixed results, touch all that `access` does?"""
-    map, around = access.map, other.map
-    if map is None or around is None or access.replica is not None:
+def _is_inside_one(access: Access, kept: Kept) -> bool:
+    """Does one of those kept touch all that `access` does?"""
+    map = access.map
+    if map is None or access.replica is not None:
         return False
+    for places, alike in kept.items():
+        others = alike.get(tuple([map.results[k] for k in places]), ())
+        if any([other.map is not None and _is_domain_of(other.map, map) for other in others]):
+            return True
+    return False
+
+
+def _is_domain_of(around: IndexingMap, map: IndexingMap) -> bool:
+    """Are the indices of `map` among those of the other, as far as bounds say?"""
     domain = zip(map.dims, around.dims, strict=True)
-    return all(map.results[k] is e for k, e in fixed.items()) and all(
-        theirs.interval.contains(mine.interval) for mine, theirs in domain
-    )
+    return all([theirs.interval.contains(mine.interval) for mine, theirs in domain])
 
 
 def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:
