@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hloscope.affine.meaning import (
         Box as Box,
         bounds as bounds,
+        bounds_knowing as bounds_knowing,
         bounds_of_node as bounds_of_node,
         evaluate as evaluate,
         is_multiple_of as is_multiple_of,

@@ -5,7 +5,7 @@ Nothing here recurses: expressions may be shared and thousands of levels deep.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
 from math import gcd, prod
 from typing import Final, TypeAlias, assert_never
@@ -255,10 +255,61 @@ def bounds(e: Expr, box: Box) -> Interval:
     ends = _ends(e, box)
     if ends is not None:
         return Interval(*ends)
-    known: dict[Expr, Interval] = {}
-    for x in postorder(e):
-        known[x] = bounds_of_node(x, known, box)
-    return known[e]
+    known = {} if e._divisions <= MOST_ALONE else _deep_bounds(tuple(box.items())).table()
+    return bounds_knowing(known, [e], box)[0]
+
+
+MOST_ALONE: Final = 12
+"""What has more divisions, written out, shares parts with others that are asked for."""
+
+
+def bounds_knowing(
+    known: dict[Expr, Interval],
+    roots: Sequence[Expr],
+    box: Box,
+    closer: Callable[[Sum, Interval], Interval] | None = None,
+) -> list[Interval]:
+    """The bounds of each expression; those known already are used, those found are added.
+
+    Args:
+        known: Bounds over the box.
+        roots: What is asked for.
+        box: The interval of each variable.
+        closer: Smaller bounds of a sum whose parts' bounds are known.
+    """
+    stack = list(roots)
+    while stack:
+        x = stack[-1]
+        if x not in known:
+            missing = [y for y in children(x) if y not in known]
+            if missing:
+                stack += missing
+                continue
+            found = bounds_of_node(x, known, box)
+            known[x] = closer(x, found) if closer and isinstance(x, Sum) else found
+        stack.pop()
+    return [known[e] for e in roots]
+
+
+class _DeepBounds:
+    """The bounds of what deep expressions are made of: the next one of a chain has the same."""
+
+    MOST: Final = 1 << 14
+    """So many are kept."""
+
+    def __init__(self) -> None:
+        self._table: dict[Expr, Interval] = {}
+
+    def table(self) -> dict[Expr, Interval]:
+        """Those known; begun anew when there are many, while others may go on with the old."""
+        if len(self._table) > self.MOST:
+            self._table = {}
+        return self._table
+
+
+@lru_cache(maxsize=8)
+def _deep_bounds(box: tuple[tuple[Var, Interval], ...]) -> _DeepBounds:
+    return _DeepBounds()
 
 
 def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:

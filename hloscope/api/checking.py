@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from os.path import exists
 from typing import Final
 
+from hloscope.api.explaining import explains_invalid_program
 from hloscope.api.files import FilePath, bytes_of_file
 from hloscope.api.program import Program
 from hloscope.api.reading import read
@@ -124,13 +125,18 @@ def check_files(
 def _checked(file: str, data: bytes | None, settings: Sequence[Setting]) -> Report:
     try:
         program = read(FilePath(file)) if data is None else read(data, name=file)
-        return check_program(program.module, file, settings)
+        return _report(program, file, settings)
     except HloscopeError as error:
         if error.exit_code != InputError.exit_code or (data is None and not exists(file)):
             raise
         line = error.span.line_col[0] if error.span else 0
         names = tuple(dict.fromkeys(s.rule.name for s in settings if s.is_for(file)))
         return Report((Finding(UNREAD, error.message, file, line=line),), names, (file,))
+
+
+@explains_invalid_program
+def _report(program: Program, file: str, settings: Sequence[Setting]) -> Report:
+    return check_program(program.module, file, settings)
 
 
 def check_one(program: Program, rule: str, **values: object) -> Checked:
@@ -141,7 +147,7 @@ def check_one(program: Program, rule: str, **values: object) -> Checked:
     >>> print(check_one(program, "copies", max_bytes=64))
     1 program, 1 rule: nothing found
     """
-    return Checked(check_program(program.module, program.file, [setting_of(rule, values)]))
+    return Checked(_report(program, program.file, [setting_of(rule, values)]))
 
 
 def _text(path: str) -> str:

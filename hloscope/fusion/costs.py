@@ -100,7 +100,13 @@ class Flops:
         self._follows: dict[Computation, bool] = {}
 
     def __call__(self, ins: Instruction) -> int:
-        """Floating-point operations of an instruction, what it calls included."""
+        """Floating-point operations of an instruction, what it calls included.
+
+        What calls itself is counted without that call: how deep it goes is not known.
+        """
+        for callee in ins.calls:
+            for inner in inside_out(callee, self._known):
+                self._known[inner] = self._of_computation(inner)
         return self._of_op(ins, ins.op)
 
     def _of_op(self, ins: Instruction, op: Op) -> int:
@@ -110,7 +116,7 @@ class Flops:
             case While():
                 return self._called(ins) * trip_count(ins)
             case Case():
-                return max(map(self._of_computation, ins.calls), default=0)
+                return max([self._known.get(branch, 0) for branch in ins.calls], default=0)
             case AsyncStart(wrapped) if wrapped is not None:
                 return self._of_op(ins, wrapped)
             case AsyncStart():
@@ -131,19 +137,16 @@ class Flops:
                 return 0
 
     def _called(self, ins: Instruction) -> int:
-        return sum(map(self._of_computation, ins.calls))
+        return sum([self._known.get(callee, 0) for callee in ins.calls])
 
     def _of_computation(self, computation: Computation) -> int:
-        known = self._known.get(computation)
+        """What a computation counts, whose callees are known."""
+        number = None if self._structure is None else self._structure(computation)
+        known = None if number is None else self._by_structure.get(number)
         if known is None:
-            number = None if self._structure is None else self._structure(computation)
-            if number is not None:
-                known = self._by_structure.get(number)
-            if known is None:
-                known = sum(map(self, computation))
-                if number is not None and self._follows_from_structure(computation):
-                    self._by_structure[number] = known
-            self._known[computation] = known
+            known = sum([self._of_op(ins, ins.op) for ins in computation])
+            if number is not None and self._follows_from_structure(computation):
+                self._by_structure[number] = known
         return known
 
     def _follows_from_structure(self, computation: Computation) -> bool:

@@ -28,8 +28,7 @@ from hloscope.affine import (
     Var,
     as_sum,
     bounds,
-    bounds_of_node,
-    children,
+    bounds_knowing,
     largest_number,
     linear,
     postorder,
@@ -185,19 +184,7 @@ class _Bounds:
 
     def of(self, roots: Sequence[Expr]) -> list[Interval]:
         """The bounds of each expression."""
-        known = self._known
-        stack = list(roots)
-        while stack:
-            x = stack[-1]
-            if x not in known:
-                missing = [y for y in children(x) if y not in known]
-                if missing:
-                    stack += missing
-                    continue
-                found = bounds_of_node(x, known, self._box)
-                known[x] = self._by_facts(x, found) if isinstance(x, Sum) else found
-            stack.pop()
-        return [known[e] for e in roots]
+        return bounds_knowing(self._known, roots, self._box, self._by_facts)
 
     def _by_facts(self, e: Sum, found: Interval) -> Interval:
         """The bounds of a sum that has the terms of a constraint, and perhaps others."""

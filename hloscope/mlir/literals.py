@@ -131,7 +131,7 @@ def _text(literal: DenseAttr) -> str:
     if number is None:
         return f"dense<{_strings_text(literal.literal, sizes)}>"
     raw, splat, width = elements(literal)
-    if splat:
+    if splat or not width:  # all numbers of no bits are 0
         return f"dense<{_element_text(bytes(raw), number)}>"
     if len(raw) > MOST_SHOWN * width:
         return f'dense<"0x{raw.hex().upper()}">'
@@ -276,7 +276,8 @@ def _little(code: str | None, values: Iterable[float], width: int) -> bytes:
 def _element_text(raw: bytes, number: _Number) -> str:
     """One element; the parts of a complex one in parentheses."""
     step = number.bytes
-    parts = [int.from_bytes(raw[i : i + step], "little") for i in range(0, len(raw), step)]
+    starts = [step * part for part in range(number.parts)]
+    parts = [int.from_bytes(raw[i : i + step], "little") for i in starts]
     texts = [_part_text(part, number) for part in parts]
     return texts[0] if number.parts == 1 else f"({','.join(texts)})"
 
@@ -287,7 +288,8 @@ def _part_text(value: int, number: _Number) -> str:
     if number.bits == 1:
         return "true" if value & 1 else "false"
     value &= (1 << number.bits) - 1
-    return str(value - (1 << number.bits) if number.signed and value >> number.bits - 1 else value)
+    is_negative = number.signed and value & 1 << number.bits >> 1
+    return str(value - (1 << number.bits) if is_negative else value)
 
 
 def _strings_text(literal: str | bytes | memoryview, sizes: tuple[int, ...]) -> str:

@@ -7,6 +7,7 @@ from hloscope.affine import (
     Interval,
     Range,
     bounds,
+    bounds_knowing,
     evaluate,
     evaluate_array,
     is_multiple_of,
@@ -130,3 +131,14 @@ def test_safe_evaluation_sees_overflow(text, value):
 )
 def test_bounds(text, want):
     assert bounds(parse_expr(text), {d0: Interval(0, 9), s0: Interval(-3, 3)}) == want
+
+
+@given(st.lists(st.tuples(st.sampled_from((3, 4, 5, 64)), st.integers(1, 9)), min_size=8))
+def test_bounds_of_what_is_deep_are_those_that_nothing_is_known_of(steps):
+    """A chain of divisions, whose parts are asked for before, under other bounds as well."""
+    e = d0
+    for k, (number, more) in enumerate(steps):
+        e = (e * more + d1 + number) % (number + k) + (e + more) // number
+        for side in (9, 60):
+            box = {d0: Interval(0, side), d1: Interval(-side, 3)}
+            assert bounds(e, box) == bounds_knowing({}, [e], box)[0]

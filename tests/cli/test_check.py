@@ -111,3 +111,25 @@ def test_wrong_questions_are_refused(
     found = run("check", *arguments)
     assert (found.exit_code, found.stdout) == (code, "")
     assert said in found.stderr
+
+
+WRONG = """HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+f {
+  p = f32[2,8,4] parameter(0)
+  zero = f32[] constant(0)
+  ROOT r = f32[2] reduce(p, zero), dimensions={1,3}, to_apply=add
+}
+ENTRY e { p = f32[2,8,4] parameter(0) ROOT r = f32[2] fusion(p), kind=kInput, calls=f }
+"""
+
+
+def test_a_wrong_program_is_told_where_a_rule_cannot_go_on(run: Any, here: Path) -> None:
+    (here / "wrong.hlo").write_text(WRONG)
+    done = run("check", "wrong.hlo", "good.hlo", "--rule", "utilisation")
+    assert done.exit_code == 3
+    assert done.stdout.splitlines() == [
+        "wrong.hlo:6: error: unread: `reduce`: Out-of-bounds dimension 3, "
+        "expected to be in range [0, 3)",
+        "2 programs, 1 rule: 1 unread",
+    ]

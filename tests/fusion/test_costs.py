@@ -125,3 +125,25 @@ def test_flops_are_counted_once_for_a_structure_if_they_follow_from_it() -> None
     shared, alone = Flops(Blueprints().number), Flops()
     calls = [ins for ins in program.module.entry if ins.calls]
     assert [shared(ins) for ins in calls] == [alone(ins) for ins in calls] == [24, 40, 8, 8]
+
+
+def test_what_calls_itself_is_counted_without_that_call() -> None:
+    module = hs.read(
+        "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {\n"
+        "  %y = call @main(%x) : (tensor<8xf32>) -> tensor<8xf32>\n"
+        "  %z = stablehlo.add %y, %x : tensor<8xf32>\n"
+        "  return %z : tensor<8xf32>\n}"
+    ).module
+    flops = Flops()
+    assert [flops(ins) for ins in module.entry if ins.calls] == [8]
+
+
+def test_a_long_chain_of_calls_is_counted() -> None:
+    texts = ["f0 { p = f32[4] parameter(0) ROOT r = f32[4] negate(p) }"]
+    for k in range(1, 5000):
+        texts.append(
+            f"f{k} {{ p = f32[4] parameter(0) c = f32[4] call(p), to_apply=f{k - 1}"
+            " ROOT r = f32[4] negate(c) }"
+        )
+    call = "ENTRY e { p = f32[4] parameter(0) ROOT r = f32[4] call(p), to_apply=f4999 }"
+    assert flops("\n".join(["HloModule m", *texts, call])) == 20_000

@@ -13,7 +13,7 @@ import pytest
 
 import hloscope
 from benchmarks.growth import rearrangements
-from hloscope.affine import Dim, Expr, Interval, postorder
+from hloscope.affine import Dim, Expr, Interval, meaning, postorder
 from hloscope.indexing import IndexingMap, compose_deep, is_deep, prove_inverse
 from hloscope.indexing.compose import compose
 
@@ -149,6 +149,23 @@ def test_the_graph_grows_with_the_rounds_not_with_the_paths() -> None:
         assert is_deep(m)
         sizes.append(len(postorder(*m.results, *[e for e, _ in m.constraints])))
     assert all(b < 2.5 * a for a, b in pairwise(sizes))
+
+
+@pytest.mark.timeout(60)
+def test_bounds_of_shared_parts_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    of_node = meaning.bounds_of_node
+    monkeypatch.setattr(
+        meaning, "bounds_of_node", lambda x, *more: found.append(x) or of_node(x, *more)
+    )
+    counts = []
+    for n in (32, 64, 128):
+        meaning._deep_bounds.cache_clear()
+        hloscope.read(rearrangements(n)).root.indexing()
+        counts.append(len(found))
+        found.clear()
+    assert counts[0] > 32
+    assert all(b < 2.5 * a for a, b in pairwise(counts))
 
 
 @pytest.mark.timeout(60)

@@ -289,3 +289,18 @@ def test_a_string_reads_back(value: bytes) -> None:
 def test_a_name_has_quotes_if_it_needs_them(name: str, text: str) -> None:
     assert bare_or_quoted(name) == text
     assert symbol(name) == f"@{text}"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("dense<0> : tensor<3xi0>", "dense<0> : tensor<3xi0>"),
+        ("dense<[0, 0, 0]> : tensor<3xi0>", "dense<0> : tensor<3xi0>"),
+        ('dense<"0x"> : tensor<3xi0>', "dense<0> : tensor<3xi0>"),
+        ("dense<> : tensor<0xi0>", "dense<0> : tensor<0xi0>"),
+        ("0 : i0", "0 : i0"),
+    ],
+)
+def test_integers_of_no_bits(text: str, want: str) -> None:
+    """What MLIR prints; from jaxlib."""
+    assert attribute_text(parse_attribute(text)) == want
