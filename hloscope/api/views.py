@@ -271,6 +271,7 @@ class InstructionView(KernelQuestions):
             said = _no_such("parameter", parameter, computation.name, len(parameters))
             raise UnknownNameError(said)
         chosen = range(len(parameters)) if parameter is None else range(parameter, parameter + 1)
+        numbers = {parameters[j]: j for j in chosen}
         reads = self.program.parameter_reads(computation)
         answers = []
         known: dict[tuple[int, ...], OperandAnswer] = {}  # of outputs that read the same
@@ -283,10 +284,8 @@ class InstructionView(KernelQuestions):
             here = self.outputs[k]
             touched = {}
             place = id(here) if physical or linear else 0
-            for j in chosen:
-                leaves = found.get(parameters[j])
-                if leaves is None:
-                    continue
+            for j in sorted([numbers[value] for value in found if value in numbers]):
+                leaves = found[parameters[j]]
                 key = (j, place, *[x for leaf, some in leaves.items() for x in (leaf, id(some))])
                 told = known.get(key)
                 if told is None:

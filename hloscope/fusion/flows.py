@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
@@ -427,9 +428,9 @@ class Flows(ABC):
             return known[1]
         flows: list[Flow] = []
         folded = False
-        for k, accesses in enumerate(answer):
-            if not accesses:
-                continue
+        for k, accesses in compress(
+            enumerate(answer), answer
+        ):  # of many operands most are not read
             if any([access.map is not None and access.map.runtime for access in accesses]):
                 accesses, folded = tuple([self._folded(ins, a) for a in accesses]), True
             flows += self._of_operand(ins, k, accesses)

@@ -96,8 +96,8 @@ def check_reducer(
             raise VerifyError(said(f"{message} {{}} instead", result), rule=rules.body)
         arrays.append(result)
     for i, result in enumerate(arrays):
-        _check_parameter(body, i, result, rules, any_float=False)
-        parameter = _check_parameter(body, number + i, result, rules, any_float=True)
+        _check_parameter(arguments, i, result, rules, any_float=False)
+        parameter = _check_parameter(arguments, number + i, result, rules, any_float=True)
         _check_init(i, result, inits[i], rules)
         require(
             promotable(inputs[i].element, parameter.element, any_float=True),
@@ -130,9 +130,14 @@ def alike(a: Array, b: Type, *, any_float: bool = True) -> bool:
 
 
 def _check_parameter(
-    body: Callee, index: int, result: Array, rules: ReducerRules, *, any_float: bool
+    arguments: Sequence[Type],
+    index: int,
+    result: Array,
+    rules: ReducerRules,
+    *,
+    any_float: bool,
 ) -> Array:
-    parameter = body.arguments[index]
+    parameter = arguments[index]
     if not isinstance(parameter, Array) or not alike(result, parameter, any_float=any_float):
         raise VerifyError(
             said(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import attrgetter
+from typing import Final
 
 from hloscope.affine import NEG_INF, POS_INF, Expr, Interval, Range, Runtime, first_dims
 from hloscope.errors import UnsupportedError
@@ -12,6 +14,8 @@ from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, below
 from hloscope.ir import BufferType, Dims, Instruction, TensorType, TupleType, Type, of_last
 from hloscope.walks import nested
+
+_class_of: Final = attrgetter("__class__")
 
 NEVER: Accesses = ()
 """The accesses of a tensor that is not touched."""
@@ -26,7 +30,7 @@ def leaves(type: Type) -> tuple[Type, ...]:
     """
     if not isinstance(type, TupleType):
         return (type,)
-    if not any([isinstance(t, TupleType) for t in type.elements]):  # as most are, at once
+    if TupleType not in map(_class_of, type.elements):  # as in most, found without Python's code
         return type.elements
     every = nested(type.elements, lambda t: t.elements if isinstance(t, TupleType) else ())
     return tuple([t for t in every if not isinstance(t, TupleType)])

@@ -6,7 +6,7 @@ rules as one `Dependence`: which parameters each result reads, as the body's str
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -125,6 +125,19 @@ def claimed(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
                 else a
                 for a in accesses
             )
+
+
+def claims(uses: Iterable[Use], accesses: Accesses, reason: str = UNUSED) -> list[Accesses]:
+    """What is `claimed` by each use of values of which the same is read.
+
+    >>> claims((Use.ALWAYS, Use.NEVER), ())
+    [(), ()]
+    """
+    never, always = Use.NEVER, Use.ALWAYS
+    return [
+        NEVER if use is never else accesses if use is always else claimed(use, accesses, reason)
+        for use in uses
+    ]
 
 
 State: TypeAlias = tuple[frozenset[int], ...]

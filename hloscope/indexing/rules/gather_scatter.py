@@ -29,7 +29,7 @@ from hloscope.indexing.rules.build import (
     output_sizes,
     sizes,
 )
-from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, fold
+from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, claims, fold
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction, Type
 from hloscope.lazy import dataclass, replace
@@ -348,7 +348,7 @@ def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> tuple[Acces
     return (
         *[_old(uses, output, k, shape, hit) for k in range(count)],
         NEVER if output in uses.unchanged else _placing(ins, op),
-        *[claimed(use, updates, _LAST) for use in uses.updates[output]],
+        *claims(uses.updates[output], updates, _LAST),
     )
 
 
@@ -361,7 +361,7 @@ def _(ins: Instruction, op: Scatter, operand: int, bodies: Bodies) -> tuple[Acce
         return tuple([NEVER if k in uses.unchanged else found for k in outputs])
     if operand > count:
         whole, by = _to_whole(ins, op), operand - count - 1
-        return tuple([claimed(uses.updates[k][by], whole, _LAST) for k in outputs])
+        return tuple(claims([uses.updates[k][by] for k in outputs], whole, _LAST))
     shape = sizes(ins.operands[0].type)
     hit = _hit(_to_sliced(ins, op), shape)
     return tuple([_old(uses, k, operand, shape, hit) for k in outputs])

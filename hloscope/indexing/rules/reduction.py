@@ -20,7 +20,16 @@ from hloscope.indexing.rules.build import (
     output_sizes,
     sizes,
 )
-from hloscope.indexing.rules.dependence import Bodies, Fold, Use, body_of, claimed, fold, used
+from hloscope.indexing.rules.dependence import (
+    Bodies,
+    Fold,
+    Use,
+    body_of,
+    claimed,
+    claims,
+    fold,
+    used,
+)
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import Reduce, Sort, TopK
@@ -47,8 +56,8 @@ def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> tuple[Access
     initial = everything(target, sizes(ins.operands[-1].type))  # of several elements in StableHLO
     uses = _folded(ins, op, bodies)
     return (
-        *[claimed(use, elements) for use in uses.elements[output]],
-        *[claimed(use, initial) for use in uses.initial[output]],
+        *claims(uses.elements[output], elements),
+        *claims(uses.initial[output], initial),
     )
 
 
@@ -61,7 +70,7 @@ def _(ins: Instruction, op: Reduce, operand: int, bodies: Bodies) -> tuple[Acces
     source = sizes(ins.operands[operand].type)
     kept = [Dim(k) for k in range(len(source)) if k not in op.dimensions]
     found = exact(MapBuilder(source).map(kept))
-    return tuple([claimed(row[operand], found) for row in uses.elements])
+    return tuple(claims([row[operand] for row in uses.elements], found))
 
 
 @comes_from(Reduce)

@@ -23,7 +23,16 @@ from hloscope.indexing.rules.build import (
     over,
     sizes,
 )
-from hloscope.indexing.rules.dependence import Bodies, Fold, Use, body_of, claimed, fold, used
+from hloscope.indexing.rules.dependence import (
+    Bodies,
+    Fold,
+    Use,
+    body_of,
+    claimed,
+    claims,
+    fold,
+    used,
+)
 from hloscope.indexing.rules.reduction import applications
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
@@ -107,8 +116,8 @@ def _(ins: Instruction, op: ReduceWindow, output: int, bodies: Bodies) -> tuple[
     read = exact(at.simplified(_base(at, op.window, dims(len(target)), base)))
     uses, initial = _folded(ins, op, bodies), everything(target, sizes(ins.operands[-1].type))
     return (
-        *[claimed(use, read) for use in uses.elements[output]],
-        *[claimed(use, initial) for use in uses.initial[output]],
+        *claims(uses.elements[output], read),
+        *claims(uses.initial[output], initial),
     )
 
 
@@ -121,7 +130,7 @@ def _(ins: Instruction, op: ReduceWindow, operand: int, bodies: Bodies) -> tuple
     source, targets = sizes(ins.operands[operand].type), all_output_sizes(ins)
     at = MapBuilder(source)
     found = exact(at.simplified(_positions(at, op.window, dims(len(source)), targets[0])))
-    return tuple([claimed(row[operand], found) for row in uses.elements])
+    return tuple(claims([row[operand] for row in uses.elements], found))
 
 
 @comes_from(ReduceWindow)
