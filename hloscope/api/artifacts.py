@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hloscope.api.compressed import read_file
+from hloscope.api.explaining import explaining_invalid
 from hloscope.bytecode import (
     artifact_in_version,
     is_bytecode,
@@ -92,6 +93,7 @@ def tree_of(program: Serializable) -> Operation:
     Raises:
         ParseError: The text is not in the grammar.
         UnsupportedError: The program is none of StableHLO.
+        VerifyError: It is HLO, and wrong.
     """
     if isinstance(program, bytes):
         return artifact_tree(program, "<bytes>")
@@ -106,7 +108,8 @@ def tree_of(program: Serializable) -> Operation:
     module: Any = getattr(program, "module", program)
     if hasattr(module, "tree"):
         return module.tree  # type: ignore[no-any-return]
-    return stablehlo.to_mlir(module)
+    with explaining_invalid(module):
+        return stablehlo.to_mlir(module)
 
 
 def deserialize(data: bytes | os.PathLike[str], *, name: str = "") -> TreeModule:

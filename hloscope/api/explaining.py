@@ -1,12 +1,14 @@
 """Questions about wrong programs end with what is wrong in the program.
 
 What claims something of a program (a proof, equality, results) verifies it first, by `check`.
-Other questions do not: one that goes wrong looks then, by `explains_invalid_program`.
+Other questions do not: one that goes wrong looks then, by `explains_invalid_program` or
+`explaining_invalid`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 from weakref import WeakSet
@@ -82,10 +84,30 @@ def explains_invalid_program(question: Callable[P, T]) -> Callable[P, T]:
         except HloscopeError:
             raise
         except Exception as error:
-            try:
-                check(about.asked_module)
-            except VerifyError as wrong:
-                raise wrong from error
+            _explain(error, about.asked_module)
             raise
 
     return asked
+
+
+@contextmanager
+def explaining_invalid(module: Module) -> Iterator[None]:
+    """An unexpected error here becomes the verifier's finding, if the module is invalid.
+
+    Raises:
+        VerifyError: It is.
+    """
+    try:
+        yield
+    except HloscopeError:
+        raise
+    except Exception as error:
+        _explain(error, module)
+        raise
+
+
+def _explain(error: Exception, module: Module | None) -> None:
+    try:
+        check(module)
+    except VerifyError as wrong:
+        raise wrong from error

@@ -118,6 +118,62 @@ def test_wrong_types_have_no_maps(family: str, question: str) -> None:
         assert refused.value.message == wrong.message
 
 
+NOT_THERE = {
+    "reduce": f"{BODY}f {{ p = f32[2,8,4] parameter(0) z = f32[] constant(0)"
+    " ROOT r = f32[2] reduce(p, z), dimensions={1,3}, to_apply=a }\n"
+    "ENTRY e { p = f32[2,8,4] parameter(0) ROOT r = f32[2] fusion(p), kind=kInput, calls=f }",
+    "scatter": f"{BODY}ENTRY e {{ p = f32[3,3,2] parameter(0) i = s64[2,2] parameter(1)"
+    " u = f32[2,2] parameter(2) ROOT r = f32[3,3,2] scatter(p, i, u), to_apply=a,"
+    " update_window_dims={2}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={0,1},"
+    " index_vector_dim=1 }",
+    "gather": "ENTRY e { p = f32[3,3,2] parameter(0) i = s64[2,2] parameter(1)"
+    " ROOT r = f32[2,2] gather(p, i), offset_dims={4}, collapsed_slice_dims={0,1},"
+    " start_index_map={0,5}, index_vector_dim=7, slice_sizes={1,1,2} }",
+    "dot": f"ENTRY e {{ {ONE} q = f32[4,3] parameter(1)"
+    " ROOT r = f32[8,3] dot(p, q), lhs_contracting_dims={5}, rhs_contracting_dims={2} }",
+    "rank": f"{BODY}f {{ p = f32[8,4] parameter(0) q = f32[8,4] parameter(1)"
+    f" m = f32[{','.join('7' * 9)}] multiply(p, q) z = f32[] constant(0)"
+    " ROOT r = f32[] reduce(m, z), dimensions={0,1}, to_apply=a }\n"
+    f"ENTRY e {{ {ONE} ROOT r = f32[] fusion(p, p), kind=kLoop, calls=f }}",
+    "sort": "c { x = f32[] parameter(0) y = f32[] parameter(1)"
+    " ROOT l = pred[] compare(x, y), direction=LT }\n"
+    f"ENTRY e {{ {ONE} ROOT r = f32[8,4] sort(p), dimensions={{3}}, to_apply=c }}",
+}
+"""Wrong programs that name a dimension which is not there."""
+EVERYWHERE = [
+    "ls - --sort flops",
+    "ls - --fusions",
+    "show - r",
+    "print - --generic",
+    "verify -",
+    "run - --random 1",
+    "opt - --fold",
+    "opt - --stablehlo-canonicalize-dynamism",
+    "refine - --explain",
+    "infer -",
+    "index - --all",
+    "index - --all --json --to-parameters",
+    "tile - r",
+    "coalesce -",
+    "footprint -",
+    "equal - examples/softmax.hlo",
+    "diff - examples/softmax.hlo",
+    "cancel -",
+    "html - -o -",
+    "check - --rule utilisation --rule copies --rule precision",
+    "serialize - -o -",
+]
+
+
+@pytest.mark.parametrize("command", EVERYWHERE)
+@pytest.mark.parametrize("family", NOT_THERE)
+def test_a_wrong_program_is_no_fault_of_a_command(run: Run, family: str, command: str) -> None:
+    assert hloscope.verify(NOT_THERE[family])
+    result = run(*command.split(), stdin=NOT_THERE[family])
+    assert result.exit_code in (0, 1, 2, 3, 4)
+    assert "internal error" not in result.stderr
+
+
 def test_what_is_right_beside_it_has_a_map() -> None:
     wrong = "n = f32[7,4] negate(p) m = f32[6,4] negate(p)"
     text = f"ENTRY e {{ {ONE} {wrong} ROOT r = f32[7,4] abs(n) }}"
