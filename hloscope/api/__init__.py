@@ -147,7 +147,11 @@ if TYPE_CHECKING:
     from hloscope.api.tensor import Element as Element, Tensor as Tensor
     from hloscope.api.tiles import Tiles as Tiles
     from hloscope.api.tiling import SpaceTiling as SpaceTiling, tiling_space as tiling_space
-    from hloscope.api.verifying import check_expected as check_expected, verify as verify
+    from hloscope.api.verifying import (
+        check_expected as check_expected,
+        check_text as check_text,
+        verify as verify,
+    )
     from hloscope.api.views import (
         ComputationView as ComputationView,
         InstructionView as InstructionView,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, language_of, read_source
-from hloscope.errors import Diagnostic, ParseError
+from hloscope.errors import Diagnostic, ParseError, VerifyError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Module
 from hloscope.lazy import lazy
@@ -65,6 +65,16 @@ def verify(
             errors = _verify_hlo_text(text, source.name)
         found += [moved(error, source, start) for error in errors]
     return found
+
+
+def check_text(source: Source) -> None:
+    """Refuse the program in a text with the first thing that is wrong in it.
+
+    Raises:
+        VerifyError: It is wrong.
+    """
+    for wrong in verify(source):
+        raise VerifyError(wrong.message, span=wrong.span, rule=wrong.rule)
 
 
 def check_expected(

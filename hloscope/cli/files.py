@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from hloscope.api import FilePath, Program, check, read, read_source
+from hloscope.api import FilePath, Program, check, check_text, read, read_source
 from hloscope.cli.common import REFUSALS
 from hloscope.cli.stdin import STDIN, read_stdin
 from hloscope.lazy import lazy
@@ -28,10 +29,15 @@ def read_program(file: str) -> Program:
         ParseError: The text is not HLO.
     """
     program = read(read_stdin(), name=STDIN) if file == "-" else read(FilePath(file))
+    _refuses(partial(check, program.module))
+    return program
+
+
+def _refuses(refuse: Callable[[], None]) -> None:
+    """Ask this first where the command fails for a reason that nobody knows."""
     ctx = click.get_current_context(silent=True)
     if ctx is not None:
-        ctx.meta.setdefault(REFUSALS, []).append(partial(check, program.module))
-    return program
+        ctx.meta.setdefault(REFUSALS, []).append(refuse)
 
 
 def read_verified_program(file: str) -> Program:
@@ -48,14 +54,14 @@ def read_verified_program(file: str) -> Program:
 
 
 def read_text(file: str) -> Source:
-    """The text of a file, or of the standard input for `-`.
+    """The text of the program in a file, or in the standard input for `-`.
 
     Raises:
         InputError: There is no such file, or it holds no text.
     """
-    if file == "-":
-        return read_source(read_stdin(), name=STDIN)
-    return read_source(FilePath(file))
+    source = read_source(read_stdin(), name=STDIN) if file == "-" else read_source(FilePath(file))
+    _refuses(partial(check_text, source))
+    return source
 
 
 def is_folder(name: str) -> bool:

@@ -198,3 +198,19 @@ def test_what_a_language_allows_besides_is_right(text: str) -> None:
     program = hloscope.read(text)
     assert hloscope.verify(text) == []
     assert "exact" in str(program.root.to_parameters())
+
+
+def test_a_command_that_cannot_go_on_tells_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    """Where no question explains it, the command does: of a wrong program, not of a right one."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise IndexError("tuple index out of range")
+
+    monkeypatch.setattr("hloscope.cli.print.canonical", fails)
+    wrong = run("print", "-", stdin=FAMILIES["slice"])
+    assert wrong.exit_code == VerifyError.exit_code
+    assert f"error: {hloscope.verify(FAMILIES['slice'])[0].message}" in wrong.stderr
+    right = run("print", "examples/softmax.hlo")
+    assert "internal error: IndexError" in right.stderr
