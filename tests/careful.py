@@ -42,7 +42,7 @@ _LAYOUT: Final = re.compile(r"(?<=\]\{)\d+(?:,\d+)+(?=[:}])")
 _LIST: Final = re.compile(r"(?<==\{)\d+(?:,\s*\d+)+(?=\})|(?<==\s\[)\d+(?:,\s*\d+)+(?=\])")
 _NUMBER: Final = re.compile(r"(?<=[=\[{:x_ ,])-?\d+(?=[\]}:x_, )])")
 _VALUE: Final = re.compile(
-    r"(?P<name>[\w.-]+)\s?=\s?(?P<value>\{(?:[^{}\n]|\{[^{}\n]*\})*\}|\[[^\]\n]*\]|[\w./:x-]+)"
+    r"(?<![\w.-])(?P<name>[\w.-]+)\s?=\s?(?P<value>\{(?:[^{}\n]|\{[^{}\n]*\})*\}|\[[^\]\n]*\]|[\w./:x-]+)"
 )
 _HLO: Final = re.compile(r"^\s+(?:ROOT )?%?([\w.-]+) = (\S+) [\w-]+\(", re.MULTILINE)
 _MLIR: Final = re.compile(
