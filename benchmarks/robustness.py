@@ -15,14 +15,12 @@ import argparse
 import json
 import os
 import resource
-import signal
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -35,21 +33,13 @@ from hloscope.cli import command, guard  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
 from tests.mutations import mutations, originals  # noqa: E402
-from tests.requests import Request, requests, words_of  # noqa: E402
+from tests.requests import Request, TooLongError, requests, within, words_of  # noqa: E402
 
 SOON = 2.0
 """Seconds within which everything has an answer."""
 ENDLESS = 30
 MUCH = 500
 """Megabytes that nothing needs."""
-
-
-class TooLongError(BaseException):
-    """Nothing was answered in `ENDLESS` seconds; nobody else catches it."""
-
-
-def _too_long(_: int, __: FrameType | None) -> None:
-    raise TooLongError
 
 
 def cpu_seconds() -> float:
@@ -100,9 +90,12 @@ def answer(text: str) -> str:
 def state(text: str) -> str:
     """Whether a program is right, or what refuses it."""
     try:
-        return "refused by verify" if hloscope.verify(text) else "right"
+        with within(ENDLESS):
+            return "refused by verify" if hloscope.verify(text) else "right"
     except HloscopeError:
         return "not read"
+    except TooLongError:
+        return "verify: no end"
     except Exception as error:
         return f"verify: {type(error).__name__}: {error}"[:200]
 
@@ -123,14 +116,11 @@ def command_answer(request: Request, folder: Path) -> str:
     files = {name: folder / f"{name}.bin" for name in request.files}
     for name, path in files.items():
         path.write_bytes(request.files[name])
-    signal.signal(signal.SIGPROF, _too_long)
-    signal.setitimer(signal.ITIMER_PROF, ENDLESS)
     try:
-        done = Runner().invoke(command(), words_of(request, files), input=request.stdin)
+        with within(ENDLESS):
+            done = Runner().invoke(command(), words_of(request, files), input=request.stdin)
     except TooLongError:
         return "no end"
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         return f"{type(done.exception).__name__}: {done.exception}"[:200]
     if done.exit_code == 5:

@@ -20,6 +20,8 @@ MOST_DIGITS: Final = 4000
 """Digits of a number that is read: Python's own limit, for the time that longer ones take."""
 MOST_NESTING: Final = 64
 """How deep types and attributes may be nested."""
+MOST_RANK: Final = 1 << 10
+"""Dimensions of an array whose sizes are listed elsewhere than in its type."""
 MOST_LEAVES: Final = 1 << 20
 """How many tensors a tuple may have in all: tuples of tuples of tuples grow fast."""
 MOST_ALIASED: Final = 1 << 20

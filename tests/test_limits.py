@@ -145,3 +145,40 @@ def test_json_of_every_depth_is_read_or_refused() -> None:
             with pytest.raises(ValueError, match="nested more than 200 deep"):
                 read_json(text)
     assert read_json('{"a": "' + "[" * 5000 + '\\""}')
+
+
+VERY_MANY = 1 << 40
+REDUCER = """({ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+  %s = stablehlo.add %x, %y : tensor<f32>
+  stablehlo.return %s : tensor<f32> })"""
+ONE_FOR_VERY_MANY = {
+    "groups": f"""%0 = "stablehlo.all_reduce"(%a) {REDUCER}
+      {{replica_groups = dense<0> : tensor<1x{VERY_MANY}xi64>}}
+      : (tensor<4xf32>) -> tensor<4xf32>""",
+    "pairs": f"""%0 = "stablehlo.collective_permute"(%a)
+      {{source_target_pairs = dense<0> : tensor<{VERY_MANY}x2xi64>}}
+      : (tensor<4xf32>) -> tensor<4xf32>""",
+    "padding": f"""%0 = "stablehlo.reduce_window"(%a, %i) {REDUCER}
+      {{window_dimensions = array<i64: 1>, padding = dense<0> : tensor<{VERY_MANY}x2xi64>}}
+      : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>""",
+    "layout": f"""%0 = stablehlo.custom_call @f(%a)
+      {{operand_layouts = [dense<0> : tensor<{VERY_MANY}xindex>],
+      result_layouts = [dense<0> : tensor<1xindex>]}} : (tensor<4xf32>) -> tensor<4xf32>""",
+    "layout of rank 2": """%0 = stablehlo.custom_call @f(%a)
+      {operand_layouts = [dense<0> : tensor<1x2xindex>],
+      result_layouts = [dense<0> : tensor<1xindex>]} : (tensor<4xf32>) -> tensor<4xf32>""",
+    "sizes": f"""%n = stablehlo.constant dense<1> : tensor<{VERY_MANY}xi64>
+      %0 = stablehlo.rng %i, %i, %n, distribution = UNIFORM
+      : (tensor<f32>, tensor<f32>, tensor<{VERY_MANY}xi64>) -> tensor<4xf32>""",
+}
+"""Wrong programs in which one number stands for so many that nobody could write them out."""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ONE_FOR_VERY_MANY)
+def test_one_number_for_very_many_is_not_written_out(name: str) -> None:
+    text = f"""func.func @main(%a: tensor<4xf32>, %i: tensor<f32>) -> tensor<4xf32> {{
+      {ONE_FOR_VERY_MANY[name]}
+      return %0 : tensor<4xf32>
+    }}"""
+    assert hs.verify(text)

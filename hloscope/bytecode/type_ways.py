@@ -21,6 +21,7 @@ from hloscope.ir import (
     decode,
     encode,
 )
+from hloscope.limits import MOST_RANK
 from hloscope.mlir import (
     ELEMENTS,
     StructAttr,
@@ -31,8 +32,6 @@ from hloscope.mlir import (
     parse_attribute,
     quantized,
 )
-
-_MOST_RANK: Final = 1 << 10
 
 
 def plain_element(type: object) -> ElementType:
@@ -46,7 +45,7 @@ def plain_element(type: object) -> ElementType:
 
 def sizes_of(shape: Sequence[int]) -> tuple[int | None, ...]:
     """Sizes of the numbers of bytecode."""
-    if len(shape) > _MOST_RANK or any(size < 0 and size != DYNAMIC for size in shape):
+    if len(shape) > MOST_RANK or any(size < 0 and size != DYNAMIC for size in shape):
         raise ValueError("a size is negative, or there are too many")
     return tuple([None if size == DYNAMIC else size for size in shape])
 

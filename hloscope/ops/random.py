@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from hloscope.errors import said
 from hloscope.ir import ELEMENT_TYPES
+from hloscope.limits import MOST_RANK
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
@@ -50,6 +51,7 @@ class Rng(Op):
             return array(b.element, static(values))
         if rank is None:
             return Op.infer(self, operands, calls)
+        require(rank <= MOST_RANK, "rng_c3", f"a result of {rank} dimensions: no array has so many")
         return array(b.element, [(None, None)] * rank)
 
     def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:

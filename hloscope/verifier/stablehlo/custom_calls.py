@@ -83,10 +83,10 @@ def _check_layouts_of(
             raise refuse(
                 operation, "Tuple types are not fully supported with layout constraints yet"
             )
-        order = _order(layout)
         text = type_text(type_)
         if isinstance(type_, BufferType):
             type_ = type_.element
+        order = _order(layout, 1 + (type_.rank if isinstance(type_, TensorType) else 0))
         if isinstance(type_, TensorType):
             if sorted(order) != list(range(type_.rank)):
                 raise refuse(
@@ -102,8 +102,9 @@ def _check_layouts_of(
             )
 
 
-def _order(layout: Attribute) -> list[int]:
-    return [int(d) for d in to_array(layout)] if isinstance(layout, DenseAttr) else []
+def _order(layout: Attribute, most: int) -> list[int]:
+    """The first numbers of a layout: a literal of one number may stand for any many."""
+    return [*map(int, to_array(layout).flat[:most])] if isinstance(layout, DenseAttr) else []
 
 
 # --- aliases --------------------------------------------------------------------------------
