@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -158,11 +158,16 @@ Kept: TypeAlias = dict[tuple[int, ...], dict[tuple[Expr, ...], list[Access]]]
 """Accesses that touch all of a tensor but for some results, by which these are and what."""
 
 
-def _fixed_results(access: Access, sizes: tuple[int, ...]) -> dict[int, Expr] | None:
+def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr] | None:
     """The results that are no free range over their dimension; `None` if others are not free."""
     map = access.map
     if map is None or map.constraints or map.runtime or access.replica is not None:
         return None
+    return _fixed_of(map, sizes)
+
+
+@lru_cache(maxsize=1 << 12)
+def _fixed_of(map: IndexingMap, sizes: tuple[int, ...]) -> Mapping[int, Expr] | None:
     fixed: dict[int, Expr] = {}
     seen: set[Expr] = set()
     for k, (result, size) in enumerate(zip(map.results, sizes, strict=True)):
@@ -193,8 +198,10 @@ def _is_inside_one(access: Access, kept: Kept) -> bool:
 
 def _is_domain_of(around: IndexingMap, map: IndexingMap) -> bool:
     """Are the indices of `map` among those of the other, as far as bounds say?"""
-    domain = zip(map.dims, around.dims, strict=True)
-    return all([theirs.interval.contains(mine.interval) for mine, theirs in domain])
+    for mine, theirs in zip(map.dims, around.dims, strict=True):
+        if not theirs.interval.contains(mine.interval):
+            return False
+    return True
 
 
 def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:
