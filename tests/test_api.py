@@ -349,3 +349,10 @@ def test_a_program_of_a_module_knows_that_regions_capture() -> None:
     maps = [program["0"].indexing().maps for program in (made, hloscope.read(text))]
     assert len(maps[0]) > 1
     assert list(map(str, maps[0])) == list(map(str, maps[1]))
+
+
+@pytest.mark.parametrize("given", ["ENTRY e { ROOT p = f32[2] parameter(0) }", None])
+def test_a_program_is_made_of_a_module_only(given: str | None) -> None:
+    program: object = given or hloscope.read("ENTRY e { ROOT p = f32[2] parameter(0) }")
+    with pytest.raises(TypeError, match="a program is made of a module, not of"):
+        hloscope.Program(program)  # type: ignore[arg-type]

@@ -54,6 +54,10 @@ class Program:
         file: str = "<string>",
         convention: Convention = "structural",
     ) -> None:
+        given: object = module
+        if not isinstance(given, Module):
+            what = type(given).__name__
+            raise TypeError(f"a program is made of a module, not of {what}: `read` takes texts")
         self.module: Final = module
         self.file: Final = file
         self.lock: Final = RLock()
