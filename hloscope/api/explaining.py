@@ -7,7 +7,7 @@ Other questions do not: one that goes wrong looks then, by `explains_invalid_pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
@@ -43,7 +43,7 @@ def check(module: Module | None) -> None:
     """
     if module is None or module in _RIGHT:
         return
-    _refuse(findings(module))
+    refuse_first(findings(module))
     _RIGHT.add(module)
 
 
@@ -56,10 +56,15 @@ def check_part(module: Module, instructions: Iterable[Instruction]) -> None:
     if module.has_tree:
         check(module)
     elif module not in _RIGHT:
-        _refuse(verifier.verify_instructions(instructions))
+        refuse_first(verifier.verify_instructions(instructions))
 
 
-def _refuse(found: list[Diagnostic]) -> None:
+def refuse_first(found: Sequence[Diagnostic]) -> None:
+    """Raise the first finding, if there is one.
+
+    Raises:
+        VerifyError: There is.
+    """
     if found:
         raise VerifyError(found[0].message, span=found[0].span, rule=found[0].rule)
 

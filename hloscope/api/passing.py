@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from hloscope.api.artifacts import Serializable, tree_of
+from hloscope.api.explaining import refuse_first
 from hloscope.api.modules import pieces_of
 from hloscope.api.program import Program
 from hloscope.api.reading import language_of
-from hloscope.errors import Diagnostic, ParseError, UnknownNameError, VerifyError
+from hloscope.errors import Diagnostic, ParseError, UnknownNameError
 from hloscope.lazy import lazy, pattern
 from hloscope.source import Source
 
@@ -116,8 +117,7 @@ def right_tree(program: Serializable, *, allow_unregistered: bool = False) -> Op
         program = hlo_parser.parse_hlo(program.text, name=program.name)
     tree = tree_of(program)
     found = verifier.verify_mlir(tree, allow_unregistered=allow_unregistered, first_only=True)
-    if found:
-        raise VerifyError(found[0].message, span=found[0].span, rule=found[0].rule)
+    refuse_first(found)
     return tree
 
 

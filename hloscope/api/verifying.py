@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hloscope.api.explaining import refuse_first
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, language_of, read_source
-from hloscope.errors import Diagnostic, ParseError, VerifyError
+from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Module
 from hloscope.lazy import lazy
@@ -73,8 +74,7 @@ def check_text(source: Source) -> None:
     Raises:
         VerifyError: It is wrong.
     """
-    for wrong in verify(source):
-        raise VerifyError(wrong.message, span=wrong.span, rule=wrong.rule)
+    refuse_first(verify(source))
 
 
 def check_expected(
