@@ -172,7 +172,7 @@ class Pool:
             return found
 
     def _new_composition(self, first: Access, second: Access, forward: bool) -> Access | None:
-        map = self._stepped(first, second)
+        map = self._narrowed(first, second) or self._stepped(first, second)
         if map is not None:
             map = normal(map)
             if map.is_known_empty:
@@ -181,6 +181,18 @@ class Pool:
         found = self._as_it_is(first, second) if id(second) in self._identities else None
         found = found or compose(first, second, forward=forward)
         return None if found is None else self.keep(found)
+
+    def _narrowed(self, first: Access, second: Access) -> IndexingMap | None:
+        """The map of `second`, not simplified, where `first` maps each of its indices to itself."""
+        map, same = second.map, first.map
+        if map is None or same is None or id(first) not in self._identities:
+            return None
+        if not is_exact(second) or len(map.dims) != len(same.dims):
+            return None
+        for v, w in zip(map.dims, same.dims, strict=True):
+            if v.name != w.name or not w.interval.contains(v.interval):
+                return None
+        return map
 
     def _stepped(self, first: Access, second: Access) -> IndexingMap | None:
         """Both, not simplified, where the second is a step and no more is to be looked at."""

@@ -75,6 +75,32 @@ def test_a_map_into_all_of_a_value_stays_as_it_is(
     assert pool.compose(access, pool.identity(parse_type("f32[6,8]"))) is access
 
 
+@pytest.mark.parametrize("extent", ["f32[6,8]", "f32[9,20]"])
+@pytest.mark.parametrize("second", SECOND)
+def test_what_is_asked_about_itself_is_what_the_next_map_says(second: str, extent: str) -> None:
+    """A part of a concatenation is read where it lies: its map is not composed."""
+    pool, map = Pool(), IndexingMap.parse(second)
+    same = pool.identity(parse_type(extent))
+    found, composed = pool.compose(same, pool.keep(Access(map))), compose(same, Access(map))
+    assert found is not None
+    assert found.map in (map, normal(map))
+    assert composed is not None
+    assert composed.map == normal(map)
+    assert extent == "f32[6,8]" or found == composed
+
+
+@pytest.mark.parametrize("sizes", [(5, 8), (6, 4)])
+def test_what_is_asked_about_itself_within_fewer_indices_is_within_these(
+    sizes: tuple[int, int],
+) -> None:
+    pool, map = Pool(), IndexingMap.parse(SECOND[3])
+    same = pool.identity(parse_type(f"f32[{sizes[0]},{sizes[1]}]"))
+    found = pool.compose(same, pool.keep(Access(map)))
+    assert found is not None
+    assert found.map is not None
+    assert tuple([v.interval.hi + 1 for v in found.map.dims]) == sizes
+
+
 def test_of_maps_that_touch_the_same_everywhere_only_the_first_domain_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
