@@ -73,6 +73,15 @@ def nested_tuple(n: int) -> str:
     return _entry("t0 = f32[4] parameter(0)", *made, *taken, "ROOT r = f32[4] negate(g0)")
 
 
+def tuple_tree(n: int) -> str:
+    """A tuple of two tuples of two tuples …, each of them twice the one before."""
+    lines, type_ = ["t0 = f32[4] parameter(0)"], "f32[4]"
+    for i in range(1, n + 1):
+        type_ = f"({type_}, {type_})"
+        lines.append(f"t{i} = {type_} tuple(t{i - 1}, t{i - 1})")
+    return _entry(*lines[:-1], f"ROOT {lines[-1]}")
+
+
 def wide_tuple(n: int) -> str:
     """A tuple of so many parts, from a parameter that has them all."""
     kind = f"({', '.join(['f32[2]'] * n)})"
@@ -221,6 +230,7 @@ KINDS: Final[dict[str, tuple[Callable[[int], str], int]]] = {
     "call tree": (call_tree, 30),
     "recursion": (recursion, 1_000),
     "nested tuple": (nested_tuple, 60),
+    "tuple tree": (tuple_tree, 10),
     "wide tuple": (wide_tuple, 100_000),
     "chain": (chain, 20_000),
     "fused chain": (fused_chain, 20_000),

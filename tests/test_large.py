@@ -13,7 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 from hloscope.cli.app import app
-from tests.large import KINDS, call_chain, call_tree, large_sizes, recursion, wide_tuple
+from tests.large import (
+    KINDS,
+    call_chain,
+    call_tree,
+    large_sizes,
+    recursion,
+    tuple_tree,
+    wide_tuple,
+)
 
 COMMANDS = """
     verify -
@@ -125,6 +133,8 @@ def test_answers_do_not_repeat_long_types() -> None:
     for command in ("index -", "index - --json"):
         small, large = (len(invoke(command, wide_tuple(n))[1]) for n in (200, 2000))
         assert large < 11 * small
+        small, large = (len(invoke(command, tuple_tree(n))[1]) for n in (10, 11))
+        assert large < 2.5 * small
     _, told = invoke("index - --output 1 --json", wide_tuple(1025))
     assert "1025 in all" in told
     assert "in all" not in invoke("index - --output 1 --json", wide_tuple(1024))[1]

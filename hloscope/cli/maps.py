@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import click
@@ -12,6 +13,8 @@ from hloscope.cli.stdin import read_map, stdin_lines
 from hloscope.errors import HloscopeError, InputError, ParseError
 
 COMPOSE_SCHEMA: Final = "hloscope.compose/1"
+MOST_TOLD: Final = 200_000
+"""Characters of a trace."""
 
 
 @command()
@@ -49,13 +52,23 @@ def simplify(
     after = IndexingMap.parse(given).simplify(
         replace_points=not keep_points, exact=exact, trace=steps
     )
-    if steps is not None:
-        for step in steps:
-            click.echo(str(step), err=True)
+    _tell(steps or ())
     if as_json:
         print_json(simplified(given, after))
     else:
         click.echo(str(after))
+
+
+def _tell(steps: Sequence[Any]) -> None:
+    """Print steps: each has the whole term, so that of a long one not all can be told."""
+    told = 0
+    for number, step in enumerate(steps):
+        if told > MOST_TOLD:
+            click.echo(f"… and {len(steps) - number:,} more steps", err=True)
+            return
+        text = str(step)
+        told += len(text)
+        click.echo(text, err=True)
 
 
 @command()

@@ -339,7 +339,7 @@ def _output_json(
     wrong = [o for o in untouched if o.check and o.check.is_refuted]
     found: dict[str, Any] = {
         "output": output.number,
-        "shape": brief_type(output.type, most),
+        "shape": shared.shape(output.type, most),
         "operands": [shared.operand(o, most) for o in (*touched, *wrong)],
     }
     if answer.direction == "output_to_input":
@@ -355,11 +355,11 @@ def _output_json(
     return found
 
 
-def _operand_json(operand: OperandAnswer, maps: Sequence[int], most: int) -> dict[str, Any]:
+def _operand_json(operand: OperandAnswer, maps: Sequence[int], shape: str) -> dict[str, Any]:
     return {
         "operand": operand.number,
         "name": operand.name,
-        "shape": brief_type(operand.type, most),
+        "shape": shape,
         **({"leaf": operand.leaf} if operand.leaf else {}),
         "maps": list(maps),
         **({"proof": operand.check.to_json()} if operand.check else {}),
@@ -375,6 +375,14 @@ class _Shared:
         self._known: dict[int, tuple[OperandAnswer, int]] = {}
         self._numbers: dict[tuple[int, int, tuple[int, ...], str], int] = {}
         self._numbers_of_maps: dict[Access, int] = {}
+        self._shapes: dict[int, str] = {}
+
+    def shape(self, type_: Type, most: int) -> str:
+        """The text of a type of the answer, which is alive as long as this."""
+        known = self._shapes.get(id(type_))
+        if known is None:
+            known = self._shapes[id(type_)] = brief_type(type_, most)
+        return known
 
     def operand(self, operand: OperandAnswer, most: int) -> int:
         """The place of an answer about an operand in `operands`."""
@@ -390,7 +398,7 @@ class _Shared:
             (operand.number, operand.leaf, maps, proof), len(self.operands)
         )
         if number == len(self.operands):
-            self.operands.append(_operand_json(operand, maps, most))
+            self.operands.append(_operand_json(operand, maps, self.shape(operand.type, most)))
         return number
 
     def number(self, access: Access) -> int:

@@ -35,6 +35,8 @@ _LAYOUT_PART: Final = pattern(r"([A-Z#*]+)(?=\()")
 
 _T = TypeVar("_T")
 _DEEPEST_BRIEF: Final = 16
+_BRIEF_IN_ALL: Final = 4
+"""So many times the elements of one tuple are told of all tuples inside it together."""
 
 _CACHE: Final[dict[str, Type]] = {}
 _MOST: Final = 1 << 16
@@ -349,20 +351,36 @@ def print_layout(layout: Layout) -> str:
 def brief_type(type_: Type, most: int = 8, *, layout: bool = False) -> str:
     """A type to be looked at: of a tuple of more than `most` elements some, and their number.
 
+    Tuples of tuples stay short as well: after so many parts in all, an inner one is `(…)`.
+
     >>> brief_type(parse_type("(s32[], f32[2], f32[3], f32[4], f32[5], pred[])"), 4)
     '(s32[], f32[2], …, pred[]; 6 in all)'
+    >>> pair = parse_type("(s8[], s8[])")
+    >>> pairs = TupleType((TupleType((pair, pair)), TupleType((pair, pair))))
+    >>> brief_type(TupleType((pairs, pairs)), 2)
+    '((((s8[], s8[]), (s8[], s8[])), ((s8[], s8[]), (s8[], s8[]))), (…))'
     """
-    return _brief(type_, most, layout, 0)
+    return _Brief(most, layout).text(type_)
 
 
-def _brief(type_: Type, most: int, layout: bool, depth: int) -> str:
-    if not isinstance(type_, TupleType):
-        return print_type(type_, layout=layout)
-    if depth > _DEEPEST_BRIEF:
-        return "(…)"
-    elements = brief_list(type_.elements, lambda e: _brief(e, most, layout, depth + 1), most)
-    count = f"; {len(type_.elements)} in all" if len(type_.elements) > most else ""
-    return f"({elements}{count})"
+class _Brief:
+    """Writes one type; what was written of it decides how much is still told."""
+
+    def __init__(self, most: int, layout: bool) -> None:
+        self._most, self._layout = most, layout
+        self._left = _BRIEF_IN_ALL * most
+
+    def text(self, type_: Type, depth: int = 0) -> str:
+        """The type, or what is left to be told of it."""
+        if not isinstance(type_, TupleType):
+            self._left -= 1
+            return print_type(type_, layout=self._layout)
+        if depth > _DEEPEST_BRIEF or self._left <= 0:
+            return "(…)"
+        most = self._most
+        elements = brief_list(type_.elements, lambda e: self.text(e, depth + 1), most)
+        count = f"; {len(type_.elements)} in all" if len(type_.elements) > most else ""
+        return f"({elements}{count})"
 
 
 def brief_list(items: Sequence[_T], name: Callable[[_T], str], most: int = 8) -> str:

@@ -13,6 +13,7 @@ of XLA's tiling cost model.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
@@ -198,8 +199,7 @@ def search(
         longest = max(range(len(lists)), key=lambda k: len(lists[k]))
         lists[longest] = lists[longest][::-2][::-1]
         is_thinned = True
-    grids = np.meshgrid(*lists, indexing="ij") if lists else []
-    table = np.stack([g.ravel() for g in grids], axis=1) if lists else np.ones((1, 0), np.int64)
+    table = np.array(list(product(*lists)), np.int64)  # arrays have no more than 64 dimensions
     try:
         found = sweep(symbolic, table, stages=stages)
     except OverflowError:

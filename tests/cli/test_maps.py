@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -30,6 +31,16 @@ def test_a_trace_goes_to_the_standard_error(run: Any) -> None:
     result = run("simplify", "--trace", LONG)
     assert result.stdout == f"{SHORT}\n"
     assert "(d0 * 8 + d1) / 8" in result.stderr
+
+
+def test_a_trace_of_a_long_chain_ends_with_what_is_left(run: Any) -> None:
+    term = "d0"
+    for number in range(600):
+        term = f"(({term}) * 3 + d1) mod {100 + number}"
+    result = run("simplify", "--trace", f"(d0, d1) -> ({term}), domain: d0 in [0, 9], d1 in [0, 9]")
+    assert result.exit_code == 0
+    assert re.fullmatch(r"… and [\d,]+ more steps", result.stderr.splitlines()[-1])
+    assert len(result.stderr) < 300_000
 
 
 def test_variables_with_one_value_are_kept_on_request(run: Any) -> None:

@@ -47,6 +47,20 @@ def test_what_is_made_on_the_way_counts(text: str) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
+def test_the_taps_of_a_window_are_not_made_before_they_are_needed() -> None:
+    window = "window={size=999983 stride=2 pad=1_1}"
+    text = (
+        f"{ADD}{GE}ENTRY e {{ p = f32[999983] parameter(0) s = f32[2] parameter(1) "
+        f"z = f32[] constant(0) ROOT r = f32[999983] select-and-scatter(p, s, z), {window}, "
+        "select=g, scatter=a }"
+    )
+    arguments = np.zeros(999_983, "f4"), np.zeros(2, "f4")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(EvaluationError, match="stopped after 100 steps"):
+        hs.evaluate(text, *arguments, max_steps=100)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+
+
 def test_a_claim_ends_with_its_limit() -> None:
     raises = pytest.raises(EvaluationError, match="an array needs 11 bytes, at most 10")
     with limited(100), limited(10), raises:

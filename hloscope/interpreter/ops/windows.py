@@ -190,22 +190,21 @@ def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
         sums = padded(result, init, window.padding, window.base_dilations)
         sums = np.array(sums)
         slides = _slides(window, source.shape)
-        taps = list(product(*[range(s.taps) for s in slides]))
-        places = [tuple([s.at(k) for s, k in zip(slides, tap, strict=True)]) for tap in taps]
         chosen = np.full(source.shape, -1)
         best = np.zeros(source.shape, operand.dtype)
-        for number, place in enumerate(places):
+        for number, tap in enumerate(product(*[range(s.taps) for s in slides])):
+            place = tuple([s.at(k) for s, k in zip(slides, tap, strict=True)])
             candidate, valid = values[place], inside[place]
             (kept,) = select(best, candidate)
             taken = valid & ((chosen < 0) | ~kept)
             best = np.where(taken, candidate, best)
             chosen = np.where(taken, number, chosen)
         source = promoted(source, kinds[0])
-        for number, place in reversed(list(enumerate(places))):
-            mask = chosen == number
-            if mask.any():
-                (total,) = scatter(sums[place], source)
-                sums[place] = np.where(mask, total, sums[place])
+        for number in sorted({*chosen.ravel().tolist()} - {-1}, reverse=True):
+            tap = np.unravel_index(number, [s.taps for s in slides])
+            place = tuple([s.at(int(k)) for s, k in zip(slides, tap, strict=True)])
+            (total,) = scatter(sums[place], source)
+            sums[place] = np.where(chosen == number, total, sums[place])
         if window.padding == nothing:
             return sums
         return unpadded(sums, result, window.padding, window.base_dilations)
