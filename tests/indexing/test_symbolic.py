@@ -503,11 +503,27 @@ def test_of_sizes_that_values_choose_those_are_known_that_are_the_same() -> None
     assert "(d0, d1){k_0} -> (-d0 + k_0 - 1, -d1 + 3)" in found
 
 
+def test_what_no_size_makes_true_is_not_told() -> None:
+    """Of the sides of an array it is padded at two: the value is read there, and nowhere else."""
+    program = module(
+        "%a: tensor<?x3xf32>",
+        ZERO + "%r = stablehlo.pad %a, %z, low = [2, 0], high = [1, 0], interior = [0, 0]"
+        " : (tensor<?x3xf32>, tensor<f32>) -> tensor<?x3xf32>\nreturn %r : tensor<?x3xf32>",
+        "tensor<?x3xf32>",
+    )
+    array, value = program["r"].indexing().operands
+    assert [str(a.map).partition(", d1 in")[0] for a in value.accesses] == [
+        "(d0, d1){a_0} -> (), domain: d0 in [0, 1]",
+        "(d0, d1){a_0} -> (), domain: d0 in [2, 9223372036854775806]",
+    ]
+    assert "d1 -" not in str(array)
+
+
 @pytest.mark.parametrize(
     ("begin", "length", "expected"),
     [
-        ("%p", "9", "-> (d0, d1)"),
-        ("%two", "4", "-> (d0, d1 + 2)"),
+        ("%p", "9", "-> (0, d1)"),
+        ("%two", "4", "-> (0, d1 + 2)"),
         ("%p", "4", ""),
     ],
 )

@@ -84,7 +84,8 @@ class SymbolicAnalysis:
         if shape is None:
             return [unknown("the value is no array")] * len(ins.operands)
         bodies = self._bodies(ins) if ins.calls else ()
-        found = symbolic_reads(Asked(frame, ins, shape, frame.operands(ins), bodies))
+        asked = Asked(frame, ins, shape, frame.operands(ins), bodies)
+        found = [tuple([a for a in some if _reads_any(a)]) for some in symbolic_reads(asked)]
         return [*found, *[unknown(NO_RULE)] * (len(ins.operands) - len(found))]
 
     def compared(
@@ -248,7 +249,9 @@ class _Back:
         for operand, read in zip(ins.operands, self._reads(frame, ins, leaf), strict=True):
             for each in read:
                 for access in accesses:
-                    self._add((frame, operand, each.leaf), composed(access, each))
+                    both = composed(access, each)
+                    if _reads_any(both):
+                        self._add((frame, operand, each.leaf), both)
 
     def _same(self, frame: Frame, ins: Instruction, leaf: int) -> Place | None:
         """Another value that this one is."""
@@ -291,6 +294,10 @@ def _itself(frame: Frame, value: Instruction, leaf: int) -> Access:
     if shape is None:
         return Access.unknown("the value is no array")
     return Access(SizedBuilder(frame.symbols, shape).map([Dim(k) for k in range(len(shape))]))
+
+
+def _reads_any(access: Access) -> bool:
+    return access.map is None or not access.map.is_known_empty
 
 
 def composed(first: Access | None, second: Access) -> Access:

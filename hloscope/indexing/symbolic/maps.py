@@ -61,4 +61,4 @@ class SizedBuilder:
             [self.symbols.variables[v.index] for v in sizes],
             substituted(settled, new),  # type: ignore[arg-type]
             [(e, interval) for e, (_, interval) in zip(exprs, conditions, strict=True)],
-        )
+        ).simplify()
