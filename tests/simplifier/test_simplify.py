@@ -1,3 +1,5 @@
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -170,6 +172,29 @@ def test_depth_has_no_limit():
     new = simplify(e, {s0: Interval(0, 9), d0: Interval(0, 5)})
     at = {s0: 4, d0: 3}
     assert evaluate(new, at) == evaluate(e, at)
+
+
+@pytest.mark.parametrize("seed", [60, 118, 5])
+def test_large_terms_of_both_signs_over_two_end(seed):
+    """Of a coefficient that is half the divisor neither sign is the better one."""
+    rng = Random(seed)
+    values = [d0, d1, s0]
+    e: Expr = d0
+    for _ in range(300):
+        match rng.choice("+*/%"):
+            case "+":
+                e = e + rng.choice(values)
+            case "*":
+                e = e * rng.choice([2, 3, -1])
+            case "/":
+                e = e // rng.choice([2, 3])
+            case _:
+                e = e % rng.choice([2, 100, 2**20])
+    box = {d0: Interval(0, 2**63 - 1), d1: Interval(0, 2**63 - 1), s0: Interval(-5, 0)}
+    new = simplify(e, box)
+    assert simplify(new, box) is new
+    for at in ({d0: 0, d1: 0, s0: 0}, {d0: 2**62 + 12345, d1: 2**40 + 7, s0: -5}):
+        assert evaluate(new, at) == evaluate(e, at)
 
 
 def test_long_chains_of_reshapes_stay_small():

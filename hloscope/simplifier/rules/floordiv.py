@@ -260,7 +260,7 @@ def leading_coefficient(terms: Terms, den: int) -> int:
     lead = 0
     for t, c in terms:
         floor = t.by > 0
-        if 2 * c == den and floor:
+        if 2 * abs(c) == den and floor:
             continue
         key = floor, order_key(t)
         if best is None or key < best:
