@@ -296,14 +296,22 @@ class _Gathering:
     def cancellations(self) -> None:
         """Each chain of data movement, at every instruction that it leads through."""
         known: dict[Any, int] = {}
-        for chain in movement.chains_of(movement.Flow(self.program.module)):
-            places = chain_places(chain, self.numbering)
-            key = chain.model, chain.bytes_written, chain.bytes_saved, places
-            number = known.get(key)
-            if number is None:
-                number = known[key] = self.kernels.number(chain_facts(chain, places))
+        by_pattern: dict[movement.Pattern, tuple[int, tuple[int | None, ...]]] = {}
+        flow = movement.Flow(self.program.module, self.program.analysis.blueprints)
+        for chain in movement.chains_of(flow):
+            told = None if chain.pattern is None else by_pattern.get(chain.pattern)
+            if told is None:
+                places = chain_places(chain, self.numbering)
+                key = chain.model, chain.bytes_written, chain.bytes_saved, places
+                number = known.get(key)
+                if number is None:
+                    number = known[key] = self.kernels.number(chain_facts(chain, places))
+                told = number, places.steps
+                if chain.pattern is not None:  # it is as far from one to another there, too
+                    by_pattern[chain.pattern] = told
+            number, steps = told
             sink = self.numbering.numbers[chain.sink]
-            for back in places.steps:
+            for back in steps:
                 if back is not None:
                     self.kernels.add("cancel", sink - back, number, sink)
 

@@ -12,6 +12,10 @@ _DIGITS: Final = "0123456789"
 _MOST_DIGITS: Final = 9
 
 
+_AS_IT_IS: Final = json.JSONEncoder(separators=(",", ":"))
+_SORTED: Final = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
+
+
 class Written(str):
     """A value as JSON already."""
 
@@ -24,7 +28,7 @@ def written(value: Any, *, sort_keys: bool = False) -> Written:
     >>> written({"b": [1, 2], "a": None})
     '{"b":[1,2],"a":null}'
     """
-    return Written(json.dumps(value, separators=(",", ":"), sort_keys=sort_keys))
+    return Written((_SORTED if sort_keys else _AS_IT_IS).encode(value))
 
 
 class Shared:

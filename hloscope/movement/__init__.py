@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hloscope.movement.drafts import as_it_stands as as_it_stands, rewritten as rewritten
     from hloscope.movement.flow import Flow as Flow
     from hloscope.movement.passing import Passing as Passing, passings_of as passings_of
+    from hloscope.movement.patterns import Pattern as Pattern
     from hloscope.movement.rearranging import (
         Rearrangement as Rearrangement,
         combined as combined,

@@ -6,7 +6,7 @@ which compute the same at every index and so let movement pass; to its leaves, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Final, NamedTuple
@@ -16,6 +16,7 @@ from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal
 from hloscope.ir import Dims, Instruction, TensorType
 from hloscope.layouts import divisors, supposed
 from hloscope.movement.flow import JOINS, Flow, computes, moves, only_map
+from hloscope.movement.patterns import Pattern, Patterns
 from hloscope.movement.verdicts import Judgement, Kind, judge
 from hloscope.movement.walking import Arrival, Leaf, Role, Surroundings, Walk, composed
 from hloscope.simplifier import Proof, Verdict
@@ -49,6 +50,7 @@ class Chain:
         steps: The ops, those that are read before those that read them; the sink is the last.
         walk: How they were found.
         is_cut: Were there too many values, so that it ends at one that could be looked through?
+        pattern: The same for chains that lie in the same places of equal computations, if one does.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Chain:
         walk: Walk,
         around: Sequence[Instruction] = (),
         like: Chain | None = None,
+        pattern: Pattern | None = None,
     ) -> None:
         """Take a walk, the values around the sink, and a chain like this one, if there is any.
 
@@ -70,6 +73,7 @@ class Chain:
         self._like: Final = like
         self._bytes: Final[dict[tuple[bool, ...], tuple[int, int]]] = {}
         self.is_cut: Final = walk.is_cut
+        self.pattern: Final = pattern
         self.steps: Final = (
             walk.steps if like is None else tuple([around[k] for k in like._slots.steps])
         )
@@ -392,8 +396,10 @@ def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Itera
         through: Only chains that may lead through one of these values.
     """
     chains = _Chains(flow)
-    near = None if through is None else flow.in_order(_onward_of(flow, through))
-    for ins in flow.instructions() if near is None else near:
+    if through is None:
+        yield from chains.every()
+        return
+    for ins in flow.in_order(_onward_of(flow, through)):
         if chains.ends_in(ins):
             yield chains.better(ins)
 
@@ -421,6 +427,45 @@ class _Chains:
         self._around: Final = Surroundings(flow)
         self._goes_on: Final[dict[Instruction, bool]] = {}
         self._models: Final[dict[tuple[int, ...], Chain]] = {}
+        self._patterns: Final = Patterns(flow, self._around, self.ends_in, self._chain_inside)
+
+    def every(self) -> Iterator[Chain]:
+        """All chains of the module, in the order of the text."""
+        for computation in self._flow.computations():
+            known = self._patterns.of(computation)
+            if known is None:
+                for ins in computation:
+                    if self.ends_in(ins):
+                        yield self.better(ins)
+                continue
+            here = computation.instructions
+            for place, ends, pattern in known:
+                if pattern is not None:
+                    yield self._repeated(here, place, pattern)
+                elif ends or (ends is None and self.ends_in(here[place])):
+                    yield self.better(here[place])
+
+    def _repeated(self, here: Sequence[Instruction], place: int, pattern: Pattern) -> Chain:
+        """The chain of a pattern among these instructions."""
+        around, model = [here[k] for k in pattern.places], pattern.model
+        return Chain(self._flow, here[place], model.walk, around, model, pattern)
+
+    def _chain_inside(
+        self, sink: Instruction, is_inside: Callable[[Instruction], bool]
+    ) -> tuple[Chain, list[Instruction]] | None:
+        """The chain that others are like, and the values around; `None` if not all are inside.
+
+        Of a chain no step of which is written, none through ops on several arrays saves more.
+        """
+        plain = self._chain(sink, through_sums=False)
+        around = self._around.of(sink, through_sums=False)
+        values = [*around.values]
+        if plain.ends_in_sums:
+            values += self._around.of(sink, through_sums=True).values
+        model = self._models.get(around.key)
+        if model is None or not all(map(is_inside, values)):
+            return None
+        return model, around.values
 
     def ends_in(self, value: Instruction) -> bool:
         """Is it a value that is moved for the last time?"""

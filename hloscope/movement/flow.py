@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Final
 
+from hloscope.fusion import Blueprints
 from hloscope.indexing import IndexingMap, Precision, output_to_input
 from hloscope.ir import Computation, Instruction, Module, Op, TensorType
 from hloscope.ops import (
@@ -59,7 +60,7 @@ def may_move(kind: type[Op]) -> bool:
 
 
 @cache
-def _is_renaming(kind: type[Op]) -> bool:
+def is_renaming(kind: type[Op]) -> bool:
     """May what such ops make of a value be that value, or a tuple that has it?"""
     return issubclass(kind, (*_OPENABLE, *TUPLES))
 
@@ -121,11 +122,13 @@ class Flow:
     around it, not at the whole module.
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, blueprints: Blueprints | None = None) -> None:
+        """Take a module, and the numbers of its computations' structures, where they are known."""
         self._module: Final = module
+        self.blueprints: Final = Blueprints() if blueprints is None else blueprints
         self._numbers: Final = {c: k for k, c in enumerate(module)}
         self._home: Final[dict[Instruction, Computation]] = {}
-        self._place: Final[dict[Instruction, tuple[int, int]]] = {}
+        self._places: Final[dict[Computation, dict[Instruction, int]]] = {}
         self._direct: Final[dict[Instruction, list[Instruction]]] = {}
         self._calls: Final[dict[Computation, dict[Computation, list[Instruction]]]] = {}
         self._callers: Final[dict[Computation, Instruction | None]] = {}
@@ -146,10 +149,9 @@ class Flow:
         if known is not None:
             return known
         calls: dict[Computation, list[Instruction]] = {}
-        number, home, direct = self._numbers.get(computation, 0), self._home, self._direct
-        for at, ins in enumerate(computation):
+        home, direct = self._home, self._direct
+        for ins in computation:
             home[ins] = computation
-            self._place[ins] = number, at
             operands = ins.operands
             for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
                 readers = direct.get(operand)
@@ -170,15 +172,23 @@ class Flow:
     def _possible_callers(self) -> Mapping[Computation, Sequence[Computation]]:
         return self._module.possible_callers()
 
-    def instructions(self) -> Iterable[Instruction]:
-        """All instructions of the module, in order."""
+    def computations(self) -> Iterable[Computation]:
+        """All computations of the module, in order."""
         for computation in self._module:
             self._enter(computation)
-            yield from computation
+            yield computation
 
     def in_order(self, values: Iterable[Instruction]) -> list[Instruction]:
         """Values in the order of the text."""
-        return sorted([v for v in values if self.home(v) is not None], key=self._place.__getitem__)
+        return sorted([v for v in values if self.home(v) is not None], key=self._place_of)
+
+    def _place_of(self, value: Instruction) -> tuple[int, int]:
+        """Where a value stands in the text; few are asked about, most in the same computations."""
+        home = self._home[value]
+        places = self._places.get(home)
+        if places is None:
+            places = self._places[home] = {ins: k for k, ins in enumerate(home)}
+        return self._numbers.get(home, 0), places[value]
 
     def home(self, ins: Instruction) -> Computation | None:
         """The computation an instruction stands in."""
@@ -291,6 +301,16 @@ class Flow:
             ins, home = fusion, self.home(fusion)
         return False
 
+    def is_fused(self, computation: Computation) -> bool:
+        """Does one fusion call it, and nobody else, and does it read no values from outside?"""
+        if self._module.has_tree or not len(computation):
+            return False
+        return (self._results.get(computation) or self._results_of(computation))[0] is not None
+
+    def results(self, computation: Computation) -> frozenset[Instruction]:
+        """The values that a computation returns."""
+        return (self._results.get(computation) or self._results_of(computation))[1]
+
     def _results_of(
         self, computation: Computation
     ) -> tuple[Instruction | None, frozenset[Instruction]]:
@@ -329,7 +349,7 @@ class Flow:
         ):
             direct = self._direct.get(value, ())
             for reader in direct:
-                if _is_renaming(type(reader.op)):
+                if is_renaming(type(reader.op)):
                     break
             else:
                 return tuple(direct), False  # it has no other name

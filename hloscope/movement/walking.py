@@ -309,13 +309,18 @@ class Walk:
 
 def is_single(flow: Flow, value: Instruction) -> bool:
     """Is it one element, or a broadcast of one?"""
-    for _ in range(MOST_VALUES):
+    return hops_to_single(flow, value) is not None
+
+
+def hops_to_single(flow: Flow, value: Instruction) -> int | None:
+    """How many broadcasts lie between a value and the one element that it is, if it is one."""
+    for hops in range(MOST_VALUES):
         if isinstance(value.type, TensorType) and value.type.rank == 0:
-            return True
+            return hops
         if value.op.name != "broadcast_in_dim":
-            return False
+            return None
         value = flow.source(value.operands[0])
-    return False
+    return None
 
 
 def _in_order(flow: Flow, sink: Instruction, inside: set[Instruction]) -> Iterator[Instruction]:

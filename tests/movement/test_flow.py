@@ -53,7 +53,7 @@ def read(value: Instruction, flow: Flow) -> Iterator[Instruction]:
 
 def test_users_are_those_that_read_a_value_by_any_name() -> None:
     flow = Flow(hloscope.read(SEEN).module)
-    every = [*flow.instructions()]
+    every = [ins for computation in flow.computations() for ins in computation]
     names = {i.name: i for i in every}
     users = {name: {u.name for u in flow.users(flow.source(i))} for name, i in names.items()}
     assert users["p"] == {"t", "n", "b"}
