@@ -272,15 +272,18 @@ class _Counter:
             yield at, np.ones(size, dtype=np.int64)
 
     def _addresses(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> tuple[Ints, Bools]:
-        """The address of each lane, and whether it is active: requests × lanes."""
+        """The address of each lane, and whether it is active: requests × lanes.
+
+        In memory the same lane of all requests stands together: what is then said of the lanes of
+        each request is said by steps over long rows, not over a few numbers at a time.
+        """
         map = self._requests.map
-        count = len(next(iter(at.values())))
-        shape = count, self._requests.warp
-        every: dict[Var, Ints] = dict(at)
-        every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]
+        every: dict[Var, Ints] = {x: values.T for x, values in at.items()}
+        every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[:, None]
         for k, v in enumerate(map.runtime):
             if Runtime(k) in self._used:
                 every[Runtime(k)] = np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
+        shape = self._requests.warp, next(iter(every.values())).shape[1]
         addresses = np.broadcast_to(evaluate_array(self._requests.address, every), shape)
         active = np.zeros(shape, dtype=np.bool_)
         for domain in self._requests.domains:
@@ -292,7 +295,7 @@ class _Counter:
         lane = map.dims[0].interval
         if (lane.lo, lane.hi) != (0, self._requests.warp - 1):
             active &= (every[LANE] >= lane.lo) & (every[LANE] <= lane.hi)
-        return addresses, active
+        return addresses.T, active.T
 
     def _lanes(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> _Lanes:
         addresses, active = self._addresses(at, given)
@@ -304,9 +307,12 @@ class _Counter:
         So int64 holds what arrays of any size need: for differences beyond that, which no device
         has memory for, these are Python's integers.
         """
-        first = np.where(active, addresses, _NOWHERE).min(axis=1, keepdims=True)
+        every = bool(active.all())
+        touched = addresses if every else np.where(active, addresses, _NOWHERE)
+        first = touched.min(axis=1, keepdims=True)
         modulus = self._requests.modulus
-        steps: Ints = np.where(active, addresses, first) - first // modulus * modulus
+        touched = addresses if every else np.where(active, addresses, first)
+        steps: Ints = touched - first // modulus * modulus
         if steps.dtype != np.int64 and int(steps.max(initial=0)) <= _NOWHERE:
             steps = steps.astype(np.int64)
         return steps
@@ -318,8 +324,8 @@ class _Counter:
         factor, divisor = bits // common, size // common  # of most widths the factor is 1
         if factor > 1 and int(steps.max(initial=0)) > _NOWHERE // factor:
             steps = steps.astype(object)
-        numbers: Ints = steps * factor // divisor
-        return numbers
+        numbers: Ints = steps if factor == 1 else steps * factor
+        return numbers if divisor == 1 else numbers // divisor
 
     def _groups(
         self, at: Mapping[Var, Ints], read: tuple[Runtime, ...], shape: tuple[int, ...]
@@ -350,7 +356,7 @@ class _Counter:
     ) -> None:
         """Count requests of these lanes, of which some are active; all together, or by group."""
         unit = max(self._requests.unit_bits // 8, 1)
-        taking_part = active.sum(axis=1)
+        taking_part = _count(active)
         is_request = taking_part > 0
         if groups is None:
             distinct = self._counting(lanes.steps, is_request)
@@ -358,10 +364,11 @@ class _Counter:
             distinct = self._counting_in_groups(lanes.steps, active, groups)
         sectors, lines = distinct(SECTOR * 8), distinct(LINE * 8)
         asked = distinct(max(self._requests.unit_bits, 8)) * unit
-        figures = (is_request, sectors, lines, asked, -(-asked // SECTOR), taking_part)
+        there: Ints = is_request.astype(np.int64)
+        figures = (there, sectors, lines, asked, -(-asked // SECTOR), taking_part)
         for name, values in zip(FIGURES, figures, strict=True):
             self._sums[name] += int((values * weights).sum())
-        for count in np.unique(sectors[is_request]).tolist():
+        for count in np.flatnonzero(np.bincount(sectors[is_request])).tolist():
             here = (sectors == count) & is_request
             self._histogram[count] = self._histogram.get(count, 0) + int(weights[here].sum())
             if count not in self._examples:
@@ -382,8 +389,7 @@ class _Counter:
 
         def distinct(size: int) -> Ints:
             numbers = self._numbers(steps, size)  # in order, as the steps are
-            counted: Ints = (numbers[:, 1:] != numbers[:, :-1]).sum(axis=1) + 1
-            return counted * is_request
+            return (_count(numbers[:, 1:] != numbers[:, :-1]) + 1) * is_request
 
         return distinct
 
@@ -393,8 +399,7 @@ class _Counter:
         """The same, where groups of lanes share no block."""
 
         def distinct(size: int) -> Ints:
-            counted: Ints = _is_first(self._numbers(steps, size), active, groups)[1].sum(axis=1)
-            return counted
+            return _count(_is_first(self._numbers(steps, size), active, groups)[1])
 
         return distinct
 
@@ -434,6 +439,14 @@ class _Counter:
             for a, on in zip(example.addresses, example.active, strict=True)
         ]
         return Request(placed, tuple(first), max(self._requests.unit_bits // 8, 1), sectors)
+
+
+def _count(some: Bools) -> Ints:
+    """How many lanes of each request; in bytes, which are added faster, where they hold that."""
+    small = some.shape[1] < 256
+    bytes_ = some.view(np.uint8)
+    counted: Ints = bytes_.sum(axis=1, dtype=np.uint8 if small else np.int64).astype(np.int64)
+    return counted
 
 
 def _is_worth_saying(counter: _Counter, x: Var) -> bool:
