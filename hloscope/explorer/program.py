@@ -145,7 +145,6 @@ def details(numbering: Numbering) -> dict[str, Any]:
     write = _Writer()
     texts, names, frames = Shared(), Shared(visible), Shared(lambda f: list(map(visible, f)))
     traces = Shared(list)
-    columns: tuple[list[int], list[int], list[int]] = ([], [], [])
 
     def origin(found: Provenance) -> tuple[int, int]:
         places = [frames.number((str(at), at.function)) for at in found.trace]
@@ -160,6 +159,7 @@ def details(numbering: Numbering) -> dict[str, Any]:
         return texts.number(text), *numbers_of(provenance_of(ins, numbering.module))
 
     known: dict[object, tuple[int, int, int]] = {}
+    told_of: list[tuple[int, int, int]] = []
     for k, ins in enumerate(numbering.numbers):
         key = _told_alike(ins)
         found = known.get(key)
@@ -167,10 +167,12 @@ def details(numbering: Numbering) -> dict[str, Any]:
             found = told(k, ins)
             if key is not None:
                 known[key] = found
-        for column, number in zip(columns, found, strict=True):
-            column.append(number)
+        told_of.append(found)
     return {
-        **dict(zip(("text", "op_name", "trace"), columns, strict=True)),
+        **{
+            name: [some[at] for some in told_of]
+            for at, name in enumerate(("text", "op_name", "trace"))
+        },
         "texts": texts.values,
         "op_names": names.values,
         "frames": frames.values,

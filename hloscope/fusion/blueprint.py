@@ -59,8 +59,8 @@ class Blueprints:
     def __init__(self) -> None:
         self.op_number = Numbering()
         self.type_number = Numbering()
-        self._looks: dict[object, Computation] = {}
-        """The first computation that looks so, which has no key before another one does."""
+        self._looks: dict[object, Computation | None] = {}
+        """The first computation that looks so, until another one does: then it has a key."""
         self._numbers: dict[object, int] = {}
         self._of: dict[Computation, int] = {}
         self._count = count()
@@ -89,7 +89,9 @@ class Blueprints:
         first = self._looks.setdefault(looks, computation)
         if first is computation:
             return next(self._count)
-        self._numbers.setdefault(self._key(first), self._of[first])
+        if first is not None:
+            self._numbers.setdefault(self._key(first), self._of[first])
+            self._looks[looks] = None
         key = self._key(computation)
         known = self._numbers.get(key)
         if known is None:

@@ -28,9 +28,15 @@ class SameKernels:
 
     def __init__(self, blueprints: Blueprints) -> None:
         self._blueprints: Final = blueprints
+        self._keys: Final[dict[Instruction, tuple[object, ...] | None]] = {}
 
     def key(self, ins: Instruction) -> tuple[object, ...] | None:
         """The key of an instruction's kernel; `None` where it may depend on more than a key."""
+        if ins not in self._keys:  # each question about a kernel asks for it
+            self._keys[ins] = self._found(ins)
+        return self._keys[ins]
+
+    def _found(self, ins: Instruction) -> tuple[object, ...] | None:
         if isinstance(ins.op, Fusion):
             return self._of_fusion(ins)
         if ins.operands and not _follows_from_types(ins):
