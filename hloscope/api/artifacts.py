@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hloscope.api.compressed import read_file
-from hloscope.api.explaining import explaining_invalid
+from hloscope.api.explaining import check
+from hloscope.api.reading import language_of
 from hloscope.bytecode import (
     artifact_in_version,
     is_bytecode,
@@ -28,12 +29,14 @@ from hloscope.source import Source
 from hloscope.vhlo import CURRENT, every_op, target_of, version_of
 
 if TYPE_CHECKING:
+    import hloscope.hlo_parser as hlo_parser
     import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
     from hloscope.api.program import Program
     from hloscope.ir import Module
     from hloscope.stablehlo import Builder, TreeModule
 else:
+    hlo_parser = lazy("hloscope.hlo_parser")
     passes = lazy("hloscope.passes")
     stablehlo = lazy("hloscope.stablehlo")
 
@@ -52,7 +55,7 @@ def serialize(
     r"""The program as a portable artifact: the bytes that StableHLO itself writes.
 
     Args:
-        program: StableHLO text, an artifact of another version, a syntax tree, a module, a
+        program: StableHLO or HLO text, an artifact of another version, a syntax tree, a module, a
             builder or a program.
         target: The version of the artifact: `1.0.0`, or `current`, `min`, `week_4`, `week_12`,
             `none`, `max`.
@@ -64,7 +67,7 @@ def serialize(
 
     Raises:
         UnknownNameError: There is no such version.
-        ParseError: The text is not StableHLO.
+        ParseError: The text is neither StableHLO nor HLO.
         UnsupportedError: Something has no form in artifacts; the message names all.
         DowngradeError: The version has not all the program needs; the message names all.
 
@@ -88,7 +91,7 @@ def _expanded(tree: Operation, target: str, library: str) -> Operation:
 
 
 def tree_of(program: Serializable) -> Operation:
-    """The syntax tree of a program.
+    """The syntax tree of a program; HLO is translated to StableHLO.
 
     Raises:
         ParseError: The text is not in the grammar.
@@ -102,14 +105,16 @@ def tree_of(program: Serializable) -> Operation:
     if isinstance(program, Source):
         if is_vhlo_text(program.text):
             return parse_vhlo(program.text, program.name)
-        return parse_mlir(program.text, program.name, dialects=DIALECTS)
+        if language_of(program) == "stablehlo":
+            return parse_mlir(program.text, program.name, dialects=DIALECTS)
+        program = hlo_parser.parse_hlo(program.text, name=program.name)
     if isinstance(program, Operation):
         return program
     module: Any = getattr(program, "module", program)
     if hasattr(module, "tree"):
         return module.tree  # type: ignore[no-any-return]
-    with explaining_invalid(module):
-        return stablehlo.to_mlir(module)
+    check(module)
+    return stablehlo.to_mlir(module)
 
 
 def deserialize(data: bytes | os.PathLike[str], *, name: str = "") -> TreeModule:
@@ -201,7 +206,7 @@ def vhlo_text(
 
     Raises:
         UnknownNameError: There is no such version.
-        ParseError: The text is not StableHLO.
+        ParseError: The text is neither StableHLO nor HLO.
         UnsupportedError: Something has no form in artifacts; the message names all.
         DowngradeError: The version has not all the program needs; the message names all.
 

@@ -1,14 +1,12 @@
 """Questions about wrong programs end with what is wrong in the program.
 
 What claims something of a program (a proof, equality, results) verifies it first, by `check`.
-Other questions do not: one that goes wrong looks then, by `explains_invalid_program` or
-`explaining_invalid`.
+Other questions do not: one that goes wrong looks then, by `explains_invalid_program`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 from weakref import WeakSet
@@ -93,22 +91,6 @@ def explains_invalid_program(question: Callable[P, T]) -> Callable[P, T]:
             raise
 
     return asked
-
-
-@contextmanager
-def explaining_invalid(module: Module) -> Iterator[None]:
-    """An unexpected error here becomes the verifier's finding, if the module is invalid.
-
-    Raises:
-        VerifyError: It is.
-    """
-    try:
-        yield
-    except HloscopeError:
-        raise
-    except Exception as error:
-        _explain(error, module)
-        raise
 
 
 def _explain(error: Exception, module: Module | None) -> None:

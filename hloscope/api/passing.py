@@ -16,7 +16,6 @@ from hloscope.source import Source
 
 if TYPE_CHECKING:
     import hloscope.dialects as dialects
-    import hloscope.hlo_parser as hlo_parser
     import hloscope.mlir as mlir
     import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from hloscope.mlir import Operation
 else:
     dialects = lazy("hloscope.dialects")
-    hlo_parser = lazy("hloscope.hlo_parser")
     mlir = lazy("hloscope.mlir")
     passes = lazy("hloscope.passes")
     stablehlo = lazy("hloscope.stablehlo")
@@ -111,10 +109,6 @@ def right_tree(program: Serializable, *, allow_unregistered: bool = False) -> Op
     Raises:
         VerifyError: It is wrong.
     """
-    if isinstance(program, str):
-        program = Source("<string>", program)
-    if isinstance(program, Source) and language_of(program) == "hlo":
-        program = hlo_parser.parse_hlo(program.text, name=program.name)
     tree = tree_of(program)
     found = verifier.verify_mlir(tree, allow_unregistered=allow_unregistered, first_only=True)
     refuse_first(found)

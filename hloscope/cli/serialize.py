@@ -10,7 +10,13 @@ from typing import Any
 
 import click
 
-from hloscope.api import is_artifact, read_source, serialize as to_artifact, vhlo_text
+from hloscope.api import (
+    is_artifact,
+    read_source,
+    right_tree,
+    serialize as to_artifact,
+    vhlo_text,
+)
 from hloscope.cli.artifacts import bytes_of, name_of
 from hloscope.cli.common import command, debug_option, file_argument
 from hloscope.cli.output import output_option, write
@@ -56,10 +62,13 @@ def serialize(
 ) -> None:
     """Write the program of FILE as a portable artifact.
 
-    FILE is StableHLO or VHLO text, an artifact of any version, or what jax.export wrote.
+    FILE is StableHLO, VHLO or HLO text, an artifact of any version, or what jax.export wrote.
+    HLO is translated to StableHLO.  What is wrong in a text is reported; the exit code is 3 then.
     """
     found = bytes_of(file)
-    program = found if is_artifact(found) else read_source(found, name=name_of(file))
+    program: Any = found
+    if not is_artifact(found):
+        program = right_tree(read_source(found, name=name_of(file)), allow_unregistered=True)
     options: Any = {
         "library": library,
         "allow_other_dialects": allow_other_dialects,

@@ -10,7 +10,7 @@ import click
 from hloscope.api import check_expected, verify as verify_program
 from hloscope.cli.common import command, complete_files, debug_option, json_option, print_json
 from hloscope.cli.files import read_text
-from hloscope.errors import Diagnostic
+from hloscope.errors import Diagnostic, HloscopeError
 
 SCHEMA: Final = "hloscope.verify/1"
 UNEXPECTED, WRONG = 1, 3
@@ -42,28 +42,35 @@ def verify(
 ) -> None:
     """Verify the programs in FILE…: types, references, everything the specification demands.
 
-    Every finding is reported.  The exit code is 3 if there are any, and with
-    --verify-diagnostics 1 if they are not the expected ones.
+    Every finding is reported, also of the files after one that cannot be read.  The exit code is
+    3 if there are any, and with --verify-diagnostics 1 if they are not the expected ones.
     """
     check = check_expected if verify_diagnostics else verify_program
     reports: list[dict[str, Any]] = []
+    code = 0
     for file in files:
-        source = read_text(file)
-        found = check(source, split=split_input_file, allow_unregistered=allow_unregistered)
-        reports.append(
-            {
-                "file": source.name,
-                "ok": not found,
-                "diagnostics": [described(diagnostic) for diagnostic in found],
-            }
-        )
+        try:
+            source = read_text(file)
+            found = check(source, split=split_input_file, allow_unregistered=allow_unregistered)
+            name, ends = source.name, UNEXPECTED if verify_diagnostics else WRONG
+        except HloscopeError as error:
+            if len(files) == 1:
+                raise
+            found, name, ends = (
+                [Diagnostic(error.message, error.span, error.rule)],
+                file,
+                error.exit_code,
+            )
+        if found:
+            code = max(code, ends)
+        diagnostics = [described(diagnostic) for diagnostic in found]
+        reports.append({"file": name, "ok": not found, "diagnostics": diagnostics})
         if not as_json:
-            _print(source.name, found)
-    ok = all(report["ok"] for report in reports)
+            _print(name, found)
     if as_json:
-        print_json({"schema": SCHEMA, "ok": ok, "files": reports})
-    if not ok:
-        sys.exit(UNEXPECTED if verify_diagnostics else WRONG)
+        print_json({"schema": SCHEMA, "ok": not code, "files": reports})
+    if code:
+        sys.exit(code)
 
 
 def _print(name: str, found: list[Diagnostic]) -> None:

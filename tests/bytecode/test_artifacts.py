@@ -176,6 +176,13 @@ def test_the_command_writes_reads_and_examines(tmp_path: Path) -> None:
     assert invoke(app, ["doctor", str(text)]).exit_code == 3
 
 
+def test_hlo_text_is_translated_first() -> None:
+    text = "HloModule m\nENTRY e { a = f32[2] parameter(0) ROOT b = f32[2] abs(a) }"
+    data = hloscope.serialize(text)
+    assert data == hloscope.serialize(hloscope.read(text))
+    assert hloscope.deserialize(data).entry.name == "e"
+
+
 def test_an_artifact_is_brought_to_another_version() -> None:
     data = hloscope.serialize(TAN, "1.17.0")
     assert hloscope.serialize(data, "1.4.0") == hloscope.serialize(TAN, "1.4.0")

@@ -58,7 +58,7 @@ def test_a_part_that_is_not_there_is_refused_where_diagnostics_are_expected(run:
     text = "HloModule m\nENTRY e { a = s32[] parameter(0) b = s32[] add(a, a)\n"
     text += "ROOT r = s32[] get-tuple-element(b), index=1 }"
     result = run("opt", "-", "--split-input-file", "--verify-diagnostics", stdin=text)
-    assert "3:1: error: `r` takes part 1 of `b`, which has none" in result.output
+    assert "3:1: error: operand 0 of `get-tuple-element` is s32[], needs a tuple" in result.output
     assert result.exit_code == 3
 
 

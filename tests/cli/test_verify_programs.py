@@ -58,6 +58,27 @@ def test_json_tells_of_every_file(run: Any, file: Any) -> None:
     assert (first["severity"], first["line"], first["column"]) == ("error", 1, 6)
 
 
+def test_files_after_one_that_cannot_be_read_are_verified_too(run: Any, file: Any) -> None:
+    empty, fine, wrong = file("", "a.mlir"), file(FINE, "b.mlir"), file(WRONG, "c.mlir")
+    missing = empty.with_name("d.mlir")
+    result = run("verify", empty, fine, missing, wrong)
+    assert result.exit_code == 3
+    told = [line.removeprefix(f"{empty.parent}/") for line in result.stdout.splitlines()]
+    assert told == ["a.mlir: 1 error", "b.mlir: fine", "d.mlir: 1 error", "c.mlir: 2 errors"]
+    assert f"error: {empty} is empty" in result.stderr
+    assert f"error: no file `{missing}`" in result.stderr
+    assert "iota dimension cannot go beyond" in result.stderr
+    answer = json.loads(run("verify", empty, fine, "--json").stdout)
+    assert [report["ok"] for report in answer["files"]] == [False, True]
+    assert "is empty" in answer["files"][0]["diagnostics"][0]["message"]
+
+
+def test_expected_errors_do_not_excuse_a_file_that_cannot_be_read(run: Any, file: Any) -> None:
+    other = file(EXPECTED, "a.mlir")
+    result = run("verify", "--verify-diagnostics", other, file("", "b.mlir"))
+    assert result.exit_code == 3
+
+
 def test_a_text_that_cannot_be_read_is_reported_alike(run: Any) -> None:
     result = run("verify", "-", stdin="%0 = stablehlo.iota dim = : tensor<2xf32>")
     assert result.exit_code == 3

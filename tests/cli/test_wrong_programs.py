@@ -29,6 +29,8 @@ CLAIMING = [
     ("equal", "examples/softmax.hlo", "-"),
     ("opt", "-", "--fold"),
     ("run", "-", "--random", "1"),
+    ("serialize", "-"),
+    ("serialize", "-", "--text"),
 ]
 
 
