@@ -28,7 +28,8 @@ from hloscope.ops import Fusion, Parameter
 Place: TypeAlias = tuple[int | Instruction, int]
 """An operand (or a value that a region reads without being handed it) and one of its leaves."""
 
-_NOTHING: Final[dict[int, AccessSet]] = {}
+_NOTHING: Final[AccessSet] = {}
+_NONE: Final[Accesses] = ()
 CALLED_ONCE: Final = (Fusion,)
 """Ops whose computation nothing else calls."""
 MOST_VALUES: Final = 64
@@ -217,10 +218,15 @@ class Analysis(Flows):
         """The flows to parameters in order, then those to values outside the computation."""
         found = walk.found
         flows: list[Flow] = []
+        last, kept = _NOTHING, _NONE  # many parameters share their set, and then a tuple
         for k, parameter in enumerate(callee.parameters):
-            leaves = found.get(parameter, _NOTHING)
+            leaves = found.get(parameter)
+            if leaves is None:
+                continue
             for leaf, accesses in sorted(leaves.items()) if len(leaves) > 1 else leaves.items():
-                flows.append(Flow(k, leaf, tuple(accesses.values())))
+                if accesses is not last:
+                    last, kept = accesses, tuple(accesses.values())
+                flows.append(Flow(k, leaf, kept))
         if self.has_regions and captures(callee):
             inside = self.positions(callee)
             flows += [

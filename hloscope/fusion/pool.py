@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hloscope.affine import Dim, Expr, Range, Runtime, Var, variables
+from hloscope.affine import Dim, Expr, Mod, Range, Runtime, Var, variables
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.straight import Step, is_exact, put_into, step_of
 from hloscope.fusion.widen import MAX_SIZE, join_reasons, size
@@ -347,9 +347,20 @@ def normal(map: IndexingMap) -> IndexingMap:
         return map
     if not map.is_simplified:
         map = map.simplify()
-    if map.ranges or map.runtime:
+    if (map.ranges or map.runtime) and not _all_are_needed(map):
         map = map.rescale_symbols().remove_unused_symbols()
         fewer = indexing.project_out(map)
         if fewer is not map:
             map = fewer.simplify().remove_unused_symbols()
     return map
+
+
+def _all_are_needed(map: IndexingMap) -> bool:
+    """Do the results depend on all range and runtime variables, and has none a stride?"""
+    if any([type(e) is Mod for e, _ in map.constraints]):
+        return False
+    used = {e for e in map.results if type(e) is Range or type(e) is Runtime}
+    count = len(map.ranges) + len(map.runtime)
+    if len(used) < count:
+        used = {v for v in variables(*map.results) if type(v) is not Dim}
+    return len(used) == count

@@ -72,6 +72,7 @@ class MapBase:
         "_is_settled",
         "_is_simplified",
         "_result_bounds",
+        "_simple",
         "_text",
         "constraints",
         "dims",
@@ -93,6 +94,7 @@ class MapBase:
     _result_bounds: tuple[Interval, ...] | None
     _is_settled: bool
     _is_simplified: bool
+    _simple: MapBase | None
     _text: str
 
     def __init__(
@@ -128,6 +130,7 @@ class MapBase:
         _set(self, "_domain", None)  # a slot that is empty would be found so by an exception
         _set(self, "_hash", None)
         _set(self, "_result_bounds", None)
+        _set(self, "_simple", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot assign to `{name}`: a map is immutable")
@@ -202,6 +205,7 @@ class MapBase:
         _set(map, "_domain", self._domain)
         _set(map, "_hash", None)
         _set(map, "_result_bounds", None)
+        _set(map, "_simple", None)
         return map
 
     def choosing(self, indices: Sequence[int]) -> Self:
@@ -278,6 +282,15 @@ class MapBase:
         """Remember that simplifying changes nothing."""
         _set(self, "_is_settled", True)
         _set(self, "_is_simplified", True)
+
+    @property
+    def simple(self) -> MapBase | None:
+        """What simplifying gave, if it gave another map."""
+        return self._simple
+
+    def remember_simple(self, found: MapBase) -> None:
+        """Remember what simplifying gives."""
+        _set(self, "_simple", found)
 
     @property
     def names(self) -> dict[Var, str]:

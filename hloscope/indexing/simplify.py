@@ -318,6 +318,17 @@ def simplify(
         return _shortest(simplify(m, replace_points=replace_points, trace=trace), trace)
     if m.is_known_empty or m.is_undefined or (replace_points and m.is_simplified):
         return m
+    if not replace_points or trace is not None:
+        return _made_simple(m, replace_points, trace)
+    found = m.simple
+    if found is None:
+        found = _made_simple(m, replace_points, trace)
+        if found is not m:
+            m.remember_simple(found)
+    return found  # type: ignore[return-value]  # a map as `m` is
+
+
+def _made_simple(m: M, replace_points: bool, trace: MapTrace | None) -> M:
     if not m.constraints and not m.runtime and trace is None:
         if _is_plain(m):
             if replace_points:
@@ -370,7 +381,7 @@ def _without_points(m: M) -> M | None:
         if abs(const) > POS_INF:
             return None
         results.append(e if len(kept) == len(terms) else from_terms(kept, const))
-    found = m.with_(results=results)
+    found = m.with_results(tuple(results))
     found.mark_simplified()
     return found
 

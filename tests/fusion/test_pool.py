@@ -138,3 +138,33 @@ def test_a_change_of_an_access_is_found_once() -> None:
     assert pool.changed(access, type_, doubled) is found
     assert pool.keep(found) is found
     assert changes == 1
+
+
+@pytest.mark.parametrize(
+    ("map", "after"),
+    [
+        (
+            "(d0)[s0] -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 4]",
+            "(d0)[s0] -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 4]",
+        ),
+        (
+            "(d0)[s0, s1] -> (d0 * 5 + s1), domain: d0 in [0, 3], s0 in [0, 2], s1 in [0, 4]",
+            "(d0)[s0] -> (d0 * 5 + s0), domain: d0 in [0, 3], s0 in [0, 4]",
+        ),
+        (
+            "(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 9], s0 mod 4 in [1, 1]",
+            "(d0)[s0] -> (s0 * 4 + 1), domain: d0 in [0, 3], s0 in [0, 2]",
+        ),
+        (
+            "(d0)[s0]{rt0, rt1} -> (s0 + rt1), domain: d0 in [0, 3], s0 in [0, 4], rt0 in [0, 7], "
+            "rt1 in [0, 8]",
+            "(d0)[s0]{rt0} -> (s0 + rt0), domain: d0 in [0, 3], s0 in [0, 4], rt0 in [0, 8]",
+        ),
+        (
+            "(d0)[s0] -> (d0), domain: d0 in [0, 7], s0 in [0, 2], d0 + s0 in [4, 9]",
+            "(d0) -> (d0), domain: d0 in [2, 7]",
+        ),
+    ],
+)
+def test_normal_maps_have_the_variables_that_they_need(map: str, after: str) -> None:
+    assert str(normal(IndexingMap.parse(map))) == after

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hloscope.affine import Dim, Interval, parse_expr
+from hloscope.affine import Const, Dim, Interval, parse_expr
 from hloscope.indexing import ConstraintStep, IndexingMap, MapTrace, VariableKind
 from hloscope.indexing.simplify import divided, merge_mods, of_quotient, settle
 from hloscope.simplifier import Step
@@ -77,6 +77,20 @@ def test_points_are_kept_on_request() -> None:
     assert kept.results == tuple(map(parse_expr, ("d0", "d0 + d1", "2", "d1 + 10", "d1")))
     assert kept.equals(m)
     assert m.simplify().results == tuple(map(parse_expr, ("5", "d1 + 5", "2", "d1 + 10", "d1")))
+
+
+def test_what_a_map_becomes_is_remembered_for_it_alone() -> None:
+    text = "(d0, d1){rt0} -> (d0 + d1 + rt0, d1), domain: d0 in [0, 9], d1 in [2, 2], rt0 in [0, 4]"
+    m = IndexingMap.parse(text)
+    simple = m.simplify()
+    assert str(simple) == text.replace("d0 + d1 + rt0, d1)", "d0 + rt0 + 2, 2)")
+    assert m.simplify() is simple
+    assert m.simplify(replace_points=False) == m
+    assert m.sub_map([1]).simplify().results == (Const(2),)
+    assert m.with_(results=[Dim(0) // 16]).simplify().results == (Const(0),)
+    steps: MapTrace = []
+    assert m.simplify(trace=steps) == simple
+    assert steps
 
 
 def test_the_trace_has_every_step() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from hloscope.affine import Const, Expr
+from hloscope.affine import ZERO, Const, Expr
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import (
@@ -69,9 +69,14 @@ def window_position(
     return at.quotient(coordinate, window.strides[k], size)
 
 
+def _taps(at: MapBuilder, window: Window) -> list[Expr]:
+    """Every element of a window: a range variable for each dimension that has more than one."""
+    return [ZERO if size == 1 else at.range(size) for size in window.sizes]
+
+
 def _base(at: MapBuilder, window: Window, positions: Sequence[Expr], shape: Dims) -> list[Expr]:
     """Every element of the base under windows, one range variable per dimension."""
-    taps = [at.range(size) for size in window.sizes]
+    taps = _taps(at, window)
     return [
         base_index(at, window, k, positions[k], tap, shape[k], Const(window.padding[k][0]))
         for k, tap in enumerate(taps)
@@ -80,7 +85,7 @@ def _base(at: MapBuilder, window: Window, positions: Sequence[Expr], shape: Dims
 
 def _positions(at: MapBuilder, window: Window, element: Sequence[Expr], shape: Dims) -> list[Expr]:
     """Every position whose window holds an element, one range variable per dimension."""
-    taps = [at.range(size) for size in window.sizes]
+    taps = _taps(at, window)
     return [
         window_position(at, window, k, element[k], tap, shape[k], Const(window.padding[k][0]))
         for k, tap in enumerate(taps)
