@@ -23,6 +23,7 @@ from hloscope.errors import HloscopeError
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir.types import TensorType
 from tests.careful import changes
+from tests.extreme import KINDS as EXTREME, chain_map
 from tests.generator import generate, options_of
 from tests.generator.hlo_text import hlo_text
 from tests.generator.stablehlo_text import stablehlo_text
@@ -246,6 +247,7 @@ class Requests:
         """Yield so many requests."""
         forms: list[tuple[int, Callable[[], Request]]] = [
             (72, self._about_program),
+            (3, self._extreme),
             (8, self._oddly_asked),
             (3, self._of_artifact),
             (8, self._about_maps),
@@ -288,6 +290,11 @@ class Requests:
 
     def _about_program(self) -> Request:
         kind, text = self.program()
+        return Request(kind, self._command(), text, _encoded(text))
+
+    def _extreme(self) -> Request:
+        kind = self.rng.choice(list(EXTREME))
+        text = EXTREME[kind](self.rng)
         return Request(kind, self._command(), text, _encoded(text))
 
     def _oddly_asked(self) -> Request:
@@ -358,7 +365,7 @@ class Requests:
 
     def _map(self) -> str:
         rng = self.rng
-        text = rng.choice(MAPS)
+        text = rng.choice(MAPS) if rng.random() < 0.9 else chain_map(rng)
         kinds = {**KINDS, "number nudged": self.changes["number nudged"]}
         for _ in range(rng.choice([0, 1, 1, 2, 4])):
             text = kinds[rng.choice(list(kinds))](text, rng) if text.strip() else text

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
+import hloscope
 from benchmarks.robustness import Table, answer, command_answer
 from hloscope.errors import VerifyError
+from tests.extreme import KINDS as EXTREME, chain_map
 from tests.mutations import mutations, originals
 from tests.requests import Request
 
@@ -34,6 +37,29 @@ def test_broken_texts_of_our_own_are_answered() -> None:
 
 def test_broken_texts_of_the_corpus_are_answered(shared: Path, full: bool) -> None:
     assert wrong(originals(shared), 5000 if full else 250) == {}
+
+
+EXTREMELY_ASKED = "verify -, print -, index - --all, index - --verify, tile - --search, ls -".split(
+    ", "
+)
+
+
+@pytest.mark.parametrize("kind", EXTREME)
+def test_a_few_words_that_mean_very_much_are_right_and_answered(kind: str, tmp_path: Path) -> None:
+    found = {}
+    for seed in range(12):
+        text = EXTREME[kind](Random(seed))
+        assert not hloscope.verify(text)
+        command = tuple(EXTREMELY_ASKED[seed % len(EXTREMELY_ASKED)].split())
+        found[command_answer(Request(kind, command, text, text.encode()), tmp_path)] = text
+    assert {verdict.partition(" ")[0] for verdict in found} <= {"fine", "refused"}
+
+
+def test_maps_of_long_chains_are_answered() -> None:
+    for seed in range(12):
+        given = hloscope.IndexingMap.parse(chain_map(Random(seed)))
+        at = [d.interval.lo for d in given.dims]
+        assert given.simplify().evaluate(at, at[:1]) == given.evaluate(at, at[:1])
 
 
 @pytest.mark.parametrize(
