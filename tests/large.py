@@ -82,6 +82,17 @@ def tuple_tree(n: int) -> str:
     return _entry(*lines[:-1], f"ROOT {lines[-1]}")
 
 
+def shared_locations(n: int) -> str:
+    """A location that is fused of another one twice, which is fused of another one twice …"""
+    aliases = ['#l0 = loc("f.py":1:1)']
+    aliases += [f"#l{i} = loc(fused[#l{i - 1}, #l{i - 1}])" for i in range(1, n + 1)]
+    return "\n".join(aliases) + (
+        "\nfunc.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
+        f"  %0 = stablehlo.add %a, %a : tensor<4xf32> loc(#l{n})\n"
+        "  return %0 : tensor<4xf32>\n}\n"
+    )
+
+
 def wide_tuple(n: int) -> str:
     """A tuple of so many parts, from a parameter that has them all."""
     kind = f"({', '.join(['f32[2]'] * n)})"
@@ -231,6 +242,7 @@ KINDS: Final[dict[str, tuple[Callable[[int], str], int]]] = {
     "recursion": (recursion, 1_000),
     "nested tuple": (nested_tuple, 60),
     "tuple tree": (tuple_tree, 10),
+    "shared locations": (shared_locations, 60),
     "wide tuple": (wide_tuple, 100_000),
     "chain": (chain, 20_000),
     "fused chain": (fused_chain, 20_000),

@@ -46,6 +46,8 @@ COMMANDS = """
     index - --verify --by-execution --seconds 2
     show - *
     ls - --tree
+    print - --locations
+    serialize -
 """.strip().splitlines()
 SAMPLED = {
     "call chain": 1100,

@@ -130,8 +130,13 @@ def _of_location(location: object) -> Provenance:
 def _name(location: mlir.Location) -> str:
     """The outermost name."""
     todo = [location]
+    seen: set[int] = set()  # what is fused may be so with itself
     while todo:
-        match mlir.resolve_location(todo.pop()):
+        at = todo.pop()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        match mlir.resolve_location(at):
             case mlir.NameLoc(name):
                 return name
             case mlir.FusedLoc(parts):

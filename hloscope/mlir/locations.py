@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from hloscope.errors import ParseError
 from hloscope.lazy import dataclass, pattern
+from hloscope.limits import MOST_ALIASED
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,14 @@ class FusedLoc:
 
 @dataclass(slots=True)
 class LocationTable:
-    """Locations that have a name in a text: what is written of each, and those already read."""
+    """Locations that have a name in a text: what is written of each, and those already read.
+
+    Of the latter it knows how many characters each is, written out.
+    """
 
     texts: dict[str, str] = field(default_factory=dict)
     known: dict[str, Location] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,9 @@ def _define(text: str, table: LocationTable) -> None:
             continue
         if name not in table.texts:
             raise ParseError(f"location alias `{name}` was never defined")
-        missing = [n for n in _aliases(table.texts[name]) if n not in table.known]
+        text = table.texts[name]
+        named = _aliases(text)
+        missing = [n for n in named if n not in table.known]
         if name in open_names and missing:
             raise ParseError(f"location alias `{name}` refers to itself")
         open_names.add(name)
@@ -142,7 +149,13 @@ def _define(text: str, table: LocationTable) -> None:
             waiting += missing
         else:
             waiting.pop()
-            table.known[name] = _Reader(table.texts[name], table.known).read()
+            length = len(text) + sum(table.lengths.get(n, 0) for n in named)
+            if length > MOST_ALIASED:
+                raise ParseError(
+                    f"location alias `{name}` stands for more than {MOST_ALIASED:,} characters"
+                )
+            table.lengths[name] = length
+            table.known[name] = _Reader(text, table.known).read()
 
 
 def _aliases(text: str) -> list[str]:
