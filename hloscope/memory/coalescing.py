@@ -21,7 +21,7 @@ from hloscope.memory.kernel import Kernel, Launch, Reading
 from hloscope.memory.reads import Place, Reads
 from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.same_kernels import XlaKernels, output_names
-from hloscope.memory.spoil import spoiler_of
+from hloscope.memory.spoil import Spoiler, spoiler_of
 from hloscope.memory.storage import element_count, is_array, storage_bits
 from hloscope.memory.thread_layouts import ThreadLayout
 from hloscope.memory.thread_maps import kernel_by
@@ -74,7 +74,8 @@ class Memory:
         self.kernels: Final = XlaKernels(analysis, device)
         self._answers: dict[object, Coalescing] = {}
         self._requests: dict[tuple[object, ...], Requests] = {}
-        self._traffic: dict[Requests, Traffic] = {}
+        self._traffic: dict[Requests, tuple[Traffic, Spoiler | None]] = {}
+        self._placed: dict[tuple[IndexingMap, TensorType], IndexingMap] = {}
         self._verdict: dict[tuple[IndexingMap, TensorType], bool] = {}
 
     def of_instruction(self, ins: Instruction) -> Coalescing:
@@ -293,11 +294,12 @@ class Memory:
         return known
 
     def _touch(self, requests: Requests) -> Touch:
-        traffic = self._traffic.get(requests)
-        if traffic is None:
-            traffic = self._traffic[requests] = traffic_of(requests, self._budget)
-        spoiler = spoiler_of(requests, traffic.worst) if traffic.worst is not None else None
-        return Touch(requests.originals, traffic, spoiler)
+        known = self._traffic.get(requests)
+        if known is None:
+            traffic = traffic_of(requests, self._budget)
+            spoiler = None if traffic.worst is None else spoiler_of(requests, traffic.worst)
+            known = self._traffic[requests] = traffic, spoiler
+        return Touch(requests.originals, *known)
 
     def _touched_of(
         self, maps: list[IndexingMap], type: TensorType, *, is_unknown: bool
@@ -365,11 +367,18 @@ class Memory:
         self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel
     ) -> tuple[list[Touch], Traffic | None]:
         """The ways in which threads write an array, each a store of its own, and the sum."""
-        address = address_map(type)
-        placed = [map.compose(address).simplify().remove_unused_symbols() for map in maps]
+        placed = [self._written_at(map, type) for map in maps]
         if self._verdicts_only:
             return [Touch((map,), None, None) for map in placed], None
         return self._touches(self._each(placed, type, kernel))
+
+    def _written_at(self, map: IndexingMap, type: TensorType) -> IndexingMap:
+        """From threads to the addresses that they write."""
+        known = self._placed.get((map, type))
+        if known is None:
+            known = map.compose(address_map(type)).simplify().remove_unused_symbols()
+            self._placed[map, type] = known
+        return known
 
     def _unplaced(
         self, fused: Fused, kernel: Kernel, number: int, leaf: int, name: str, type: TensorType
