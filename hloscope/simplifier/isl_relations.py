@@ -39,6 +39,9 @@ MOST_QUOTIENTS: Final = 64
 """Of more in one relation nothing is asked."""
 CASES: Final = 64
 """A factor or divisor with at most so many values is treated value by value."""
+WIDE: Final = 64
+"""Bits past which integers are wide: a step with them takes `WIDE_COSTS` times as long."""
+WIDE_COSTS: Final = 8
 
 Constraint: TypeAlias = tuple[Expr, Interval]
 _State = threading.local()
@@ -127,6 +130,7 @@ class Builder:
     space: Any = None
     known: dict[Expr, Any] = field(default_factory=dict)
     quotients: int = 0
+    is_wide: bool = False
 
     def __post_init__(self) -> None:
         isl, s = self.isl, self.system
@@ -135,6 +139,9 @@ class Builder:
         self.space = self.parameters.named(isl, space)
 
     def val(self, value: int) -> Any:
+        if not self.is_wide and value.bit_length() > WIDE:
+            self.is_wide = True
+            self.slow_down()
         return self.isl.Val.read_from_str(self.ctx, str(value))
 
     def place(self, v: Var) -> tuple[Any, int]:
@@ -169,11 +176,17 @@ class Builder:
         return self.known[e]
 
     def slow_down(self) -> None:
-        """Allow fewer steps: with more quotients, which are unknowns, each takes longer."""
+        """Allow fewer steps: with more quotients, which are unknowns, each takes longer.
+
+        So it does with integers that are longer than those of arrays.
+        """
         if self.quotients > MOST_QUOTIENTS:
             raise UndecidedError(f"more than {MOST_QUOTIENTS} different divisions")
         if _State.steps:
-            self.ctx.set_max_operations(max(1, _State.steps * FEW**3 // self.quotients**3))
+            steps = _State.steps // (WIDE_COSTS if self.is_wide else 1)
+            steps = steps * FEW**3 // max(FEW, self.quotients) ** 3
+            _State.allowed = max(1, steps)
+            self.ctx.set_max_operations(_State.allowed)
 
     def node(self, x: Expr) -> Any:
         known = self.known
@@ -275,12 +288,12 @@ def budgeted(steps: int) -> Iterator[Any]:
     isl = _State.isl
     ctx.reset_operations()
     ctx.set_max_operations(steps)
-    _State.steps = steps
+    _State.steps = _State.allowed = steps
     try:
         yield isl
     except isl.Error as error:
         if "maximal number of operations" in str(error):
-            raise UndecidedError(f"not decided within {steps} steps of isl") from None
+            raise UndecidedError(f"not decided within {_State.allowed} steps of isl") from None
         raise UndecidedError(f"isl: {error}") from None
     finally:
         ctx.set_max_operations(0)
