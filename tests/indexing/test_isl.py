@@ -113,15 +113,15 @@ def test_products_of_wide_variables_are_undecided() -> None:
         m.equals(other)
 
 
-@pytest.mark.parametrize(("factor", "steps"), [(2, 20_000), (10**30, 2_500)])
+@pytest.mark.parametrize(("factor", "steps"), [(2, 4_000), (10**30, 500)])
 def test_the_budget_ends_a_long_proof(factor: int, steps: int) -> None:
     """Each step takes longer with integers that no size has, so there are fewer of them."""
-    e = "+".join(f"(d{i} * {factor * i + 3} / 7) mod 5" for i in range(8))
-    dims = ", ".join(f"d{i}" for i in range(8))
-    box = ", ".join(f"d{i} in [0, 99]" for i in range(8))
+    e = "+".join(f"(d{i} * {factor * i + 3} / 7) mod 5" for i in range(5))
+    dims = ", ".join(f"d{i}" for i in range(5))
+    box = ", ".join(f"d{i} in [0, 99]" for i in range(5))
     first = parse(f"({dims}) -> ({e}), domain: {box}")
     second = parse(f"({dims}) -> ({e} + (d0 + d1) mod 2), domain: {box}")
-    proof = prove_equal([first], [second], budget=20_000)
+    proof = prove_equal([first], [second], budget=4_000)
     assert proof.verdict is isl.Verdict.UNDECIDED
     assert proof.reason == f"not decided within {steps} steps of isl"
 
