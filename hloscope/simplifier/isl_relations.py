@@ -43,6 +43,9 @@ WIDE: Final = 64
 """Bits past which integers are wide: a step with them takes `WIDE_COSTS` times as long."""
 WIDE_COSTS: Final = 8
 
+_LONG: Final = 32
+"""Bits that C's `long` has on every system."""
+
 Constraint: TypeAlias = tuple[Expr, Interval]
 _State = threading.local()
 
@@ -142,6 +145,8 @@ class Builder:
         if not self.is_wide and value.bit_length() > WIDE:
             self.is_wide = True
             self.slow_down()
+        if value.bit_length() < _LONG:  # reading a text takes many steps
+            return self.isl.Val.int_from_si(self.ctx, value)
         return self.isl.Val.read_from_str(self.ctx, str(value))
 
     def place(self, v: Var) -> tuple[Any, int]:
