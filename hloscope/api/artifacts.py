@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hloscope.api.compressed import read_file
 from hloscope.api.explaining import check
-from hloscope.api.reading import language_of
 from hloscope.bytecode import (
     artifact_in_version,
     is_bytecode,
@@ -29,6 +28,7 @@ from hloscope.source import Source
 from hloscope.vhlo import CURRENT, every_op, target_of, version_of
 
 if TYPE_CHECKING:
+    import hloscope.api.reading as reading
     import hloscope.hlo_parser as hlo_parser
     import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hloscope.ir import Module
     from hloscope.stablehlo import Builder, TreeModule
 else:
+    reading = lazy("hloscope.api.reading")
     hlo_parser = lazy("hloscope.hlo_parser")
     passes = lazy("hloscope.passes")
     stablehlo = lazy("hloscope.stablehlo")
@@ -105,7 +106,7 @@ def tree_of(program: Serializable) -> Operation:
     if isinstance(program, Source):
         if is_vhlo_text(program.text):
             return parse_vhlo(program.text, program.name)
-        if language_of(program) == "stablehlo":
+        if reading.language_of(program) == "stablehlo":
             return parse_mlir(program.text, program.name, dialects=DIALECTS)
         program = hlo_parser.parse_hlo(program.text, name=program.name)
     if isinstance(program, Operation):

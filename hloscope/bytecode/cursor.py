@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from hloscope.errors import ParseError
+from hloscope.errors import ParseError, UnsupportedError
 
 MOST_KEPT: Final = 4096
 """Bytes of a blob that is copied; a longer one stays a view of the file."""
+_BITS: Final = 64
 
 
 class BytecodeError(ParseError):
@@ -160,9 +161,14 @@ def varint(value: int) -> bytes:
 def svarint(value: int) -> bytes:
     """A signed number of 64 bits.
 
+    Raises:
+        UnsupportedError: It has more.
+
     >>> svarint(-1).hex()
     '03'
     """
+    if value.bit_length() > _BITS:
+        raise UnsupportedError(f"bytecode has numbers of {_BITS} bits, this one has more: {value}")
     return varint(((value << 1) ^ (value >> 63)) & ((1 << 64) - 1))
 
 

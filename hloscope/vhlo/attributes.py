@@ -57,7 +57,10 @@ class MappingError(ValueError):
 def tensor(values: tuple[int, ...], *, truths: bool = False) -> DenseAttr:
     """Numbers, or truth values, as a tensor of one dimension."""
     width = 1 if truths else 8
-    data = b"".join([value.to_bytes(width, "little", signed=not truths) for value in values])
+    try:
+        data = b"".join([value.to_bytes(width, "little", signed=not truths) for value in values])
+    except OverflowError:
+        raise MappingError(f"a number does not fit into {8 * width} bits") from None
     if len(values) > 1 and data[width:] == data[:-width]:
         data = data[:width]
     return DenseAttr(data, TensorType(I1 if truths else I64, (len(values),)))

@@ -59,6 +59,8 @@ _ELEMENTS: Final = frozenset(
 _BASES: Final = {"func.func": "func", "func.return": "return", "func.call": "call"}
 _TILINGS: Final = AttributeSlot("result_tilings", "tilings", optional=True)
 _AS_THEY_ARE: Final = (StringAttr, BoolAttr, EnumAttr)
+_BITS: Final = 64
+"""Of a size, which has a sign."""
 
 
 @cache
@@ -295,6 +297,8 @@ def fits(type: Type) -> bool:
 
     >>> fits(ELEMENTS["i32"]), fits(TupleType((ELEMENTS["f80"],)))
     (True, False)
+    >>> fits(TensorType(ELEMENTS["f32"], (1 << 63,)))
+    False
     """
     match type:
         case QuantizedType():
@@ -306,7 +310,8 @@ def fits(type: Type) -> bool:
             return element_text(type) in _ELEMENTS
         case TensorType(element):
             plain = not type.encoding or type.encoding.startswith("#stablehlo.bounds<")
-            return plain and fits(element)
+            sizes = all([size is None or size.bit_length() < _BITS for size in type.sizes])
+            return plain and sizes and fits(element)
         case UnrankedTensorType(element):
             return fits(element)
         case TupleType(parts) | FutureType(parts):

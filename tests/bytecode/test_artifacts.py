@@ -223,3 +223,17 @@ def test_values_of_regions_that_an_op_is_not_in_are_told(place: str) -> None:
       }}) : (tensor<i32>) -> tensor<f32> return %r : tensor<f32> }}"""
     with pytest.raises(UnsupportedError, match=r"tan.* takes a value of a region it is not in"):
         hloscope.serialize(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ENTRY e { ROOT p = f32[9223372036854775808] parameter(0) }",
+        "ENTRY e { p = f32[9] parameter(0) "
+        "ROOT s = f32[1] slice(p), slice={[0:1:73786976294838206464]} }",
+    ],
+)
+def test_numbers_of_more_than_64_bits_are_refused(text: str) -> None:
+    """HLO has them here; cut off they would be others."""
+    with pytest.raises(UnsupportedError, match=r"no form in VHLO|does not fit into 64 bits"):
+        hloscope.serialize(text, "1.0.0")
