@@ -199,8 +199,8 @@ def search(
         longest = max(range(len(lists)), key=lambda k: len(lists[k]))
         lists[longest] = lists[longest][::-2][::-1]
         is_thinned = True
-    table = np.array(list(product(*lists)), np.int64)  # arrays have no more than 64 dimensions
     try:
+        table = np.array(list(product(*lists)), np.int64)  # arrays have no more than 64 dimensions
         found = sweep(symbolic, table, stages=stages)
     except OverflowError:
         raise too_large from None

@@ -155,3 +155,36 @@ def test_tiles_of_more_dimensions_than_arrays_have_are_searched(ask: Any) -> Non
     text = f"ENTRY e {{ p = f32{sizes} parameter(0) ROOT r = f32{sizes} negate(p) }}"
     found = ask(text, "--search", "--top", "1")
     assert found.exit_code == 0, found.output
+
+
+def test_values_read_where_others_were_read_have_tiles() -> None:
+    """A condition on a value that is read says nothing of the place it is read from."""
+    text = """
+        last { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }
+        fused {
+          at = s32[] parameter(0)
+          p = f32[3,1] parameter(1)
+          u = f32[3,3,1] parameter(2)
+          two = s32[2] parameter(3)
+          rows = s32[3,1] broadcast(at), dimensions={}
+          s = f32[3,1] scatter(p, rows, u), update_window_dims={1,2}, inserted_window_dims={},
+            scatter_dims_to_operand_dims={1}, index_vector_dim=1, to_apply=last
+          one = s32[] constant(1)
+          ones = s32[2] broadcast(one), dimensions={}
+          begin = s32[2] add(two, ones)
+          g = f32[3,1] gather(s, begin), offset_dims={0,1}, collapsed_slice_dims={},
+            start_index_map={0,1}, index_vector_dim=0, slice_sizes={3,1}
+          column = s32[1] broadcast(at), dimensions={}
+          ROOT r = f32[1] gather(g, column), offset_dims={0}, collapsed_slice_dims={1},
+            start_index_map={1}, index_vector_dim=0, slice_sizes={1,1}
+        }
+        ENTRY e {
+          at = s32[] parameter(0)
+          p = f32[3,1] parameter(1)
+          u = f32[3,3,1] parameter(2)
+          two = s32[2] parameter(3)
+          ROOT r = f32[1] fusion(at, p, u, two), kind=kLoop, calls=fused
+        }
+    """
+    done = CliRunner().invoke(app, ["tile", "-"], input=text)
+    assert (done.exit_code, done.stdout.count("dimension 0 of r")) == (0, 1)
