@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         bounds as bounds,
         bounds_knowing as bounds_knowing,
         bounds_of_node as bounds_of_node,
+        depends_on_runtime as depends_on_runtime,
         evaluate as evaluate,
         is_multiple_of as is_multiple_of,
         known_divisor as known_divisor,

@@ -73,6 +73,15 @@ def variables(*roots: Expr) -> frozenset[Var]:
     return frozenset().union(*map(_variables, roots))
 
 
+def depends_on_runtime(*exprs: Expr) -> bool:
+    """Does one of the expressions contain a runtime variable?
+
+    >>> depends_on_runtime(Dim(0), Dim(1) + Runtime(0) // 2), depends_on_runtime(Range(0))
+    (True, False)
+    """
+    return any([isinstance(v, Runtime) for v in variables(*exprs)])
+
+
 @lru_cache(maxsize=1 << 14)
 def _variables(root: Expr) -> frozenset[Var]:
     return frozenset([x for x in postorder(root) if isinstance(x, Dim | Range | Runtime)])

@@ -11,7 +11,6 @@ from hloscope.errors import ParseError, UnsupportedError
 
 MOST_KEPT: Final = 4096
 """Bytes of a blob that is copied; a longer one stays a view of the file."""
-_BITS: Final = 64
 
 
 class BytecodeError(ParseError):
@@ -167,8 +166,8 @@ def svarint(value: int) -> bytes:
     >>> svarint(-1).hex()
     '03'
     """
-    if value.bit_length() > _BITS:
-        raise UnsupportedError(f"bytecode has numbers of {_BITS} bits, this one has more: {value}")
+    if not -1 << 63 <= value < 1 << 63:
+        raise UnsupportedError(f"bytecode has numbers of 64 bits, this one has more: {value}")
     return varint(((value << 1) ^ (value >> 63)) & ((1 << 64) - 1))
 
 

@@ -28,6 +28,7 @@ from hloscope.affine import (
     as_sum,
     bounds,
     children,
+    depends_on_runtime,
     linear,
     variables,
 )
@@ -154,7 +155,11 @@ def _without_shift(m: M) -> M:
     Those are terms of results that other results determine: by how much `x[i[d0]]` of row `d0` is
     moved is known where `d0` is.
     """
-    if not m.runtime or any(v.is_condition for v in m.runtime) or _reads(*_exprs(m.constraints)):
+    if (
+        not m.runtime
+        or any(v.is_condition for v in m.runtime)
+        or depends_on_runtime(*_exprs(m.constraints))
+    ):
         return m
     results = [*m.results]
     known: set[Var] = {v for v, side in m.box.items() if side.is_point}
@@ -164,7 +169,7 @@ def _without_shift(m: M) -> M:
         for e in results:
             used = variables(e)
             if (
-                not _reads(e)
+                not depends_on_runtime(e)
                 and len(used) == 1
                 and len(as_sum(e)[0]) == 1
                 and as_sum(e)[0][0][0] in used
@@ -174,20 +179,15 @@ def _without_shift(m: M) -> M:
         for k, e in enumerate(results):
             moved = [(t, c) for t, c in as_sum(e)[0] if isinstance(t, Runtime) and t in known]
             rest = e - sum((t * c for t, c in moved), Const(0))
-            if moved and not _reads(rest):
+            if moved and not depends_on_runtime(rest):
                 results[k] = rest
-    if _reads(*results):
+    if depends_on_runtime(*results):
         return m.with_(results=results)
     return m.with_(results=results, runtime=())
 
 
 def _exprs(constraints: Sequence[Constraint]) -> list[Expr]:
     return [e for e, _ in constraints]
-
-
-def _reads(*exprs: Expr) -> bool:
-    """Does one of the expressions contain a runtime variable?"""
-    return any(isinstance(v, Runtime) for v in variables(*exprs))
 
 
 # ----------------------------------------------------------------------- where what is read decides
@@ -198,7 +198,7 @@ def _each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
     values: dict[Hashable, Interval] = {}
     for m in maps:
         for i, (v, key) in enumerate(zip(m.runtime, runtime_keys(m), strict=True)):
-            if index_variables(m, i) or _reads(*v.arguments):
+            if index_variables(m, i) or depends_on_runtime(*v.arguments):
                 return None
             values[key] = values.get(key, Interval.EMPTY) | v.values
     if prod(side.size for side in values.values()) > MAX_VALUES:
@@ -228,7 +228,7 @@ def with_values(m: M, values: Sequence[int]) -> M:
 def _most(m: M, budget: int) -> int:
     """No more results than there are indices read, with the parts that are not read."""
     parts = tuple(dict.fromkeys(part for e in m.results for part in _parts(m, e)))
-    constraints = [c for c in m.constraints if not _reads(c[0])]
+    constraints = [c for c in m.constraints if not depends_on_runtime(c[0])]
     told = m.with_(results=parts, runtime=(), constraints=constraints)
     try:
         return 0 if told.is_known_empty else _known([told], budget)
@@ -238,15 +238,15 @@ def _most(m: M, budget: int) -> int:
 
 def _parts(m: MapBase, e: Expr) -> Iterator[Expr]:
     """Expressions without runtime variables that, with all that is read, determine another."""
-    if not _reads(e):
+    if not depends_on_runtime(e):
         yield e
     elif isinstance(e, Runtime):
         for index in m.runtime[e.index].arguments:
             yield from _parts(m, index)
     elif isinstance(e, Sum):
-        yield linear(*[(t, c) for t, c in e.terms if not _reads(t)])
+        yield linear(*[(t, c) for t, c in e.terms if not depends_on_runtime(t)])
         for t, _ in e.terms:
-            if _reads(t):
+            if depends_on_runtime(t):
                 yield from _parts(m, t)
     else:
         for child in children(e):
@@ -281,7 +281,9 @@ def _along(side: Interval, end: int) -> int:
 
 def _of_unread(m: M, budget: int) -> int:
     """The number of results, told apart by the coordinates that are not read."""
-    unread = simplify(m.with_(results=[e for e in m.results if not _reads(e)], runtime=()))
+    unread = simplify(
+        m.with_(results=[e for e in m.results if not depends_on_runtime(e)], runtime=())
+    )
     try:
         return 0 if unread.is_known_empty else _known([unread], budget)
     except UnsupportedError:
@@ -294,13 +296,13 @@ def _surely(m: M) -> M | None:
         return None
     constraints = []
     for e, interval in m.constraints:
-        if not _reads(e):
+        if not depends_on_runtime(e):
             constraints.append((e, interval))
             continue
-        read = linear(*[(t, c) for t, c in as_sum(e)[0] if _reads(t)])
+        read = linear(*[(t, c) for t, c in as_sum(e)[0] if depends_on_runtime(t)])
         rest = e - read
         values = bounds(read, m.box)
-        if _reads(rest) or not values.is_finite:
+        if depends_on_runtime(rest) or not values.is_finite:
             return None
         low = interval.lo if interval.lo == NEG_INF else interval.lo - values.lo
         high = interval.hi if interval.hi == POS_INF else interval.hi - values.hi

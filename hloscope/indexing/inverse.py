@@ -23,6 +23,7 @@ from hloscope.affine import (
     Var,
     as_sum,
     bounds,
+    depends_on_runtime,
     from_terms,
     postorder,
     substitute,
@@ -227,7 +228,7 @@ class _Solver:
 
     def can_solve(self, x: Range, value: Expr) -> bool:
         """Is no runtime variable read at an index that it decides itself, where `x` is `value`?"""
-        if not any(isinstance(v, Runtime) for v in variables(value)):
+        if not depends_on_runtime(value):
             return True
         new: dict[Var, Expr] = {x: value}
         needs = {i: variables(*substituted(index, new)) for i, index in enumerate(self.indices)}

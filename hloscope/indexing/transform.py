@@ -15,6 +15,7 @@ from hloscope.affine import (
     Range,
     Runtime,
     Var,
+    depends_on_runtime,
     evaluate,
     variables,
 )
@@ -54,7 +55,7 @@ def _conditions(m: MapBase) -> set[Var]:
     found: set[Var] = {Runtime(i) for i, v in enumerate(m.runtime) if v.is_condition}
     if m.runtime:
         for expr, _ in m.constraints:
-            if any(isinstance(v, Runtime) for v in variables(expr)):
+            if depends_on_runtime(expr):
                 found |= variables(expr)
     return found
 

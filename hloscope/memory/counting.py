@@ -12,7 +12,15 @@ from itertools import product
 from math import gcd, prod
 from typing import Final, NamedTuple
 
-from hloscope.affine import Interval, Runtime, Var, bounds, evaluate_array, variables
+from hloscope.affine import (
+    Interval,
+    Runtime,
+    Var,
+    bounds,
+    depends_on_runtime,
+    evaluate_array,
+    variables,
+)
 from hloscope.arrays import Bools, Ints, np
 from hloscope.devices import LINE, SECTOR
 from hloscope.errors import TooLargeError
@@ -129,7 +137,7 @@ def _without_runtime(requests: Requests) -> Requests:
     """The requests without conditions on values read at run time; the same if there are none."""
 
     def is_certain(constraint: Constraint) -> bool:
-        return not any(isinstance(v, Runtime) for v in variables(constraint[0]))
+        return not depends_on_runtime(constraint[0])
 
     if all(map(is_certain, [c for domain in requests.domains for c in domain])):
         return requests

@@ -19,6 +19,7 @@ from hloscope.affine import (
     Runtime,
     Sum,
     Var,
+    depends_on_runtime,
     floordiv,
     from_terms,
     known_divisor,
@@ -300,6 +301,6 @@ def runtime_terms(address: Expr) -> dict[Runtime, int] | None:
             found[term] = factor
         else:
             rest.append((term, factor))
-    if any(isinstance(v, Runtime) for v in variables(from_terms(rest, 0))):
+    if depends_on_runtime(from_terms(rest, 0)):
         return None
     return found

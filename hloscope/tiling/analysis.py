@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from hloscope.affine import Dim, Expr, FloorDiv, Range, Runtime, variables
+from hloscope.affine import Dim, Expr, FloorDiv, Range, depends_on_runtime
 from hloscope.fusion import Analysis
 from hloscope.indexing import (
     Access,
@@ -405,21 +405,16 @@ class _Walk:
     ) -> Iterator[TiledNode]:
         """Tiles of what the runtime variables of an operand's map are read from."""
         read = {v.origin for v in composed.runtime}
-        known = [(e, i) for e, i in m.constraints if not _reads_any(e)]
+        known = [(e, i) for e, i in m.constraints if not depends_on_runtime(e)]
         for variable in m.runtime:
             if variable.origin is None or variable.origin not in read:
                 continue
-            if any(map(_reads_any, variable.index)):
+            if depends_on_runtime(*variable.index):
                 raise refused("where a value is read is read itself", node.instruction)
             # Without the conditions on values, which only make it fewer elements.
             index = m.with_(results=variable.index, runtime=(), constraints=known)
             source = self._fused.outside(variable.origin)
             yield TiledNode(source, node.map.compose(index).simplify(), node.runtime)
-
-
-def _reads_any(e: Expr) -> bool:
-    """Does an expression depend on a value that is read?"""
-    return any([isinstance(v, Runtime) for v in variables(e)])
 
 
 def _known_map(access: Access, ins: Instruction, operand: int) -> IndexingMap:

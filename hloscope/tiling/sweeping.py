@@ -13,7 +13,6 @@ of XLA's tiling cost model.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
@@ -169,6 +168,19 @@ def sweep(
     return _Sweeping(symbolic, table, stages).sweep()
 
 
+def _combinations(lists: Sequence[Sequence[int]]) -> Ints:
+    """All choices of a number from each list, a row each; the last changes first.
+
+    Column by column: an array of so many dimensions as there may be lists is none of numpy's.
+    """
+    count = after = prod(map(len, lists))
+    columns = []
+    for numbers in lists:
+        after //= len(numbers)
+        columns.append(np.resize(np.repeat(np.array(numbers, np.int64), after), count))
+    return np.stack(columns, axis=1) if columns else np.ones((1, 0), np.int64)
+
+
 def search(
     symbolic: SymbolicTiles,
     limits: Limits | None = None,
@@ -200,8 +212,7 @@ def search(
         lists[longest] = lists[longest][::-2][::-1]
         is_thinned = True
     try:
-        table = np.array(list(product(*lists)), np.int64)  # arrays have no more than 64 dimensions
-        found = sweep(symbolic, table, stages=stages)
+        found = sweep(symbolic, _combinations(lists), stages=stages)
     except OverflowError:
         raise too_large from None
     order = np.lexsort((found.registers, found.shared, found.programs, found.bytes_moved))

@@ -297,6 +297,7 @@ def _itself(frame: Frame, value: Instruction, leaf: int) -> Access:
 
 
 def _reads_any(access: Access) -> bool:
+    """May any index read something?"""
     return access.map is None or not access.map.is_known_empty
 
 

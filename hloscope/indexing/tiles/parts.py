@@ -9,7 +9,18 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Final
 
-from hloscope.affine import ZERO, Dim, Expr, Interval, Runtime, Sum, Var, from_terms, variables
+from hloscope.affine import (
+    ZERO,
+    Dim,
+    Expr,
+    Interval,
+    Runtime,
+    Sum,
+    Var,
+    depends_on_runtime,
+    from_terms,
+    variables,
+)
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import Constraint
 from hloscope.lazy import dataclass
@@ -129,7 +140,7 @@ def _without_runtime(m: IndexingMap) -> list[Expr] | None:
     for variable in m.runtime:
         if variables(*variable.arguments) or variable.is_condition or variable.is_every:
             return None
-    if any([_has_runtime(e) for e, _ in m.constraints]):
+    if any([depends_on_runtime(e) for e, _ in m.constraints]):
         return None
     results = []
     for e in m.results:
@@ -137,11 +148,7 @@ def _without_runtime(m: IndexingMap) -> list[Expr] | None:
         const = e.const if isinstance(e, Sum) else 0
         kept = [(t, c) for t, c in terms if not isinstance(t, Runtime)]
         rest = from_terms(kept, const) if kept else ZERO
-        if _has_runtime(rest):
+        if depends_on_runtime(rest):
             return None
         results.append(rest)
     return results
-
-
-def _has_runtime(e: Expr) -> bool:
-    return any([isinstance(v, Runtime) for v in variables(e)])
