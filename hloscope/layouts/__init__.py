@@ -10,6 +10,11 @@ if TYPE_CHECKING:
         Swizzle as Swizzle,
         cute_of as cute_of,
     )
+    from hloscope.layouts.digits import (
+        Digits as Digits,
+        digits_of as digits_of,
+        form_of as form_of,
+    )
     from hloscope.layouts.linear import (
         LinearLayout as LinearLayout,
         Side as Side,
@@ -19,7 +24,6 @@ if TYPE_CHECKING:
         Mode as Mode,
         Strided as Strided,
         divisors as divisors,
-        form_of as form_of,
         supposed as supposed,
     )
     from hloscope.layouts.sums import (

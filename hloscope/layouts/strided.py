@@ -13,7 +13,7 @@ from math import prod
 from typing import Final, NamedTuple
 
 from hloscope.affine import Const, Dim, Expr, linear
-from hloscope.indexing import IndexingMap, below, prove_equal
+from hloscope.indexing import IndexingMap, below
 from hloscope.ir import Dims
 from hloscope.lazy import dataclass
 
@@ -21,8 +21,6 @@ _MOST_TRIED: Final = 1 << 16
 """Possible factors of a size that are tried; what is left counts as prime."""
 _MOST_DIVISORS: Final = 1 << 13
 """Divisors that are tried as ends of a digit."""
-_TRIED: Final = 17
-"""Indices at which a form is tried before isl is asked to prove it."""
 
 
 class Mode(NamedTuple):
@@ -110,48 +108,6 @@ class Strided:
         (d0) -> ((d0 mod 4) * 8 + d0 / 4), domain: d0 in [0, 31]
         """
         return IndexingMap((below(self.size),), results=[self.expression(Dim(0))])
-
-
-def form_of(m: IndexingMap, factors: Sequence[int] = ()) -> Strided | None:
-    """The merged form of a map from one index to one number, if it has that form.
-
-    The digits are read off from the values at a few indices; that they give the map is tried at
-    others, and proved.
-
-    Args:
-        m: A map of one dimension that begins at 0, with one result and no other variables.
-        factors: Sizes whose product is the number of indices, where that is known; digits end
-            where their divisors do.
-
-    >>> m = IndexingMap.parse("(d0) -> (d0 mod 4 * 8 + d0 / 4), domain: d0 in [0, 31]")
-    >>> form_of(m).modes
-    (Mode(size=4, stride=8), Mode(size=8, stride=1))
-    >>> form_of(IndexingMap.parse("(d0) -> (d0 mod 5), domain: d0 in [0, 11]")) is None
-    True
-    """
-    form = _only_form(m, factors)
-    if form is None or not form.size:
-        return form
-    last = form.size - 1
-    for k in range(_TRIED):
-        x = last * k // (_TRIED - 1)
-        if not m.satisfies((x,)) or m.evaluate((x,))[0] != form(x):
-            return None
-    return form if prove_equal([m], [form.to_map()]).is_proved else None
-
-
-def _only_form(m: IndexingMap, factors: Sequence[int]) -> Strided | None:
-    """The only form that the map can have."""
-    if len(m.dims) != 1 or len(m.results) != 1 or m.ranges or m.runtime or m.is_undefined:
-        return None
-    interval = m.dims[0].interval
-    if m.is_known_empty or interval.lo > interval.hi:
-        return Strided((Mode(0, 0),))
-    if interval.lo != 0:
-        return None
-    size = interval.hi + 1
-    ends = divisors(factors if prod(factors) == size else (size,))
-    return supposed(lambda x: m.evaluate((x,))[0], size, ends)
 
 
 def supposed(f: Callable[[int], int], size: int, ends: Dims) -> Strided:

@@ -1,7 +1,7 @@
 """The verdict on a chain of data movement: no-op, bitcast, one transpose, or real movement.
 
 A movement is a map from the index of an output to that of the element of a source that stands
-there, and the two types with their layouts.  Where addresses are sums of indices times strides
+there, and the two types with their layouts.  Where addresses are sums of digits times strides
 these are compared; otherwise it is decided by composition and simplification, and confirmed by
 isl.  What is refuted has an index at which the addresses differ, which isl finds for who asks.
 """
@@ -23,8 +23,8 @@ from hloscope.ir import Dims, Layout, TensorType
 from hloscope.layouts import Strided, form_of
 from hloscope.lazy import dataclass
 from hloscope.movement.rearranging import flat
-from hloscope.movement.strides import Strides, own_strides, strides_of
-from hloscope.simplifier import PROVED, Proof, Verdict
+from hloscope.movement.strides import Strides, own_strides, strides_back, strides_of
+from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict
 
 _MOST_RANKS: Final = 5
 """Dimensions of a source all of whose layouts are tried, to find one for both ends."""
@@ -90,7 +90,12 @@ _NOT_FREE: Final = Proof(Verdict.REFUTED, reason="some element is at another add
 
 @lru_cache(maxsize=1 << 10)
 def _refuted(m: IndexingMap, source: TensorType, output: TensorType) -> Proof:
-    """The proof by isl that a movement is not free, which is known."""
+    """The proof that a movement is not free, which is known."""
+    strides = strides_of(m, source, output)
+    if strides is not None and not strides.is_same(own := own_strides(output)):
+        index = strides.elsewhere(own)
+        example = CounterExample(index, (strides.address(index),), only_in=1)
+        return Proof(Verdict.REFUTED, example)
     try:
         proof = at_same_address(m, source, output)
     except UnsupportedError:
@@ -132,7 +137,7 @@ def _is_free(m: IndexingMap, source: TensorType, output: TensorType) -> Proof | 
     """Does every element stand at its address in the source?  `None`: no, and isl was not asked."""
     strides = strides_of(m, source, output)
     if strides is not None:
-        same = strides.is_same(own_strides(output), output.shape)
+        same = strides.is_same(own_strides(output))
         return PROVED if same and _in_memory(source) == _in_memory(output) else None
     return None if _is_moved_somewhere(m, source, output) else at_same_address(m, source, output)
 
@@ -226,9 +231,7 @@ def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Str
 def _why(m: IndexingMap, source: TensorType, output: TensorType, form: Strided | None) -> str:
     """What keeps a movement from being one transpose."""
     counts = source.num_elements, output.num_elements
-    if m.constraints or any(
-        v.interval.size != n for v, n in zip(m.dims, output.shape, strict=True)
-    ):
+    if form is None and (m.constraints or [v.interval.size for v in m.dims] != [*output.shape]):
         return "not every element comes from the source"
     if form is None:
         return "a rearrangement that is no transpose of merged dimensions"
@@ -250,10 +253,7 @@ def _solutions(
     """Layouts of source and output with which it is a bitcast; `None` stands for the given one."""
     if (layout := _output_layout(m, source, output)) is not None:
         yield None, layout
-    back = m.inverse()
-    if back.constraints or back.ranges:
-        return
-    if (layout := _output_layout(back, output, source)) is not None:
+    if (layout := _source_layout(m, source, output)) is not None:
         yield layout, None
     if source.rank <= _MOST_RANKS:
         for order in permutations(range(source.rank)):
@@ -262,31 +262,58 @@ def _solutions(
                 yield other.layout, layout
 
 
+def _source_layout(m: IndexingMap, source: TensorType, output: TensorType) -> Layout | None:
+    """The layout of the source that leaves every element where it is in the output.
+
+    Args:
+        m: From an index of the output to that of its element in the source, of which there are as
+            many; addresses that are sums of digits are all different.
+        source: Type of the source.
+        output: Type of the output.
+    """
+    if strides_of(m, source, output) is not None:
+        return _layout_by(strides_back(m, source, output), source.shape)
+    back = m.inverse()
+    return None if back.constraints or back.ranges else _output_layout(back, output, source)
+
+
 def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> Layout | None:
     """The layout of the output that leaves every element where it is in the source.
 
-    An element's address then is a sum of its indices times strides, which are read off and proved.
+    An element's address then is a sum of its indices times strides, which are read off; where that
+    cannot be done, they are supposed and proved.
     """
     strides, rank = strides_of(m, source, output), output.rank
-    if strides is None:
-        address = m.compose(address_map(source))
-        offset = address.evaluate((0,) * rank)[0]
-        units = [tuple([int(k == d) for k in range(rank)]) for d in range(rank)]
-        strides = Strides(tuple([address.evaluate(unit)[0] for unit in units]), offset)
-    if strides.offset != 0:
+    if strides is not None:
+        return _layout_by(strides, output.shape)
+    address = m.compose(address_map(source))
+    offset = address.evaluate((0,) * rank)[0]
+    units = [tuple([int(k == d) for k in range(rank)]) for d in range(rank)]
+    steps = [address.evaluate(unit)[0] for unit in units]
+    found = None if offset else _layout_of_steps(steps, output.shape)
+    if found is None:
         return None
-    steps = strides.steps
-    real = sorted([d for d in range(rank) if output.shape[d] > 1], key=steps.__getitem__)
+    same = _is_free(m, source, replace(output, layout=found))
+    return found if same is not None and same.is_proved else None
+
+
+def _layout_by(strides: Strides | None, shape: Dims) -> Layout | None:
+    """The layout whose addresses these are."""
+    if strides is None or strides.offset:
+        return None
+    steps = [step for step in strides.steps if step is not None]
+    return _layout_of_steps(steps, shape) if len(steps) == len(shape) else None
+
+
+def _layout_of_steps(steps: Sequence[int], shape: Dims) -> Layout | None:
+    """The layout in which one step of an index leads so far."""
+    real = sorted([d for d, n in enumerate(shape) if n > 1], key=steps.__getitem__)
     below_ = 1
     for d in real:
         if steps[d] != below_:
             return None
-        below_ *= output.shape[d]
-    order = _with_ones(real, output.shape)
-    found = Layout(order)
-    placed = replace(output, layout=found)
-    same = _is_free(m, source, placed)
-    return found if same is not None and same.is_proved else None
+        below_ *= shape[d]
+    return Layout(_with_ones(real, shape))
 
 
 def _with_ones(real: Sequence[int], shape: Dims) -> Dims:

@@ -23,6 +23,8 @@ SLOPES: Final = 64
 """At most so many combinations of slopes are tried for one divisor."""
 LARGEST: Final = 1 << 40
 """No candidate has a larger divisor."""
+_FITS: Final = 1 << 62
+"""No candidate has a larger factor: the values at the points are 64-bit integers."""
 
 
 def slopes(e: Expr) -> dict[Var, Fraction] | None:
@@ -61,7 +63,7 @@ def step_sizes(coefficients: Sequence[int]) -> list[int]:
     sizes = {abs(c) for c in coefficients} | {1, gcd(*coefficients)}
     for a, b in combinations(coefficients, 2):
         sizes |= {abs(a + b), abs(a - b), gcd(a, b)}
-    return sorted(sizes - {0}, reverse=True)
+    return sorted([size for size in sizes if 0 < size <= _FITS], reverse=True)
 
 
 def one_floor(
@@ -91,7 +93,8 @@ def one_floor(
         quotient = (rest - c) // k
         left = {v: (slope.get(v, Fraction(0)) - a) / k for v, a in steps.items()}
         for b, m in _fractions(quotient, at, box, left, divisors):
-            yield from _shifts(quotient, at, steps, c, k, b, m)
+            if all([abs(n) <= _FITS for n in b.values()]):
+                yield from _shifts(quotient, at, steps, c, k, b, m)
 
 
 def _steps(values: Values, at: Mapping[Var, Values], k: int) -> dict[Var, int] | None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from hloscope.hlo_parser import parse_type
 from hloscope.indexing import IndexingMap, address_map
-from hloscope.ir import TensorType
-from hloscope.movement import judge
-from hloscope.movement.strides import strides_of
+from hloscope.ir import Dims, TensorType
+from hloscope.movement import Kind, judge
+from hloscope.movement.strides import strides_back, strides_of
 
 SUMS = [
     ("(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]", "f32[4,8]", "f32[8,4]"),
@@ -22,6 +23,12 @@ SUMS = [
     ("(d0, d1) -> (d1, 2, d0), domain: d0 in [0, 1], d1 in [0, 2]", "f32[3,4,2]", "f32[2,3]"),
     ("(d0, d1) -> (d0, d1), domain: d0 in [0, 0], d1 in [0, 4]", "f32[1,5]{0,1}", "f32[1,5]"),
     ("(d0) -> (d0 * 3 + d0), domain: d0 in [0, 2]", "s8[9]{0}", "s8[3]"),
+    ("(d0) -> (d0 mod 4), domain: d0 in [0, 7]", "f32[4]", "f32[8]"),
+    ("(d0) -> (d0 / 2), domain: d0 in [0, 7]", "f32[4]", "f32[8]"),
+    ("(d0) -> (d0 / 3, d0 mod 3), domain: d0 in [0, 11]", "f32[4,3]{0,1}", "f32[12]"),
+    ("(d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 2]", "f32[12]", "f32[4,3]"),
+    ("(d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 2], d1 in [0, 3]", "f32[12]", "f32[3,4]{0,1}"),
+    ("(d0) -> (d0), domain: d0 in [0, 7], d0 mod 4 in [0, 3]", "f32[8]", "f32[8]"),
 ]
 
 
@@ -39,9 +46,63 @@ def test_strides_give_the_address_of_every_element(text: str, source: str, outpu
     assert found is not None
     form, placed, own = found.form(here), address_map(there), address_map(here)
     for index in product(*map(range, here.shape)):
-        address = found.offset + sum(i * by for i, by in zip(index, found.steps, strict=True))
+        address = found.address(index)
         assert (address,) == placed.evaluate(m.evaluate(index))
         assert form(own.evaluate(index)[0]) == address
+
+
+@pytest.mark.parametrize(("text", "source", "output"), SUMS)
+def test_strides_back_are_those_of_the_inverse(text: str, source: str, output: str) -> None:
+    m, (there, here) = IndexingMap.parse(text), types(source, output)
+    strides = strides_of(m, there, here)
+    assert strides is not None
+    form = strides.form(here)
+    if not form.is_permutation or form.size != there.num_elements:
+        return  # what is reversed, repeated or left out has no such inverse
+    found, own = strides_back(m, there, here), address_map(here)
+    assert found is not None
+    for index in product(*map(range, here.shape)):
+        assert (found.address(m.evaluate(index)),) == own.evaluate(index)
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "output", "layouts"),
+    [
+        ("(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]", "4,8", "8,4", ((0, 1), None)),
+        ("(d0) -> (d0 mod 4, d0 / 4), domain: d0 in [0, 31]", "4,8", "32", (None, (0, 1))),
+        ("(d0, d1) -> (d0 mod 2, d1, d0 / 2), domain: d0 in [0, 7], d1 in [0, 2]", "2,3,4", "8,3",
+         (None, (1, 0, 2))),
+        ("(d0) -> (d0 mod 2 * 4 + d0 / 2), domain: d0 in [0, 7]", "8", "8", (None, None)),
+    ],
+)  # fmt: skip
+def test_layouts_that_make_it_a_bitcast(
+    text: str, source: str, output: str, layouts: tuple[Dims | None, Dims | None]
+) -> None:
+    m, (there, here) = IndexingMap.parse(text), types(f"f32[{source}]", f"f32[{output}]")
+    judged = judge(m, there, here)
+    assert judged.kind is Kind.TRANSPOSE
+    found = judged.output_layout, judged.source_layout
+    assert tuple([layout and layout.minor_to_major for layout in found]) == layouts
+    if layouts != (None, None):
+        free = judge(
+            m, replace(there, layout=found[1] or there.layout),
+            replace(here, layout=found[0] or here.layout),
+        )  # fmt: skip
+        assert free.kind is Kind.BITCAST
+
+
+def test_sixty_dimensions_of_2_to_the_60_are_judged_by_their_digits() -> None:
+    """isl would add sums of sixty quotients for minutes."""
+    order = [(7 * k) % 60 for k in range(60)]
+    digits = [f"(d0 / {2 ** (59 - k)}) mod 2" for k in order]
+    m = IndexingMap.parse(f"(d0) -> ({', '.join(digits)}), domain: d0 in [0, {2**60 - 1}]")
+    there, here = types(f"s8[{','.join(['2'] * 60)}]", f"s8[{2**60}]")
+    judged = judge(m, there, here)
+    assert judged.kind is Kind.TRANSPOSE
+    example = judged.proof.counter_example
+    assert example is not None
+    assert address_map(there).evaluate(m.evaluate(example.dims)) == example.results
+    assert example.dims != example.results
 
 
 @pytest.mark.parametrize(("text", "source", "output"), SUMS)
@@ -63,8 +124,9 @@ def test_what_is_not_free_has_an_element_elsewhere(text: str, source: str, outpu
 @pytest.mark.parametrize(
     ("text", "source", "output"),
     [
-        ("(d0) -> (d0 mod 4), domain: d0 in [0, 7]", "f32[4]", "f32[8]"),
-        ("(d0) -> (d0 / 2), domain: d0 in [0, 7]", "f32[4]", "f32[8]"),
+        ("(d0) -> (d0 mod 3), domain: d0 in [0, 7]", "f32[4]", "f32[8]"),
+        ("(d0) -> ((d0 + 1) / 2), domain: d0 in [0, 7]", "f32[5]", "f32[8]"),
+        ("(d0) -> (min(d0, 4)), domain: d0 in [0, 7]", "f32[5]", "f32[8]"),
         ("(d0) -> (d0), domain: d0 in [0, 5]", "f32[6]", "f32[8]"),
         ("(d0) -> (d0), domain: d0 in [0, 7], d0 mod 2 in [0, 0]", "f32[8]", "f32[8]"),
         ("(d0) -> (d0), domain: d0 in [0, 7]", "f32[8]{0:T(16)}", "f32[8]"),

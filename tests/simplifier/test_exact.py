@@ -114,6 +114,16 @@ def test_a_fit_agrees_at_every_point_it_was_given():
         assert np.array_equal(evaluate_array(new, {d0: x}), values)
 
 
+def test_no_candidate_has_a_factor_that_is_no_64_bit_integer():
+    """The divisor that the slopes ask for times 2^60 is none."""
+    box = {d0: Interval(0, 1), d1: Interval(0, 10**12)}
+    e = d0 * 2**60 + d1 // 2**36 * 3 - d1 // 2**37
+    new = simplify_exact(e, box)
+    for at in ({d0: 1, d1: 10**12}, {d0: 0, d1: 2**38 - 1}):
+        assert evaluate(new, at) == evaluate(e, at)
+    assert step_sizes([2**70, 3]) == [3, 1]
+
+
 def test_the_trace_ends_with_what_was_fitted():
     box = {d0: Interval(0, 511), d1: Interval(0, 7)}
     trace = []

@@ -1,0 +1,217 @@
+"""Maps whose results are sums of digits of variables, read off from the expressions themselves.
+
+A reshape, a transpose and what they make of each other divide indices only where digits end, so
+that every quotient and remainder is again a sum of digits.  Nothing is supposed, so nothing is left
+to be proved: where an expression is none of these, or may be none, it is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from math import gcd, prod
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.affine import Const, Expr, FloorDiv, Mod, Sum, Var, postorder
+from hloscope.indexing import IndexingMap, prove_equal
+from hloscope.layouts.strided import Mode, Strided, divisors, supposed
+
+_MOST_DIGITS: Final = 1 << 10
+"""A sum of more digits is not read."""
+_TRIED: Final = 17
+"""Indices at which a form is tried before isl is asked to prove it."""
+
+
+class Digits(NamedTuple):
+    """An offset, and what every variable adds to it: 0 at 0, then digits times strides."""
+
+    offset: int
+    forms: tuple[Strided, ...]
+
+
+class _Digit(NamedTuple):
+    """`((variable / lower) mod (upper / lower)) * stride`."""
+
+    variable: Var
+    lower: int
+    upper: int
+    stride: int
+
+    @property
+    def last(self) -> int:
+        """What it is at its greatest value."""
+        return (self.upper // self.lower - 1) * self.stride
+
+
+_Sum: TypeAlias = "tuple[int, tuple[_Digit, ...]]"
+"""A constant and digits; no two share a part of a variable, so that any values go together."""
+
+
+@lru_cache(maxsize=1 << 10)
+def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
+    """Each result as digits of the variables; `None` if it cannot be read so.
+
+    Its forms are those of the dimension variables, then those of the range variables, each of the
+    size of its variable and merged.  Conditions that always hold are passed over; no map is read
+    that leaves out an index, has no index or depends on values that are read at run time.
+
+    >>> m = IndexingMap.parse("(d0) -> (d0 * 8 - (d0 / 4) * 31), domain: d0 in [0, 31]")
+    >>> [(found.offset, *found.forms) for found in digits_of(m)]
+    [(0, Strided(modes=(Mode(size=4, stride=8), Mode(size=8, stride=1)), offset=0))]
+    """
+    box = m.box
+    if (
+        m.is_undefined
+        or m.runtime
+        or any(i.lo or not i.is_finite or not i.size for i in box.values())
+    ):
+        return None
+    sizes = {v: i.size for v, i in box.items()}
+    read = _read([*m.results, *[e for e, _ in m.constraints]], sizes)
+    if read is None:
+        return None
+    results, conditions = read[: len(m.results)], read[len(m.results) :]
+    for found, (_, allowed) in zip(conditions, m.constraints, strict=True):
+        least, most = _bounds(found)
+        if not (allowed.lo <= least and most <= allowed.hi):
+            return None
+    return tuple([Digits(offset, _forms(digits, sizes)) for offset, digits in results])
+
+
+def _forms(digits: Iterable[_Digit], sizes: Mapping[Var, int]) -> tuple[Strided, ...]:
+    """What each variable adds: its digits with those between them, whose stride is 0."""
+    modes: dict[Var, list[Mode]] = {v: [] for v in sizes}
+    ends = dict.fromkeys(sizes, 1)
+    for v, lower, upper, stride in sorted(digits, key=lambda digit: digit.lower):
+        modes[v] += [Mode(lower // ends[v], 0), Mode(upper // lower, stride)]
+        ends[v] = upper
+    for v, size in sizes.items():
+        modes[v].append(Mode(size // ends[v], 0))
+    return tuple([Strided(tuple(found)).merged() for found in modes.values()])
+
+
+def _read(roots: Sequence[Expr], sizes: Mapping[Var, int]) -> list[_Sum] | None:
+    """Expressions as sums of digits; `None` if one of them is none."""
+    known: dict[Expr, _Sum] = {}
+    for x in postorder(*roots):
+        found = _read_node(x, known, sizes)
+        if found is None or len(found[1]) > _MOST_DIGITS:
+            return None
+        known[x] = found
+    return [known[root] for root in roots]
+
+
+def _read_node(x: Expr, known: Mapping[Expr, _Sum], sizes: Mapping[Var, int]) -> _Sum | None:
+    match x:
+        case Const(value):
+            return value, ()
+        case Sum(terms, const):
+            digits = _added([(known[term], by) for term, by in terms])
+            offset = const + sum([known[term][0] * by for term, by in terms])
+            return None if digits is None else (offset, digits)
+        case FloorDiv(num, Const(by)) if by > 0:
+            parts = _divided(known[num], by)
+            return parts and parts[0]
+        case Mod(num, Const(by)) if by > 0:
+            parts = _divided(known[num], by)
+            return parts and parts[1]
+    if not isinstance(x, Var) or x not in sizes:
+        return None
+    return 0, (_Digit(x, 1, sizes[x], 1),) if sizes[x] > 1 else ()
+
+
+def _added(parts: Sequence[tuple[_Sum, int]]) -> tuple[_Digit, ...] | None:
+    """The digits of a sum of multiples; `None` where digits end that do not divide each other."""
+    of: dict[Var, list[_Digit]] = {}
+    for (_, digits), by in parts:
+        for digit in digits:
+            of.setdefault(digit.variable, []).append(digit._replace(stride=digit.stride * by))
+    found: list[_Digit] = []
+    for v, digits_of_v in of.items():
+        ends = sorted({end for d in digits_of_v for end in (d.lower, d.upper)})
+        if any(b % a for a, b in pairwise(ends)):
+            return None
+        place = {end: k for k, end in enumerate(ends)}
+        strides = [0] * len(ends)
+        for _, lower, upper, stride in digits_of_v:
+            for k in range(place[lower], place[upper]):
+                strides[k] += ends[k] // lower * stride
+        found += [_Digit(v, ends[k], ends[k + 1], by) for k, by in enumerate(strides) if by]
+    return tuple(found)
+
+
+def _divided(e: _Sum, by: int) -> tuple[_Sum, _Sum] | None:
+    """Quotient and remainder of a division by a positive number.
+
+    `e == by * high + low` with digits whose strides `by` divides in `high` and the others in
+    `low`; where `0 <= low < by` for all of their values, these are the quotient and the remainder.
+    """
+    offset, digits = e
+    high: list[_Digit] = []
+    low: list[_Digit] = []
+    for v, lower, upper, stride in digits:
+        steps = by // gcd(by, stride)  # so many steps of the digit are a multiple of `by`
+        if steps == 1:
+            high.append(_Digit(v, lower, upper, stride // by))
+        elif steps < upper // lower and (upper // lower) % steps == 0:
+            low.append(_Digit(v, lower, lower * steps, stride))
+            high.append(_Digit(v, lower * steps, upper, stride * steps // by))
+        else:
+            low.append(_Digit(v, lower, upper, stride))
+    least, most = _bounds((offset, low))
+    whole = least // by
+    if most // by != whole:
+        return None
+    return (whole, tuple(high)), (offset - whole * by, tuple(low))
+
+
+def _bounds(e: tuple[int, Sequence[_Digit]]) -> tuple[int, int]:
+    """The least and the greatest value; both are taken."""
+    offset, digits = e
+    ends = [digit.last for digit in digits]
+    return offset + sum([n for n in ends if n < 0]), offset + sum([n for n in ends if n > 0])
+
+
+def form_of(m: IndexingMap, factors: Sequence[int] = ()) -> Strided | None:
+    """The merged form of a map from one index to one number, if it has that form.
+
+    Where it cannot be read so, the digits are supposed from the values at a few indices; that they
+    give the map is tried at others, and proved.
+
+    Args:
+        m: A map of one dimension that begins at 0, with one result and no other variables.
+        factors: Sizes whose product is the number of indices, where that is known; digits end
+            where their divisors do.
+
+    >>> m = IndexingMap.parse("(d0) -> (d0 mod 4 * 8 + d0 / 4), domain: d0 in [0, 31]")
+    >>> form_of(m).modes
+    (Mode(size=4, stride=8), Mode(size=8, stride=1))
+    >>> form_of(IndexingMap.parse("(d0) -> (d0 mod 5), domain: d0 in [0, 11]")) is None
+    True
+    """
+    if len(m.dims) != 1 or len(m.results) != 1 or m.ranges or m.runtime or m.is_undefined:
+        return None
+    if (read := digits_of(m)) is not None:
+        return Strided(read[0].forms[0].modes, read[0].offset)
+    form = _only_form(m, factors)
+    if form is None or not form.size:
+        return form
+    last = form.size - 1
+    for k in range(_TRIED):
+        x = last * k // (_TRIED - 1)
+        if not m.satisfies((x,)) or m.evaluate((x,))[0] != form(x):
+            return None
+    return form if prove_equal([m], [form.to_map()]).is_proved else None
+
+
+def _only_form(m: IndexingMap, factors: Sequence[int]) -> Strided | None:
+    """The only form that the map can have."""
+    interval = m.dims[0].interval
+    if m.is_known_empty or interval.lo > interval.hi:
+        return Strided((Mode(0, 0),))
+    if interval.lo != 0:
+        return None
+    size = interval.hi + 1
+    ends = divisors(factors if prod(factors) == size else (size,))
+    return supposed(lambda x: m.evaluate((x,))[0], size, ends)
