@@ -162,8 +162,34 @@ def _divided(e: _Sum, by: int) -> tuple[_Sum, _Sum] | None:
     least, most = _bounds((offset, low))
     whole = least // by
     if most // by != whole:
-        return None
+        return _carried(offset, high, low, by)
     return (whole, tuple(high)), (offset - whole * by, tuple(low))
+
+
+def _carried(
+    offset: int, high: list[_Digit], low: list[_Digit], by: int
+) -> tuple[_Sum, _Sum] | None:
+    """Quotient and remainder where the upper half of one digit, and nothing else, carries over.
+
+    `(x + 4) / 8` is `x / 8 + (x / 4) mod 2`.
+    """
+    widest = max(low, key=lambda digit: abs(digit.last))
+    v, lower, upper, stride = widest
+    half, odd = divmod(upper // lower, 2)
+    if odd:
+        return None
+    rest = [digit for digit in low if digit is not widest]
+    if half > 1:
+        rest.append(_Digit(v, lower, lower * half, stride))
+    least, most = _bounds((offset, rest))
+    step = stride * half
+    first, second = least // by, (least + step) // by
+    if most // by != first or (most + step) // by != second:
+        return None
+    carry = second - first
+    high.append(_Digit(v, lower * half, upper, carry))
+    rest.append(_Digit(v, lower * half, upper, step - carry * by))
+    return (first, tuple(high)), (offset - first * by, tuple(rest))
 
 
 def _bounds(e: tuple[int, Sequence[_Digit]]) -> tuple[int, int]:

@@ -91,6 +91,17 @@ def test_what_has_no_such_digits_is_not_read(text: str) -> None:
     assert digits_of(IndexingMap.parse(text)) is None
 
 
+def test_a_half_that_carries_over_is_a_digit() -> None:
+    """The simplifier writes some digits as rounded quotients."""
+    for text in ("(d0 + 4) / 8", "(d0 + 4) mod 8", "(d0 * 2 - 8) / 16 + d0", "(12 - d0) mod 8"):
+        m = IndexingMap.parse(f"(d0) -> ({text}), domain: d0 in [0, 31]")
+        found = digits_of(m)
+        assert (found is None) == text.startswith("(12"), text
+        if found is not None:
+            for x in range(32):
+                assert (found[0].offset + found[0].forms[0](x),) == m.evaluate((x,))
+
+
 def test_range_variables_have_digits_too() -> None:
     text = "(d0)[s0] -> (d0 * 4 + s0 / 2), domain: d0 in [0, 2], s0 in [0, 7], s0 / 4 in [0, 1]"
     found = digits_of(IndexingMap.parse(text))

@@ -125,7 +125,7 @@ def test_what_is_not_free_has_an_element_elsewhere(text: str, source: str, outpu
     ("text", "source", "output"),
     [
         ("(d0) -> (d0 mod 3), domain: d0 in [0, 7]", "f32[4]", "f32[8]"),
-        ("(d0) -> ((d0 + 1) / 2), domain: d0 in [0, 7]", "f32[5]", "f32[8]"),
+        ("(d0) -> ((d0 + 1) / 4), domain: d0 in [0, 7]", "f32[3]", "f32[8]"),
         ("(d0) -> (min(d0, 4)), domain: d0 in [0, 7]", "f32[5]", "f32[8]"),
         ("(d0) -> (d0), domain: d0 in [0, 5]", "f32[6]", "f32[8]"),
         ("(d0) -> (d0), domain: d0 in [0, 7], d0 mod 2 in [0, 0]", "f32[8]", "f32[8]"),
