@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from html import escape
 from typing import Any, Final, Protocol
 
+from hloscope.api.explaining import check_part
 from hloscope.devices import (
     DEFAULT,
     DEVICES as KNOWN_DEVICES,
@@ -34,7 +35,7 @@ from hloscope.display import (
     warps_svg,
     wasteful_accesses,
 )
-from hloscope.errors import HloscopeError, UnsupportedError
+from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
 from hloscope.fusion import Analysis
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module
@@ -433,12 +434,18 @@ def coalescing_of_all(
     memory: Memory,
     places: Iterable[tuple[Computation, Instruction]],
 ) -> ProgramCoalescing:
-    """The answers for many kernels; what has none is listed with the reason."""
+    """The answers for many kernels; what has none is listed with the reason.
+
+    Raises:
+        VerifyError: A kernel is wrong.
+    """
     found: list[tuple[Computation, Instruction, Answer]] = []
     refused: list[Refused] = []
     for computation, ins in places:
         try:
             found.append((computation, ins, memory.of_instruction(ins)))
+        except VerifyError:
+            raise
         except HloscopeError as error:
             refused.append(Refused(ins.name, error.message))
     return ProgramCoalescing(program, found, refused)
@@ -452,7 +459,14 @@ def footprint_of(program: Asked, ins: Instruction, device: str = DEFAULT) -> Foo
 def footprints_of(
     program: Asked, places: Iterable[tuple[Computation, Instruction]], device: str = DEFAULT
 ) -> list[Footprint]:
-    """The footprints of some kernels."""
+    """The footprints of some kernels.
+
+    Raises:
+        VerifyError: A kernel is wrong.
+    """
+    places = list(places)
+    inside = [i for _, ins in places for called in ins.calls for i in called]
+    check_part(program.module, [*(ins for _, ins in places), *inside])
     footprints = Footprints(program.analysis, device_of(device))
     return [Footprint(footprints.of_instruction(ins)) for _, ins in places]
 

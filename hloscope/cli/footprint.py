@@ -14,7 +14,7 @@ from hloscope.cli.common import (
     print_table,
 )
 from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import read_program
+from hloscope.cli.files import read_program, read_verified_program
 from hloscope.cli.options import device_option, format_option, top_option
 from hloscope.cli.paging import print_long
 from hloscope.display import page
@@ -37,7 +37,7 @@ def footprint(file: str, name: str | None, device: str, top: int, form: str, as_
     In NAME, * is any text and ? any character.
     """
     form = "json" if as_json else form
-    program = read_program(file)
+    program = read_verified_program(file) if name is None else read_program(file)
     if name is not None:
         found = footprints_of(program, find_all(program.module, name), device)
         if form == "json":

@@ -116,11 +116,14 @@ def test_pictures_of_footprints_show_every_array_and_kernel(run: Any) -> None:
 
 
 def test_kernels_alike_stand_in_one_line(run: Any) -> None:
-    layers = "".join(f"  y{k} = f32[64,512] fusion(p{k}), kind=kLoop, calls=f\n" for k in range(3))
+    layers = "".join(
+        f"  y{k} = f32[64,512] fusion(p{k}), kind=kLoop, calls=f{k}\n" for k in range(3)
+    )
     arguments = "".join(f"  p{k} = f32[64,512] parameter({k})\n" for k in range(3))
+    body = "x = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(x)"
+    called = "".join(f"f{k} {{ {body} }}\n" for k in range(3))
     text = (
-        "f { x = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(x) }\n"
-        f"ENTRY e {{\n{arguments}{layers}  ROOT t = (f32[64,512], f32[64,512], f32[64,512])"
+        f"{called}ENTRY e {{\n{arguments}{layers}  ROOT t = (f32[64,512], f32[64,512], f32[64,512])"
         " tuple(y0, y1, y2)\n}"
     )
     result = run("footprint", "-", stdin=text)

@@ -31,6 +31,8 @@ CLAIMING = [
     ("run", "-", "--random", "1"),
     ("serialize", "-"),
     ("serialize", "-", "--text"),
+    ("footprint", "-"),
+    ("cancel", "-"),
 ]
 
 
@@ -118,6 +120,16 @@ def test_wrong_types_have_no_maps(family: str, question: str) -> None:
         with pytest.raises(VerifyError) as refused:
             QUESTIONS[question](view)
         assert refused.value.message == wrong.message
+
+
+@pytest.mark.parametrize("command", ["coalesce -", "coalesce - r", "footprint - r"])
+@pytest.mark.parametrize("family", ["transpose", "inside"])
+def test_nothing_is_told_of_wrong_kernels(run: Run, family: str, command: str) -> None:
+    result = run(*command.split(), stdin=FAMILIES[family])
+    wrong, *_ = hloscope.verify(FAMILIES[family])
+    assert result.exit_code == VerifyError.exit_code
+    assert result.stdout == ""
+    assert f"error: {wrong.message}" in result.stderr
 
 
 NOT_THERE = {
