@@ -33,6 +33,7 @@ from hloscope.affine.nodes import (
     Runtime,
     Sum,
     Var,
+    Variable,
     children,
 )
 from hloscope.affine.order import printed_terms
@@ -58,6 +59,7 @@ LARGE: Final = 2_000
 """The same for operands of any operation."""
 SHORT: Final = 4
 """What is written with no more operations, variables and numbers is written wherever it is."""
+_ATOMS: Final = frozenset((Const, Dim, Range, Runtime))
 _FIRST: Final = 1 << 62
 """No map has so many runtime variables: those from here on stand for parts."""
 
@@ -108,6 +110,9 @@ def texts(
             said = f"written out, it has {size} parts, more than {MOST_WRITTEN}"
             raise TooLargeError(said)
         found = Shared([*roots])
+    elif not is_long(roots):
+        symbols = _SYMBOL[style]
+        return [_written(e, names, symbols) for e in roots], []
     else:
         found = shared(roots, [*names.values(), *RESERVED])
     every = {**names, **found.names} if found.names else names
@@ -134,7 +139,7 @@ def _written(e: Expr, names: Mapping[Var, str], symbols: dict[type[Node], str]) 
             out.append(x)
         elif isinstance(x, Const):
             out.append(str(x.value))
-        elif isinstance(x, Dim | Range | Runtime):
+        elif isinstance(x, Variable):
             out.append(names.get(x) or default_name(x))
         else:
             todo += reversed(_pieces(x, symbols))
@@ -259,7 +264,7 @@ def is_long(roots: Sequence[Expr]) -> bool:
     stack = [*roots]
     while stack and left:
         x = stack.pop()
-        if not isinstance(x, Const | Dim | Range | Runtime):
+        if type(x) not in _ATOMS:
             left -= 1
             stack += children(x)
     return not left

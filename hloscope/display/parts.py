@@ -7,18 +7,16 @@ the tensor asked about.  People read the parts below: what is touched, and when.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, to_text, variables
+from hloscope.affine import Dim, Expr, Range, Runtime, Var, to_text, variables
 from hloscope.indexing import Access, Constraint, IndexingMap, MapTexts, RuntimeVariable, map_texts
-from hloscope.lazy import dataclass
 
 _OPEN: Final = 1 << 62
 """What is as large as this has no end that matters: no dimension has so many elements."""
 
 
-@dataclass(frozen=True, slots=True)
-class AccessParts:
+class AccessParts(NamedTuple):
     """Texts about one access.
 
     Attributes:
@@ -68,11 +66,11 @@ def access_parts(access: Access, sizes: Sequence[int]) -> AccessParts:
 def _where(m: IndexingMap, texts: MapTexts, sizes: Sequence[int]) -> tuple[str, ...]:
     if m.is_known_empty or m.is_undefined:
         return ()
-    names = m.names
-    implied: dict[Var, Interval] = {Dim(i): Interval(0, size - 1) for i, size in enumerate(sizes)}
-    implied |= {Runtime(i): v.interval for i, v in enumerate(m.runtime) if v.is_every}
-    hidden = {v for v, interval in m.box.items() if implied.get(v) == interval}
-    return tuple(_conditions(m, texts, names, hidden))
+    hidden: set[Var] = {Runtime(i) for i, v in enumerate(m.runtime) if v.is_every}
+    for k, (v, size) in enumerate(zip(m.dims, sizes, strict=False)):
+        if v.interval.lo == 0 and v.interval.hi == size - 1:
+            hidden.add(Dim(k))
+    return tuple(_conditions(m, texts, m.names, hidden))
 
 
 def in_sizes(m: IndexingMap) -> str:
@@ -134,7 +132,7 @@ def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:
 
 def runtime_origins(m: IndexingMap) -> tuple[str, ...]:
     """Where each runtime variable's value comes from, `rt0 = start[d0]`; nothing of nothing."""
-    if m.is_known_empty:
+    if not m.runtime or m.is_known_empty:
         return ()
     names = m.names
     own = list(names.values())[len(m.dims) + len(m.ranges) :]
@@ -147,7 +145,8 @@ def runtime_origins(m: IndexingMap) -> tuple[str, ...]:
 def source_text(variable: RuntimeVariable) -> str:
     """What a runtime variable is: the name of what is read, or which position.
 
-    >>> source_text(RuntimeVariable(Interval(0, 3)))
+    >>> m = IndexingMap.parse("(d0){rt0} -> (rt0), domain: d0 in [0, 7], rt0 in [0, 3]")
+    >>> source_text(m.runtime[0])
     '?'
     """
     if variable.collective is not None:

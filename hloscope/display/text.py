@@ -194,7 +194,7 @@ def _reached(answer: Answer) -> Iterator[str]:
         yield f"{_element(answer, sizes)} of {of}, reaches{'' if reached else ' no output'}"
         for output, operand in reached.get(leaf, ()):
             title = f"{output_name(answer, output)}  {brief_type(output.type)}"
-            yield _block(title, operand, sizes)
+            yield f"  {title}\n{_lines_about(operand, sizes)}"
     if missed := _not_reached(answer):
         yield "\n".join([f"  not reached: {missed}", *_proofs(answer.outputs)])
 
@@ -238,18 +238,14 @@ def _element(answer: Answer, sizes: Dims) -> str:
 
 def _lines_about(operand: OperandAnswer, sizes: Dims) -> str:
     """What is written of an operand after its title."""
-    return _block("", operand, sizes).partition("\n")[2]
-
-
-def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
     parts = [access_parts(access, sizes) for access in operand.accesses]
     arrows = [_arrow(access, p) for access, p in zip(operand.accesses, parts, strict=True)]
     where = [", ".join(p.where) for p in parts]
     claims = [str(access.precision) for access in operand.accesses]
     beside = _lines(arrows, where, claims)
-    wide = any(len(line) > WIDTH for line in beside)
+    wide = any([len(line) > WIDTH for line in beside])
     lines = _lines(arrows, claims) if wide else beside
-    out = [f"  {title}"] if beside else [f"  {title}", "    nothing"]
+    out = [] if beside else ["    nothing"]
     for i, access in enumerate(operand.accesses):
         out.append(lines[i])
         if wide and where[i]:
@@ -292,6 +288,8 @@ def _arrow(access: Access, parts: AccessParts) -> str:
 def _lines(*cells: list[str]) -> list[str]:
     """Lines of columns; a column without any text takes no room."""
     used = [column for column in cells if any(column)]
+    if len(cells[0]) == 1:
+        return ["    " + "   ".join([cell for (cell,) in used])]
     return columns(zip(*used, strict=True), indent=4, gap=3).splitlines()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -247,8 +247,9 @@ class MapBase:
     def has_domain(self) -> bool:
         """Is anything bounded?  A symbolic map, `(d0) -> (d0 / 2)`, has no domain."""
         every = Interval.EVERYTHING
-        conditions = bool(self.constraints) or any([v.is_condition for v in self.runtime])
-        return conditions or any(i != every for i in self.box.values())
+        if self.constraints or any([v.is_condition for v in self.runtime]):
+            return True
+        return any([i is not every and i != every for i in self.box.values()])
 
     @property
     def box(self) -> dict[Var, Interval]:
@@ -293,7 +294,7 @@ class MapBase:
         _set(self, "_simple", found)
 
     @property
-    def names(self) -> dict[Var, str]:
+    def names(self) -> Mapping[Var, str]:
         """The printed name of each variable."""
         return printed_names(self.dims, self.ranges, self.runtime)
 

@@ -60,7 +60,7 @@ def _shared(m: MapBase) -> tuple[Shared, dict[Var, str]]:
     """The results and constraints of a map with names for parts, and the names of variables."""
     taken = m.names
     found = shared([*m.results, *[e for e, _ in m.constraints]], taken.values())
-    return found, {v: _name(text) for v, text in (taken | found.names).items()}
+    return found, {v: _name(text) for v, text in {**taken, **found.names}.items()}
 
 
 def _name(text: str) -> str:

@@ -15,7 +15,7 @@ Source: XLA docs `indexing.md`; the printed maps of its tests.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from hloscope.affine import (
     NEG_INF,
@@ -34,7 +34,7 @@ from hloscope.affine import (
 from hloscope.errors import ParseError
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, own_name
-from hloscope.lazy import dataclass, lazy, pattern
+from hloscope.lazy import lazy, pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
 
@@ -55,8 +55,7 @@ _WRAPPER: Final = pattern(
 _TAIL: Final = pattern(r",?\s*is_simplified\s*:\s*(?:true|false)\s*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class MapTexts:
+class MapTexts(NamedTuple):
     """The parts of a map's text.
 
     Attributes:

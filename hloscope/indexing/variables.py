@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache, partial
 from typing import Final, TypeAlias, TypeVar
@@ -301,12 +301,14 @@ def own_name(name: str, kind: type[Var]) -> str:
 
 
 def printed_names(
-    dims: Iterable[Variable], ranges: Iterable[Variable], runtime: Iterable[RuntimeVariable]
-) -> dict[Var, str]:
+    dims: Sequence[Variable], ranges: Sequence[Variable], runtime: Sequence[RuntimeVariable]
+) -> Mapping[Var, str]:
     """A printed name for each variable; all different.
 
     A name that is taken gets a suffix: two maps that both call a range `tile` may be composed.
     """
+    if not any([v.name for group in (dims, ranges, runtime) for v in group]):
+        return _names_by_position(len(dims), len(ranges), len(runtime))
     names: dict[Var, str] = {}
     taken: set[str] = set()
     groups: tuple[tuple[type[Var], Iterable[Variable | RuntimeVariable]], ...] = (
@@ -323,3 +325,13 @@ def printed_names(
             taken.add(name)
             names[kind(i)] = name
     return names
+
+
+@lru_cache(maxsize=1 << 8)
+def _names_by_position(dims: int, ranges: int, runtime: int) -> Mapping[Var, str]:
+    """The printed names of so many variables of each kind, none of which has one of its own."""
+    return {
+        kind(i): f"{PREFIXES[kind]}{i}"
+        for kind, count in ((Dim, dims), (Range, ranges), (Runtime, runtime))
+        for i in range(count)
+    }

@@ -148,7 +148,7 @@ def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> Elem
     """
     best = types[0].element
     for i, t in enumerate(types):
-        if t.element == best or _quantized_alike(t.element, best):
+        if t.element is best or t.element == best or _quantized_alike(t.element, best):
             continue
         mixed = {t.element.kind, best.kind} in ({"float"}, {"complex"})
         message = said(
@@ -295,10 +295,10 @@ def concatenated(a: Extent, b: Extent) -> Extent:
     >>> concatenated((2, None), (3, None)), concatenated((2, None), (None, 5))
     ((5, None), (None, 7))
     """
-    size = None if a[0] is None or b[0] is None else a[0] + b[0]
+    if a[0] is not None and b[0] is not None:
+        return a[0] + b[0], None
     most = [x[1] if x[0] is None else x[0] for x in (a, b)]
-    bound = None if None in most or size is not None else sum(filter(None, most))
-    return size, bound
+    return None, None if None in most else sum(filter(None, most))
 
 
 def check_meeting(d: int, a: Extent, b: Extent, rule: str = "") -> None:
@@ -315,7 +315,11 @@ def check_meeting(d: int, a: Extent, b: Extent, rule: str = "") -> None:
 def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Extent]:
     """The common sizes of all `types`."""
     result = extents(types[0])
-    for i, t in enumerate(types[1:], 1):
+    seen = {id(types[0])}
+    for i, t in enumerate(types):
+        if id(t) in seen:
+            continue
+        seen.add(id(t))
         require(
             t.rank == len(result),
             rule,

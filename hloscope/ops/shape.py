@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial, reduce
 from math import prod
+from operator import itemgetter
 from typing import ClassVar
 
 from hloscope.errors import Name, Said, said
@@ -370,7 +371,8 @@ class Concatenate(Op):
             "concatenate_c4",
             f"dimension {axis} is out-of-bounds for input rank {first.rank}",
         )
-        for i, t in enumerate(types):
+        kinds = {id(t): (i, t) for i, t in reversed([*enumerate(types)])}  # most are of one type
+        for i, t in sorted(kinds.values(), key=itemgetter(0)):
             message = f"operands (0) and ({i}) do not match rank"
             require(t.rank == first.rank, "concatenate_c2", message)
             for d, (mine, other) in enumerate(zip(first.sizes, t.sizes, strict=True)):
@@ -380,9 +382,12 @@ class Concatenate(Op):
                     f"shapes of operand (0) and ({i}) are not compatible at non-concat index {d}:"
                     f" ({_raw(first)}) != ({_raw(t)})",
                 )
-        apart = [array(t.element, _with(extents(t), axis, (1, None))) for t in types]
-        dims = same_sizes(self.name, apart, "concatenate_c2")
-        dims[axis] = reduce(concatenated, (extents(t)[axis] for t in types))
+        along = {k: extents(t)[axis] for k, (_, t) in kinds.items()}
+        apart = {
+            k: array(t.element, _with(extents(t), axis, (1, None))) for k, (_, t) in kinds.items()
+        }
+        dims = same_sizes(self.name, [apart[id(t)] for t in types], "concatenate_c2")
+        dims[axis] = reduce(concatenated, [along[id(t)] for t in types])
         return array(common_element(self.name, types, "concatenate_c1"), dims)
 
 

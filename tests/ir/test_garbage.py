@@ -40,3 +40,18 @@ def test_one_program_is_read_without_a_search_for_garbage() -> None:
     finally:
         gc.callbacks.pop()
     assert 2 not in searched
+
+
+def test_what_thousands_of_operands_are_read_for_is_answered_without_a_search() -> None:
+    count = 2000
+    handed = "\n".join([f"p{k} = f32[2] parameter({k})" for k in range(count)])
+    names = ", ".join([f"p{k}" for k in range(count)])
+    joined = f"ROOT r = f32[{2 * count}] concatenate({names}), dimensions={{0}}"
+    root = hloscope.read(f"ENTRY e {{ {handed} {joined} }}").root
+    searched: list[Any] = []
+    gc.callbacks.append(lambda phase, info: searched.append(phase))
+    try:
+        assert str(root.indexing()).count("operand ") == count
+    finally:
+        gc.callbacks.pop()
+    assert not searched

@@ -198,6 +198,10 @@ d1 + s0 in [1, 6]
         """Add the condition `lo <= expr <= hi`."""
         self.constraints.append((expr, Interval(lo, hi)))
 
+    def bound(self, k: int, lo: int, hi: int) -> None:
+        """Keep the index of dimension `k` in `[lo, hi]`: `require` of a variable, found sooner."""
+        self.dims[k] = Variable(self.dims[k].interval & Interval(lo, hi))
+
     def quotient(self, value: Expr, step: int, size: int) -> Expr:
         """The index `i` in `[0, size)` with `i * step == value`, required to exist."""
         self.require(value, 0, (size - 1) * step)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from hloscope.affine import Dim, Expr
+from hloscope.affine import Dim, Expr, from_terms
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import (
     NEVER,
@@ -169,7 +169,7 @@ def _(ins: Instruction, op: Concatenate, output: int) -> tuple[Accesses, ...]:
     for operand in ins.operands:
         size = sizes(operand.type)[k]
         at = MapBuilder(target)
-        at.require(Dim(k), start, start + size - 1)
+        at.bound(k, start, start + size - 1)
         answer.append(exact(at.map(_shifted(len(target), k, -start))))
         start += size
     return tuple(answer)
@@ -192,7 +192,7 @@ def _starts(ins: Instruction) -> list[int]:
 
 def _shifted(rank: int, dimension: int, by: int) -> list[Expr]:
     results = dims(rank)
-    results[dimension] = results[dimension] + by
+    results[dimension] = from_terms([(results[dimension], 1)], by)
     return results
 
 
