@@ -5,11 +5,18 @@ Most movement is of this kind: reshapes, transposes, broadcasts, slices, reverse
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from math import prod
 from typing import NamedTuple
 
-from hloscope.affine import POS_INF, Const, linear
-from hloscope.indexing import IndexingMap, major_to_minor
+from hloscope.affine import POS_INF, Const, Dim, Expr, linear
+from hloscope.indexing import (
+    IndexingMap,
+    address_map,
+    below,
+    linearize,
+    major_to_minor,
+    placed_sizes,
+)
 from hloscope.ir import Dims, TensorType
 from hloscope.layouts import Mode, Strided, digits_of
 
@@ -21,30 +28,21 @@ class Strides(NamedTuple):
     offset: int = 0
 
     @property
-    def steps(self) -> tuple[int | None, ...]:
-        """How far one step of each index leads; `None` where some lead farther than others."""
-        return tuple([_step(form) for form in self.forms])
+    def steps(self) -> Dims | None:
+        """How far one step of each index leads, if all steps of an index lead equally far."""
+        found = [_step(form) for form in self.forms]
+        steps = [step for step in found if step is not None]
+        return tuple(steps) if len(steps) == len(found) else None
 
-    def is_same(self, own: Dims) -> bool:
-        """Are these an array's own addresses, which are such steps apart?"""
-        return self.offset == 0 and self._other(own) is None
-
-    def elsewhere(self, own: Dims) -> Dims:
-        """An index whose address is not the array's own one, where some are not."""
-        index = [0] * len(own)
-        other = self._other(own) if self.offset == 0 else None
-        if other is not None:
-            index[other[0]] = other[1]
-        return tuple(index)
-
-    def _other(self, own: Dims) -> tuple[int, int] | None:
-        """The first index along the first dimension that is at another place."""
-        for d, (form, step) in enumerate(zip(self.forms, own, strict=True)):
-            lower = 1
-            for size, stride in form.modes:
-                if size > 1 and stride != lower * step:
-                    return d, lower
-                lower *= size
+    def elsewhere(self, other: Strides) -> Dims | None:
+        """An index whose address is another one, where one step along a digit shows it."""
+        nowhere = [0] * len(self.forms)
+        if self.offset != other.offset:
+            return tuple(nowhere)
+        for d, (here, there) in enumerate(zip(self.forms, other.forms, strict=True)):
+            for x in sorted({*_ends(here), *_ends(there)}):
+                if here(x) != there(x):
+                    return tuple([*nowhere[:d], x, *nowhere[d + 1 :]])
         return None
 
     def address(self, index: Dims) -> int:
@@ -52,7 +50,7 @@ class Strides(NamedTuple):
         return self.offset + sum([form(i) for form, i in zip(self.forms, index, strict=True)])
 
     def form(self, output: TensorType) -> Strided:
-        """From addresses in the output to these ones."""
+        """From addresses in the output, which is not tiled, to these ones."""
         order = major_to_minor(output)[::-1]
         modes = [mode for d in order for mode in self.forms[d].modes]
         return Strided(tuple(modes), self.offset).merged()
@@ -67,13 +65,23 @@ def _step(form: Strided) -> int | None:
     return None
 
 
-def own_strides(type_: TensorType) -> Dims:
-    """How far one step of each index leads in an array that is not tiled."""
-    steps, below = [0] * type_.rank, 1
-    for d in reversed(major_to_minor(type_)):
-        steps[d] = below
-        below *= type_.shape[d]
-    return tuple(steps)
+def _ends(form: Strided) -> list[int]:
+    """The first index of each digit, and the last one."""
+    ends, lower = [form.size - 1], 1
+    for size, _ in form.modes:
+        ends.append(lower)
+        lower *= size
+    return ends
+
+
+def in_memory(type_: TensorType) -> int:
+    """How many elements an array has in memory, with its padding."""
+    return prod(placed_sizes(type_))
+
+
+def own_strides(type_: TensorType) -> Strides | None:
+    """The addresses of an array's own elements."""
+    return strides_of(IndexingMap.identity(type_.shape), type_, type_)
 
 
 def strides_of(m: IndexingMap, source: TensorType, output: TensorType) -> Strides | None:
@@ -89,49 +97,68 @@ def strides_of(m: IndexingMap, source: TensorType, output: TensorType) -> Stride
     >>> strides_of(turn, parse_type("f32[4,8]"), parse_type("f32[8,4]")).steps
     (1, 8)
     """
-    if not _is_whole(m, output) or source.is_tiled or source.num_elements > POS_INF:
+    if not _is_whole(m, output) or in_memory(source) > POS_INF:
         return None
-    terms = zip(m.results, own_strides(source), strict=True)
-    address = linear(*terms) if m.results else Const(0)
-    found = digits_of(m.with_(results=[address]))
+    if source.is_tiled:
+        placed = m.compose(address_map(source))
+    else:
+        order = major_to_minor(source)
+        address = linearize([m.results[d] for d in order], [source.shape[d] for d in order])
+        placed = m.with_(results=[address])
+    found = digits_of(placed)
     return Strides(found[0].forms, found[0].offset) if found else None
 
 
-def strides_back(m: IndexingMap, source: TensorType, output: TensorType) -> Strides | None:
-    """The address in the output of an element of the source, if it is such a sum.
+def inverse_by_digits(m: IndexingMap, source: TensorType, output: TensorType) -> IndexingMap | None:
+    """The inverse of a map that puts every digit of an index at one place in another.
 
     Args:
-        m: From an index of the output to that of its element in the source; every element of the
-            source is at one index.
+        m: From an index of the output to that of its element in the source.
         source: Type of the source.
         output: Type of the output.
 
     >>> from hloscope.hlo_parser import parse_type
     >>> split = IndexingMap.parse("(d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 1]")
-    >>> strides_back(split, parse_type("f32[8]"), parse_type("f32[4,2]")).forms
-    (Strided(modes=(Mode(size=4, stride=2), Mode(size=2, stride=1)), offset=0),)
+    >>> print(inverse_by_digits(split, parse_type("f32[8]"), parse_type("f32[4,2]")))
+    (d0) -> (d0 mod 4, d0 / 4), domain: d0 in [0, 7]
     """
     found = digits_of(m) if _is_whole(m, output) else None
-    if found is None:
+    if found is None or any(result.offset for result in found):
         return None
-    own = own_strides(output)
-    forms = [_placed(result.forms, own) for result in found]
-    return Strides(tuple([Strided(tuple(modes)).merged() for modes in forms]))
+    digits: list[list[tuple[int, int]]] = [[] for _ in output.shape]
+    terms: list[list[tuple[Expr, int]]] = [[] for _ in output.shape]
+    for k, (result, size) in enumerate(zip(found, source.shape, strict=True)):
+        placed = []
+        for d, form in enumerate(result.forms):
+            lower = 1
+            for extent, stride in form.modes:
+                if stride:
+                    digit = Dim(k) // stride
+                    digit = digit if stride * extent == size else digit % extent
+                    placed.append((stride, extent))
+                    digits[d].append((lower, extent))
+                    terms[d].append((digit, lower))
+                lower *= extent
+        if not _are_all(placed, size):
+            return None
+    if not all(_are_all(at, n) for at, n in zip(digits, output.shape, strict=True)):
+        return None
+    results = [linear(*parts) if parts else Const(0) for parts in terms]
+    return IndexingMap([below(n) for n in source.shape], results=results)
 
 
-def _placed(forms: Iterable[Strided], own: Dims) -> list[Mode]:
-    """The digits of an index, the fastest first, each with the address of the index it is from."""
-    digits: list[tuple[int, Mode]] = []
-    for form, step in zip(forms, own, strict=True):
-        for size, stride in form.modes:
-            if stride:
-                digits.append((stride, Mode(size, step)))
-            step *= size
-    return [mode for _, mode in sorted(digits)]
+def _are_all(digits: list[tuple[int, int]], size: int) -> bool:
+    """Are these the digits, each by its stride and how many values it has, of a number?"""
+    end = 1
+    for lower, extent in sorted(digits):
+        if lower != end:
+            return False
+        end *= extent
+    return end == size
 
 
 def _is_whole(m: IndexingMap, output: TensorType) -> bool:
     """Does every index of the output have one place, which may be at an address?"""
-    if m.is_undefined or m.ranges or m.runtime or output.is_tiled:
+    if m.is_undefined or m.ranges or m.runtime:
         return False
     return m.dims == IndexingMap.identity(output.shape).dims

@@ -18,12 +18,12 @@ from typing import Final
 from hloscope.affine import POS_INF
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import linear
-from hloscope.indexing import Access, IndexingMap, address_map, placed_sizes, prove_equal
+from hloscope.indexing import Access, IndexingMap, address_map, prove_equal
 from hloscope.ir import Dims, Layout, TensorType
 from hloscope.layouts import Strided, form_of
 from hloscope.lazy import dataclass
 from hloscope.movement.rearranging import flat
-from hloscope.movement.strides import Strides, own_strides, strides_back, strides_of
+from hloscope.movement.strides import in_memory, inverse_by_digits, own_strides, strides_of
 from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict
 
 _MOST_RANKS: Final = 5
@@ -91,16 +91,23 @@ _NOT_FREE: Final = Proof(Verdict.REFUTED, reason="some element is at another add
 @lru_cache(maxsize=1 << 10)
 def _refuted(m: IndexingMap, source: TensorType, output: TensorType) -> Proof:
     """The proof that a movement is not free, which is known."""
-    strides = strides_of(m, source, output)
-    if strides is not None and not strides.is_same(own := own_strides(output)):
-        index = strides.elsewhere(own)
-        example = CounterExample(index, (strides.address(index),), only_in=1)
+    example = _example(m, source, output)
+    if example is not None:
         return Proof(Verdict.REFUTED, example)
     try:
         proof = at_same_address(m, source, output)
     except UnsupportedError:
         return _NOT_FREE
     return proof if proof.is_refuted else _NOT_FREE
+
+
+def _example(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExample | None:
+    """An element that is elsewhere in the source, where a few steps from the start show one."""
+    strides, own = strides_of(m, source, output), own_strides(output)
+    if strides is not None and own is not None:
+        index = strides.elsewhere(own)
+        return None if index is None else CounterExample(index, (strides.address(index),), (), 1)
+    return _moved(m, source, output)
 
 
 @lru_cache(maxsize=1 << 13)
@@ -135,22 +142,25 @@ def judge(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
 
 def _is_free(m: IndexingMap, source: TensorType, output: TensorType) -> Proof | None:
     """Does every element stand at its address in the source?  `None`: no, and isl was not asked."""
-    strides = strides_of(m, source, output)
-    if strides is not None:
-        same = strides.is_same(own_strides(output))
-        return PROVED if same and _in_memory(source) == _in_memory(output) else None
-    return None if _is_moved_somewhere(m, source, output) else at_same_address(m, source, output)
+    strides, own = strides_of(m, source, output), own_strides(output)
+    if strides is not None and own is not None:
+        same = strides == own and in_memory(source) == in_memory(output)
+        return PROVED if same else None
+    return None if _moved(m, source, output) else at_same_address(m, source, output)
 
 
-def _is_moved_somewhere(m: IndexingMap, source: TensorType, output: TensorType) -> bool:
-    """Is the element at one of a few indices of the output elsewhere in the source?"""
+def _moved(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExample | None:
+    """One of a few indices of the output whose element is elsewhere in the source."""
     if m.ranges or m.runtime or m.is_undefined or source.num_elements > POS_INF:
-        return False  # past 64 bits nothing is told of addresses
+        return None  # past 64 bits nothing is told of addresses
     here, there = address_map(output), address_map(source)
-    return any(
-        not m.satisfies(index) or here.evaluate(index) != there.evaluate(m.evaluate(index))
-        for index in _tried(output.shape)
-    )
+    for index in _tried(output.shape):
+        if not m.satisfies(index):
+            return CounterExample(index, here.evaluate(index))
+        address = there.evaluate(m.evaluate(index))
+        if address != here.evaluate(index):
+            return CounterExample(index, address, (), 1)
+    return None
 
 
 def _tried(shape: Dims) -> Iterator[Dims]:
@@ -182,20 +192,13 @@ def at_same_address(m: IndexingMap, source: TensorType, output: TensorType) -> P
     """Does every element of the output stand at its address in the source?"""
     if m.ranges or m.runtime or m.is_undefined:
         return Proof(Verdict.REFUTED, reason="not every element comes from one place")
-    sizes = [_in_memory(type_) for type_ in (source, output)]
+    sizes = [in_memory(type_) for type_ in (source, output)]
     read = m.compose(address_map(source)).simplify()
     proof = prove_equal([address_map(output)], [read])
     if proof.is_proved and sizes[0] != sizes[1]:
         reason = f"{sizes[1]} elements of memory, of {sizes[0]} of the source"
         return Proof(Verdict.REFUTED, reason=reason)
     return proof
-
-
-def _in_memory(type_: TensorType) -> int:
-    size = 1
-    for n in placed_sizes(type_):
-        size *= n
-    return size
 
 
 def _judge_movement(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
@@ -215,10 +218,11 @@ def _judge_movement(m: IndexingMap, source: TensorType, output: TensorType) -> J
 
 def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Strided | None:
     """From addresses in the output to addresses in the source; of tiled arrays, row-major ones."""
-    strides = strides_of(m, source, output)
+    is_tiled = output.is_tiled or source.is_tiled
+    strides = None if is_tiled else strides_of(m, source, output)
     if strides is not None:
         return strides.form(output)
-    if output.is_tiled or source.is_tiled:
+    if is_tiled:
         placed = flat(m, output.shape, source.shape)
     else:
         read = linear((Access(m),), output, source)
@@ -263,17 +267,8 @@ def _solutions(
 
 
 def _source_layout(m: IndexingMap, source: TensorType, output: TensorType) -> Layout | None:
-    """The layout of the source that leaves every element where it is in the output.
-
-    Args:
-        m: From an index of the output to that of its element in the source, of which there are as
-            many; addresses that are sums of digits are all different.
-        source: Type of the source.
-        output: Type of the output.
-    """
-    if strides_of(m, source, output) is not None:
-        return _layout_by(strides_back(m, source, output), source.shape)
-    back = m.inverse()
+    """The layout of the source that leaves every element where it is in the output."""
+    back = inverse_by_digits(m, source, output) or m.inverse()
     return None if back.constraints or back.ranges else _output_layout(back, output, source)
 
 
@@ -284,28 +279,21 @@ def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> La
     cannot be done, they are supposed and proved.
     """
     strides, rank = strides_of(m, source, output), output.rank
-    if strides is not None:
-        return _layout_by(strides, output.shape)
-    address = m.compose(address_map(source))
-    offset = address.evaluate((0,) * rank)[0]
-    units = [tuple([int(k == d) for k in range(rank)]) for d in range(rank)]
-    steps = [address.evaluate(unit)[0] for unit in units]
-    found = None if offset else _layout_of_steps(steps, output.shape)
+    if strides is None:
+        address = m.compose(address_map(source))
+        offset = address.evaluate((0,) * rank)[0]
+        units = [tuple([int(k == d) for k in range(rank)]) for d in range(rank)]
+        steps: Dims | None = tuple([address.evaluate(unit)[0] for unit in units])
+    else:
+        offset, steps = strides.offset, strides.steps
+    found = None if offset or steps is None else _layout_of_steps(steps, output.shape)
     if found is None:
         return None
     same = _is_free(m, source, replace(output, layout=found))
     return found if same is not None and same.is_proved else None
 
 
-def _layout_by(strides: Strides | None, shape: Dims) -> Layout | None:
-    """The layout whose addresses these are."""
-    if strides is None or strides.offset:
-        return None
-    steps = [step for step in strides.steps if step is not None]
-    return _layout_of_steps(steps, shape) if len(steps) == len(shape) else None
-
-
-def _layout_of_steps(steps: Sequence[int], shape: Dims) -> Layout | None:
+def _layout_of_steps(steps: Dims, shape: Dims) -> Layout | None:
     """The layout in which one step of an index leads so far."""
     real = sorted([d for d, n in enumerate(shape) if n > 1], key=steps.__getitem__)
     below_ = 1
