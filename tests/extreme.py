@@ -35,17 +35,31 @@ def chain_map(rng: Random) -> str:
 
 
 def factorised(rng: Random) -> str:
-    """Reshapes and a transpose between shapes that split the same power of two."""
+    """Reshapes and a transpose between shapes that split the same power of two, some in tiles."""
     exponent = rng.choice([12, 20, 40, 60, 62])
     first, second, third = (_split(exponent, rng.choice([1, 3, 20, 60]), rng) for _ in range(3))
     order = list(range(len(second)))
     rng.shuffle(order)
     turned = [second[i] for i in order]
-    return (
-        f"ENTRY e {{ p = f32{first} parameter(0) q = f32{second} reshape(p) "
-        f"t = f32{turned} transpose(q), dimensions={{{','.join(map(str, order))}}} "
-        f"ROOT r = f32{third} reshape(t) }}"
+    p, q, t, r = (
+        f"f32{sizes}{_layout(len(sizes), rng)}" for sizes in (first, second, turned, third)
     )
+    return (
+        f"ENTRY e {{ p = {p} parameter(0) q = {q} reshape(p) "
+        f"t = {t} transpose(q), dimensions={{{','.join(map(str, order))}}} "
+        f"ROOT r = {r} reshape(t) }}"
+    )
+
+
+def _layout(rank: int, rng: Random) -> str:
+    """No layout, or any order in any tiles."""
+    if rng.random() < 0.5:
+        return ""
+    order = list(range(rank))[::-1]
+    if rng.random() < 0.3:
+        rng.shuffle(order)
+    tiles = rng.choice(["", ":T(128)", ":T(8,128)", ":T(2,128)(2,1)", ":T(4,2)", ":T(3)"])
+    return f"{{{','.join(map(str, order))}{tiles}}}"
 
 
 def _split(exponent: int, count: int, rng: Random) -> list[int]:

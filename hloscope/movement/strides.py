@@ -103,7 +103,7 @@ def strides_of(m: IndexingMap, source: TensorType, output: TensorType) -> Stride
         placed = m.compose(address_map(source))
     else:
         order = major_to_minor(source)
-        address = linearize([m.results[d] for d in order], [source.shape[d] for d in order])
+        address = linearize([m.results[d] for d in order], tuple([source.shape[d] for d in order]))
         placed = m.with_(results=[address])
     found = digits_of(placed)
     return Strides(found[0].forms, found[0].offset) if found else None
