@@ -217,7 +217,7 @@ def moved(judged: Judgement, source: TensorType, output: TensorType) -> list[Mov
     assert judged.form is not None
     if source.is_tiled or output.is_tiled:
         steps = split_transposed(judged.form, source.shape, output.shape)
-        path = [_arranged(step) for step in steps]
+        path = [_arranged(step) for step in steps] or [Move(COPY(), output.shape, None)]
         path[-1] = replace(path[-1], layout=output.layout)
         return path
     placed = [tuple(type_.shape[k] for k in _order(type_)) for type_ in (source, output)]

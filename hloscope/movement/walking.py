@@ -247,8 +247,6 @@ class Walk:
         todo = [first]
         for at in todo:
             for following in self._operands(at, sink):
-                if following.map.is_known_empty:
-                    continue
                 if at in self._joined or isinstance(at.value.op, JOINS):
                     self._joined.add(following)
                 if following not in seen:
@@ -292,12 +290,11 @@ class Walk:
                 return None
             value = self.flow.source(operand)
             for m in maps:
-                if m.is_known_empty:
-                    continue
                 both = composed(at.map, m)
                 if both is None:
                     return None
-                found.append(Arrival(value, both))
+                if not both.is_known_empty:
+                    found.append(Arrival(value, both))
         return tuple(found)
 
     def _way(self, value: Instruction, sink: Instruction) -> Iterator[Instruction]:

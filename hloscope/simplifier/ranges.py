@@ -389,11 +389,21 @@ class Ranges:
 
     def _learn_equality(self, terms: Terms, value: int) -> None:
         """From `num - d * (num // d) == r` learn what multiples of the quotient are."""
-        for t, c in terms:
+        for t, c in sorted(terms, key=lambda term: -term[0]._divisions):
             if t.by and abs(c) == t.by:
                 rest = linear(*[(u, -a) for u, a in terms if u is not t], (value, 1))
-                if rest._divisions == 0 or len(terms) == 2:
+                if rest._divisions == 0 or (len(terms) == 2 and not self._leads_to(rest, t)):
                     self.equal[t] = abs(c), rest if c > 0 else -rest
+
+    def _leads_to(self, e: Expr, t: Expr) -> bool:
+        """Would `t` come back, if what is known of the terms of `e` were put in their place?"""
+        todo = [u for u, _ in as_sum(e)[0]]
+        for u in todo:
+            if u is t:
+                return True
+            if u in self.equal:
+                todo += [w for w, _ in as_sum(self.equal[u][1])[0]]
+        return False
 
     def use_residues(self) -> None:
         """Where `d` divides `v + const`, the ends of `v` move inwards to the next such value."""

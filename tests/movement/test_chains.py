@@ -243,3 +243,40 @@ ENTRY e {{
     told = {c.name: str(c.kind) for c in program.cancellations()}
     assert told["q"] == ("undecided" if size > 1 << 63 else "real movement")
     assert told["z"] == "no-op"
+
+
+@pytest.mark.parametrize(
+    ("source", "moves"),
+    [
+        ("s32[6]{0}", ["s32[6]{0:T(4)} copy"]),
+        ("s32[6]{0:T(4)}", ["s32[6]{0} copy"]),
+        ("s32[3,5]{1,0:T(2,4)}", ["s32[3,5]{0,1} negate", "s32[3,5]{1,0:T(4,2)} copy"]),
+        ("s32[3,5]{1,0}", ["s32[15]{0} reshape", "s32[5,3]{1,0:T(2,2)(2,1)} reshape"]),
+        ("s32[2]{0}", ["s32[2]{0:T(4)(2,1)} copy"]),
+    ],
+)
+def test_what_only_gets_other_tiles_is_copied(source: str, moves: list[str]) -> None:
+    lines = [f"x{k + 1} = {move}(x{k})" for k, move in enumerate(moves)]
+    text = "\n  ".join([f"x0 = {source} parameter(0)", *lines[:-1], f"ROOT {lines[-1]}"])
+    chain = main_chain(hloscope.read(f"ENTRY e {{\n  {text}\n}}"))
+    assert chain is not None
+    assert rewrite(chain).checked == "run"
+
+
+def test_a_chain_of_nothing_but_padding_has_a_rewriting() -> None:
+    """Nothing arrives of what is padded: the chain begins with the value of the padding."""
+    program = hloscope.read(
+        """
+        ENTRY e {
+          p = s32[1,6] parameter(0)
+          zero = s32[] constant(0)
+          padded = s32[2,6] pad(p, zero), padding=1_0x0_0
+          first = s32[1,1] slice(padded), slice={[0:1],[4:5]}
+          ROOT last = s32[1]{0} bitcast(first)
+        }"""
+    )
+    chain = main_chain(program)
+    assert chain is not None
+    assert [leaf.value.name for leaf in chain.leaves] == ["zero"]
+    assert chain.kind is Kind.BITCAST
+    assert rewrite(chain).checked == "run"

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from hloscope.affine import Const, Dim, Expr, Interval, Range
+from hloscope.affine import Const, Dim, Expr, Interval, Range, evaluate
 from hloscope.simplifier import Domain
 from hloscope.simplifier.domain import is_linear, is_longer
 
@@ -59,3 +59,15 @@ def test_facts_about_others_make_no_difference(
     domain = Domain(box, facts)
     assert domain.bounds(e) == domain._of_forms(e)
     assert domain.simplify(e) is domain._find(e) is Domain(box).simplify(e)
+
+
+def test_quotients_that_are_known_by_each_other_are_not_replaced_for_ever() -> None:
+    """`9 * (2 * h // 9) == 2 * h` tells what each of two quotients is, by the other one."""
+    box = {D: Interval(0, 71)}
+    h = D // 2
+    facts = ((h * 2 % 9, Interval(0, 0)), (D % 2, Interval(0, 0)), (h % 9, Interval(0, 4)))
+    found = Domain(box, facts).simplify(D // 36 * 2 + h % 18 // 9)
+    for x in range(72):
+        at = {D: x}
+        if all([evaluate(e, at) in range(i.lo, i.hi + 1) for e, i in facts]):
+            assert evaluate(found, at) == x // 36 * 2 + x // 2 % 18 // 9
