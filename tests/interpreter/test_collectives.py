@@ -253,6 +253,15 @@ def hlo(body: str) -> str:
             [[2, 4], [4, 6], [2, 4], [4, 6]],
         ),
         (
+            "ROOT r = s64[8] all-gather(p), dimensions={0}, replica_groups={{1,0}}, channel_id=1",
+            [[2, 3, 3, 4, 0, 1, 1, 2]] * 4,
+        ),
+        (
+            "q = s64[4] concatenate(p, p), dimensions={0} ROOT r = s64[1] reduce-scatter(q),"
+            " dimensions={0}, to_apply=add, replica_groups={{1,0}}, channel_id=1",
+            [[6], [10], [6], [10]],
+        ),
+        (
             "ROOT r = s64[4] all-gather(p), dimensions={0}, replica_groups={{1,0}}",
             [[2, 3, 0, 1], [3, 4, 1, 2], [2, 3, 0, 1], [3, 4, 1, 2]],
         ),

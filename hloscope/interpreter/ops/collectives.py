@@ -72,7 +72,11 @@ def groups_of(
 ) -> tuple[Group, ...]:
     """The groups of processes, by one of the four ways to read `replica_groups`.
 
-    Source: StableHLO spec, "Collective ops"; no groups stand for one of all.
+    Between replicas of all partitions, HLO has those of one replica side by side, StableHLO those
+    of one partition.
+
+    Source: StableHLO spec, "Collective ops"; XLA `GetParticipatingDevices`.  No groups stand for
+    one of all.
     """
     grid = process.grid
     replicas, partitions = range(grid.replicas), range(grid.partitions)
@@ -87,6 +91,8 @@ def groups_of(
         rows = rows or (tuple(partitions),)
         return tuple(tuple((r, p) for p in row) for row in rows for r in replicas)
     rows = rows or (tuple(replicas),)
+    if op.channel_type is None:  # HLO
+        return tuple(tuple((r, p) for r in row for p in partitions) for row in rows)
     return tuple(tuple((r, p) for p in partitions for r in row) for row in rows)
 
 
