@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import gcd, prod
 from typing import Final, NamedTuple
 
 from hloscope.affine import (
+    Expr,
     Interval,
     Runtime,
     Var,
+    as_sum,
     bounds,
     depends_on_runtime,
     evaluate_array,
+    from_terms,
     variables,
 )
 from hloscope.arrays import Bools, Ints, np
@@ -35,6 +38,10 @@ SAMPLE: Final = 2
 """A sample is so many times smaller than what is looked at whole."""
 CHUNK: Final = 1 << 13
 """Requests looked at at once."""
+FEW: Final = 32
+"""Of so many requests it is not asked which ones are alike."""
+MOST_CONDITIONS: Final = 32
+"""Constraints that are told apart, a bit of a number each."""
 MOST_ALIGNMENTS: Final = 64
 """Alignments of what is read at run time that are tried."""
 FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
@@ -69,14 +76,13 @@ def _bounded(requests: Requests, budget: int) -> Traffic:
     in_constraints = variables(*requests.conditions)
     if terms is None or any(isinstance(v, Runtime) for v in in_constraints):
         return _unknown(requests, budget)
-    best = worst = None
-    tried = [*_alignments(requests, terms)]
-    for values in tried:
-        low, high = _Counter(requests, budget // len(tried)).count_groups(values, tuple(terms))
-        best = low if best is None or low.sectors < best.sectors else best
-        worst = high if worst is None or high.sectors > worst.sectors else worst
-    assert worst is not None
-    if best is not None and (best.histogram, best.lines) == (worst.histogram, worst.lines):
+    read, tried = tuple(terms), [*_alignments(requests, terms)]
+    budget //= len(tried)
+    lowest, highest = _Counter(requests, budget).extremes(tried, read)
+    best, worst = _Counter(requests, budget).count_groups(tried[lowest], read)
+    if highest != lowest:
+        _, worst = _Counter(requests, budget).count_groups(tried[highest], read)
+    if (best.histogram, best.lines) == (worst.histogram, worst.lines):
         return worst  # whatever is read, as many sectors are moved
     return replace(worst, precision=BOUNDS, best=best)
 
@@ -210,7 +216,8 @@ class _Counter:
 
     def count(self, given: Mapping[Var, int]) -> Traffic:
         """Count with values for what is read at run time."""
-        for at, weights in self._chunks():
+        for each in self._chunks():
+            at, weights = self._merged(*each, given)
             lanes = self._lanes(at, given)
             self._add(at, weights, lanes, lanes.active)
         return self._found()
@@ -232,6 +239,43 @@ class _Counter:
             low._add(at, weights, lanes, lanes.active & largest, groups)
         low._scale = self._scale
         return low._found(), self._found()
+
+    def extremes(
+        self, tried: Sequence[Mapping[Var, int]], read: tuple[Runtime, ...]
+    ) -> tuple[int, int]:
+        """Of values for what is read at run time those of fewest sectors, and of most, by number.
+
+        The fewest and the most are those that `count_groups` finds; the first one counts.
+        """
+        if len(tried) == 1:
+            return 0, 0
+        lows, highs = [[0] * len(tried) for _ in range(2)]
+        values = {x: np.array([given[x] for given in tried], dtype=np.int64) for x in tried[0]}
+        for at, weights in self._chunks():
+            rows = max(CHUNK // len(tried), 1)  # which all are looked at with all values at once
+            for start in range(0, len(weights), rows):
+                here = {x: some[start : start + rows] for x, some in at.items()}
+                weight = weights[start : start + rows]
+                groups = self._groups(here, read, (len(weight), self._requests.warp))
+                every = {x: np.tile(some, (len(tried), 1)) for x, some in here.items()}
+                every |= {x: np.repeat(some, len(weight))[:, None] for x, some in values.items()}
+                for sums, sectors in zip(
+                    (lows, highs),
+                    self._sectors_of_groups(every, np.tile(groups, (len(tried), 1))),
+                    strict=True,
+                ):
+                    found = (sectors.reshape(len(tried), -1) * weight).sum(axis=1).tolist()
+                    sums[:] = [a + b for a, b in zip(sums, found, strict=True)]
+        lows, highs = ([self._scaled(value) for value in sums] for sums in (lows, highs))
+        return lows.index(min(lows)), highs.index(max(highs))
+
+    def _sectors_of_groups(self, at: Mapping[Var, Ints], groups: Ints) -> tuple[Ints, Ints]:
+        """The sectors of the group that touches most, and of all groups, request by request."""
+        lanes = self._lanes(at, {})
+        numbers = self._numbers(lanes.steps, SECTOR * 8)
+        most = _count(_is_first(numbers, lanes.active, groups)[1])
+        largest = lanes.active & _largest_group(numbers, lanes.active, groups)
+        return _count(_is_first(numbers, largest, groups)[1]), most
 
     # ------------------------------------------------------------------------------- the work
 
@@ -279,6 +323,58 @@ class _Counter:
             at = {x: values.drawn(draw, size)[:, None] for (x, _), values in drawn}
             yield at, np.ones(size, dtype=np.int64)
 
+    def _merged(
+        self, at: dict[Var, Ints], weights: Ints, given: Mapping[Var, int]
+    ) -> tuple[dict[Var, Ints], Ints]:
+        """The first of the requests that are alike, with the weights of all of them.
+
+        They are where the lanes' addresses differ by whole lines only: where the terms without the
+        lane do, if no other one depends on anything else, and the same constraints hold.
+        """
+        parts = self._parts if len(weights) > FEW else None
+        if parts is None:
+            return at, weights
+        address, conditions = parts
+        every = {**at, **self._read(given)}
+        alike = evaluate_array(address, every)
+        if alike.dtype != np.int64:
+            return at, weights
+        alike = alike % self._requests.modulus
+        for e, interval in conditions:
+            value = evaluate_array(e, every)
+            alike = alike * 2 + ((value >= interval.lo) & (value <= interval.hi))
+        alike = np.broadcast_to(alike, (len(weights), 1)).ravel()
+        _, first, group = np.unique(alike, return_index=True, return_inverse=True)
+        summed = np.zeros(len(first), dtype=weights.dtype)
+        np.add.at(summed, group, weights)
+        order = np.argsort(first)
+        return {x: values[first[order]] for x, values in at.items()}, summed[order]
+
+    @cached_property
+    def _parts(self) -> tuple[Expr, list[Constraint]] | None:
+        """The terms of the address, and the constraints, without the lane; `None`: lanes differ.
+
+        Every other term, and constraint, depends on the lane alone then, and on what is given.
+        """
+        others = {x for x, _ in self._free}
+        terms = as_sum(self._requests.address)[0]
+        rest = [(e, factor) for e, factor in terms if others & variables(e)]
+        every = dict.fromkeys([c for domain in self._requests.domains for c in domain])
+        conditions = [c for c in every if others & variables(c[0])]
+        if len(conditions) > MOST_CONDITIONS:
+            return None
+        if any(LANE in variables(e) for e, _ in (*rest, *conditions)):
+            return None
+        return from_terms(rest, 0), conditions
+
+    def _read(self, given: Mapping[Var, int]) -> dict[Var, Ints]:
+        """What is read at run time, where that matters: as given, or the least it can be."""
+        return {
+            Runtime(k): np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
+            for k, v in enumerate(self._requests.map.runtime)
+            if Runtime(k) in self._used
+        }
+
     def _addresses(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> tuple[Ints, Bools]:
         """The address of each lane, and whether it is active: requests × lanes.
 
@@ -287,11 +383,8 @@ class _Counter:
         """
         map = self._requests.map
         every: dict[Var, Ints] = {x: values.T for x, values in at.items()}
-        every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[:, None]
-        for k, v in enumerate(map.runtime):
-            if Runtime(k) in self._used:
-                every[Runtime(k)] = np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
-        shape = self._requests.warp, next(iter(every.values())).shape[1]
+        every = {**self._read(given), **every, LANE: np.arange(self._requests.warp)[:, None]}
+        shape = self._requests.warp, len(next(iter(at.values())))
         addresses = np.broadcast_to(evaluate_array(self._requests.address, every), shape)
         active = np.zeros(shape, dtype=np.bool_)
         for domain in self._requests.domains:
@@ -412,11 +505,8 @@ class _Counter:
         return distinct
 
     def _found(self) -> Traffic:
-        def scaled(value: int) -> int:
-            return round(value * self._scale) if self._scale != 1.0 else value
-
-        sums = {name: scaled(value) for name, value in self._sums.items()}
-        histogram = {count: scaled(n) for count, n in sorted(self._histogram.items())}
+        sums = {name: self._scaled(value) for name, value in self._sums.items()}
+        histogram = {count: self._scaled(n) for count, n in sorted(self._histogram.items())}
         worst = typical = None
         if histogram:
             most = max(histogram)
@@ -437,6 +527,9 @@ class _Counter:
             vector=self._requests.vector,
             seen=self._seen,
         )
+
+    def _scaled(self, value: int) -> int:
+        return round(value * self._scale) if self._scale != 1.0 else value
 
     def _request(self, example: _Example, sectors: int) -> Request:
         bits = self._requests.bits

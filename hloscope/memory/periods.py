@@ -189,7 +189,9 @@ def representatives(
     """
     lo, count = interval.lo, interval.hi - interval.lo + 1
     every = list(dict.fromkeys([c for domain in domains for c in domain]))
-    length = _common_length(x, address, modulus, [e for e, _ in every], others)
+    length = None
+    if count > 1:
+        length = _common_length(x, address, modulus, [e for e, _ in every], others)
     if length is None or length >= count:
         return Values((Run(lo, lo + count, 1),) if count > 0 else ())
     full = count // length

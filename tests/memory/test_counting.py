@@ -15,7 +15,7 @@ from hloscope.errors import TooLargeError
 from hloscope.indexing import IndexingMap, RuntimeVariable
 from hloscope.memory import Launch, counting
 from hloscope.memory.counting import traffic_of
-from hloscope.memory.requests import Requests, requests_of
+from hloscope.memory.requests import Requests, requests_of, runtime_terms
 from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED
 from tests.memory.enumeration import enumerated
 
@@ -225,6 +225,48 @@ def test_what_lies_within_63_bits_is_counted_without_pythons_integers(
     access = launch.map((), [Dim(0) * (1 << 55)])
     assert traffic_of(requests_of(access, 32, launch, 32)).sectors == 32
     assert dtypes == [np.int64] * 6  # steps, and numbers of sectors, lines and elements
+
+
+def test_requests_that_are_alike_are_counted_as_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    draw = random.Random(11)
+    merged = 0
+    for _ in range(600 if full else 80):
+        access, launch, bits = random_access(draw)
+        budget = draw.choice([1 << 20, 1 << 9])  # of many a sample is drawn
+        requests = requests_of(access, bits, launch, 32)
+        monkeypatch.setattr(counting, "FEW", 1 << 40)
+        each = traffic_of(requests, budget)
+        monkeypatch.setattr(counting, "FEW", 0)
+        assert traffic_of(requests, budget) == each, f"{access}, {bits} bits, {launch}"
+        merged += each.requests > 1 and counting._Counter(requests, budget)._parts is not None
+    assert merged > 20
+
+
+def test_extremes_are_those_of_looking_at_each_alignment(full: bool) -> None:
+    draw = random.Random(12)
+    several = 0
+    for _ in range(300 if full else 100):
+        access, launch, bits = random_access(draw)
+        where = draw.choice([Dim(0), Dim(3), mod(Dim(0), 5), Dim(0) * 0])
+        read = RuntimeVariable(Interval(0, draw.choice([0, 3, 99])), "t", None, (where,))
+        step = draw.choice([1, 2, 7, 40])
+        access = access.with_(runtime=[read], results=[access.results[0] + Runtime(0) * step])
+        requests = requests_of(access, bits, launch, 32)
+        terms = runtime_terms(requests.address)
+        if terms is None or requests.lanes_at_most <= 0 or access.is_known_empty:
+            continue
+        tried, budget = [*counting._alignments(requests, terms)], draw.choice([1 << 20, 1 << 9])
+        found = [
+            counting._Counter(requests, budget).count_groups(given, (*terms,)) for given in tried
+        ]
+        fewest = min(range(len(tried)), key=lambda k: found[k][0].sectors)
+        most = max(range(len(tried)), key=lambda k: found[k][1].sectors)
+        told = counting._Counter(requests, budget).extremes(tried, (*terms,))
+        assert told == (fewest, most), f"{access}, {bits} bits, {launch}"
+        several += len({low.sectors for low, _ in found}) > 1
+    assert several > 3
 
 
 @given(
