@@ -124,9 +124,11 @@ class _Gathering:
 
     def __init__(self, program: Program, device: str, shown: Shown) -> None:
         self.program, self.device, self.shown = program, device, shown
-        self.numbering = Numbering(program.module)
+        self.numbering = Numbering(program.module, program.analysis.blueprints)
         self.kernels = Kernels(len(self.numbering))
-        self._told = Answers()
+        self._told = Answers(len(self.numbering))
+        self._told_first: dict[tuple[object, ...], int] = {}
+        """By key, an instruction whose answer names no other: it is that of all alike."""
         self._placed: dict[tuple[Accesses, Type, Type, bool], Accesses] = {}
         self._rows: dict[tuple[int, int, tuple[int, ...], int, int], tuple[Any, int, bool]] = {}
         self._names_others = False
@@ -140,7 +142,7 @@ class _Gathering:
         }
         chunks: dict[str, Any] = {"rows": rows(self.numbering), "details": details(self.numbering)}
         if "maps" in parts:
-            chunks["answers"] = self.answers().to_json(len(self.numbering))
+            chunks["answers"] = self.answers().to_json()
         for name in EXPLORER_PARTS:
             if name in parts and name in tell:
                 tell[name]()
@@ -161,30 +163,49 @@ class _Gathering:
     # ---------------------------------------------------------------------------------- maps
 
     def answers(self) -> Answers:
-        """The maps of all instructions, both ways."""
+        """The maps of all instructions, both ways; of computations alike, those of the first."""
+        first, computations = self.numbering.first, self.numbering.computations
+        of_all_alike = [True] * len(computations)  # is it told of all those alike as it is?
+        asked: list[tuple[int, Instruction | None]] = [
+            (place, ins)
+            for place, computation in enumerate(computations)
+            for ins in (computation if first[place] == place else (None,))
+        ]
+        for place, ins in self.shown(asked, "maps"):
+            if ins is not None:
+                of_all_alike[place] &= self._answer(ins)
+            elif of_all_alike[first[place]]:
+                start, there = self.numbering.starts[place], self.numbering.starts[first[place]]
+                self._told.repeat(start, there, len(computations[place]))
+            else:
+                for each in computations[place]:
+                    self._answer(each)
+        return self._told
+
+    def _answer(self, ins: Instruction) -> bool:
+        """Tell of an instruction; does it say the same of all that are alike?"""
+        if not ins.operands and not ins.calls:
+            return True
         answers, analysis = self._told, self.program.analysis
-        first: dict[tuple[object, ...], int] = {}
-        """By key, an instruction whose answer names no other: it is that of all alike."""
-        for ins, number in self.shown(list(self.numbering.numbers.items()), "maps"):
-            if not ins.operands and not ins.calls:
-                continue
-            alike = analysis.alike(ins)
-            if alike and alike in first:
-                answers.repeat(number, first[alike])
-                continue
-            self._names_others = False
-            try:
-                reads = list(self._reads(ins))
-                reaches, left_out = self._reaches(ins)
-            except HloscopeError as error:
-                answers.refuse(number, error.message)
-                continue
-            if len(analysis.tensors(ins.type)) > MOST_OUTPUTS:
-                left_out += f"only {MOST_OUTPUTS:,} outputs are told"
-            answers.add(number, reads, reaches, left_out)
-            if alike and not self._names_others:
-                first[alike] = number
-        return answers
+        number = self.numbering.numbers[ins]
+        alike = analysis.alike(ins)
+        if alike and alike in self._told_first:
+            answers.repeat(number, self._told_first[alike])
+            return True
+        self._names_others = False
+        try:
+            reads = list(self._reads(ins))
+            reaches, left_out = self._reaches(ins)
+        except HloscopeError as error:
+            answers.refuse(number, error.message)
+            return False
+        if len(analysis.tensors(ins.type)) > MOST_OUTPUTS:
+            left_out += f"only {MOST_OUTPUTS:,} outputs are told"
+        answers.add(number, reads, reaches, left_out)
+        if not alike or self._names_others:
+            return False
+        self._told_first[alike] = number
+        return True
 
     def _reads(self, ins: Instruction) -> Iterator[tuple[int, list[int]]]:
         """For each output what is read of the operands, then of values that regions read."""

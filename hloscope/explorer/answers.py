@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from hloscope.display import access_parts
 from hloscope.explorer.expressions import map_json
-from hloscope.explorer.tables import Shared
+from hloscope.explorer.tables import Shared, Written, numbers, written_object
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.visible import visible
 
@@ -40,11 +40,12 @@ class Answers:
     `[number, leaf, accesses, accesses in memory order, accesses of positions]`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, count: int) -> None:
+        """Take the number of instructions."""
         self._accesses: Final = Shared(_access_json)
         self._rows: Final = Shared(list)
         self._answers: Final = Shared(_answer_json)
-        self._column: Final[dict[int, int]] = {}
+        self._column: Final = [NOTHING] * count
         self.errors: Final[dict[int, str]] = {}
 
     def add(
@@ -66,23 +67,25 @@ class Answers:
         back = tuple([(operand, leaf, tuple(some)) for operand, leaf, some in reaches])
         self._column[instruction] = self._answers.number((there, back, left_out))
 
-    def repeat(self, instruction: int, other: int) -> None:
-        """Give an instruction the answer of another one, which has one."""
-        self._column[instruction] = self._column[other]
+    def repeat(self, instruction: int, other: int, count: int = 1) -> None:
+        """Give so many instructions, from one on, the answers of those from another one on."""
+        self._column[instruction : instruction + count] = self._column[other : other + count]
 
     def refuse(self, instruction: int, reason: str) -> None:
         """Say why an instruction has no answer."""
         self.errors[instruction] = visible(reason)
 
-    def to_json(self, count: int) -> dict[str, Any]:
-        """All answers, and which one each of `count` instructions has."""
-        return {
-            "accesses": self._accesses.values,
-            "rows": self._rows.values,
-            "answers": self._answers.values,
-            "of": [self._column.get(k, NOTHING) for k in range(count)],
-            "errors": self.errors,
-        }
+    def to_json(self) -> Written:
+        """All answers, and which one each instruction has."""
+        return written_object(
+            {
+                "accesses": self._accesses.values,
+                "rows": self._rows.values,
+                "answers": self._answers.values,
+                "of": numbers(self._column),
+                "errors": self.errors,
+            }
+        )
 
     def row(self, read: Read) -> int:
         """The number of what is touched of one tensor."""

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from hloscope.display import coalescing_json, footprint_json
 from hloscope.explorer.answers import NOTHING
 from hloscope.explorer.program import Numbering
-from hloscope.explorer.tables import Shared, Written, written
+from hloscope.explorer.tables import Shared, Written, numbers, written, written_object
 from hloscope.ir import Instruction
 from hloscope.memory import Coalescing, Footprint
 from hloscope.movement import Chain
@@ -50,8 +50,9 @@ class Kernels:
 
     def to_json(self) -> Written:
         """The facts, and which one each instruction has."""
-        columns = written({"of": self._of, "from": self._from})
-        return Written(f'{{"facts":[{",".join(self._facts.values)}],{columns[1:]}')
+        facts = Written(f"[{','.join(self._facts.values)}]")
+        of = written_object({subject: numbers(column) for subject, column in self._of.items()})
+        return written_object({"facts": facts, "of": of, "from": numbers(self._from)})
 
 
 def coalescing_facts(answer: Coalescing) -> Facts:

@@ -6,17 +6,18 @@ Columns compress far better than lines, and a page reads only those that it show
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from hloscope.display import Provenance, line_printer, opcodes, provenance_of
 from hloscope.errors import HloscopeError
-from hloscope.explorer.tables import Shared, in_sequence
-from hloscope.fusion import leaf_types
+from hloscope.explorer.tables import Shared, Written, in_sequence, numbers, written_object
+from hloscope.fusion import Blueprints, leaf_types
 from hloscope.hlo_parser import STYLES, TextInstruction, brief_type, rest_printer, unscheduled
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type, captured
 from hloscope.lazy import once_for_each, pattern
-from hloscope.ops import Constant, Fusion, Parameter
+from hloscope.ops import Constant, CustomCall, Fusion, Parameter
 from hloscope.visible import visible
 
 _STYLE: Final = replace(STYLES["short"], control=True, large_constants=False)
@@ -31,9 +32,13 @@ MOST_LEAVES: Final = 1 << 12
 
 
 class Numbering:
-    """Every instruction of a module has a number, computation by computation."""
+    """Every instruction of a module has a number, computation by computation.
 
-    def __init__(self, module: Module) -> None:
+    Attributes:
+        first: For each computation the place of the first one like it, or its own.
+    """
+
+    def __init__(self, module: Module, blueprints: Blueprints) -> None:
         self.module: Final = module
         self.computations: Final = tuple(module)
         self.numbers: Final[dict[Instruction, int]] = {}
@@ -43,66 +48,151 @@ class Numbering:
             for ins in computation:
                 self.numbers.setdefault(ins, len(self.numbers))
         self.places: Final = {c: k for k, c in enumerate(self.computations)}
+        self.first: Final = self._first_alike(blueprints)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def _first_alike(self, blueprints: Blueprints) -> Sequence[int]:
+        """For each computation the first of its structure, if all of it stands inside.
 
-def rows(numbering: Numbering) -> dict[str, Any]:
+        What stands in configs of custom calls, or is read from outside, is no part of a structure.
+        """
+        places = range(len(self.computations))
+        if self.module.has_tree:
+            return places
+        of_structure: dict[int, int] = {}
+        is_whole: dict[int, bool] = {}
+        found = []
+        for place, computation in enumerate(self.computations):
+            first = place
+            if len(computation):
+                first = of_structure.setdefault(blueprints.number(computation), place)
+            if first != place and first not in is_whole:
+                is_whole[first] = self._is_whole(first)
+            found.append(first if is_whole.get(first) else place)
+        return found
+
+    def _is_whole(self, place: int) -> bool:
+        """Does a computation read nothing from outside, and is it all that is known of it?"""
+        start, computation = self.starts[place], self.computations[place]
+        here = range(start, start + len(computation))
+        return all(
+            self.numbers[ins] == k
+            and not isinstance(ins.op, CustomCall)
+            and all([self.numbers.get(o) in here for o in ins.operands])
+            for k, ins in zip(here, computation, strict=True)
+        )
+
+
+class _Columns:
+    """What is known of the instructions of a module, one after the other."""
+
+    def __init__(self, numbering: Numbering) -> None:
+        self._numbering: Final = numbering
+        self._has_regions: Final = numbering.module.has_tree
+        self._opcode_of: Final = opcodes()
+        self._of_op: Final[dict[tuple[int, int], tuple[int, int]]] = {}  # by what decides them
+        self.opcodes, self.types = Shared(visible), Shared(_type_json)
+        self.insides: Final = Shared()
+        self.opcode: Final[list[int]] = []
+        self.type: Final[list[int]] = []
+        self.inside: Final[list[int]] = []
+        self.operands: Final[list[list[int]]] = []
+        self.calls: Final[dict[int, list[int]]] = {}
+        self.captured: Final[dict[int, list[int]]] = {}
+        self.fused: Final[list[int]] = []
+        every: Final[tuple[list[Any], ...]] = self.opcode, self.type, self.inside, self.operands
+        own: dict[int, list[int]] = {}  # by place: what is not the same where all else is
+        for place, first in enumerate(numbering.first):
+            computation = numbering.computations[place]
+            if first == place:
+                own[place] = self._add_all(computation)
+                continue
+            start, there = len(self.opcode), numbering.starts[first]
+            for column in every:
+                column += column[there : there + len(computation)]
+            for offset in own[first]:
+                self._add_own(start + offset, computation.instructions[offset])
+
+    def _add_all(self, computation: Computation) -> list[int]:
+        """Add the instructions of a computation; where are those of which some is their own?"""
+        numbers, start = self._numbering.numbers, len(self.opcode)
+        own = []
+        for ins in computation:
+            k = len(self.opcode)
+            if numbers[ins] != k:
+                continue  # it stands elsewhere, too
+            opcode, inside = self._of(ins)
+            self.opcode.append(opcode)
+            self.inside.append(inside)
+            self.type.append(self.types.number_of_same(ins.type))
+            self.operands.append([k - numbers.get(o, k) for o in ins.operands])
+            if ins.calls or isinstance(ins.op, Constant):
+                own.append(k - start)
+                self._add_own(k, ins)
+        return own
+
+    def _of(self, ins: Instruction) -> tuple[int, int]:
+        """The opcode, and what stands in the brackets, by number."""
+        op = ins.op
+        key = id(op), len(ins.calls)
+        known = self._of_op.get(key)
+        if known is None:
+            known = self._of_op[key] = (
+                self.opcodes.number(self._opcode_of(ins)),
+                self.insides.number(visible(_inside(op)))
+                if isinstance(op, Parameter | Constant)
+                else -1,
+            )
+        return known
+
+    def _add_own(self, k: int, ins: Instruction) -> None:
+        """Add what follows from more than the structure: a constant's value, what is called."""
+        if isinstance(ins.op, Constant):
+            self.inside[k] = self._of(ins)[1]
+        if not ins.calls:
+            return
+        if isinstance(ins.op, Fusion):
+            self.fused.append(k)
+        places, numbers = self._numbering.places, self._numbering.numbers
+        called = [places[c] for c in ins.calls if c in places]
+        if called:
+            self.calls[k] = called
+            values = captured(ins) if self._has_regions else ()
+            if values:
+                self.captured[k] = [k - numbers.get(o, k) for o in values]
+
+
+def rows(numbering: Numbering) -> Written:
     """What every row of the list shows: names, opcodes, types, and who reads whom.
 
     An operand is written as the distance back to it, so that equal layers are equal text, and
     names that count on are not written out (`in_sequence`).  What only its regions read of other
     values stands in `captured`, behind the operands.
     """
-    opcode_of, shared_opcodes, types = opcodes(), Shared(visible), Shared(_type_json)
-    inside = Shared()
-    of_op: dict[tuple[int, int], tuple[int, int]] = {}  # opcode and inside, by what decides them
-    opcode: list[int] = []
-    insides: list[int] = []
-    operands: list[list[int]] = []
-    calls: dict[int, list[int]] = {}
-    outside: dict[int, list[int]] = {}
-    fused: list[int] = []
-    has_regions, numbers = numbering.module.has_tree, numbering.numbers
-    for k, ins in enumerate(numbers):
-        op = ins.op
-        known = of_op.get((id(op), len(ins.calls)))
-        if known is None:
-            known = of_op[id(op), len(ins.calls)] = (
-                shared_opcodes.number(opcode_of(ins)),
-                inside.number(visible(_inside(op))) if isinstance(op, Parameter | Constant) else -1,
-            )
-        opcode.append(known[0])
-        insides.append(known[1])
-        operands.append([k - numbers.get(o, k) for o in ins.operands])
-        if ins.calls:
-            if isinstance(op, Fusion):
-                fused.append(k)
-            called = [numbering.places[c] for c in ins.calls if c in numbering.places]
-            if called:
-                calls[k] = called
-                values = captured(ins) if has_regions else ()
-                if values:
-                    outside[k] = [k - numbers.get(o, k) for o in values]
-    return {
-        "name": in_sequence([visible(ins.name) for ins in numbers]),
-        "opcode": opcode,
-        "type": [types.number_of_same(ins.type) for ins in numbers],
-        "operands": operands,
-        "opcodes": shared_opcodes.values,
-        "types": types.values,
-        "calls": calls,
-        "captured": outside,
-        "insides": inside.values,
-        "inside": insides,
-        "fused": fused,
-        "computations": [
-            [visible(c.name), start, len(c), _root(numbering, c)]
-            for c, start in zip(numbering.computations, numbering.starts, strict=True)
-        ],
-        "entry": numbering.places.get(numbering.module.entry, 0) if numbering.computations else -1,
-    }
+    columns = _Columns(numbering)
+    entry = numbering.places.get(numbering.module.entry, 0) if numbering.computations else -1
+    return written_object(
+        {
+            "name": in_sequence([visible(ins.name) for ins in numbering.numbers]),
+            "opcode": numbers(columns.opcode),
+            "type": numbers(columns.type),
+            "operands": numbers(columns.operands),
+            "opcodes": columns.opcodes.values,
+            "types": columns.types.values,
+            "calls": columns.calls,
+            "captured": columns.captured,
+            "insides": columns.insides.values,
+            "inside": numbers(columns.inside),
+            "fused": numbers(columns.fused),
+            "computations": [
+                [visible(c.name), start, len(c), _root(numbering, c)]
+                for c, start in zip(numbering.computations, numbering.starts, strict=True)
+            ],
+            "entry": entry,
+        }
+    )
 
 
 def _inside(op: Parameter | Constant) -> str:
@@ -136,7 +226,7 @@ def leaf_json(type: Type) -> list[Any]:
     return told
 
 
-def details(numbering: Numbering) -> dict[str, Any]:
+def details(numbering: Numbering) -> Written:
     """What is looked up for one instruction: its attributes, where it comes from.
 
     A place in the source is one of `frames`; `traces` are lists of places, the innermost first.
@@ -168,17 +258,19 @@ def details(numbering: Numbering) -> dict[str, Any]:
             if key is not None:
                 known[key] = found
         told_of.append(found)
-    return {
-        **{
-            name: [some[at] for some in told_of]
-            for at, name in enumerate(("text", "op_name", "trace"))
-        },
-        "texts": texts.values,
-        "op_names": names.values,
-        "frames": frames.values,
-        "traces": traces.values,
-        "header": [[visible(k), visible(_cut(v))] for k, v in numbering.module.extras],
-    }
+    return written_object(
+        {
+            **{
+                name: numbers([some[at] for some in told_of])
+                for at, name in enumerate(("text", "op_name", "trace"))
+            },
+            "texts": texts.values,
+            "op_names": names.values,
+            "frames": frames.values,
+            "traces": traces.values,
+            "header": [[visible(k), visible(_cut(v))] for k, v in numbering.module.extras],
+        }
+    )
 
 
 def _told_alike(ins: Instruction) -> tuple[object, ...] | None:
