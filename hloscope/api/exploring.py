@@ -16,6 +16,7 @@ from hloscope.explorer import (
     Read,
     chain_facts,
     chain_places,
+    chain_sources,
     coalescing_facts,
     details,
     footprint_facts,
@@ -317,16 +318,21 @@ class _Gathering:
     def cancellations(self) -> None:
         """Each chain of data movement, at every instruction that it leads through."""
         known: dict[Any, int] = {}
+        sources: dict[movement.Chain, list[str]] = {}
         by_pattern: dict[movement.Pattern, tuple[int, tuple[int | None, ...]]] = {}
         flow = movement.Flow(self.program.module, self.program.analysis.blueprints)
         for chain in movement.chains_of(flow):
             told = None if chain.pattern is None else by_pattern.get(chain.pattern)
             if told is None:
                 places = chain_places(chain, self.numbering)
-                key = chain.model, chain.bytes_written, chain.bytes_saved, places
+                model = chain.model
+                key = model, chain.bytes_written, chain.bytes_saved, places
                 number = known.get(key)
                 if number is None:
-                    number = known[key] = self.kernels.number(chain_facts(chain, places))
+                    if model not in sources:
+                        sources[model] = chain_sources(chain)
+                    facts = chain_facts(chain, places, sources[model])
+                    number = known[key] = self.kernels.number(facts)
                 told = number, places.steps
                 if chain.pattern is not None:  # it is as far from one to another there, too
                     by_pattern[chain.pattern] = told

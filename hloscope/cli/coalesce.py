@@ -158,7 +158,8 @@ def _print_table(found: ProgramCoalescing, top: int) -> None:
         said = " that is known" if unknown else ""
         click.echo(f"no access{said} moves more than it needs", err=True)
     count = len(found.kernels)
-    click.echo(f"{count} kernels, {len(found.refused)} not XLA's own", err=True)
+    kernels = f"{count} kernel{'' if count == 1 else 's'}"
+    click.echo(f"{kernels}, {len(found.refused)} not XLA's own", err=True)
     if unknown:
         kernel, array = unknown[0]
         first = f"{kernel.name}, {array.name}{f': {array.reason}' if array.reason else ''}"

@@ -54,7 +54,8 @@ def footprint(file: str, name: str | None, device: str, top: int, form: str, as_
     elif form == "text":
         if whole.runs:
             print_table(whole.table(top))
-        click.echo(f"{whole.total:,} bytes of {len(whole.runs)} kernels", err=True)
+        of = f"{len(whole.runs)} kernel{'' if len(whole.runs) == 1 else 's'}"
+        click.echo(f"{whole.total:,} bytes of {of}", err=True)
         for note in whole.notes:
             click.echo(f"note: {note}", err=True)
     else:

@@ -58,7 +58,8 @@ def runs_svg(
     # What moves most all together comes first.
     largest = sorted(groups.values(), key=lambda group: -group[0].bytes * group[2])[:top]
     bars = [_run(*group, total) for group in largest]
-    caption = f"{size_text(total)} of {len(runs)} kernels; read: blue, written: orange"
+    kernels = f"{len(runs)} kernel{'' if len(runs) == 1 else 's'}"
+    caption = f"{size_text(total)} of {kernels}; read: blue, written: orange"
     return _drawn([name, caption], bars)
 
 

@@ -135,11 +135,15 @@ def chains_table(chains: Sequence[Chain], most: int) -> str:
     counts = Counter(chain.kind for chain in chains)
     said = ", ".join(f"{counts[kind]:,} {kind}" for kind in Kind if counts[kind])
     saved = sum(chain.bytes_saved for chain in chains)
-    last = f"{len(chains):,} chains: {said}; {saved:,} bytes saved" if chains else "no chains"
+    last = f"{_count(len(chains))}: {said}; {saved:,} bytes saved" if chains else "no chains"
     lines = [columns(rows, right=(2, 5, 6)), "", last] if chains else [last]
     if len(chains) > most:
-        lines.append(f"{len(chains) - most:,} more chains: --top N shows more")
+        lines.append(f"{_count(len(chains) - most, 'more ')}: --top N shows more")
     return "\n".join(lines)
+
+
+def _count(chains: int, which: str = "") -> str:
+    return f"{chains:,} {which}chain{'' if chains == 1 else 's'}"
 
 
 def chain_json(chain: Chain, rewriting: Rewriting | None = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         Kernels as Kernels,
         chain_facts as chain_facts,
         chain_places as chain_places,
+        chain_sources as chain_sources,
         coalescing_facts as coalescing_facts,
         footprint_facts as footprint_facts,
         tile_facts as tile_facts,

@@ -5,14 +5,13 @@ Kernels of equal layers are equal then, and stored once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from hloscope.display import coalescing_json, footprint_json
 from hloscope.explorer.answers import NOTHING
 from hloscope.explorer.program import Numbering
 from hloscope.explorer.tables import Shared, Written, numbers, written, written_object
-from hloscope.ir import Instruction
 from hloscope.memory import Coalescing, Footprint
 from hloscope.movement import Chain
 from hloscope.tiling import Refusal, SymbolicTiles
@@ -35,9 +34,10 @@ class Kernels:
         self._of: Final[dict[str, list[int]]] = {}
         self._from: Final = [0] * count
 
-    def number(self, facts: Mapping[str, Any]) -> int:
-        """The number of some facts."""
-        return self._facts.number(written(facts, sort_keys=True))
+    def number(self, facts: Mapping[str, Any] | Written) -> int:
+        """The number of some facts; if they are written already, members stand in order."""
+        text = facts if isinstance(facts, Written) else written(facts, sort_keys=True)
+        return self._facts.number(text)
 
     def add(self, subject: str, instruction: int, number: int, start: int | None = None) -> None:
         """The facts of this number are known of an instruction; others are counted from `start`."""
@@ -122,35 +122,42 @@ class ChainPlaces(NamedTuple):
 
 def chain_places(chain: Chain, numbering: Numbering) -> ChainPlaces:
     """Where instructions of a chain are."""
-    sink = numbering.numbers.get(chain.sink, 0)
-
-    def back_to(ins: Instruction) -> int | None:
-        number = numbering.numbers.get(ins)
-        return None if number is None else sink - number
-
+    number_of = numbering.numbers.get
+    sink, blocking = number_of(chain.sink, 0), chain.blocking
+    at = None if blocking is None else number_of(blocking)
     return ChainPlaces(
-        tuple(map(back_to, chain.steps)),
-        None if chain.blocking is None else back_to(chain.blocking),
-        tuple(map(back_to, chain.sources)),
+        tuple([None if (k := number_of(ins)) is None else sink - k for ins in chain.steps]),
+        None if at is None else sink - at,
+        tuple([None if (k := number_of(ins)) is None else sink - k for ins in chain.sources]),
     )
 
 
-def chain_facts(chain: Chain, places: ChainPlaces) -> Facts:
-    """What a chain of data movement comes to; instructions by distance back from its sink."""
-    return {
-        "verdict": str(chain.kind),
-        "bytes_written": chain.bytes_written,
-        "bytes_saved": chain.bytes_saved,
-        "sink": 0,
-        "steps": places.steps,
-        "moves_at": places.moves_at,
-        "sources": [
+def chain_sources(chain: Chain) -> list[str]:
+    """What the movement from each source is: the same of chains that are alike."""
+    return [
+        written(
             {
-                "of": place,
-                "verdict": str(judged.kind),
                 "proof": str(judged.proof.verdict) if judged.kind.is_free else None,
                 "reason": judged.reason and visible(judged.reason),
+                "verdict": str(judged.kind),
             }
-            for place, judged in zip(places.sources, chain.judgements, strict=True)
-        ],
-    }
+        )
+        for judged in chain.judgements
+    ]
+
+
+def chain_facts(chain: Chain, places: ChainPlaces, sources: Sequence[str]) -> Written:
+    """What a chain of data movement comes to; instructions by distance back from its sink.
+
+    There are thousands of chains, most of them like another one but for their places; so what is
+    said of their `sources` (`chain_sources`) is written before, and members stand in order already.
+    """
+    froms = [
+        f'{{"of":{numbers(place)},{source[1:]}'
+        for place, source in zip(places.sources, sources, strict=True)
+    ]
+    return Written(
+        f'{{"bytes_saved":{chain.bytes_saved},"bytes_written":{chain.bytes_written},'
+        f'"moves_at":{numbers(places.moves_at)},"sink":0,"sources":[{",".join(froms)}],'
+        f'"steps":{numbers([*places.steps])},"verdict":{written(str(chain.kind))}}}'
+    )

@@ -156,18 +156,22 @@ class Chain:
         joined = any(isinstance(step.op, JOINS) for step in self.steps)
         return len(self.main) == 1 and len(self.main[0].maps) == 1 and not joined
 
-    @cached_property
+    @property
     def judgements(self) -> tuple[Judgement, ...]:
         """What the movement from each of `main` to the sink is."""
-        if self._like is not None:
-            return self._like.judgements
-        return tuple([judge_union(leaf.maps, leaf.type, self.type) for leaf in self.main])
+        return self.model._judgements
 
     @cached_property
+    def _judgements(self) -> tuple[Judgement, ...]:
+        return tuple([judge_union(leaf.maps, leaf.type, self.type) for leaf in self.main])
+
+    @property
     def kind(self) -> Kind:
         """The dearest of what the leaves need."""
-        if self._like is not None:
-            return self._like.kind
+        return self.model._kind
+
+    @cached_property
+    def _kind(self) -> Kind:
         order = list(Kind)
         if self.sink in [leaf.value for leaf in self.leaves]:
             return Kind.UNDECIDED
@@ -175,15 +179,19 @@ class Chain:
             return Kind.BITCAST
         return max((j.kind for j in self.judgements), key=order.index, default=Kind.MOVEMENT)
 
-    @cached_property
+    @property
     def blocking(self) -> Instruction | None:
         """The op from which on the bytes have moved for good; `None` if they have not, or unknown.
 
         The ops between the leaf and it, taken together, cost nothing.
         """
-        if self._like is not None:
-            at = self._like._blocked_at
-            return None if at is None else self._around[at]
+        if self._like is None:
+            return self._blocking
+        at = self._like._blocked_at
+        return None if at is None else self._around[at]
+
+    @cached_property
+    def _blocking(self) -> Instruction | None:
         if self.kind.is_free or self.kind is Kind.UNDECIDED or not self.main:
             return None
         row = max(
@@ -227,7 +235,7 @@ class Chain:
             return (flow.is_written(sink),)
         return tuple(
             [
-                flow.is_written(step) and (step is sink or _only_for(flow, step, steps))
+                flow.is_written(step) and (step is sink or flow.is_only_for(step, steps))
                 for step in steps
             ]
         )
@@ -282,13 +290,6 @@ class Chain:
         """Is it in memory, and not an argument where the program returns the sink?"""
         given = not source.operands and self.flow.is_returned(self.sink)
         return self.flow.is_written(source) and not given
-
-
-def _only_for(flow: Flow, step: Instruction, inside: Sequence[Instruction]) -> bool:
-    readers, is_returned = flow.used(step)
-    if is_returned or len(readers) > len(inside):
-        return False
-    return all([reader in inside for reader in readers])
 
 
 @lru_cache(maxsize=1 << 12)
@@ -497,17 +498,13 @@ class _Chains:
 
     def _readers(self, value: Instruction) -> Sequence[Instruction] | None:
         """The readers that compute on the value alone; `None` if any does something else."""
-        readers, is_returned = self._flow.used(value)
-        if not readers or is_returned:
+        readers = self._flow.users_if(value, self._goes_through)
+        if not readers:
             return None
-        seen, found = self._around.seen, []
-        for reader in readers:
-            role = seen(reader).role
-            if role is Role.ALONE:
-                found.append(reader)
-            elif role is not Role.MOVED:
-                return None
-        return found
+        return [reader for reader in readers if self._around.seen(reader).role is Role.ALONE]
+
+    def _goes_through(self, reader: Instruction) -> bool:
+        return self._around.seen(reader).role in (Role.ALONE, Role.MOVED)
 
     def better(self, sink: Instruction) -> Chain:
         """The chain up to ops on several arrays; or through them, if that saves more."""

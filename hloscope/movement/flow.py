@@ -6,7 +6,7 @@ that are taken apart again.  Other called computations are looked at by themselv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Final
 
@@ -125,6 +125,7 @@ class Flow:
     def __init__(self, module: Module, blueprints: Blueprints | None = None) -> None:
         """Take a module, and the numbers of its computations' structures, where they are known."""
         self._module: Final = module
+        self.has_regions: Final = module.has_tree
         self.blueprints: Final = Blueprints() if blueprints is None else blueprints
         self._numbers: Final = {c: k for k, c in enumerate(module)}
         self._home: Final[dict[Instruction, Computation]] = {}
@@ -135,10 +136,12 @@ class Flow:
         self._sources: Final[dict[Instruction, Instruction]] = {}
         self._arrays: Final[dict[Instruction, list[Instruction]]] = {}
         self._uses: Final[dict[Instruction, tuple[tuple[Instruction, ...], bool]]] = {}
+        self._other_use: Final[dict[Instruction, Instruction | None]] = {}
+        """A use of a value that some chain had not inside, as most have not."""
         self._results: Final[
             dict[Computation, tuple[Instruction | None, frozenset[Instruction]]]
         ] = {}
-        if module.has_tree:  # regions read values from outside
+        if self.has_regions:  # they read values from outside
             self._enter_all()
 
     # ---------------------------------------------------------------------------- computations
@@ -302,9 +305,7 @@ class Flow:
         return False
 
     def is_fused(self, computation: Computation) -> bool:
-        """Does one fusion call it, and nobody else, and does it read no values from outside?"""
-        if self._module.has_tree or not len(computation):
-            return False
+        """Does one fusion call it, and nobody else?"""
         return (self._results.get(computation) or self._results_of(computation))[0] is not None
 
     def results(self, computation: Computation) -> frozenset[Instruction]:
@@ -335,46 +336,84 @@ class Flow:
         """Its `users`, and whether it `is_returned`."""
         known = self._uses.get(value)
         if known is None:
-            known = self._uses[value] = self._found_uses(value)
+            known = self._uses[value] = self._in_order_of_text(dict.fromkeys(self._each_use(value)))
         return known
 
-    def _found_uses(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
-        """From the value to the names it goes by elsewhere, and to who reads one of them."""
-        home = self.home(value)
-        is_result = home is None or home.root is value or self._module.has_tree
-        if (
-            not is_result
-            and not _is_openable(type(value.op))
-            and isinstance(value.type, TensorType)
-        ):
-            direct = self._direct.get(value, ())
-            for reader in direct:
-                if is_renaming(type(reader.op)):
+    def _in_order_of_text(
+        self, uses: Iterable[Instruction | None]
+    ) -> tuple[tuple[Instruction, ...], bool]:
+        readers = [reader for reader in uses if reader is not None]
+        return tuple(self.in_order(readers) if len(readers) > 1 else readers), None in uses
+
+    def users_if(
+        self, value: Instruction, is_fine: Callable[[Instruction], bool]
+    ) -> tuple[Instruction, ...] | None:
+        """Its `users` if all of them are fine, and it is not returned: most are told soon."""
+        known = self._uses.get(value)
+        if known is None:
+            met: dict[Instruction | None, None] = {}
+            for use in self._each_use(value):
+                if use is None or not is_fine(use):
+                    return None
+                met[use] = None
+            known = self._uses[value] = self._in_order_of_text(met)
+        users, is_returned = known
+        return None if is_returned or not all(map(is_fine, users)) else users
+
+    def is_only_for(self, value: Instruction, inside: Sequence[Instruction]) -> bool:
+        """Is a value read by these alone, and not returned?"""
+        if value in self._other_use and self._other_use[value] not in inside:
+            return False
+        known = self._uses.get(value)
+        uses = self._each_use(value) if known is None else (*known[0], *[None] * known[1])
+        for use in uses:
+            if use not in inside:
+                self._other_use[value] = use
+                return False
+        return True
+
+    def _each_use(self, value: Instruction) -> Iterator[Instruction | None]:
+        """Who reads one of the names of a value, as they are found; `None` if it is returned.
+
+        Names are followed as soon as they are met: of thousands of readers the first is found soon.
+        """
+        if self._has_one_name(value):
+            yield from self._direct.get(value, ())
+            return
+        names = dict.fromkeys([value])
+        stack = [self._uses_of_name(value, value)]
+        while stack:
+            for readers, others in stack[-1]:
+                yield from readers
+                new = [o for o in others if o not in names and self._may_be(o, value)]
+                if new:
+                    names.update(dict.fromkeys(new))
+                    stack += [self._uses_of_name(name, value) for name in new]
                     break
             else:
-                return tuple(direct), False  # it has no other name
-        names = dict.fromkeys([value])
-        todo = [value]
-        readers: dict[Instruction, None] = {}
-        is_returned = False
-        for name in todo:
-            home = self.home(name)
-            here = value in self._parts(name)
-            others: list[Instruction] = []
-            if home is not None and home.root is name:
-                caller = self.caller(home)
-                others += [] if caller is None else [caller]
-                is_returned |= caller is None and here
-            for reader in self._direct.get(name, ()):
-                others += self._names_inside(reader, name)
-                if here and not self._is_seen_through(reader):
-                    readers[reader] = None
-            for other in others:
-                if other not in names and self._may_be(other, value):
-                    names[other] = None
-                    todo.append(other)
-        found = self.in_order(readers) if len(readers) > 1 else readers
-        return tuple(found), is_returned
+                stack.pop()
+
+    def _has_one_name(self, value: Instruction) -> bool:
+        """Is it an array that stands inside of a computation, and that no reader renames?"""
+        home = self.home(value)
+        if home is None or home.root is value or self.has_regions:
+            return False
+        if _is_openable(type(value.op)) or not isinstance(value.type, TensorType):
+            return False
+        return not any([is_renaming(type(reader.op)) for reader in self._direct.get(value, ())])
+
+    def _uses_of_name(
+        self, name: Instruction, value: Instruction
+    ) -> Iterator[tuple[Sequence[Instruction | None], Sequence[Instruction]]]:
+        """Who reads a name of a value, and what it is called there; `None` if it is returned."""
+        home = self.home(name)
+        here = value in self._parts(name)
+        if home is not None and home.root is name:
+            caller = self.caller(home)
+            yield (None,) if caller is None and here else (), () if caller is None else (caller,)
+        for reader in self._direct.get(name, ()):
+            is_read = here and not self._is_seen_through(reader)
+            yield (reader,) if is_read else (), self._names_inside(reader, name)
 
     def _names_inside(self, reader: Instruction, name: Instruction) -> list[Instruction]:
         """What a value is called behind one of its readers."""

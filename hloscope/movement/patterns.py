@@ -79,12 +79,22 @@ class Patterns:
         self._ends_in: Final = ends_in
         self._chain_inside: Final = chain_inside
         self._known: Final[dict[object, Sequence[Moved] | None]] = {}
+        self._moves: Final[dict[int, bool]] = {}
+        """Is anything moved in computations of a structure?"""
 
     def of(self, computation: Computation) -> Sequence[Moved] | None:
         """What is moved in a computation, in order; `None` where it is no plain fusion's."""
+        if self._flow.has_regions or not len(computation):
+            return None
+        structure = self._flow.blueprints.number(computation)
+        moves = self._moves.get(structure)
+        if moves is None:
+            moves = self._moves[structure] = any(map(self._around.moves, computation.instructions))
+        if not moves:
+            return ()
         if not self._flow.is_fused(computation):
             return None
-        key = self._flow.blueprints.number(computation), *self._handed(computation)
+        key = structure, *self._handed(computation)
         if key not in self._known:
             is_plain = all(map(self._is_plain, computation.instructions))
             self._known[key] = self._look_at(computation) if is_plain else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -142,3 +143,22 @@ def test_accesses_that_are_not_known_are_said(run: Any) -> None:
     result = run("coalesce", "-", stdin=text)
     assert "no access that is known moves more than it needs" in result.stderr
     assert "accesses that are not known: 2 (t, p: " in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("coalesce", "1 kernel, 0 not XLA's own"),
+        ("footprint", "1,024 bytes of 1 kernel"),
+        ("cancel", "1 chain: 1 one transpose; 0 bytes saved"),
+    ],
+)
+def test_one_is_not_told_as_several(run: Any, tmp_path: Path, command: str, said: str) -> None:
+    file = tmp_path / "one.hlo"
+    body = "p = f32[8,16] parameter(0) ROOT r = f32[16,8]"
+    file.write_text(
+        f"HloModule m  f {{ {body} transpose(p), dimensions={{1,0}} }} "
+        f"ENTRY e {{ {body} fusion(p), kind=kLoop, calls=f }}"
+    )
+    result = run(command, str(file))
+    assert said in (result.stdout + result.stderr).splitlines()
