@@ -149,14 +149,18 @@ class Interval:
         return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
 
     def floordiv(self, other: Interval | int) -> Interval:
-        """All `floor(x / y)`; a zero in `other` is left out, as it gives no value."""
+        """All `floor(x / y)`; a zero in `other` is left out, as it gives no value.
+
+        >>> Interval(0, 2**90).floordiv(2**80)
+        Interval(lo=0, hi=1024)
+        """
         b = _interval(other)
         ends = [
             _div(x, y)
-            for part in (b & _NEGATIVE, b & _POSITIVE)
-            if not (part.is_empty or self.is_empty)
+            for least, most in ((b.lo, min(b.hi, -1)), (max(b.lo, 1), b.hi))
+            if least <= most and not self.is_empty
             for x in (self.lo, self.hi)
-            for y in (part.lo, part.hi)
+            for y in (least, most)
         ]
         return Interval(min(ends), max(ends)) if ends else Interval.EMPTY
 
@@ -223,5 +227,3 @@ def _interval(x: Interval | int) -> Interval:
 
 Interval.EMPTY = Interval(POS_INF, NEG_INF)
 Interval.EVERYTHING = Interval(NEG_INF, POS_INF)
-_NEGATIVE: Final = Interval(NEG_INF, -1)
-_POSITIVE: Final = Interval(1, POS_INF)

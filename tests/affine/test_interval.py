@@ -83,3 +83,11 @@ def test_text_and_membership():
     assert i.within(0, 10)
     assert not i.within(0, 9)
     assert Interval.point(3).is_point
+
+
+def test_divisors_past_64_bits_have_quotients():
+    wide = Interval(0, 2**90)
+    assert wide.floordiv(2**80) == Interval(0, 2**10)
+    assert wide.floordiv(-(2**80)) == Interval(-(2**10), 0)
+    assert Interval(2**89, 2**90).floordiv(2**88) == Interval(2, 4)
+    assert Interval(0, POS_INF).floordiv(2**80) == Interval(0, POS_INF)

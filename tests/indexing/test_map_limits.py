@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hloscope.affine import POS_INF, Const, Dim, Interval, Range
+from hloscope.affine import POS_INF, Const, Dim, Expr, Interval, Range
 from hloscope.errors import ParseError
 from hloscope.fusion.memory_order import linear
 from hloscope.hlo_parser.types import parse_type
@@ -155,3 +155,14 @@ def test_places_of_tensors_without_elements(sizes: str, order: str) -> None:
     for access in linear(same, type, type):  # type: ignore[arg-type]
         assert access.map is not None
         assert access.map.simplify().is_known_empty
+
+
+@pytest.mark.parametrize("condition", [Dim(0) // 2**70, (Dim(0) // 2**70 + 2) % 3], ids=str)
+def test_conditions_on_quotients_by_what_has_more_than_64_bits_are_kept(condition: Expr) -> None:
+    """A pad that is repeated, and reshaped to one dimension of more elements than 2^63."""
+    m = IndexingMap.of_sizes((2**75,), (), [Dim(0)]).with_(
+        constraints=[(condition, Interval(1, 2))]
+    )
+    found = m.simplify()
+    for x in range(32):
+        assert found.satisfies((x << 70,)) == m.satisfies((x << 70,))
