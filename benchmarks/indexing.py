@@ -1,6 +1,6 @@
 """Indexing all fusions of real dumps: speed, memory, and growth with the size of the program.
 
-    python benchmarks/indexing.py [--json] [FILE …]
+    python benchmarks/indexing.py [--json] [--compiled] [FILE …]
 
 Without files: the optimised dumps of `../shared/real/big` and of `gpt2_tiny12_train_step`, then
 programs made here, of 1 to 8 times as many layers, then all optimised dumps of
@@ -19,6 +19,10 @@ imported when it is first used is imported before: `benchmarks/startup.py` is ab
   most.
 * `memory`: growth of the process's peak while reading and analysing, over the size of the text.
 
+With `--compiled` the tree is compiled in a folder that is removed again; the models and the largest
+program of varied layers are asked about there, too, each dump after the pure sources were asked.
+Figures of that build say `compiled`, all others are of the pure sources.
+
 Rates count instructions: of the fused computations for `fusions` (each counted wherever it stands),
 apart for `distinct` and `repeated` ones; of the entry computation for `whole`.
 """
@@ -27,11 +31,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import resource
-import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from time import process_time
@@ -40,6 +43,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.compiled import build, is_compiled, run_in  # noqa: E402
 from benchmarks.fusion_stats import count, fusions  # noqa: E402
 from benchmarks.measuring import load  # noqa: E402
 from hloscope.fusion import Analysis, Blueprints  # noqa: E402
@@ -50,6 +54,9 @@ SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
 LAYERS: Final = (24, 48, 96, 192)
 ROOMS: Final = "simplifier", "indexing", "fusion"
 """The rooms that answer."""
+PURE: Final = "pure"
+COMPILED: Final = "compiled"
+"""The builds of the sources that are measured."""
 Row = dict[str, Any]
 
 
@@ -209,12 +216,22 @@ def varied(layers: int) -> str:
     return "HloModule varied\n" + "\n".join(parts)
 
 
-def in_child(argument: str) -> Row:
-    """The figures of one program, measured in a process of its own."""
-    command = [sys.executable, __file__, "--child", argument]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: Row = json.loads(done.stdout)
+def in_child(argument: str, how: str = PURE, tree: Path = ROOT) -> Row:
+    """The figures of one program, measured in a process of its own, with the sources of a tree."""
+    found: Row = json.loads(run_in(tree, SHARED, "benchmarks/indexing.py", "--child", argument))
+    if found["build"] != how:
+        sys.exit(f"{tree} is {found['build']}, not {how}")
     return found
+
+
+def asked(argument: str) -> Row:
+    """What a child answers: the figures of a program, or those of each of its fusions."""
+    kind, _, rest = argument.partition(":")
+    if kind == "cold":
+        return {"fusions": cold(Path(rest))}
+    if kind == "file":
+        return measure(Path(rest).name, Path(rest).read_text(encoding="utf-8"))
+    return measure(f"{rest} {kind} layers", {"equal": synthetic, "varied": varied}[kind](int(rest)))
 
 
 def cold(path: Path) -> list[tuple[int, float]]:
@@ -225,26 +242,29 @@ def cold(path: Path) -> list[tuple[int, float]]:
     return [(len(ins.calls[0]), ask(analysis, [ins])) for ins in by_structure(module)[0]]
 
 
-def models() -> Iterator[Row]:
-    """The figures of all models together: on the CPU, on the GPU, and both."""
-    folder = SHARED / "real" / "models"
-    found: dict[str, list[tuple[int, float]]] = {"CPU": [], "GPU": []}
-    context = multiprocessing.get_context("spawn")
-    for path in sorted(folder.glob("*opt.hlo.txt")):
-        with context.Pool(1) as pool:
-            found["GPU" if ".gpu." in path.name else "CPU"] += pool.apply(cold, (path,))
-    for kind, asked in {**found, "all": [*found["CPU"], *found["GPU"]]}.items():
-        times = sorted(seconds for _, seconds in asked)
-        instructions = sum(number for number, _ in asked)
-        if times:
-            yield {
-                "models": kind,
-                "distinct": len(times),
-                "instructions": instructions,
-                "distinct_per_s": rate(instructions, sum(times)),
-                "p99_ms": round(1e3 * times[len(times) * 99 // 100], 2),
-                "most_ms": round(1e3 * times[-1], 1),
-            }
+def models(trees: dict[str, Path]) -> Iterator[Row]:
+    """The figures of all models together: on the CPU, on the GPU, and both, by each tree."""
+    kinds: dict[str, dict[str, list[tuple[int, float]]]] = {
+        how: {"CPU": [], "GPU": []} for how in trees
+    }
+    for path in sorted((SHARED / "real" / "models").glob("*opt.hlo.txt")):
+        for how, tree in trees.items():
+            kind = "GPU" if ".gpu." in path.name else "CPU"
+            kinds[how][kind] += in_child(f"cold:{path}", how, tree)["fusions"]
+    for how, found in kinds.items():
+        for kind, some in {**found, "all": [*found["CPU"], *found["GPU"]]}.items():
+            times = sorted(seconds for _, seconds in some)
+            instructions = sum(number for number, _ in some)
+            if times:
+                yield {
+                    "models": kind,
+                    "build": how,
+                    "distinct": len(times),
+                    "instructions": instructions,
+                    "distinct_per_s": rate(instructions, sum(times)),
+                    "p99_ms": round(1e3 * times[len(times) * 99 // 100], 2),
+                    "most_ms": round(1e3 * times[-1], 1),
+                }
 
 
 def growth(rows: list[Row], key: str) -> str:
@@ -271,38 +291,47 @@ def table(rows: list[Row]) -> None:
 
 
 def main() -> None:
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--json", action="store_true", help="a JSON line per program")
+    parser.add_argument("--compiled", action="store_true", help="needs mypy and a C compiler")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child is not None:
-        kind, _, argument = options.child.partition(":")
-        if kind == "file":
-            text, name = Path(argument).read_text(encoding="utf-8"), Path(argument).name
-        else:
-            make = {"equal": synthetic, "varied": varied}[kind]
-            text, name = make(int(argument)), f"{argument} {kind} layers"
-        print(json.dumps(measure(name, text)))
+        print(json.dumps(asked(options.child) | {"build": COMPILED if is_compiled() else PURE}))
         return
-    rows = [in_child(f"file:{path}") for path in options.files or dumps()]
-    together = [] if options.files else list(models())
-    made = {kind: [in_child(f"{kind}:{n}") for n in LAYERS] for kind in ("equal", "varied")}
-    if options.files:
-        made = {}
-    if options.json:
-        for row in rows + [row for some in made.values() for row in some] + together:
+    with tempfile.TemporaryDirectory() as name:
+        trees = {PURE: ROOT}
+        if options.compiled:
+            trees[COMPILED] = Path(name) / "tree"
+            build(trees[COMPILED])
+        show(options.files, trees, as_json=options.json)
+
+
+def show(files: list[Path], trees: dict[str, Path], *, as_json: bool) -> None:
+    """Measure and print: these programs, or all there are and those made here."""
+    rows = [in_child(f"file:{path.absolute()}") for path in files or dumps()]
+    kinds = () if files else ("equal", "varied")
+    made = {kind: [in_child(f"{kind}:{n}") for n in LAYERS] for kind in kinds}
+    if kinds and COMPILED in trees:
+        made[COMPILED] = [in_child(f"varied:{LAYERS[-1]}", COMPILED, trees[COMPILED])]
+        made[COMPILED][0]["file"] += ", compiled"
+    together = [] if files else list(models(trees))
+    every = [*rows, *[row for some in made.values() for row in some]]
+    if as_json:
+        for row in every + together:
             print(json.dumps(row))
         return
     if not rows:
         print(f"no dumps in {SHARED}/real")
-    table(rows + [row for some in made.values() for row in some])
-    for kind, some in made.items():
+    table(every)
+    for kind in kinds:
         sizes = " ".join(f"{n / LAYERS[0]:.0f}" for n in LAYERS)
         print(f"\n{kind} layers, growth: size {sizes}", end="")
         keys = ("read_ms", "fusions_ms", "both_ms") + (("whole_ms",) if kind == "equal" else ())
         for key in keys:
-            print(f"; {key.removesuffix('_ms')} {growth(some, key)}", end="")
+            print(f"; {key.removesuffix('_ms')} {growth(made[kind], key)}", end="")
     print()
     for row in together:
         print(", ".join(f"{key} {value}" for key, value in row.items()))

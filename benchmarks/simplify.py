@@ -21,7 +21,6 @@ import argparse
 import importlib
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -37,6 +36,7 @@ from hloscope.simplifier import Domain, forget_domains, simplify_exact
 ROOT: Final = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT)]
 
+from benchmarks.compiled import build, is_compiled, run_in  # noqa: E402
 from benchmarks.simplify_problems import SEED, problems as fresh_problems  # noqa: E402
 from benchmarks.simplify_turns import (  # noqa: E402
     OURS,
@@ -58,8 +58,6 @@ BY_PROCESSOR = (
     "runpy.run_path(sys.argv[1], run_name='__main__')"
 )
 """A peer's script with the processor's clock for its own."""
-PARTS = ("hloscope", "benchmarks", "setup.py", "pyproject.toml", "README.md")
-"""What a compiled build and its run need of the tree."""
 FRESH: Final = "fresh"
 Problem = dict[str, Any]
 
@@ -205,45 +203,12 @@ def peers_left(rows: dict[str, dict[str, Any]], name: str, best: dict[str, int])
     return left
 
 
-def is_compiled() -> bool:
-    """Is the simplifier compiled that runs here?"""
-    return not str(sys.modules[Domain.__module__.replace("domain", "engine")].__file__).endswith(
-        "py"
-    )
-
-
 def compiled(folder: Path, file: Path) -> Ours:
     """What the simplifier answers that is compiled in a folder, in a process there."""
-    script = folder / "benchmarks/simplify.py"
-    done = subprocess.run(
-        [sys.executable, str(script), "--ours", str(file)],
-        cwd=folder, env=os.environ | {"PYTHONPATH": str(folder), "HLOSCOPE_SHARED": str(SHARED)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    found = json.loads(done.stdout)
+    found = json.loads(run_in(folder, SHARED, "benchmarks/simplify.py", "--ours", str(file)))
     if not found.pop("is_compiled"):
         sys.exit("what should be compiled is not")
     return Ours(**found)
-
-
-def build(folder: Path) -> None:
-    """Copy what is needed to a folder, and compile the simplifier there."""
-    for part in PARTS:
-        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-        copy(ROOT / part, folder / part)
-    print("compiling takes minutes", file=sys.stderr)
-    compile_in(folder)
-
-
-def compile_in(tree: Path) -> None:
-    """Compile the simplifier of a tree, in place."""
-    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-    done = subprocess.run(
-        command, cwd=tree, env=os.environ | {"HLOSCOPE_COMPILE": "1"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        sys.exit(f"cannot be compiled:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
 def measured(file: Path, trees: dict[str, Path], *, peer: bool) -> dict[str, Times]:
@@ -312,7 +277,6 @@ def main() -> None:
             return
         folder = Path(name) / "tree" if options.compiled else None
         if folder is not None:
-            folder.mkdir()
             build(folder)
         right = [compare(f, peers=not options.no_peers, folder=folder) for f in files]
     sys.exit(0 if all(right) else 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.simplify import compile_in
+from benchmarks.compiled import compile_in
 from tests.conftest import SHARED
 from tests.test_package import LEFT_OUT, ROOT
 
