@@ -26,8 +26,9 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
     """
     if not isinstance(type, TupleType | FutureType):
         return (type,)
-    pairs = TupleType | FutureType
-    every = nested(type.elements, lambda t: t.elements if isinstance(t, pairs) else ())
+    every = nested(
+        type.elements, lambda t: t.elements if isinstance(t, TupleType | FutureType) else ()
+    )
     return tuple([t for t in every if not isinstance(t, TupleType | FutureType)])
 
 
