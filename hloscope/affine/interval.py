@@ -151,15 +151,20 @@ class Interval:
     def floordiv(self, other: Interval | int) -> Interval:
         """All `floor(x / y)`; a zero in `other` is left out, as it gives no value.
 
+        Of what is known to be past a limit, the quotient begins at that of the limit.
+
         >>> Interval(0, 2**90).floordiv(2**80)
         Interval(lo=0, hi=1024)
         """
         b = _interval(other)
+        own = [self.lo, self.hi]
+        own += [POS_INF - 1] if self.lo == POS_INF else []
+        own += [NEG_INF + 1] if self.hi == NEG_INF else []
         ends = [
             _div(x, y)
             for least, most in ((b.lo, min(b.hi, -1)), (max(b.lo, 1), b.hi))
             if least <= most and not self.is_empty
-            for x in (self.lo, self.hi)
+            for x in own
             for y in (least, most)
         ]
         return Interval(min(ends), max(ends)) if ends else Interval.EMPTY

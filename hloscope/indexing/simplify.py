@@ -89,7 +89,9 @@ def settle(
     """
     table: Table = {}
     for e, interval in constraints:
-        if not interval.contains(bounds(e, box)) or trace is not None:
+        found = bounds(e, box)
+        is_past = found.lo == POS_INF or found.hi == NEG_INF  # where sums are no longer exact
+        if is_past or not interval.contains(found) or trace is not None:
             _meet(table, e, interval)
     while table:
         size = dict(box)
@@ -195,7 +197,8 @@ def shifted(interval: Interval, by: int) -> Interval | None:
 def _ends(lo: int, hi: int, old: Interval) -> Interval | None:
     """An interval whose ends are infinite only if as many ends of another are."""
     finite = (lo == NEG_INF) + (hi == POS_INF) <= (old.lo == NEG_INF) + (old.hi == POS_INF)
-    return Interval(lo, hi) if finite and lo >= NEG_INF and hi <= POS_INF else None
+    inside = NEG_INF <= lo < POS_INF and NEG_INF < hi <= POS_INF
+    return Interval(lo, hi) if finite and inside else None
 
 
 def divided(interval: Interval, factor: int) -> Interval:

@@ -166,3 +166,13 @@ def test_conditions_on_quotients_by_what_has_more_than_64_bits_are_kept(conditio
     found = m.simplify()
     for x in range(32):
         assert found.satisfies((x << 70,)) == m.satisfies((x << 70,))
+
+
+@pytest.mark.parametrize("least", [4, 8, 9])
+def test_conditions_on_quotients_of_what_passes_64_bits_are_kept(least: int) -> None:
+    e = ((Dim(0) + 4) * 2**62 - Dim(1)) // (2**62 + 1)  # from 3 to 10
+    condition = [(e, Interval(least, POS_INF))]
+    m = IndexingMap.of_sizes((8, 2**62), (), [Dim(0)]).with_(constraints=condition)
+    found = m.simplify()
+    for point in product(range(8), (0, 5, 2**61, 2**62 - 1)):
+        assert found.satisfies(point) == m.satisfies(point)
