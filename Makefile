@@ -18,7 +18,7 @@ test: .venv/develop ## Install everything and run the test suite
 test-full: .venv/develop ## The same with every case instead of a sample
 	$(PYTEST) -q -n auto --full
 
-compiled: .venv/develop ## Compile what setup.py names in a copy, and run the tests of it there
+compiled: .venv/develop ## Compile the simplifier in a copy, and run its tests there
 	$(PYTEST) -q --full tests/test_compiled.py
 
 check: .venv/develop ## Format, lint and types

@@ -1,6 +1,4 @@
-"""What pyproject.toml cannot say: with `HLOSCOPE_COMPILE=1` some modules are compiled by mypyc.
-
-They are those of the simplifier and of the walk through fusions that take most of the time.
+"""What pyproject.toml cannot say: with `HLOSCOPE_COMPILE=1` the simplifier is compiled by mypyc.
 
 The same sources are compiled that run otherwise: the package never needs it, and a wheel that is
 built without the variable is pure Python.
@@ -17,13 +15,6 @@ from setuptools import Extension, setup
 MYPYC = "mypy[mypyc]>=2.4"
 COMPILED = (
     "hloscope/affine/sums.py",
-    "hloscope/fusion/analysis.py",
-    "hloscope/fusion/blueprint.py",
-    "hloscope/fusion/flows.py",
-    "hloscope/fusion/leaves.py",
-    "hloscope/fusion/pool.py",
-    "hloscope/fusion/straight.py",
-    "hloscope/fusion/walk.py",
     "hloscope/simplifier/context.py",
     "hloscope/simplifier/engine.py",
     "hloscope/simplifier/ranges.py",

@@ -13,13 +13,13 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 PARTS: Final = ("hloscope", "benchmarks", "setup.py", "pyproject.toml", "README.md")
 """What a compiled build and its run need of the tree."""
-MODULES: Final = "hloscope.simplifier.engine", "hloscope.fusion.walk"
-"""Of those that are compiled, one of each room."""
+ENGINE: Final = "hloscope.simplifier.engine"
+"""A module that is compiled."""
 
 
 def is_compiled() -> bool:
-    """Are the modules compiled that run here?"""
-    return not any([str(import_module(name).__file__).endswith("py") for name in MODULES])
+    """Is the simplifier compiled that runs here?"""
+    return not str(import_module(ENGINE).__file__).endswith("py")
 
 
 def build(folder: Path) -> None:

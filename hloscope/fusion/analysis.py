@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from hloscope.fusion.blueprint import (
@@ -14,7 +15,6 @@ from hloscope.fusion.blueprint import (
     origins_of,
     with_origins,
 )
-from hloscope.fusion.composition import folded
 from hloscope.fusion.doubts import Refusal, anything_goes
 from hloscope.fusion.flows import INSIDE, Convention, Flows, is_plain
 from hloscope.fusion.pool import AccessSet
@@ -64,8 +64,6 @@ class Analysis(Flows):
             refuse: Called with an instruction that may be wrong.
         """
         super().__init__(has_regions=has_regions, convention=convention, refuse=refuse)
-        self._nesting: Final = Nesting()
-        self._reaching: Reaching | None = None  # refers to this: not made unless it is needed
         self._plain: dict[Computation, bool] = {}
         self._positions: Final = Recent(_places)
         self._order: Final = Recent(_order)
@@ -73,6 +71,14 @@ class Analysis(Flows):
         self._forward: dict[tuple[int, int, int], Summary] = {}
         self._open: Final[set[tuple[int, ...]]] = set()
         """What is being found out: who asks for it meanwhile is a function that calls itself."""
+
+    @cached_property
+    def _nesting(self) -> Nesting:
+        return Nesting()
+
+    @cached_property
+    def _reaching(self) -> Reaching:
+        return Reaching(self)
 
     @property
     def number_of_summaries(self) -> int:
@@ -93,7 +99,7 @@ class Analysis(Flows):
         found: dict[Place, Accesses] = {}
         if is_plain(ins) and not self.captured(ins):
             for k, rule in enumerate(output_to_input(ins, output, reader=self.bodies)):
-                if touching := _touching([folded(access) for access in rule]):
+                if touching := _touching([self._folded(ins, access) for access in rule]):
                     found[k, 0] = touching
             return found
         if self._is_inside(ins):
@@ -247,8 +253,6 @@ class Analysis(Flows):
                     for k, handed in enumerate(inner.parameters):
                         for part in range(len(self.leaves(handed.type))):
                             self.spread(inner, k, part)
-                if self._reaching is None:
-                    self._reaching = Reaching(self)
                 owner, found = self._reaching.of(callee, number, parameter, leaf)
             finally:
                 self._open.discard(key)

@@ -11,6 +11,7 @@ before the others: no more than `EVERY` levels are ever left.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from itertools import count
 from typing import Final, Generic, TypeVar
 
@@ -207,15 +208,14 @@ class Summary:
     def __init__(self, computation: Computation, flows: tuple[Flow, ...]) -> None:
         self._computation = computation
         self._flows = flows
-        self._has_runtime: bool | None = None
+
+    @cached_property
+    def _has_runtime(self) -> bool:
+        return any([has_runtime(flow.accesses or ()) for flow in self._flows])
 
     def for_(self, computation: Computation) -> tuple[Flow, ...]:
         """The flows, with runtime variables read from instructions of `computation`."""
-        if computation is self._computation:
-            return self._flows
-        if self._has_runtime is None:
-            self._has_runtime = any([has_runtime(flow.accesses or ()) for flow in self._flows])
-        if not self._has_runtime:
+        if computation is self._computation or not self._has_runtime:
             return self._flows
         new = counterparts(self._computation, computation)
         return tuple(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import compress
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope.fusion.blueprint import Blueprints, has_runtime
 from hloscope.fusion.bodies import Source, dependence_of, in_every_application, varying
-from hloscope.fusion.composition import folded, inverse
 from hloscope.fusion.doubts import Doubts, Refusal
 from hloscope.fusion.leaves import Leaves
-from hloscope.fusion.pool import Pool
+from hloscope.fusion.pool import Pool, normal
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.starts import Starts
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
@@ -29,6 +28,7 @@ from hloscope.indexing import (
     input_to_output,
     instances,
     lookup,
+    merge_runtime,
     output_to_input,
 )
 from hloscope.ir import (
@@ -41,6 +41,7 @@ from hloscope.ir import (
     captured,
     operand_type_ids,
 )
+from hloscope.lazy import lazy
 from hloscope.ops import (
     ELEMENTWISE,
     AllReduce,
@@ -58,6 +59,13 @@ from hloscope.ops import (
     Scan,
     Tuple,
 )
+
+if TYPE_CHECKING:
+    import hloscope.fusion.values as values
+    import hloscope.indexing as indexing
+else:
+    indexing = lazy("hloscope.indexing")
+    values = lazy("hloscope.fusion.values")
 
 Convention: TypeAlias = Literal["structural", "xla"]
 """What the outputs of reductions read: what their bodies use, or, as in XLA, everything."""
@@ -80,12 +88,6 @@ class Flows(ABC):
         self.convention: Final = convention
         self.doubts: Final = Doubts(refuse)
         self._leaves = Leaves()
-        self.pool: Final = Pool()
-        """Every access on the way, once."""
-        self._sizes = Sizes(self.pool, self._leaves)
-        self._starts = Starts(self.pool)
-        self.blueprints: Final = Blueprints()
-        """The structure of the program's computations, each looked at once."""
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
         self.starts = self._leaves.starts
         self.tensors = self._leaves.tensor_types
@@ -102,6 +104,26 @@ class Flows(ABC):
         self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
         self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
+
+    # What only walks need begins with the first walk: most questions about one op go nowhere.
+
+    @cached_property
+    def pool(self) -> Pool:
+        """Every access on the way, once."""
+        return Pool()
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        return Sizes(self.pool, self._leaves)
+
+    @cached_property
+    def _starts(self) -> Starts:
+        return Starts(self.pool)
+
+    @cached_property
+    def blueprints(self) -> Blueprints:
+        """The structure of the program's computations, each looked at once."""
+        return Blueprints()
 
     # -------------------------------------------------------------------- of whole computations
 
@@ -304,7 +326,7 @@ class Flows(ABC):
             for flow in self.reads(ins, k):
                 if flow.operand is value and flow.leaf == leaf:
                     there = self._explicit(flow.accesses, value.type, leaf)
-                    accesses = [inverse(access) for access in there]
+                    accesses = [a if a.map is None else indexing.inverted(a) for a in there]
                     yield Flow(value, k, self.pool.keep_all(accesses))
 
     def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:
@@ -380,7 +402,7 @@ class Flows(ABC):
         for k, accesses in enumerate(answer):
             if not accesses:
                 continue
-            mine = [folded(a) for a in accesses if a.leaf == tensor or a.map is None]
+            mine = [self._folded(ins, a) for a in accesses if a.leaf == tensor or a.map is None]
             kept = self.pool.keep_all(mine)
             if kept:
                 is_plain = self.pool.is_identity(kept, ins.operands[operand].type)
@@ -405,19 +427,19 @@ class Flows(ABC):
                 self._shared[key] = (ins, known[1])
             return known[1]
         flows: list[Flow] = []
-        is_folded = False
+        folded = False
         for k, accesses in compress(
             enumerate(answer), answer
         ):  # of many operands most are not read
             if any([access.map is not None and access.map.runtime for access in accesses]):
-                accesses, is_folded = tuple([folded(a) for a in accesses]), True
+                accesses, folded = tuple([self._folded(ins, a) for a in accesses]), True
             flows += self._of_operand(ins, k, accesses)
         if concerned:
             return (*flows, *self._sizes.of_elements(ins, output, answer))
         found = tuple(flows)
         if starts is not None:
             self._starts.remember(starts, ins, found)
-        elif not is_folded:
+        elif not folded:
             self._flows[id(answer)] = (answer, found)
             if key is not None:
                 self._shared[key] = (ins, found)
@@ -444,6 +466,15 @@ class Flows(ABC):
         return not isinstance(ins.type, TupleType) and (
             self.pool.identity(ins.type) is self.pool.identity(type)
         )
+
+    def _folded(self, ins: Instruction, access: Access) -> Access:
+        if access.map is None or not access.map.runtime:
+            return access
+        both = indexing.joined(access)
+        map = merge_runtime(values.fold_runtime(both, lambda i: output_to_input(i, 0)))
+        if map is both:
+            return access
+        return indexing.parted(access, normal(map), len(access.map.results), access.via)
 
 
 def is_plain(ins: Instruction) -> bool:

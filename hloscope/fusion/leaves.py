@@ -26,9 +26,8 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
     """
     if not isinstance(type, TupleType | FutureType):
         return (type,)
-    every = nested(
-        type.elements, lambda t: t.elements if isinstance(t, TupleType | FutureType) else ()
-    )
+    pairs = TupleType | FutureType
+    every = nested(type.elements, lambda t: t.elements if isinstance(t, pairs) else ())
     return tuple([t for t in every if not isinstance(t, TupleType | FutureType)])
 
 

@@ -6,7 +6,7 @@ from math import prod
 
 from hloscope.affine import POS_INF, Dim, Interval
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.composition import compose
+from hloscope.fusion.pool import compose
 from hloscope.indexing import (
     Access,
     Accesses,
