@@ -43,4 +43,4 @@ def test_the_compiled_simplifier_passes_its_tests(full: bool, tmp_path: Path) ->
     assert run("-c", ENGINE, cwd=tree).endswith(".py\n")
     compile_in(tree)
     assert not run("-c", ENGINE, cwd=tree).endswith(".py\n")
-    run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/simplifier", cwd=tree)
+    run("-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", "tests/simplifier", cwd=tree)
