@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from math import prod
+from math import gcd, prod
 from typing import Final
 
 from hloscope.affine import (
+    POS_INF,
     Const,
     Dim,
     Expr,
@@ -24,7 +25,13 @@ from hloscope.affine import (
 )
 from hloscope.arrays import Ints, np, sorted_unique
 from hloscope.devices import SECTOR
-from hloscope.indexing import IndexingMap, address_map, substituted, substituted_constraints
+from hloscope.indexing import (
+    IndexingMap,
+    address_map,
+    placed_sizes,
+    substituted,
+    substituted_constraints,
+)
 from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
 from hloscope.memory.storage import data_bytes, element_count, storage_bits, storage_bytes
@@ -148,22 +155,29 @@ def _union(parts: Iterable[_Part]) -> Ints:
     return sorted_unique(np.concatenate(pieces))
 
 
+def _units(type: TensorType) -> tuple[int, int]:
+    """How far apart neighbours are, and sectors, in the largest unit that divides both."""
+    bits = storage_bits(type)
+    common = gcd(bits, SECTOR * 8)
+    return bits // common, SECTOR * 8 // common
+
+
 def _measured(part: _Part, type: TensorType) -> Touched:
     """Elements, bytes and sectors of a part."""
-    bits, sector = storage_bits(type), SECTOR * 8
+    bits, (unit, sector) = storage_bits(type), _units(type)
     most = _most_sectors(type)
     if not part.is_exact or part.addresses is None:
         count = min(part.elements, element_count(type))
         size = -(-count * bits // 8)
         return Touched(count, size, min(count, most), part.reads, is_exact=False)
     inner = part.addresses
-    sectors = len(sorted_unique(inner * bits // sector))
+    sectors = len(sorted_unique(inner * unit // sector))
     is_exact = True
     span = int(inner.max() - inner.min()) + 1 if len(inner) else 1
     for copy in part.copies or ():
-        gaps = np.diff(np.sort(copy)) * bits
-        apart = len(copy) < 2 or int(gaps.min()) >= span * bits + sector
-        is_aligned = bool(((copy * bits) % sector == 0).all())
+        gaps = np.diff(np.sort(copy)) * unit
+        apart = len(copy) < 2 or int(gaps.min()) >= span * unit + sector
+        is_aligned = bool(((copy * unit) % sector == 0).all())
         is_exact &= is_aligned and apart
         sectors *= len(copy) if is_aligned else 2 * len(copy)
         span += int(copy.max() - copy.min())
@@ -179,6 +193,8 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
             return _Part(None, None, element_count(type), False, element_count(type))
         most = min(_most_elements(map, type), element_count(type))
         return _Part(None, None, points, False, most)
+    if prod(placed_sizes(type)) * _units(type)[0] > POS_INF:  # no 64-bit integers hold addresses
+        return _Part(None, None, points, False, min(points, element_count(type)))
     places = [
         substitute(place, {Dim(k): e})
         for k, (place, e) in enumerate(zip(_places(type), map.results, strict=True))

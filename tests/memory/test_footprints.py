@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 import hloscope
 from hloscope.affine import Dim, Expr, Interval, Range, floordiv, mod
 from hloscope.api import footprint_of_program
@@ -94,6 +96,37 @@ def test_large_arrays_are_measured_by_their_parts() -> None:
         found = touched_by(maps, type)
         assert found.elements == elements if found.is_exact else found.elements >= elements
         assert found.sectors >= elements // 8
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "sectors"),
+    [
+        ("f32[1152921504606846976]", (2, 2**59), 2),
+        ("u8[1152921504606846976]", (2, 2**59), 2),
+        ("f64[576460752303423488]", (4, 2), 2),
+        ("s4[1152921504606846976]", (2, 31), 1),
+    ],
+)
+def test_sectors_lie_apart_whatever_the_bits(
+    text: str, sizes: tuple[int, int], sectors: int
+) -> None:
+    """The place of an element in bits may be no 64-bit integer."""
+    count, step = sizes
+    reads = IndexingMap.parse(f"(d0) -> (d0 * {step}), domain: d0 in [0, {count - 1}]")
+    type_ = parse_type(text)
+    assert isinstance(type_, TensorType)
+    found = touched_by([reads], type_)
+    assert (found.elements, found.sectors, found.is_exact) == (count, sectors, True)
+
+
+def test_addresses_of_more_than_64_bits_are_not_counted() -> None:
+    """Tiles make the array 256 times as large in memory."""
+    type_ = parse_type("s8[4611686018427387904,1]{1,0:T(2,128)}")
+    assert isinstance(type_, TensorType)
+    reads = IndexingMap.parse("(d0) -> (d0 * 1048576, 0), domain: d0 in [0, 999]")
+    found = touched_by([reads], type_)
+    assert not found.is_exact
+    assert found.elements >= 1000
 
 
 def test_padding_of_tiles_is_not_touched() -> None:
