@@ -12,6 +12,7 @@ from typing import Final
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, linear
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, Variable, prove_equal
+from hloscope.layouts.digits import digits_of
 from hloscope.layouts.strided import Strided, divisors, supposed
 from hloscope.lazy import dataclass, pattern
 from hloscope.limits import MOST_DIGITS
@@ -153,10 +154,14 @@ IterSplit(d0, lower_factor=4, extent=8, scale=1)], 0)
 def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
     """For each result its value at 0, and for each variable the digits that it adds.
 
+    They are read off the map; where that cannot be done, they are supposed and proved.
+
     Raises:
         UnsupportedError: The map is not of this form; the message says why.
     """
     variables = refuse_unbounded(m)
+    if (read := digits_of(m)) is not None:
+        return [(one.offset, [*zip(variables, one.forms, strict=True)]) for one in read]
     found = []
     for k in range(len(m.results)):
         base = _at(m, variables, {})[k]
