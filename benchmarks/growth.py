@@ -34,7 +34,7 @@ LARGE: Final = 4
 ROOMS: Final = "simplifier", "indexing", "fusion", "memory", "interpreter", "display", "api"
 """What answers: it is imported before they are asked for."""
 RUNS: Final = 3
-"""The least time of so many runs counts."""
+"""The least time of so many runs counts; all sizes are asked about once before any is again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ ROWS: Final = {
     "a reduction's outputs to parameters": Row(
         sums, lambda p: p.root.to_parameters(None), doubled(10)
     ),
-    "warps of a wide reduction": Row(sums, lambda p: p.root.coalescing(), doubled(5)),
+    "warps of a wide reduction": Row(sums, lambda p: p.root.coalescing(), doubled(20)),
     "nested calls to parameters": Row(calls, lambda p: p.root.to_parameters(), doubled(40)),
     "sums by shifts": Row(scan, lambda p: p.root.indexing(), doubled(1)),
     "each part of a loop": Row(carried, lambda p: p.root.indexing_from(0), doubled(10)),
@@ -294,9 +294,8 @@ def measure(name: str) -> dict[str, Any]:
     """The times of one row, and the exponent."""
     sizes = ROWS[name].sizes
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        asked = [(name, n) for n in sizes for _ in range(RUNS)]
-        every = pool.starmap(seconds, asked, chunksize=1)
-    times = [min(every[k : k + RUNS]) for k in range(0, len(every), RUNS)]
+        every = pool.starmap(seconds, [(name, n) for n in sizes * RUNS], chunksize=1)
+    times = [min(every[k :: len(sizes)]) for k in range(len(sizes))]
     return {
         "row": name,
         "sizes": sizes,

@@ -46,10 +46,9 @@ _RIGHT: Final = (4, 5, 6, 7, 8, 9)
 
 def _row(answer: Coalescing) -> Any:
     def cells(array: ArrayUse) -> list[str]:
-        is_output = array in answer.outputs
-        what = f"{'output' if is_output else 'operand'} {array.number}"
+        what = f"{'output' if array.is_output else 'operand'} {array.number}"
         name = f"{array.name}  {brief_type(array.type)}"
-        heuristic = "" if is_output else _verdict(answer.by_heuristic)
+        heuristic = "" if array.is_output else _verdict(answer.by_heuristic)
         return [what, name, heuristic, _verdict(array.by_map), *_figures(array)]
 
     return cells

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from operator import attrgetter
-from typing import Final
 
 from hloscope.affine import NEG_INF, POS_INF, Expr, Interval, Range, Runtime, first_dims
 from hloscope.errors import UnsupportedError
@@ -14,8 +12,6 @@ from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, below
 from hloscope.ir import BufferType, Dims, Instruction, TensorType, TupleType, Type, of_last
 from hloscope.walks import nested
-
-_class_of: Final = attrgetter("__class__")
 
 NEVER: Accesses = ()
 """The accesses of a tensor that is not touched."""
@@ -30,7 +26,7 @@ def leaves(type: Type) -> tuple[Type, ...]:
     """
     if not isinstance(type, TupleType):
         return (type,)
-    if TupleType not in map(_class_of, type.elements):  # as in most, found without Python's code
+    if type.depth == 1:
         return type.elements
     every = nested(type.elements, lambda t: t.elements if isinstance(t, TupleType) else ())
     return tuple([t for t in every if not isinstance(t, TupleType)])

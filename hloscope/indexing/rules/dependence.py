@@ -127,17 +127,36 @@ def claimed(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
             )
 
 
-def claims(uses: Iterable[Use], accesses: Accesses, reason: str = UNUSED) -> list[Accesses]:
-    """What is `claimed` by each use of values of which the same is read.
+class Uses(dict[int, Use]):
+    """The uses of many values by number: the few that are used.
 
-    >>> claims((Use.ALWAYS, Use.NEVER), ())
-    [(), ()]
+    >>> Uses({7: Use.ALWAYS})[8]
+    <Use.NEVER: 0>
     """
-    never, always = Use.NEVER, Use.ALWAYS
-    return [
-        NEVER if use is never else accesses if use is always else claimed(use, accesses, reason)
-        for use in uses
-    ]
+
+    def __missing__(self, _: int) -> Use:
+        return Use.NEVER
+
+
+def claims(uses: Uses, count: int, accesses: Accesses, reason: str = UNUSED) -> list[Accesses]:
+    """What is `claimed` by the uses of so many values of which the same is read.
+
+    >>> claims(Uses({1: Use.ALWAYS}), 3, ())
+    [(), (), ()]
+    """
+    found = [NEVER] * count
+    for k, use in uses.items():
+        found[k] = claimed(use, accesses, reason)
+    return found
+
+
+def uses_of(value: int, rows: Iterable[Uses]) -> Uses:
+    """The results, by number, that use a value, and how.
+
+    >>> uses_of(7, (Uses(), Uses({7: Use.ALWAYS})))
+    {1: <Use.ALWAYS: 2>}
+    """
+    return Uses({k: row[value] for k, row in enumerate(rows) if value in row})
 
 
 State: TypeAlias = tuple[frozenset[int], ...]
@@ -206,15 +225,15 @@ class Fold:
         results: For each result of the fold the results of the body that it comes from, by how.
     """
 
-    initial: tuple[tuple[Use, ...], ...]
-    elements: tuple[tuple[Use, ...], ...]
-    results: tuple[tuple[Use, ...], ...]
+    initial: tuple[Uses, ...]
+    elements: tuple[Uses, ...]
+    results: tuple[Uses, ...]
 
     def __init__(  # written out, as to generate it takes longer than to use it
         self,
-        initial: tuple[tuple[Use, ...], ...],
-        elements: tuple[tuple[Use, ...], ...],
-        results: tuple[tuple[Use, ...], ...],
+        initial: tuple[Uses, ...],
+        elements: tuple[Uses, ...],
+        results: tuple[Uses, ...],
     ) -> None:
         _set(self, "initial", initial)
         _set(self, "elements", elements)
@@ -232,7 +251,7 @@ def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
 
     >>> last = Dependence.of_everything(1, 2)
     >>> fold(last, 1, 3, 3).elements
-    ((<Use.ALWAYS: 2>,),)
+    ({0: <Use.ALWAYS: 2>},)
     """
     if count == 1:  # one value comes from itself or not: no more changes after one application
         if most > 0 and body.sure == _BOTH:  # as most do
@@ -242,7 +261,7 @@ def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
 
 
 _BOTH: Final = (frozenset([0, 1]),)
-_OF_BOTH: Final = Fold(*[((Use.ALWAYS,),)] * 3)
+_OF_BOTH: Final = Fold(*[(Uses({0: Use.ALWAYS}),)] * 3)
 """Of a body that always uses the value before and the element: so is all that there is."""
 
 
@@ -260,20 +279,13 @@ def _fold(body: Dependence, count: int, least: int, most: int) -> Fold:
     )
 
 
-def _uses(count: int, possible: list[State], sure: list[State]) -> tuple[tuple[Use, ...], ...]:
-    """For each result its use of each of `count` values, by the states of both readings.
-
-    Most of many values are not used at all: only those that are get looked at.
-    """
+def _uses(count: int, possible: list[State], sure: list[State]) -> tuple[Uses, ...]:
+    """For each of `count` results its uses of values, by the states of both readings."""
     rows = []
     for k in range(count):
-        row = [Use.NEVER] * count
-        for j in frozenset[int]().union(*[state[k] for state in possible]):
-            row[j] = Use.SOMETIMES
-        if sure:
-            for j in frozenset[int].intersection(*[state[k] for state in sure]):
-                row[j] = Use.ALWAYS
-        rows.append(tuple(row))
+        every = sorted(frozenset[int]().union(*[state[k] for state in possible]))
+        always = frozenset[int].intersection(*[state[k] for state in sure]) if sure else ()
+        rows.append(Uses({j: used(True, j in always) for j in every}))
     return tuple(rows)
 
 

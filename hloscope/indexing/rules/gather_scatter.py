@@ -25,11 +25,19 @@ from hloscope.indexing.rules.build import (
     exact,
     identity,
     integers,
-    leaves,
     output_sizes,
     sizes,
 )
-from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, claims, fold
+from hloscope.indexing.rules.dependence import (
+    Bodies,
+    Dependence,
+    Use,
+    Uses,
+    claimed,
+    claims,
+    fold,
+    uses_of,
+)
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction, Type
 from hloscope.lazy import dataclass, replace
@@ -286,18 +294,18 @@ class Combined:
         unchanged: The outputs that are as the inputs, whatever the updates.
     """
 
-    old: tuple[tuple[Use, ...], ...]
-    hit: tuple[tuple[Use, ...], ...]
-    updates: tuple[tuple[Use, ...], ...]
-    bodies: tuple[tuple[Use, ...], ...]
+    old: tuple[Uses, ...]
+    hit: tuple[Uses, ...]
+    updates: tuple[Uses, ...]
+    bodies: tuple[Uses, ...]
     unchanged: frozenset[int]
 
     def __init__(  # written out, as to generate it takes longer than to use it
         self,
-        old: tuple[tuple[Use, ...], ...],
-        hit: tuple[tuple[Use, ...], ...],
-        updates: tuple[tuple[Use, ...], ...],
-        bodies: tuple[tuple[Use, ...], ...],
+        old: tuple[Uses, ...],
+        hit: tuple[Uses, ...],
+        updates: tuple[Uses, ...],
+        bodies: tuple[Uses, ...],
         unchanged: frozenset[int],
     ) -> None:
         _set(self, "old", old)
@@ -323,11 +331,13 @@ def _window(op: Scatter) -> frozenset[int]:
     return frozenset(op.update_window_dims)
 
 
-def _old(uses: Combined, output: int, operand: int, shape: Dims, hit: Accesses) -> Accesses:
-    """The old element, of the own input or of another one, where an update is combined with it."""
-    if operand == output:
-        return claimed(uses.old[output][operand], identity(shape), _OVERWRITTEN)
-    return claimed(uses.hit[output][operand], hit)
+def _old(
+    uses: Combined, by: Uses, output: int, count: int, shape: Dims, hit: Accesses
+) -> list[Accesses]:
+    """The old element of the own input, and of others `by` which an update is combined with it."""
+    found = claims(by, count, hit)
+    found[output] = claimed(uses.old[output][output], identity(shape), _OVERWRITTEN)
+    return found
 
 
 def _hit(updates: Accesses, shape: Dims) -> Accesses:
@@ -346,25 +356,24 @@ def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> tuple[Acces
     uses, updates = combined(ins, op, bodies), _to_sliced(ins, op)
     hit = _hit(updates, shape)
     return (
-        *[_old(uses, output, k, shape, hit) for k in range(count)],
+        *_old(uses, uses.hit[output], output, count, shape, hit),
         NEVER if output in uses.unchanged else _placing(ins, op),
-        *claims(uses.updates[output], updates, _LAST),
+        *claims(uses.updates[output], count, updates, _LAST),
     )
 
 
 @input_to_output(Scatter, memo=False, precision=Precision.OVER, reason=_OVERWRITTEN, bodies=True)
 def _(ins: Instruction, op: Scatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     count, uses = len(ins.operands) // 2, combined(ins, op, bodies)
-    outputs = range(len(leaves(ins.type)))
     if operand == count:
         found = _placed(ins, op)
-        return tuple([NEVER if k in uses.unchanged else found for k in outputs])
+        return tuple([NEVER if k in uses.unchanged else found for k in range(count)])
     if operand > count:
         whole, by = _to_whole(ins, op), operand - count - 1
-        return tuple(claims([uses.updates[k][by] for k in outputs], whole, _LAST))
+        return tuple(claims(uses_of(by, uses.updates), count, whole, _LAST))
     shape = sizes(ins.operands[0].type)
     hit = _hit(_to_sliced(ins, op), shape)
-    return tuple([_old(uses, k, operand, shape, hit) for k in outputs])
+    return tuple(_old(uses, uses_of(operand, uses.hit), operand, count, shape, hit))
 
 
 @comes_from(Scatter)
@@ -373,11 +382,8 @@ def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> Iterator[In
     if output in uses.unchanged:
         return
     hit = tuple([replace(a, map=a.map.with_(results=())) for a in updates if a.map is not None])
-    for k, use in enumerate(uses.bodies[output]):
-        if k == output:
-            yield Instances(0, k, hit)
-        elif use is not Use.NEVER:
-            yield Instances(0, k, claimed(Use.SOMETIMES, hit))
+    for k in sorted({output, *uses.bodies[output]}):
+        yield Instances(0, k, hit if k == output else claimed(Use.SOMETIMES, hit))
 
 
 def _placing(ins: Instruction, op: Scatter) -> Accesses:

@@ -29,6 +29,7 @@ from hloscope.indexing.rules.dependence import (
     claims,
     fold,
     used,
+    uses_of,
 )
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
@@ -54,10 +55,10 @@ def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> tuple[Access
     index = [at.range(size) if k in op.dimensions else next(kept) for k, size in enumerate(source)]
     elements = exact(at.map(index))
     initial = everything(target, sizes(ins.operands[-1].type))  # of several elements in StableHLO
-    uses = _folded(ins, op, bodies)
+    uses, count = _folded(ins, op, bodies), len(ins.operands) // 2
     return (
-        *claims(uses.elements[output], elements),
-        *claims(uses.initial[output], initial),
+        *claims(uses.elements[output], count, elements),
+        *claims(uses.initial[output], count, initial),
     )
 
 
@@ -70,7 +71,7 @@ def _(ins: Instruction, op: Reduce, operand: int, bodies: Bodies) -> tuple[Acces
     source = sizes(ins.operands[operand].type)
     kept = [Dim(k) for k in range(len(source)) if k not in op.dimensions]
     found = exact(MapBuilder(source).map(kept))
-    return tuple(claims([row[operand] for row in uses.elements], found))
+    return tuple(claims(uses_of(operand, uses.elements), count, found))
 
 
 @comes_from(Reduce)
@@ -81,9 +82,8 @@ def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> Iterator[Ins
 
 def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instances]:
     """The results of a body that an output of a fold comes from."""
-    for k, use in enumerate(uses.results[output]):
-        if use is not Use.NEVER:
-            yield Instances(0, k, claimed(use, accesses))
+    for k, use in uses.results[output].items():
+        yield Instances(0, k, claimed(use, accesses))
 
 
 @lru_cache(maxsize=1 << 12)

@@ -27,11 +27,13 @@ from hloscope.indexing.rules.dependence import (
     Bodies,
     Fold,
     Use,
+    Uses,
     body_of,
     claimed,
     claims,
     fold,
     used,
+    uses_of,
 )
 from hloscope.indexing.rules.reduction import applications
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
@@ -104,13 +106,12 @@ def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
     if is_dense and all(lo <= 0 and hi <= 0 for lo, hi in window.padding):
         return whole
     rows = zip(whole.initial, whole.elements, strict=True)
-    initial = [[_either(*uses) for uses in zip(*row, strict=True)] for row in rows]
-    return replace(whole, initial=tuple([tuple(row) for row in initial]))
+    return replace(whole, initial=tuple([_either(begun, met) for begun, met in rows]))
 
 
-def _either(begun: Use, met: Use) -> Use:
-    """The use of an initial value that also stands for elements."""
-    return Use.SOMETIMES if begun is Use.NEVER and met is not Use.NEVER else begun
+def _either(begun: Uses, met: Uses) -> Uses:
+    """The uses of initial values that also stand for elements."""
+    return Uses({**dict.fromkeys(met, Use.SOMETIMES), **begun})
 
 
 @output_to_input(ReduceWindow, bodies=True)
@@ -120,9 +121,10 @@ def _(ins: Instruction, op: ReduceWindow, output: int, bodies: Bodies) -> tuple[
     at = MapBuilder(target)
     read = exact(at.simplified(_base(at, op.window, dims(len(target)), base)))
     uses, initial = _folded(ins, op, bodies), everything(target, sizes(ins.operands[-1].type))
+    count = len(ins.operands) // 2
     return (
-        *claims(uses.elements[output], read),
-        *claims(uses.initial[output], initial),
+        *claims(uses.elements[output], count, read),
+        *claims(uses.initial[output], count, initial),
     )
 
 
@@ -135,7 +137,7 @@ def _(ins: Instruction, op: ReduceWindow, operand: int, bodies: Bodies) -> tuple
     source, targets = sizes(ins.operands[operand].type), all_output_sizes(ins)
     at = MapBuilder(source)
     found = exact(at.simplified(_positions(at, op.window, dims(len(source)), targets[0])))
-    return tuple(claims([row[operand] for row in uses.elements], found))
+    return tuple(claims(uses_of(operand, uses.elements), count, found))
 
 
 @comes_from(ReduceWindow)
