@@ -33,7 +33,7 @@ LARGE: Final = 4
 """The exponent is that of so many of the largest sizes: small ones take as long as to begin."""
 ROOMS: Final = "simplifier", "indexing", "fusion", "memory", "interpreter", "display", "api"
 """What answers: it is imported before they are asked for."""
-RUNS: Final = 3
+RUNS: Final = 5
 """The least time of so many runs counts; all sizes are asked about once before any is again."""
 
 
