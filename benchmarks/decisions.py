@@ -61,18 +61,21 @@ def asked(arguments: list[str]) -> dict[str, Any]:
 
     The bytecode of modules is there, as it is after the first command that a user gives.
     """
+    environment, begin = _environment(), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", _CHILD, *arguments],
         capture_output=True,
         check=False,
         cwd=ROOT,
-        env=_environment(),
+        env=environment,
     )
+    waited = time.perf_counter() - begin
     *said, last = done.stderr.decode().splitlines()
     seconds, megabytes = last.split()
     return {
         "exit": done.returncode,
         "seconds": round(float(seconds), 2),
+        "waited": round(waited, 2),
         "megabytes": int(megabytes),
         "said": said,
         "stdout": done.stdout,

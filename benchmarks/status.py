@@ -266,13 +266,14 @@ def analysis() -> Figure:
 def first() -> Figure:
     """What a newcomer asks of the dumps of two steps for the GPU, and maps of whole dumps.
 
-    Each is a process of its own; processor seconds, start-up and child processes included.
+    Each is a process of its own: seconds until it ends, and those of processors.
     """
     rows = benchmark("first_questions.py")
     if not rows:
         return "not measured: benchmarks/first_questions.py printed nothing", []
     notes = [
-        f"{row['dump']} `{row['question']}`: {row['seconds']} s, {row['megabytes']} MB,"
+        f"{row['dump']} `{row['question']}`: {row['waited']} s (CPU {row['seconds']} s),"
+        f" {row['megabytes']} MB,"
         f" answer {row['answer_mb']} MB" + ("" if row["met"] else f": not met, exit {row['exit']}")
         for row in rows
     ]

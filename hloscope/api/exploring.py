@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from contextlib import ExitStack
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from hloscope.api.memory import Model, kernels_of
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import hloscope.display as display
     import hloscope.memory as memory
     import hloscope.movement as movement
+    import hloscope.scan as scan
     import hloscope.tiling as tiling
     from hloscope.api.program import Program
 else:
@@ -46,6 +48,7 @@ else:
     display = lazy("hloscope.display")
     memory = lazy("hloscope.memory")
     movement = lazy("hloscope.movement")
+    scan = lazy("hloscope.scan")
     tiling = lazy("hloscope.tiling")
 
 T = TypeVar("T")
@@ -54,7 +57,11 @@ Shown: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]
 
 EXPLORER_PARTS: Final = ("maps", "coalesce", "footprint", "cancel", "tiles")
 """What a page may tell besides the program itself."""
+TOGETHER: Final = ("coalesce", "footprint"), ("cancel", "tiles")
+"""Parts about kernels, in order, by what is told one after the other."""
 DEVICE: Final = "h100"
+MANY: Final = 8192
+"""Of a program with so many instructions parts are told side by side, if that is wanted."""
 MOST_OUTPUTS: Final = 4096
 """Of an instruction with more outputs the explorer tells the first ones."""
 MOST_ASKED_FROM: Final = 64
@@ -98,6 +105,7 @@ def explore(
     device: str = DEVICE,
     before: Program | None = None,
     shown: Shown = _silently,
+    side_by_side: bool = False,
 ) -> Explorer:
     """A page to look at a program, its maps and the verdicts about it.
 
@@ -107,6 +115,8 @@ def explore(
         device: The GPU that coalescing and footprints are told for.
         before: An older program: the page tells what is different.
         shown: Yields the items of a long run; it may show how far it is.
+        side_by_side: Of a large program parts are told by processes beside this one, where they can
+            be forked.
 
     Raises:
         ValueError: There is no such part.
@@ -117,15 +127,18 @@ def explore(
         raise ValueError(f"no part `{unknown[0]}`; there are {', '.join(EXPLORER_PARTS)}")
     devices.device_of(device)
     with program.lock, no_collection():
-        return Explorer(_Gathering(program, device, shown).contents(parts, before))
+        return Explorer(_Gathering(program, device, shown, side_by_side).contents(parts, before))
 
 
 class _Gathering:
     """All that a page has, asked of a program part by part."""
 
-    def __init__(self, program: Program, device: str, shown: Shown) -> None:
+    def __init__(
+        self, program: Program, device: str, shown: Shown, side_by_side: bool = False
+    ) -> None:
         self.program, self.device, self.shown = program, device, shown
         self.numbering = Numbering(program.module, program.analysis.blueprints)
+        self.side_by_side = side_by_side and len(self.numbering) >= MANY
         self.kernels = Kernels(len(self.numbering))
         self._told = Answers(len(self.numbering))
         self._told_first: dict[tuple[object, ...], int] = {}
@@ -135,18 +148,21 @@ class _Gathering:
         self._names_others = False
 
     def contents(self, parts: Sequence[str], before: Program | None) -> Contents:
-        tell = {
-            "coalesce": self.coalescing,
-            "footprint": self.footprints,
-            "cancel": self.cancellations,
-            "tiles": self.tiles,
-        }
-        chunks: dict[str, Any] = {"rows": rows(self.numbering), "details": details(self.numbering)}
-        if "maps" in parts:
-            chunks["answers"] = self.answers().to_json()
-        for name in EXPLORER_PARTS:
-            if name in parts and name in tell:
-                tell[name]()
+        groups = [[name for name in group if name in parts] for group in TOGETHER]
+        with ExitStack() as stack:
+            begun = [self._begun(group, stack) for group in groups]
+            chunks: dict[str, Any] = {
+                "rows": rows(self.numbering),
+                "details": details(self.numbering),
+            }
+            if "maps" in parts:
+                chunks["answers"] = self.answers().to_json()
+            for group, work in zip(groups, begun, strict=True):
+                told = None if work is None else work.result()[0]
+                if told is None:  # that may have been killed
+                    self._tell(group)
+                else:
+                    self.kernels.add_told(told)
         chunks["kernels"] = self.kernels.to_json()
         if before is not None:
             chunks["diff"] = self.differences(before)
@@ -160,6 +176,32 @@ class _Gathering:
             parts=tuple(part for part in EXPLORER_PARTS if part in parts),
             chunks=chunks,
         )
+
+    def _begun(self, parts: Sequence[str], stack: ExitStack) -> scan.Apart | None:
+        """What tells parts about kernels beside this process, if that is wanted and possible."""
+        if not parts or not self.side_by_side or not scan.CAN_FORK:
+            return None
+        try:
+            return stack.enter_context(scan.Apart(partial(self._apart, parts)))
+        except OSError:  # there are too many processes, or there is no memory
+            return None
+
+    def _tell(self, parts: Sequence[str]) -> None:
+        """Tell parts about kernels."""
+        tell = {
+            "coalesce": self.coalescing,
+            "footprint": self.footprints,
+            "cancel": self.cancellations,
+            "tiles": self.tiles,
+        }
+        for part in parts:
+            tell[part]()
+
+    def _apart(self, parts: Sequence[str]) -> list[Any]:
+        """Tell parts about kernels in a process of its own, as a list that JSON can say."""
+        self.shown = _silently
+        self._tell(parts)
+        return self.kernels.told()
 
     # ---------------------------------------------------------------------------------- maps
 

@@ -54,11 +54,25 @@ def html(
     if output is None and sys.stdout is not None and sys.stdout.isatty():
         raise click.UsageError("a page is not read on a terminal: name a file with -o")
     shown = partial(with_progress, printed=False)
-    found = explore(program, parts=parts, device=device, before=before, shown=shown)
+    found = explore(
+        program,
+        parts=parts,
+        device=device,
+        before=before,
+        shown=shown,
+        side_by_side=_processors() > 1,
+    )
     page = found.to_html().encode("utf-8", "replace")
     write(page, output)
     if output is not None:
         click.echo(f"{output}: {len(page):,} bytes", err=True)
+
+
+def _processors() -> int:
+    """How many of them this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _is_same(output: str, name: str) -> bool:

@@ -48,6 +48,18 @@ class Kernels:
         if start is not None:
             self._from[instruction] = start - instruction
 
+    def told(self) -> list[Any]:
+        """All that is known, as JSON can say it, for `add_told`."""
+        return [self._facts.values, self._of, self._from]
+
+    def add_told(self, told: Sequence[Any]) -> None:
+        """Add what others know, of subjects of which nothing is said here."""
+        texts, columns, froms = told
+        number_of = [self.number(Written(text)) for text in texts]
+        for subject, column in columns.items():
+            self._of[subject] = [n if n == NOTHING else number_of[n] for n in column]
+        self._from[:] = [mine or other for mine, other in zip(self._from, froms, strict=True)]
+
     def to_json(self) -> Written:
         """The facts, and which one each instruction has."""
         facts = Written(f"[{','.join(self._facts.values)}]")

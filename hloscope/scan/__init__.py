@@ -6,7 +6,13 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.scan.identity import Digests as Digests, encoded as encoded
-    from hloscope.scan.isolation import Limits as Limits, Why as Why, alone as alone
+    from hloscope.scan.isolation import (
+        CAN_FORK as CAN_FORK,
+        Apart as Apart,
+        Limits as Limits,
+        Why as Why,
+        alone as alone,
+    )
     from hloscope.scan.questions import QUESTIONS as QUESTIONS, Answer as Answer, ask as ask
     from hloscope.scan.running import (
         Done as Done,

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 CAN_FORK: Final = hasattr(os, "fork")
 _BLOCK: Final = 1 << 16
@@ -28,6 +28,9 @@ class Limits(NamedTuple):
     bytes: int | None = None
 
 
+UNLIMITED: Final = Limits()
+
+
 class Why(NamedTuple):
     """Why there is no answer.
 
@@ -40,6 +43,47 @@ class Why(NamedTuple):
     text: str = ""
 
 
+class Apart:
+    """A function that is run in a process of its own while this one goes on.
+
+    A context: at its end a process that is not done is killed.  Where processes cannot be forked
+    the function runs in this one, without limits, when its result is wanted.
+
+    >>> with Apart(lambda: [6 * 7]) as work:
+    ...     work.result()
+    ([42], Why(status='', text=''))
+    """
+
+    def __init__(self, function: Callable[[], Any], limits: Limits = UNLIMITED) -> None:
+        self._function: Final = function
+        self._limits: Final = limits
+        self._child: tuple[int, int] | None = None
+        if CAN_FORK:
+            self._child = _begun(function, limits)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child is not None:
+            (pid, read), self._child = self._child, None
+            _kill(pid)
+            os.close(read)
+
+    def result(self) -> tuple[Any, Why]:
+        """What the function returns, or why it returned nothing; to be asked for once."""
+        if self._child is None:
+            return self._function(), Why()
+        pid, read = self._child
+        text = _received(read, self._limits.seconds)
+        if text is None:
+            return None, Why("limit", f"not done within {self._limits.seconds:g} s")
+        self._child = None
+        os.close(read)
+        _, status = os.waitpid(pid, 0)
+        return _found(text, status)
+
+
 def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
     """What a function returns that JSON can say, or why it returned nothing.
 
@@ -50,8 +94,12 @@ def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
     >>> alone(lambda: os.kill(os.getpid(), 9), Limits(10.0))[1].text
     'the process was killed (signal 9)'
     """
-    if not CAN_FORK:
-        return function(), Why()
+    with Apart(function, limits) as work:
+        return work.result()
+
+
+def _begun(function: Callable[[], Any], limits: Limits) -> tuple[int, int]:
+    """A child process that runs the function, and where it writes."""
     read, write = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # threads: the child has its own
@@ -59,18 +107,7 @@ def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
         if not pid:
             _serve(function, write, limits)
     os.close(write)
-    try:
-        text = _received(read, limits.seconds)
-    except BaseException:
-        _kill(pid)
-        raise
-    finally:
-        os.close(read)
-    if text is None:
-        _kill(pid)
-        return None, Why("limit", f"not done within {limits.seconds:g} s")
-    _, status = os.waitpid(pid, 0)
-    return _found(text, status)
+    return pid, read
 
 
 def _found(text: bytes, status: int) -> tuple[Any, Why]:

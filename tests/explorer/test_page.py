@@ -5,15 +5,20 @@ from __future__ import annotations
 import gzip
 import hashlib
 import html
+import os
 import random
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hloscope
+from hloscope.api import EXPLORER_PARTS, exploring
 from hloscope.explorer.page import LIBRARY
+from hloscope.scan.isolation import CAN_FORK
 from hloscope.visible import visible
 from tests.explorer.pages import EXAMPLES, chunk, names_of, page_of
 
@@ -218,6 +223,83 @@ def test_parts_can_be_left_out(without: str) -> None:
         assert "data-answers" not in page.partition("<script>")[0]
     else:
         assert without not in chunk(page, "kernels")["of"]
+
+
+FORKS = pytest.mark.skipif(not CAN_FORK, reason="needs processes that are forked")
+
+
+@FORKS
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("parts", [EXPLORER_PARTS, ("cancel",), ("maps",), ("footprint", "tiles")])
+@pytest.mark.parametrize("name", ["softmax.hlo", "training_step.hlo", "tan.mlir"])
+def test_parts_told_side_by_side_are_those_told_one_after_the_other(
+    name: str, parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = page_of(EXAMPLES / name, parts=parts)
+    assert exploring.MANY > 1000
+    monkeypatch.setattr(exploring, "MANY", 0)
+    monkeypatch.setattr(exploring._Gathering, "_tell", in_children(exploring._Gathering._tell))
+    assert beside(name, parts=parts) == told
+
+
+def beside(name: str, **options: Any) -> str:
+    """The page of an example whose parts are told side by side."""
+    program = hloscope.read(EXAMPLES / name)
+    return exploring.explore(program, side_by_side=True, **options).to_html()
+
+
+def in_children(tell: Callable[..., None]) -> Callable[..., None]:
+    """The function, which fails in this process."""
+    mine = os.getpid()
+
+    def told(*given: Any) -> None:
+        assert os.getpid() != mine or not given[1], "it is told here"
+        tell(*given)
+
+    return told
+
+
+@FORKS
+@pytest.mark.timeout(60)
+def test_what_a_process_beside_does_not_tell_is_told_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = page_of(EXAMPLES / "softmax.hlo")
+    monkeypatch.setattr(exploring, "MANY", 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(exploring._Gathering, "_apart", lambda *_: os.kill(os.getpid(), 9))
+        assert beside("softmax.hlo") == told
+
+    def fork() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    assert beside("softmax.hlo") == told
+
+
+@FORKS
+@pytest.mark.timeout(60)
+def test_processes_beside_end_where_the_page_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    fork = os.fork
+
+    def noted() -> int:
+        pid = fork()
+        begun.append(pid)
+        return pid
+
+    monkeypatch.setattr(os, "fork", noted)
+    monkeypatch.setattr(exploring, "MANY", 0)
+    monkeypatch.setattr(exploring._Gathering, "_apart", lambda *_: time.sleep(1000))
+
+    def interrupted(items: Any, _: str) -> Iterator[Any]:
+        yield items[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        beside("softmax.hlo", shown=interrupted)
+    assert len(begun) == len(exploring.TOGETHER)
+    for pid in begun:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(pid, 0)
 
 
 def test_what_differs_from_an_older_program_is_told() -> None:
