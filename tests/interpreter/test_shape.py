@@ -153,6 +153,23 @@ def test_broadcasts_to_sizes_nothing_says() -> None:
     assert values(text, 1) == [1, 1]
 
 
+def test_reshapes_that_add_and_drop_ones_keep_sizes_known_at_run_time() -> None:
+    text = hlo(
+        "x = s32[3,1,4] parameter(0)",
+        "m = s32[] parameter(1)",
+        "n = s32[] parameter(2)",
+        "a = s32[<=3,1,4] set-dimension-size(x, m), dimensions={0}",
+        "b = s32[<=3,1,<=4] set-dimension-size(a, n), dimensions={2}",
+        "ROOT r = s32[1,<=3,<=4] reshape(b)",
+    )
+    x = np.arange(12, dtype=np.int32).reshape(3, 1, 4)
+    (found,) = evaluate(read(text), [x, np.int32(2), np.int32(3)])
+    assert np.array_equal(found, x[:2, 0, :3][None])  # type: ignore[arg-type]
+    wrong = text.replace("s32[1,<=3,<=4] reshape", "s32[<=3,<=2,<=2] reshape")
+    with pytest.raises(EvaluationError, match="do not follow"):
+        evaluate(read(wrong), [x, np.int32(2), np.int32(3)])
+
+
 def test_the_old_broadcast_adds_leading_dimensions() -> None:
     text = """func.func @main(%a: tensor<2xi32>) -> tensor<3x1x2xi32> {
       %0 = "stablehlo.broadcast"(%a) <{broadcast_sizes = array<i64: 3, 1>}>

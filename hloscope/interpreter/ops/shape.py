@@ -176,7 +176,9 @@ def _broadcast(op: Broadcast, at: Site) -> Kernel:
 def _reshape(op: Reshape, at: Site) -> Kernel:
     sizes = at.result.sizes
     if None in sizes:
-        bounds = at.result.each_bound
+        bounds, places = at.result.each_bound, _places_kept(at.operands[0], at.result)
+        if places is not None:
+            return lambda x: reshaped(x, [1 if k is None else x.shape[k] for k in places])
         return lambda x: reshaped(x, _open_sizes(sizes, bounds, x.size))
     shape = at.result.shape
     if prod(shape) <= _SMALL:
@@ -189,6 +191,23 @@ def reshaped(value: Array, sizes: Sequence[int]) -> Array:
     if any(value.strides) or not value.size or prod(sizes) != value.size:
         return value.reshape(sizes)
     return np.broadcast_to(value[(0,) * value.ndim], tuple(sizes))
+
+
+def _places_kept(operand: Type, result: TensorType) -> list[int | None] | None:
+    """Where only sizes of 1 come or go: each dimension's place in the operand; `None` if it came.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> _places_kept(parse_type("f32[<=4,1,<=2]"), parse_type("f32[1,<=4,<=2]"))
+    [None, 0, 2]
+    """
+    assert isinstance(operand, TensorType)
+    here = [*zip(operand.sizes, operand.each_bound, strict=True)]
+    there = [*zip(result.sizes, result.each_bound, strict=True)]
+    kept = [k for k, (size, _) in enumerate(here) if size != 1]
+    if [here[k] for k in kept] != [each for each in there if each[0] != 1]:
+        return None
+    places = iter(kept)
+    return [None if size == 1 else next(places) for size, _ in there]
 
 
 def _open_sizes(
