@@ -148,14 +148,16 @@ def exact_lines(o: OperandTiles) -> Iterator[str]:
     if exact.verdict is TileVerdict.EMPTY:
         return
     yield _counts(exact)
+    least = ", where values read at run time are the least" if exact.is_moved else ""
     if exact.missing is not None:
         tile, element = exact.missing
         of = f"{exact.holes:,} in all"
-        yield f"holes: {of}, such as {_list(element)} of tile {_list(tile)}"
+        yield f"holes: {of}, such as {_list(element)} of tile {_list(tile)}{least}"
     if exact.overlap is not None:
         (a, b), element = exact.overlap
         several = "" if exact.shared is None else f"{exact.shared:,} elements, "
-        yield f"overlap: {several}such as {_list(element)} of tiles {_list(a)} and {_list(b)}"
+        example = f"such as {_list(element)} of tiles {_list(a)} and {_list(b)}"
+        yield f"overlap: {several}{example}{least}"
     if o.held is not None and o.xla is not None and o.held != exact.most:
         which = "more" if o.held > exact.most else "fewer"
         yield f"XLA's tile of {_by(o.xla.sizes)} has {which}: {o.held:,} elements"
@@ -305,6 +307,7 @@ def _operand_json(o: OperandTiles) -> dict[str, Any]:
         },
         "ragged": [{"dimension": r.dim, "size": r.size, "last": r.last} for r in exact.ragged],
         "xla_elements": o.held,
+        "moved": exact.is_moved,
         "method": exact.method,
         "claim": o.claim,
     }

@@ -214,6 +214,10 @@ def _granted(found: IndexingMap | Refusal) -> IndexingMap:
     return found
 
 
+def _not_divisible(interval: Interval, parameter: int, size: int) -> str:
+    return f"the bounds {interval} of parameter {parameter} are not divisible by tile size {size}"
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where a region's tiles are: which dimensions are iterated over, and the offsets that gives.
@@ -272,8 +276,7 @@ class _Concrete:
         for p in active:
             interval, size = m.dims[p].interval, max(self._sizes[p], 1)
             if interval.lo % size:
-                reason = f"the bounds {interval} of parameter {p} are not divisible by tile size "
-                raise refused(f"{reason}{size}")
+                raise refused(_not_divisible(interval, p, size))
             count = -(-(interval.hi + 1) // size)
             if parent is not None:
                 constraints.append((Dim(p), Interval(interval.lo // size, count - 1)))
@@ -293,6 +296,9 @@ class _Concrete:
 
     def _offsets(self, node: TiledNode, place: _Place) -> IndexingMap:
         """From the number of a program to where the tile of a node begins."""
+        for p, (v, size) in enumerate(zip(node.map.dims, self._sizes, strict=True)):
+            if v.interval.lo % max(size, 1):  # a tile that begins before it would be left out
+                raise refused(_not_divisible(v.interval, p, size), node.instruction)
         m = place.offsets.compose(node.map)
         if any([v.interval.lo for v in m.ranges]):
             raise refused("Symbol lower bound is not zero", node.instruction, "FAILED_PRECONDITION")

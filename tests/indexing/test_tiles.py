@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+import hloscope
 from hloscope.affine import Dim, Expr, Interval, Range, evaluate
 from hloscope.indexing import IndexingMap, TileVerdict, Variable, exact_tiles
 
@@ -159,6 +160,48 @@ def test_values_read_at_run_time_move_a_tile_or_leave_it_open() -> None:
     assert moved.tiles((4,)).verdict is TileVerdict.BOX
     open_ = IndexingMap.parse("(d0){rt0} -> (d0 * rt0), domain: d0 in [0, 9], rt0 in [0, 5]")
     assert open_.tiles((4,)).verdict is TileVerdict.UNDECIDED
+
+
+def test_examples_are_elements_for_the_least_values_read_at_run_time() -> None:
+    moved = IndexingMap.parse(
+        "(d0, d1){rt0} -> (d1 - rt0 + 9), domain: d0 in [0, 1], d1 in [0, 3], rt0 in [2, 9]"
+    )
+    found = moved.tiles((1, 2))
+    assert found.is_moved
+    assert found.overlap is not None
+    assert found.overlap.element[0] - found.overlap.tiles[0][1] * 2 in (7, 8)
+
+
+UNIONS = {
+    "two starts": ("dynamic-slice(p, j), dynamic_slice_sizes={4}", None),
+    "a start and none": ("slice(p), slice={[4:8]}", None),
+    "one start": ("dynamic-slice(q, i), dynamic_slice_sizes={4}", 4),
+}
+
+
+@pytest.mark.parametrize(("second", "union"), UNIONS.values(), ids=[*UNIONS])
+def test_what_is_moved_apart_at_run_time_has_no_union(second: str, union: int | None) -> None:
+    view = hloscope.read(f"""
+    f {{ p = f32[8] parameter(0)
+      i = s32[] parameter(1)
+      j = s32[] parameter(2)
+      q = f32[8] reverse(p), dimensions={{0}}
+      r = f32[8] reverse(q), dimensions={{0}}
+      a = f32[4] dynamic-slice(p, i), dynamic_slice_sizes={{4}}
+      b = f32[4] {second.replace("q", "r")}
+      t = f32[4] reverse(b), dimensions={{0}}
+      ROOT c = f32[4] add(a, t) }}
+    ENTRY e {{ p = f32[8] parameter(0)
+      i = s32[] parameter(1)
+      j = s32[] parameter(2)
+      ROOT x = f32[4] fusion(p, i, j), kind=kLoop, calls=f }}
+    """).root
+    found = view.tiles([2]).report.operands[0].exact
+    if union is None:
+        assert found.verdict is TileVerdict.UNDECIDED
+        assert "read at run time" in found.reason
+    else:
+        assert (found.union, found.is_moved) == (union, True)
 
 
 def test_dimensions_that_are_not_divided_are_told() -> None:

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
+import hloscope
 from hloscope.affine import Dim, Interval, evaluate, variables
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap
@@ -19,6 +20,7 @@ from hloscope.tiling import (
     Run,
     SymbolicTile,
     TileConstraints,
+    TiledComputation,
     Within,
     symbolic_tile,
 )
@@ -166,3 +168,23 @@ def test_what_xla_forgets_under_a_multiplication_is_kept() -> None:
     assert tile.constraints.holds((17,))
     assert not tile.dropped.holds((17,))
     assert reversed_.tiles((17,)).verdict == "holes"
+
+
+PADDED = """
+add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT s = f32[] add(x, y) }
+f { p = f32[6] parameter(0)
+  z = f32[] constant(0)
+  ROOT w = f32[8] reduce-window(p, z), window={size=1 pad=1_1}, to_apply=add }
+ENTRY e { p = f32[6] parameter(0) ROOT x = f32[8] fusion(p), kind=kLoop, calls=f }
+"""
+
+
+def test_a_tile_that_begins_in_padding_is_not_left_out() -> None:
+    """The first of two elements reads nothing, the second does."""
+    view = hloscope.read(PADDED).root
+    two, one = [view.tiles([size]).report.tiled for size in (2, 1)]
+    assert isinstance(two, Refusal)
+    assert "not divisible by tile size 2" in two.reason
+    assert isinstance(one, TiledComputation)
+    (read,) = [t for t in one.instructions if t.instruction.name == "p"]
+    assert str(read.offsets) == "(pid_0) -> (pid_0 - 1), domain: pid_0 in [1, 6]"

@@ -7,6 +7,7 @@ elements does a box around it take in that are not read?  Which do several tiles
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from math import prod
 
@@ -15,7 +16,7 @@ from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.sets import Side, interval_of
 from hloscope.indexing.tiles.enumeration import BUDGET, enumerated, periodic
 from hloscope.indexing.tiles.images import Element, Images, Missing, Shape, Shared, Tile
-from hloscope.indexing.tiles.parts import Part, parts_of
+from hloscope.indexing.tiles.parts import NEEDS_VALUES, Part, move_alike, parts_of
 from hloscope.indexing.tiles.progressions import of_progression
 from hloscope.lazy import dataclass
 
@@ -75,6 +76,7 @@ class ExactTiles:
         overlap: An example of an element that two tiles read.
         ragged: Dimensions of the output that tiles do not divide.
         method: How it was found.
+        is_moved: Do values that are read at run time move all of it?  Examples are of the least.
     """
 
     sizes: tuple[int, ...]
@@ -92,6 +94,7 @@ class ExactTiles:
     overlap: Shared | None = None
     ragged: tuple[Ragged, ...] = ()
     method: str = ""
+    is_moved: bool = False
 
     @property
     def is_decided(self) -> bool:
@@ -144,12 +147,14 @@ def exact_tiles(
     for parts in taken:
         if isinstance(parts, str):
             return ExactTiles(sizes, TileVerdict.UNDECIDED, parts)
+    if len(maps) > 1 and not move_alike(maps):
+        return ExactTiles(sizes, TileVerdict.UNDECIDED, NEEDS_VALUES)
     apart = [parts for parts in taken if not isinstance(parts, str)]
     found = _of_parts(apart[0], budget) if len(apart) == 1 else _of_union(apart, budget)
     if found is None:
         reason = f"more than {budget:,} elements would have to be enumerated"
         return ExactTiles(sizes, TileVerdict.UNDECIDED, reason)
-    return _told(sizes, found, shape)
+    return replace(_told(sizes, found, shape), is_moved=any([m.runtime for m in maps]))
 
 
 def _parts(m: IndexingMap, sizes: Sequence[int], shape: Sequence[int]) -> list[Part] | str:

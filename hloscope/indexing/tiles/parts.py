@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Final
+from typing import Final, TypeAlias
 
 from hloscope.affine import (
-    ZERO,
+    Const,
     Dim,
     Expr,
     Interval,
@@ -18,11 +18,10 @@ from hloscope.affine import (
     Sum,
     Var,
     depends_on_runtime,
-    from_terms,
     variables,
 )
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.variables import Constraint
+from hloscope.indexing.variables import Constraint, RuntimeVariable, substituted
 from hloscope.lazy import dataclass
 
 
@@ -72,8 +71,8 @@ def parts_of(
 ) -> list[Part] | str:
     """The parts of a map that share no variable, or why it cannot be looked at.
 
-    What runtime variables add to a result, the same for all elements, moves the image as a whole
-    and is left out.
+    What runtime variables add to a result, the same for all elements, moves the image as a whole:
+    they have their least values.
 
     Args:
         m: From the elements of the output.
@@ -85,7 +84,7 @@ def parts_of(
     >>> [part.numbers for part in parts_of(m, (4, 4))]
     [(0, 2), (1,)]
     """
-    results = _without_runtime(m)
+    results = _at_least(m)
     if results is None:
         return NEEDS_VALUES
     extents = [v.interval.hi + 1 for v in m.dims] if shape is None else shape
@@ -133,22 +132,45 @@ def _merged(
     return merged
 
 
-def _without_runtime(m: IndexingMap) -> list[Expr] | None:
-    """The results without what runtime variables add to them; `None` if they do more than that."""
+Moves: TypeAlias = "tuple[tuple[tuple[RuntimeVariable, int], ...], ...]"
+
+
+def moves_of(m: IndexingMap) -> Moves | None:
+    """For each result what runtime variables add to it; `None` if they do more than that.
+
+    >>> moved = IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [1, 5]")
+    >>> [len(added) for added in moves_of(moved)]
+    [1]
+    """
     if not m.runtime:
-        return [*m.results]
+        return ((),) * len(m.results)
     for variable in m.runtime:
         if variables(*variable.arguments) or variable.is_condition or variable.is_every:
             return None
     if any([depends_on_runtime(e) for e, _ in m.constraints]):
         return None
-    results = []
+    found = []
     for e in m.results:
         terms = e.terms if isinstance(e, Sum) else ((e, 1),)
-        const = e.const if isinstance(e, Sum) else 0
-        kept = [(t, c) for t, c in terms if not isinstance(t, Runtime)]
-        rest = from_terms(kept, const) if kept else ZERO
-        if depends_on_runtime(rest):
+        added = [(m.runtime[t.index], factor) for t, factor in terms if isinstance(t, Runtime)]
+        if any([depends_on_runtime(t) for t, _ in terms if not isinstance(t, Runtime)]):
             return None
-        results.append(rest)
-    return results
+        found.append(tuple(added))
+    return tuple(found)
+
+
+def move_alike(maps: Sequence[IndexingMap]) -> bool:
+    """Do values that are read at run time move the images of all maps together?"""
+    every = [moves_of(m) for m in maps]
+    known = [v.source is not None for moves in every for added in moves or () for v, _ in added]
+    return all(known) and all([moves == every[0] for moves in every])
+
+
+def _at_least(m: IndexingMap) -> list[Expr] | None:
+    """The results for the least values of runtime variables; `None` if these do more than move."""
+    if moves_of(m) is None:
+        return None
+    least: dict[Var, Expr] = {
+        Runtime(i): Const(v.interval.lo) for i, v in enumerate(m.runtime) if v.interval.is_finite
+    }
+    return [*substituted(m.results, least)]
