@@ -105,7 +105,7 @@ def explore(
     device: str = DEVICE,
     before: Program | None = None,
     shown: Shown = _silently,
-    side_by_side: bool = False,
+    jobs: int = 1,
 ) -> Explorer:
     """A page to look at a program, its maps and the verdicts about it.
 
@@ -115,8 +115,7 @@ def explore(
         device: The GPU that coalescing and footprints are told for.
         before: An older program: the page tells what is different.
         shown: Yields the items of a long run; it may show how far it is.
-        side_by_side: Of a large program parts are told by processes beside this one, where they can
-            be forked.
+        jobs: Processes that work on a large program side by side, where they can be forked.
 
     Raises:
         ValueError: There is no such part.
@@ -127,18 +126,16 @@ def explore(
         raise ValueError(f"no part `{unknown[0]}`; there are {', '.join(EXPLORER_PARTS)}")
     devices.device_of(device)
     with program.lock, no_collection():
-        return Explorer(_Gathering(program, device, shown, side_by_side).contents(parts, before))
+        return Explorer(_Gathering(program, device, shown, jobs).contents(parts, before))
 
 
 class _Gathering:
     """All that a page has, asked of a program part by part."""
 
-    def __init__(
-        self, program: Program, device: str, shown: Shown, side_by_side: bool = False
-    ) -> None:
+    def __init__(self, program: Program, device: str, shown: Shown, jobs: int = 1) -> None:
         self.program, self.device, self.shown = program, device, shown
         self.numbering = Numbering(program.module, program.analysis.blueprints)
-        self.side_by_side = side_by_side and len(self.numbering) >= MANY
+        self.beside = jobs - 1 if len(self.numbering) >= MANY and scan.CAN_FORK else 0
         self.kernels = Kernels(len(self.numbering))
         self._told = Answers(len(self.numbering))
         self._told_first: dict[tuple[object, ...], int] = {}
@@ -179,12 +176,14 @@ class _Gathering:
 
     def _begun(self, parts: Sequence[str], stack: ExitStack) -> scan.Apart | None:
         """What tells parts about kernels beside this process, if that is wanted and possible."""
-        if not parts or not self.side_by_side or not scan.CAN_FORK:
+        if not parts or not self.beside:
             return None
         try:
-            return stack.enter_context(scan.Apart(partial(self._apart, parts)))
+            work = stack.enter_context(scan.Apart(partial(self._apart, parts)))
         except OSError:  # there are too many processes, or there is no memory
             return None
+        self.beside -= 1
+        return work
 
     def _tell(self, parts: Sequence[str]) -> None:
         """Tell parts about kernels."""

@@ -26,6 +26,13 @@ from hloscope.cli.output import output_option, write
     type=click.Choice(EXPLORER_PARTS),
     help=f"Leave a part out, for a smaller page or a shorter run: {', '.join(EXPLORER_PARTS)}.",
 )
+@click.option(
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1, 1024),
+    help="Processes that work on a large program; as many as there are processors if not given.",
+)
 @device_option("The GPU that kernels are judged for")
 @output_option
 @debug_option
@@ -34,6 +41,7 @@ def html(
     newer: str | None,
     as_diff: bool,
     without: tuple[str, ...],
+    jobs: int | None,
     device: str,
     output: str | None,
 ) -> None:
@@ -60,7 +68,7 @@ def html(
         device=device,
         before=before,
         shown=shown,
-        side_by_side=_processors() > 1,
+        jobs=jobs or _processors(),
     )
     page = found.to_html().encode("utf-8", "replace")
     write(page, output)

@@ -245,7 +245,7 @@ def test_parts_told_side_by_side_are_those_told_one_after_the_other(
 def beside(name: str, **options: Any) -> str:
     """The page of an example whose parts are told side by side."""
     program = hloscope.read(EXAMPLES / name)
-    return exploring.explore(program, side_by_side=True, **options).to_html()
+    return exploring.explore(program, jobs=len(exploring.TOGETHER) + 1, **options).to_html()
 
 
 def in_children(tell: Callable[..., None]) -> Callable[..., None]:
