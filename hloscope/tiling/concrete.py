@@ -375,6 +375,9 @@ class _Concrete:
     def _is_own_tile(self, tiled: TiledInstruction, programs: int) -> bool:
         type = tiled.instruction.type
         assert isinstance(type, TensorType)
+        steps = zip(type.shape, tiled.sizes, tiled.strides, strict=True)
+        if any([min(n, size) > 1 and stride != 1 for n, size, stride in steps]):
+            return False
         counts = [-(-n // max(size, 1)) for n, size in zip(type.shape, tiled.sizes, strict=True)]
         if prod(counts) != programs:
             return False

@@ -170,8 +170,13 @@ def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
         return _no("nothing of the operand is read: the domain is empty")
     points = [e for e, interval in m.constraints if interval == _ZERO]
     may_be_points = len(points) <= m.results.count(ZERO)  # simplified to 0 where they are results
+    asked: list[Clause] = []
     for e, interval in m.constraints:
         if interval == _ZERO and may_be_points:
+            point = _part(e, m)
+            if isinstance(point, Refusal):
+                return point
+            asked += point.clauses
             continue
         if interval.lo != 0 or e not in m.results:
             reason = f"the constraint {e} in {interval} does not cut a result at its high end"
@@ -192,7 +197,7 @@ def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
         tuple(offsets),
         tuple([part.size for part in parts]),
         tuple([part.stride for part in parts]),
-        TileConstraints.of(*[c for part in parts for c in part.clauses]),
+        TileConstraints.of(*asked, *[c for part in parts for c in part.clauses]),
         TileConstraints.of(*[c for part in parts for c in part.dropped]),
         m.runtime,
     )

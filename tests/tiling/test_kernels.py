@@ -161,6 +161,22 @@ def test_parameters_are_read_by_their_tiles_alone(body: str, sizes: list[int], w
     assert max((t.fit for t in kernel), key=[*Fit].index) is worst
 
 
+def test_rows_that_begin_before_their_first_element_take_none_of_the_row_before() -> None:
+    root = _program("""
+        p = f32[9] parameter(0)
+        q = f32[3,2] parameter(1)
+        n = f32[9] negate(p)
+        r = f32[3,3] reshape(n)
+        ROOT c = f32[3,5] concatenate(q, r), dimensions={1}
+    """)
+    space = TilingSpace.of(Fused.of(root))
+    assert isinstance(space, TilingSpace)
+    kernel = tiled_kernel(space.with_sizes([1, 5]), beyond_xla=True)
+    (tiled,) = [t for t in kernel if t.instruction.name == "n"]
+    assert [*tiled.tile.indices({Dim(0): 1, Dim(1): 0})[0]] == [1, 2, 3, 4, 5]  # 3 to 5 are needed
+    assert tiled.fit is Fit.OVER
+
+
 def _printed(text: str) -> list[str]:
     return [line.split(" = ")[0].strip() for line in text.splitlines() if ".tile_" in line]
 

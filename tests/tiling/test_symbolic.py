@@ -188,3 +188,32 @@ def test_a_tile_that_begins_in_padding_is_not_left_out() -> None:
     assert isinstance(one, TiledComputation)
     (read,) = [t for t in one.instructions if t.instruction.name == "p"]
     assert str(read.offsets) == "(pid_0) -> (pid_0 - 1), domain: pid_0 in [1, 6]"
+
+
+DILATED = PADDED.replace("pad=1_1", "lhs_dilate=2").replace("[6]", "[7]").replace("[8]", "[13]")
+STEPPED = """
+f { p = f32[3] parameter(0)
+  n = f32[3] negate(p)
+  s = f32[2] slice(n), slice={[0:3:2]}
+  e = f32[2] exponential(s)
+  ROOT t = (f32[2], f32[3]) tuple(e, n) }
+ENTRY e { p = f32[3] parameter(0) ROOT x = (f32[2], f32[3]) fusion(p), kind=kLoop, calls=f }
+"""
+
+
+def test_tiles_that_do_not_meet_what_is_dilated_are_refused() -> None:
+    """Every other element reads; the second tile of three begins with one that does not."""
+    view = hloscope.read(
+        DILATED.replace("[13]", "[13,1]")
+        .replace("[7]", "[7,1]")
+        .replace("size=1 lhs_dilate=2", "size=1x1 lhs_dilate=2x1")
+    ).root
+    three, two = [view.tiles([size, 1]).report.tiled for size in (3, 2)]
+    assert isinstance(three, Refusal)
+    assert isinstance(two, TiledComputation)
+
+
+def test_a_root_is_not_computed_by_a_tile_with_steps() -> None:
+    refused = hloscope.read(STEPPED).root.tiles([4]).report.tiled
+    assert isinstance(refused, Refusal)
+    assert "no tile can be taken over" in refused.reason

@@ -17,7 +17,7 @@ from hloscope.indexing import delinearize, linearize, major_to_minor, output_siz
 from hloscope.ir import Dims, Instruction, TensorType
 from hloscope.movement import MinimalReshape, ReshapeCategory, minimal_reshapes
 from hloscope.ops import Bitcast, Reshape
-from hloscope.tiling.propagation.edges import ends_inside, joined, maybe_empty
+from hloscope.tiling.propagation.edges import ends_inside, joined, lost_start, maybe_empty
 from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,
@@ -179,7 +179,9 @@ def _gaps(space: TilingSpace, dims: Sequence[DimTile]) -> str:
     behind = [d for d in dims[first + 1 :] if d.size is not ONE]
     moved = any(not _starts_at_0(space, d) or not ends_inside(space, d) for d in behind)
     cut = "a dimension behind the tiled one is cut off" if moved else ""
-    return joined(cut, maybe_empty(space, dims))
+    is_first = all([_starts_at_0(space, d) for d in dims[:first]])
+    start = "" if is_first else lost_start(space, dims[first : first + 1])
+    return joined(cut, start, maybe_empty(space, dims))
 
 
 def _starts_at_0(space: TilingSpace, tile: DimTile) -> bool:
