@@ -36,7 +36,7 @@ def rows_of(*groups: Sequence[MapBase]) -> list[Rows] | None:
     """
     every = [m for maps in groups for m in maps]
     parts = [postorder(*m.results, *[e for e, _ in m.constraints]) for m in every]
-    if not any([sum([isinstance(x, _DIVISIONS) for x in p]) > FEW for p in parts]):
+    if not any(map(are_many_divisions, parts)):
         return None
     if any([m.runtime for m in every]) or not _are_few(every, parts):
         return None
@@ -47,6 +47,11 @@ def rows_of(*groups: Sequence[MapBase]) -> list[Rows] | None:
             return None
         found.append(_distinct(tables))
     return found
+
+
+def are_many_divisions(parts: Sequence[Expr]) -> bool:
+    """Do expressions of these parts have more divisions than isl is asked about first?"""
+    return sum([isinstance(x, _DIVISIONS) for x in parts]) > FEW
 
 
 def _are_few(maps: Sequence[MapBase], parts: Sequence[Sequence[Expr]]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 
 import hloscope.indexing.claims as claims
 import hloscope.indexing.enumerated as enumerated
+import hloscope.indexing.lines as lines
 from hloscope.affine import Expr, Interval, Runtime, Var, substitute, variables
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import MapBase
@@ -67,8 +68,11 @@ def prove_equal(
     try:
         if claims.any_reads(a, b):
             return claims.equal(a, b, budget)
-        if len(a) == len(b) == 1 and _are_in_other_words(a[0], b[0], budget):
-            return PROVED
+        if len(a) == len(b) == 1:
+            if _are_in_other_words(a[0], b[0], budget):
+                return PROVED
+            if (known := lines.equal(a[0], b[0])) is not None:
+                return known
         if a and b and (known := enumerated.subset(a, b, both=True)) is not None:
             return known
         return isl.prove_equal([*map(system_of, a)], [*map(system_of, b)], budget=budget)
@@ -101,6 +105,8 @@ def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BU
     """Does an expression stay in the interval on the whole domain?"""
     if m.runtime and not m.is_known_empty:
         return claims.within(m, expr, interval, budget)
+    if (known := lines.within(m, expr, interval)) is not None:
+        return known
     if (known := enumerated.within(m, expr, interval)) is not None:
         return known
     return isl.prove_within(system_of(m), expr, interval, budget=budget)

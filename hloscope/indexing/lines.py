@@ -1,0 +1,224 @@
+"""Exact questions about maps that are straight lines over long stretches of one variable.
+
+Where a large array is cut into few long parts, again and again, quotients change at few places, and
+between those every expression is a straight line: it is told by where the lines begin.  isl takes
+long for such maps, as their numbers are large and their quotients stand in one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.affine import (
+    CeilDiv,
+    Const,
+    Expr,
+    FloorDiv,
+    Interval,
+    Mod,
+    Sum,
+    Var,
+    postorder,
+    variables,
+)
+from hloscope.indexing.base import MapBase
+from hloscope.indexing.enumerated import are_many_divisions
+from hloscope.indexing.evaluate import evaluate
+from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict
+
+MOST_LINES: Final = 1 << 14
+"""Lines of all parts of expressions together; of what has more isl is asked."""
+MOST_VALUES: Final = 1 << 8
+"""Values of the variables that are not the longest one."""
+
+
+class Line(NamedTuple):
+    """A straight line, up to where the next one begins.
+
+    Attributes:
+        start: The value of the variable where it begins.
+        value: Its value there.
+        slope: What each step adds.
+    """
+
+    start: int
+    value: int
+    slope: int
+
+
+Lines: TypeAlias = tuple[Line, ...]
+"""An expression over an interval, line by line."""
+
+
+class _TooManyError(Exception):
+    """There are more lines than are looked at, or no lines."""
+
+
+def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
+    """Does an expression stay in the interval on the whole domain?  `None`: ask isl.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> cut = "d0"
+    >>> for k in range(8):
+    ...     cut = f"({cut} + {k}) / 40000000 * 39999999 + ({cut}) mod 39999999"
+    >>> m = IndexingMap.parse(f"(d0) -> ({cut}), domain: d0 in [0, 2147483647]")
+    >>> within(m, m.results[0], Interval(0, 2147483647)).is_proved
+    True
+    """
+    if not are_many_divisions(postorder(expr)) or m.runtime or m.is_undefined:
+        return None
+    return _within(m, expr, interval)
+
+
+def equal(a: MapBase, b: MapBase) -> Proof | None:
+    """Are two maps of the same index the same?  `None`: ask isl."""
+    if a.is_undefined or b.is_undefined:
+        return None
+    if not are_many_divisions(postorder(*a.results, *b.results)):
+        return None
+    if a.box != b.box or a.ranges or len(a.results) != len(b.results):
+        return None
+    if any([m.runtime or m.constraints for m in (a, b)]):
+        return None
+    for mine, other in zip(a.results, b.results, strict=True):
+        proof = _within(a, mine - other, Interval.point(0))
+        if proof is None:
+            return None
+        if proof.counter_example is not None:
+            index = proof.counter_example.dims
+            return Proof(Verdict.REFUTED, CounterExample(index, evaluate(a, index)))
+    return PROVED
+
+
+def _within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
+    """The same of any expression; no counter-example is told that a constraint may leave out."""
+    box = m.box
+    if any([i.is_empty or not i.is_finite for i in box.values()]):
+        return None
+    if not box:
+        return None
+    *others, longest = sorted(variables(expr), key=lambda v: box[v].size) or [*box]
+    if prod([box[v].size for v in others]) > MOST_VALUES:
+        return None
+    left = [MOST_LINES]
+    for values in product(*[range(box[v].lo, box[v].hi + 1) for v in others]):
+        at = dict(zip(others, values, strict=True))
+        try:
+            lines = _Reader(longest, box[longest], at, left).read(expr)
+        except _TooManyError:
+            return None
+        for place, value in _ends(lines, box[longest]):
+            if not interval.contains(value):
+                if m.constraints:
+                    return None
+                index = [{**at, longest: place}.get(v, i.lo) for v, i in box.items()]
+                return Proof(Verdict.REFUTED, CounterExample(tuple(index), (value,)))
+    return PROVED
+
+
+def lines_of(expr: Expr, v: Var, interval: Interval, at: Mapping[Var, int]) -> Lines | None:
+    """An expression over an interval of a variable, others given; `None`: too many lines, or none.
+
+    >>> from hloscope.affine import Dim
+    >>> lines_of(Dim(0) // 10 * 3 - Dim(1), Dim(0), Interval(5, 14), {Dim(1): 1})
+    (Line(start=5, value=-1, slope=0), Line(start=10, value=2, slope=0))
+    """
+    try:
+        return _Reader(v, interval, at, [MOST_LINES]).read(expr)
+    except _TooManyError:
+        return None
+
+
+def _ends(lines: Lines, interval: Interval) -> Iterator[tuple[int, int]]:
+    """Where each line begins and ends, and its values there."""
+    for k, (start, value, slope) in enumerate(lines):
+        last = lines[k + 1].start - 1 if k + 1 < len(lines) else interval.hi
+        yield start, value
+        yield last, value + slope * (last - start)
+
+
+class _Reader:
+    """Reads expressions over an interval of one variable; `left` counts lines down."""
+
+    def __init__(self, v: Var, interval: Interval, at: Mapping[Var, int], left: list[int]) -> None:
+        self._v, self._interval, self._left = v, interval, left
+        start = interval.lo
+        self._known: dict[Expr, Lines] = {x: (Line(start, n, 0),) for x, n in at.items()}
+        self._known[v] = (Line(start, start, 1),)
+
+    def read(self, expr: Expr) -> Lines:
+        known = self._known
+        for x in postorder(expr):
+            if x not in known:
+                known[x] = self._node(x)
+        return known[expr]
+
+    def _node(self, x: Expr) -> Lines:
+        known = self._known
+        match x:
+            case Const(value):
+                return (Line(self._interval.lo, value, 0),)
+            case Sum(terms, const):
+                return self._sum([(known[term], by) for term, by in terms], const)
+            case FloorDiv(num, Const(by)) if by > 0:
+                return self._quotient(known[num], by)
+            case CeilDiv(num, Const(by)) if by > 0:
+                opposite = self._sum([(known[num], -1)])
+                return self._sum([(self._quotient(opposite, by), -1)])
+            case Mod(num, Const(by)) if by > 0:
+                return self._sum([(known[num], 1), (self._quotient(known[num], by), -by)])
+        raise _TooManyError
+
+    def _take(self, count: int) -> None:
+        self._left[0] -= count
+        if self._left[0] < 0:
+            raise _TooManyError
+
+    def _sum(self, parts: Sequence[tuple[Lines, int]], const: int = 0) -> Lines:
+        starts = sorted({line.start for lines, _ in parts for line in lines})
+        self._take(len(starts) * len(parts))
+        values, slopes = [const] * len(starts), [0] * len(starts)
+        for lines, by in parts:
+            at = 0
+            for k, start in enumerate(starts):
+                if at + 1 < len(lines) and lines[at + 1].start <= start:
+                    at += 1
+                begin, value, slope = lines[at]
+                values[k] += by * (value + slope * (start - begin))
+                slopes[k] += by * slope
+        if not starts:
+            return (Line(self._interval.lo, const, 0),)
+        return _joined(map(Line, starts, values, slopes))
+
+    def _quotient(self, lines: Lines, by: int) -> Lines:
+        found: list[Line] = []
+        for k, (start, value, slope) in enumerate(lines):
+            end = lines[k + 1].start if k + 1 < len(lines) else self._interval.hi + 1
+            whole, rest = divmod(slope, by)
+            if 2 * rest > by:
+                whole, rest = whole + 1, rest - by
+            first, last = value // by, (value + rest * (end - 1 - start)) // by
+            self._take(abs(last - first) + 1)
+            found.append(Line(start, first, whole))
+            step = 1 if rest > 0 else -1
+            for n in range(first + step, last + step, step) if first != last else ():
+                # the first place at which `value + rest * place` has the quotient `n`
+                bound = n * by if rest > 0 else (n + 1) * by - 1
+                place = -((value - bound) // rest)
+                found.append(Line(start + place, whole * place + n, whole))
+        return _joined(found)
+
+
+def _joined(lines: Iterator[Line] | Sequence[Line]) -> Lines:
+    """The same lines, those that go on as one."""
+    found: list[Line] = []
+    for line in lines:
+        if found:
+            start, value, slope = found[-1]
+            if line.slope == slope and line.value == value + slope * (line.start - start):
+                continue
+        found.append(line)
+    return tuple(found)
