@@ -136,6 +136,7 @@ class _Gathering:
         self.program, self.device, self.shown = program, device, shown
         self.numbering = Numbering(program.module, program.analysis.blueprints)
         self.beside = jobs - 1 if len(self.numbering) >= MANY and scan.CAN_FORK else 0
+        """How many processes may still be begun beside this one."""
         self.kernels = Kernels(len(self.numbering))
         self._told = Answers(len(self.numbering))
         self._told_first: dict[tuple[object, ...], int] = {}
