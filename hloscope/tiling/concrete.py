@@ -226,11 +226,13 @@ class _Place:
         active: Parameters that are iterated over, major to minor.
         bounds: For each parameter, the number of its tiles; 1 for those not iterated over.
         offsets: From the number of a program to the offset along each parameter.
+        is_part: Is it computed for some of the programs only, as operands of a concatenate are?
     """
 
     active: tuple[int, ...]
     bounds: tuple[int, ...]
     offsets: IndexingMap
+    is_part: bool
 
 
 class _Concrete:
@@ -262,13 +264,11 @@ class _Concrete:
 
     # ------------------------------------------------------------------------------- offsets
 
-    def _place(
-        self, m: IndexingMap, active: tuple[int, ...], parent: tuple[int, ...] | None
-    ) -> _Place:
+    def _place(self, m: IndexingMap, active: tuple[int, ...], parent: _Place | None) -> _Place:
         """The offsets of the tiles of a region whose root has the map `m`.
 
         A region of a concatenate computes for some of its parent's programs only: its numbers of
-        tiles are the parent's, and a constraint says for which.
+        tiles are the parent's, and a constraint says for which; so do the loops in it.
         """
         bounds = [1] * len(m.dims)
         results: list[Expr] = [ZERO] * len(m.dims)
@@ -278,9 +278,9 @@ class _Concrete:
             if interval.lo % size:
                 raise refused(_not_divisible(interval, p, size))
             count = -(-(interval.hi + 1) // size)
-            if parent is not None:
+            if parent is not None and p in parent.active:
                 constraints.append((Dim(p), Interval(interval.lo // size, count - 1)))
-                count = parent[p]
+                count = parent.bounds[p]
             elif interval.lo:
                 raise refused(f"parameter {p} begins at {interval.lo}, not at 0")
             bounds[p] = count
@@ -292,7 +292,7 @@ class _Concrete:
             offsets = major_to_minor(tiles, space)
         else:
             offsets = transposed(tiles, space, self._exchanged)
-        return _Place(active, tuple(bounds), _granted(offsets))
+        return _Place(active, tuple(bounds), _granted(offsets), parent is not None)
 
     def _offsets(self, node: TiledNode, place: _Place) -> IndexingMap:
         """From the number of a program to where the tile of a node begins."""
@@ -330,11 +330,11 @@ class _Concrete:
     def _inner_places(self, node: TiledNode, place: _Place) -> list[_Place]:
         if not node.regions:
             return []
-        active, parent = place.active, None
+        active, parent = place.active, place if place.is_part else None
         if isinstance(node.instruction.op, DOTS):
             active = with_parameters(node.regions[-1][-1].map, active)
         if isinstance(node.instruction.op, Concatenate):
-            parent = place.bounds
+            parent = place
         return [self._place(region[-1].map, active, parent) for region in node.regions]
 
     def _instruction(

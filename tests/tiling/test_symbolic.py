@@ -217,3 +217,27 @@ def test_a_root_is_not_computed_by_a_tile_with_steps() -> None:
     refused = hloscope.read(STEPPED).root.tiles([4]).report.tiled
     assert isinstance(refused, Refusal)
     assert "no tile can be taken over" in refused.reason
+
+
+JOINED = """
+f { p = f32[2,4] parameter(0)
+  q = f32[4,3] parameter(1)
+  r = f32[2,3] parameter(2)
+  d = f32[2,3] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  c = f32[4,3] concatenate(d, r), dimensions={0}
+  ROOT t = f32[3,4] transpose(c), dimensions={1,0} }
+ENTRY e { p = f32[2,4] parameter(0) q = f32[4,3] parameter(1) r = f32[2,3] parameter(2)
+  ROOT x = f32[3,4] fusion(p, q, r), kind=kLoop, calls=f }
+"""
+
+
+def test_loops_in_an_operand_of_a_concatenate_count_all_programs() -> None:
+    """Of each row of four tiles, the first two compute the product, in four steps each."""
+    tiled = hloscope.read(JOINED).root.tiles([1, 1, 1]).report.tiled
+    assert isinstance(tiled, TiledComputation)
+    (read,) = [t for t in tiled.every() if t.instruction.name == "p"]
+    found = [[*read.offsets.points((pid,))] for pid in range(3 * 4 * 4)]
+    wanted = [
+        [(row, step)] if row < 2 else [] for _ in range(3) for row in range(4) for step in range(4)
+    ]
+    assert found == wanted
