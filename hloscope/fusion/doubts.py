@@ -12,8 +12,15 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from hloscope.errors import UnsupportedError, VerifyError
-from hloscope.ir import IncompatibleTypesError, Instruction, TensorType, TupleType, Type
-from hloscope.ops import CopyStart, Fusion, ReduceScatter
+from hloscope.ir import (
+    Computation,
+    IncompatibleTypesError,
+    Instruction,
+    TensorType,
+    TupleType,
+    Type,
+)
+from hloscope.ops import CopyStart, Fusion, ReduceScatter, fused_twice
 
 Refusal: TypeAlias = Callable[[Instruction], None]
 """Raises `VerifyError` if an instruction is wrong."""
@@ -36,6 +43,8 @@ class Doubts:
         self._right: Final[set[Instruction]] = set()
         self._kinds: Final[dict[_Kind, Instruction]] = {}
         """One right instruction of each kind, which keeps alive what the kind names."""
+        self._owners: Final[dict[Computation, Instruction | None]] = {}
+        """The fusion that each computation belongs to; `None` of those that others call."""
 
     def settle(self, ins: Instruction) -> None:
         """Look at an instruction.
@@ -43,14 +52,42 @@ class Doubts:
         Raises:
             VerifyError: It is wrong.
         """
-        if self._refuse is anything_goes or ins in self._right or _is_plain_fusion(ins):
+        if self._refuse is anything_goes or ins in self._right:
             return
+        if type(ins.op) is Fusion:
+            self._own(ins)
+            if _is_plain_fusion(ins):
+                return
         kind = _kind(ins)
         if kind not in self._kinds:
             if is_doubtful(ins):
                 self._refuse(ins)
             self._kinds[kind] = ins
         self._right.add(ins)
+
+    def _own(self, fusion: Instruction) -> None:
+        """See that what a fusion calls, and what that calls, is fused by nobody else.
+
+        Values of a computation stand for themselves in a map: of one that is fused twice, two would
+        be taken for one.
+        """
+        stack = [fusion]
+        while stack:
+            ins = stack.pop()
+            owner = ins if type(ins.op) is Fusion else None
+            for called in ins.calls:
+                is_new, first = called not in self._owners, self._owners.get(called)
+                if first is not None and owner is not None and not _are_one(first, owner):
+                    message = fused_twice(called.name, first.name, ins.name)
+                    raise VerifyError(message, span=ins.span)
+                self._owners[called] = first or owner
+                if is_new:
+                    stack += [inner for inner in called.instructions if inner.calls]
+
+
+def _are_one(a: Instruction, b: Instruction) -> bool:
+    """Are two fusions one?  What is started is made anew for each question, of the same values."""
+    return a is b or (a.name == b.name and a.operands == b.operands)
 
 
 def _is_plain_fusion(ins: Instruction) -> bool:

@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from hloscope.ops.collectives import exchanged as exchanged, is_in_place as is_in_place
     from hloscope.ops.contraction import *
     from hloscope.ops.control import *
-    from hloscope.ops.control import API_VERSIONS as API_VERSIONS, BARE_STARTS as BARE_STARTS
+    from hloscope.ops.control import (
+        API_VERSIONS as API_VERSIONS,
+        BARE_STARTS as BARE_STARTS,
+        fused_twice as fused_twice,
+    )
     from hloscope.ops.convolution import *
     from hloscope.ops.declared import check_declared_sizes as check_declared_sizes
     from hloscope.ops.devices import (

@@ -104,6 +104,11 @@ class Fusion(Op):
         return returned(self.name, calls)
 
 
+def fused_twice(fused: str, first: str, second: str) -> str:
+    """What is wrong where two fusions call one computation, which belongs to one."""
+    return f"{fused} is fused twice, by {first} and {second}"
+
+
 @op("while")
 class While(Op):
     """Loop.  Calls: condition, body.

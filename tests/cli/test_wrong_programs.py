@@ -188,6 +188,50 @@ def test_a_wrong_program_is_no_fault_of_a_command(run: Run, family: str, command
     assert "internal error" not in result.stderr
 
 
+TWICE = """g {
+  p = f32[8] parameter(0)
+  i = s32[] parameter(1)
+  k = s32[] multiply(i, i)
+  ROOT a = f32[4] dynamic-slice(p, k), dynamic_slice_sizes={4}
+}
+%s
+ENTRY e {
+  p = f32[8] parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  %s
+  ROOT c = f32[4] add(a, b)
+}
+"""
+INNER = """%s {
+  p = f32[8] parameter(0)
+  i = s32[] parameter(1)
+  ROOT %s = f32[4] fusion(p, i), kind=kLoop, calls=g
+}"""
+FUSIONS = (
+    "a = f32[4] fusion(p, i), kind=kLoop, calls=%s\n  b = f32[4] fusion(p, j), kind=kLoop, calls=%s"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TWICE % ("", FUSIONS % ("g", "g")),
+        TWICE % (f"{INNER % ('f1', 'x')}\n{INNER % ('f2', 'y')}", FUSIONS % ("f1", "f2")),
+    ],
+    ids=["by the entry", "by other fusions"],
+)
+def test_values_of_what_is_fused_twice_are_not_taken_for_one(run: Run, text: str) -> None:
+    result = run("index", "-", "--to-parameters", stdin=text)
+    assert (result.exit_code, result.stdout) == (VerifyError.exit_code, "")
+    assert "g is fused twice, by " in result.stderr
+    assert [d.message[:21] for d in hloscope.verify(text)] == ["g is fused twice, by "]
+    another = text[: text.index("\n}\n") + 3]
+    right = another + text.replace("g {", "h {", 1).replace("calls=g", "calls=h", 1)
+    told = hloscope.read(right).root.to_parameters()
+    assert len(told[0].accesses) == 2
+
+
 def test_what_is_right_beside_it_has_a_map() -> None:
     wrong = "n = f32[7,4] negate(p) m = f32[6,4] negate(p)"
     text = f"ENTRY e {{ {ONE} {wrong} ROOT r = f32[7,4] abs(n) }}"

@@ -15,7 +15,7 @@ from hloscope.fusion.reaching import MANY_PARAMETERS, MAX_ENDS
 from hloscope.fusion.tables import Tables
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing.rules import reduction, shape
-from hloscope.indexing.rules.dependence import Dependence, _fold, _uses, fold, used
+from hloscope.indexing.rules.dependence import Dependence, Use, _fold, _uses, fold, used
 from hloscope.ir import WIDE, Instruction, TokenType
 
 FIRST, SECOND = [
@@ -208,9 +208,10 @@ def test_uses_are_what_the_states_say(data: st.DataObject) -> None:
     states = st.lists(st.tuples(*[row] * count), max_size=4)
     possible, sure = data.draw(states), data.draw(states)
     for k, uses in enumerate(_uses(count, possible, sure)):
-        for j, use in enumerate(uses):
+        for j in range(count):
             always = bool(sure) and all(j in state[k] for state in sure)
-            assert use is used(any(j in state[k] for state in possible), always)
+            assert uses[j] is used(any(j in state[k] for state in possible), always)
+        assert Use.NEVER not in uses.values()
 
 
 @pytest.mark.parametrize("body", [Dependence.of_everything(1, 2), SECOND, FIRST], ids=str)

@@ -283,9 +283,9 @@ def _uses(count: int, possible: list[State], sure: list[State]) -> tuple[Uses, .
     """For each of `count` results its uses of values, by the states of both readings."""
     rows = []
     for k in range(count):
-        every = sorted(frozenset[int]().union(*[state[k] for state in possible]))
-        always = frozenset[int].intersection(*[state[k] for state in sure]) if sure else ()
-        rows.append(Uses({j: used(True, j in always) for j in every}))
+        some = frozenset[int]().union(*[state[k] for state in possible])
+        always = frozenset[int].intersection(*[state[k] for state in sure]) if sure else frozenset()
+        rows.append(Uses({j: used(True, j in always) for j in sorted(some | always)}))
     return tuple(rows)
 
 

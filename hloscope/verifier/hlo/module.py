@@ -8,7 +8,7 @@ from typing import Final
 from hloscope.errors import Diagnostic, HloscopeError, ParseError
 from hloscope.hlo_parser import parse_type, print_type, read_type
 from hloscope.ir import Instruction, Module, TupleType, Type
-from hloscope.ops import Fusion, Parameter
+from hloscope.ops import Fusion, Parameter, fused_twice
 from hloscope.verifier.hlo.aliasing import check_aliasing
 from hloscope.verifier.hlo.likeness import same
 
@@ -124,5 +124,5 @@ def _check_fusions(module: Module) -> Iterator[Diagnostic]:
             if isinstance(ins.op, Fusion) and ins.calls:
                 first = owner.setdefault(ins.calls[0].name, ins)
                 if first is not ins:
-                    message = f"{ins.calls[0].name} is fused twice, by {first.name} and {ins.name}"
+                    message = fused_twice(ins.calls[0].name, first.name, ins.name)
                     yield Diagnostic(message, ins.span)
