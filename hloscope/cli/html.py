@@ -31,7 +31,7 @@ from hloscope.cli.output import output_option, write
     "--jobs",
     metavar="N",
     type=click.IntRange(1, 1024),
-    help="Processes that work on a large program; as many as there are processors if not given.",
+    help="Processes that work on a large program; by the number of processors if not given.",
 )
 @device_option("The GPU that kernels are judged for")
 @output_option
@@ -68,7 +68,7 @@ def html(
         device=device,
         before=before,
         shown=shown,
-        jobs=jobs or _processors(),
+        jobs=jobs or _jobs(),
     )
     page = found.to_html().encode("utf-8", "replace")
     write(page, output)
@@ -76,11 +76,13 @@ def html(
         click.echo(f"{output}: {len(page):,} bytes", err=True)
 
 
-def _processors() -> int:
-    """How many of them this process may use."""
+def _jobs() -> int:
+    """One more than processors that may be used, as the parts take different times; or one."""
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        processors = len(os.sched_getaffinity(0))
+    else:
+        processors = os.cpu_count() or 1
+    return processors + 1 if processors > 1 else 1
 
 
 def _is_same(output: str, name: str) -> bool:
