@@ -236,7 +236,7 @@ def analysis() -> Figure:
         times = last["fusions"] / first["fusions"]
         said += f"; {times:g} × the {kind} layers take {grown:.1f} × the time"
         if kind == "varied":
-            said += f", {last['file']} {last['distinct_per_s']:,}/s"
+            said += f", {last['file']} {_of_runs(last)}"
     for row in together:
         if row["models"] == "all":
             said += (
@@ -245,7 +245,7 @@ def analysis() -> Figure:
             )
     for row in rows:
         if row["build"] == "compiled":
-            said += f"; {row['file']}, {row['distinct_per_s']:,}/s"
+            said += f"; {row['file']}, {_of_runs(row)}"
     notes = [
         f"models, {r['models']}, {r['build']}: {r['distinct']:,} distinct fusions of"
         f" {r['instructions']:,} instructions, {r['distinct_per_s']:,}/s,"
@@ -261,6 +261,10 @@ def analysis() -> Figure:
         for r in rows
     ]
     return said, notes
+
+
+def _of_runs(row: dict[str, Any]) -> str:
+    return f"{row['distinct_per_s']:,}/s (median {row['median_per_s']:,})"
 
 
 def first() -> Figure:
