@@ -4,9 +4,10 @@
 
 Without files: the optimised dumps of `../shared/real/big` and of `gpt2_tiny12_train_step`, then
 programs made here, of 1 to 8 times as many layers (the best of 5 runs each), then all optimised
-dumps of `../shared/real/models` together.  Each program is measured in a process of its own, from empty memo
-tables ("first run"), on one core, by processor time; the garbage collector stays as it is.  What is
-imported when it is first used is imported before: `benchmarks/startup.py` is about that.
+dumps of `../shared/real/models` together. Each program is measured in a process of its own, from
+empty memo tables ("first run"), on one core, by processor time; the garbage collector stays as it
+is. What is imported when it is first used is imported before: `benchmarks/startup.py` is about
+that.
 
 * `read`: `parse_hlo(text, strict=True)`.
 * `fusions`: the maps of every output of every fusion to each of its operands.
