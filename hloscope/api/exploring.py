@@ -55,10 +55,10 @@ T = TypeVar("T")
 Shown: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]
 """Yields the items of a long run while it says how far it is."""
 
-EXPLORER_PARTS: Final = ("maps", "coalesce", "footprint", "cancel", "tiles")
-"""What a page may tell besides the program itself."""
 TOGETHER: Final = ("coalesce", "footprint"), ("cancel", "tiles")
 """Parts about kernels, in order, by what is told one after the other."""
+EXPLORER_PARTS: Final = ("maps", *TOGETHER[0], *TOGETHER[1])
+"""What a page may tell besides the program itself."""
 DEVICE: Final = "h100"
 MANY: Final = 8192
 """Of a program with so many instructions parts are told side by side, if that is wanted."""

@@ -106,9 +106,8 @@ def _within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
     left = [MOST_LINES]
     for values in product(*[range(box[v].lo, box[v].hi + 1) for v in others]):
         at = dict(zip(others, values, strict=True))
-        try:
-            lines = _Reader(longest, box[longest], at, left).read(expr)
-        except _TooManyError:
+        lines = lines_of(expr, longest, box[longest], at, left)
+        if lines is None:
             return None
         for place, value in _ends(lines, box[longest]):
             if not interval.contains(value):
@@ -119,15 +118,24 @@ def _within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
     return PROVED
 
 
-def lines_of(expr: Expr, v: Var, interval: Interval, at: Mapping[Var, int]) -> Lines | None:
+def lines_of(
+    expr: Expr, v: Var, interval: Interval, at: Mapping[Var, int], left: list[int] | None = None
+) -> Lines | None:
     """An expression over an interval of a variable, others given; `None`: too many lines, or none.
+
+    Args:
+        expr: The expression.
+        v: The variable.
+        interval: Its values.
+        at: Those of the others.
+        left: How many lines may still be looked at, counted down; `MOST_LINES` if not given.
 
     >>> from hloscope.affine import Dim
     >>> lines_of(Dim(0) // 10 * 3 - Dim(1), Dim(0), Interval(5, 14), {Dim(1): 1})
     (Line(start=5, value=-1, slope=0), Line(start=10, value=2, slope=0))
     """
     try:
-        return _Reader(v, interval, at, [MOST_LINES]).read(expr)
+        return _Reader(v, interval, at, [MOST_LINES] if left is None else left).read(expr)
     except _TooManyError:
         return None
 
