@@ -35,6 +35,7 @@ from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.compare as compare
+    import hloscope.cost as cost
     import hloscope.devices as devices
     import hloscope.display as display
     import hloscope.memory as memory
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from hloscope.api.program import Program
 else:
     compare = lazy("hloscope.compare")
+    cost = lazy("hloscope.cost")
     devices = lazy("hloscope.devices")
     display = lazy("hloscope.display")
     memory = lazy("hloscope.memory")
@@ -345,9 +347,9 @@ class _Gathering:
     def footprints(self) -> None:
         """The bytes that each kernel moves at least, and how often it runs."""
         device = devices.device_of(self.device)
-        asked = memory.Footprints(self.program.analysis, device, self._memory.kernels)
+        asked = cost.Footprints(self.program.analysis, device, self._memory.kernels)
         known: dict[tuple[int, int | None], tuple[Any, int]] = {}
-        for place in memory.running(self.program.module):
+        for place in cost.running(self.program.module):
             times = None if place.notes else place.times
             for ins in place.kernels:
                 answer = asked.of_equal(ins)

@@ -13,13 +13,14 @@ from typing import Any, Final
 from hloscope.api.explaining import findings
 from hloscope.api.program import Program
 from hloscope.checks import Subject, collectives_of
+from hloscope.cost import Footprints, running
 from hloscope.devices import device_of
 from hloscope.display import opcode_of, provenance_of, shape_text
 from hloscope.errors import HloscopeError, Label, plain
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Precision
 from hloscope.ir import Computation, Instruction, TensorType, Type
-from hloscope.memory import Footprints, Memory, running
+from hloscope.memory import Memory
 from hloscope.movement import Flow, chains_of
 from hloscope.ops import Fusion
 from hloscope.scan import Digests, Store

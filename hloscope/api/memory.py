@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, Final, Protocol
 
 from hloscope.api.explaining import check_part
+from hloscope.cost import Footprint as FootprintAnswer, Footprints, Run, running
 from hloscope.devices import (
     DEFAULT,
     DEVICES as KNOWN_DEVICES,
@@ -44,18 +45,14 @@ from hloscope.memory import (
     ArrayUse,
     BankUse,
     Coalescing as Answer,
-    Footprint as FootprintAnswer,
-    Footprints,
     Kernel,
     Launch,
     Memory,
-    Run,
     SharedAccess,
     ThreadLayout,
     bank_use,
     on_grid,
     parse_thread_map,
-    running,
 )
 from hloscope.ops import Fusion
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
+from hloscope.cost import Flops
 from hloscope.display import (
     Provenance,
     SourcePattern,
@@ -14,7 +15,7 @@ from hloscope.display import (
     provenance_of,
     shape_text,
 )
-from hloscope.fusion import Flops, bytes_moved
+from hloscope.fusion import bytes_moved
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass, once_for_each
 from hloscope.ops import Fusion

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hloscope.cost import ArrayFootprint, Footprint, Run
 from hloscope.display.coalescing import KernelPlace
 from hloscope.display.table import Side, Table, alike, columns
 from hloscope.hlo_parser import brief_type
-from hloscope.memory import ArrayFootprint, Footprint, Run, size_text
+from hloscope.memory import size_text
 
 FOOTPRINT_SCHEMA: Final = "hloscope.footprint/1"
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from hloscope.cost import ArrayFootprint, Footprint, Run
 from hloscope.display.coalescing import KernelPlace
 from hloscope.hlo_parser import brief_type
-from hloscope.memory import ArrayFootprint, Footprint, Run, size_text
+from hloscope.memory import size_text
 from hloscope.visible import in_page
 
 BAR, HIGH, STEP, PAD, CHARACTER = 520, 14, 24, 18, 7.3

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from hloscope.cost import Footprint
 from hloscope.display import coalescing_json, footprint_json
 from hloscope.explorer.answers import NOTHING
 from hloscope.explorer.program import Numbering
 from hloscope.explorer.tables import Shared, Written, numbers, written, written_object
-from hloscope.memory import Coalescing, Footprint
+from hloscope.memory import Coalescing
 from hloscope.movement import Chain
 from hloscope.tiling import Refusal, SymbolicTiles
 from hloscope.visible import visible

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from hloscope.fusion.costs import (
         ALIASES as ALIASES,
         PRODUCTS as PRODUCTS,
-        Flops as Flops,
         bytes_moved as bytes_moved,
-        known_trip_count as known_trip_count,
+        elements_of as elements_of,
+        multiplications as multiplications,
         size_in_bytes as size_in_bytes,
-        trip_count as trip_count,
     )
     from hloscope.fusion.flows import (
         BY_CONVENTION as BY_CONVENTION,

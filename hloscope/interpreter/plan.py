@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, Final, NamedTuple, NoReturn
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion import PRODUCTS, Flops, leaf_types
+from hloscope.fusion import PRODUCTS, leaf_types, multiplications
 from hloscope.interpreter.liveness import needed
 from hloscope.interpreter.ownership import is_alone
 from hloscope.interpreter.registry import LIFTED, Kernel, Refusal, Writing, kernel
@@ -68,8 +68,6 @@ from hloscope.source import Span
 _CALLS: Final = (Call, Fusion)
 _MOST_FRAMES: Final = 100_000
 """Most calls that may have begun and not ended."""
-_LONG: Final[tuple[type[Op], ...]] = (*PRODUCTS, ReduceWindow)
-"""Ops that may compute very much more than they read and write."""
 _MANY: Final = 1 << 12
 """Elements of an instruction that are counted; fewer take no longer than a step does."""
 _STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
@@ -193,7 +191,7 @@ def _counted(run: Kernel, ins: Instruction, world: World) -> Kernel:
     if world.max_flops is None:
         return run
     flops = _work(ins)
-    if flops < _MANY and not isinstance(ins.op, _LONG):
+    if flops < _MANY and not isinstance(ins.op, (*PRODUCTS, ReduceWindow)):
         return run
 
     def count() -> None:
@@ -218,11 +216,13 @@ def _counted(run: Kernel, ins: Instruction, world: World) -> Kernel:
 
 def _work(ins: Instruction) -> int:
     """Operations on elements: of arithmetic, of comparison, or to read and write them."""
-    if isinstance(ins.op, _LONG):
-        return Flops()(ins)
+    if isinstance(ins.op, PRODUCTS):
+        return 2 * multiplications(ins)
     if isinstance(ins.op, _HANDING_ON):
         return 0
     made = _elements(ins)
+    if isinstance(ins.op, ReduceWindow):
+        return made * prod(ins.op.window.sizes)
     if isinstance(ins.op, Reduce | TopK):
         return max(made, *map(_elements, ins.operands))
     if isinstance(ins.op, Sort):

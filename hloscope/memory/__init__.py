@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from hloscope.memory.choice import Choice as Choice
     from hloscope.memory.coalescing import Memory as Memory
     from hloscope.memory.emitting import kernel_of as kernel_of
-    from hloscope.memory.footprints import (
-        ArrayFootprint as ArrayFootprint,
-        Footprint as Footprint,
-        Footprints as Footprints,
-        Run as Run,
-        running as running,
-    )
     from hloscope.memory.fused import Fused as Fused
     from hloscope.memory.kernel import (
         Kernel as Kernel,
@@ -33,12 +26,28 @@ if TYPE_CHECKING:
         Reading as Reading,
         SharedAccess as SharedAccess,
     )
+    from hloscope.memory.reads import Reads as Reads
+    from hloscope.memory.same_kernels import (
+        XlaKernels as XlaKernels,
+        first_places as first_places,
+        output_names as output_names,
+    )
     from hloscope.memory.spoil import Spoiler as Spoiler, size_text as size_text
+    from hloscope.memory.storage import (
+        data_bytes as data_bytes,
+        element_count as element_count,
+        is_array as is_array,
+    )
     from hloscope.memory.thread_layouts import (
         ThreadLayout as ThreadLayout,
         parse_thread_map as parse_thread_map,
     )
     from hloscope.memory.thread_maps import on_grid as on_grid
+    from hloscope.memory.touched import (
+        Touched as Touched,
+        touched_by as touched_by,
+        whole as whole,
+    )
     from hloscope.memory.traffic import Request as Request, Traffic as Traffic
     from hloscope.memory.verdicts import by_heuristic as by_heuristic, by_map as by_map
 

@@ -10,8 +10,8 @@ import pytest
 
 import hloscope
 from hloscope.api.facts import Facts
+from hloscope.cost import running
 from hloscope.ir import Instruction
-from hloscope.memory import running
 from hloscope.scan import Digests, Store
 from tests.conftest import SHARED
 from tests.generator import generate, hlo_text, options_of, stablehlo_text

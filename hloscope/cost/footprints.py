@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
+from hloscope.cost.flops import Flops
+from hloscope.cost.runs import running
 from hloscope.devices import Device
 from hloscope.errors import HloscopeError
-from hloscope.fusion import ALIASES, Analysis, Flops, known_trip_count, leaf_types, trip_count
+from hloscope.fusion import ALIASES, Analysis, leaf_types
 from hloscope.indexing import IndexingMap
-from hloscope.ir import Computation, Instruction, Module, TensorType, inside_out
+from hloscope.ir import Computation, Instruction, Module, TensorType
 from hloscope.lazy import dataclass
-from hloscope.memory.fused import Fused
-from hloscope.memory.kernel import Kernel
-from hloscope.memory.reads import Reads
-from hloscope.memory.same_kernels import XlaKernels, first_places, output_names
-from hloscope.memory.storage import data_bytes, element_count, is_array
-from hloscope.memory.touched import Touched, touched_by, whole
-from hloscope.ops import AsyncDone, AsyncStart, Call, Case, Composite, While
-
-CALLING: Final = (While, Case, Call, Composite, AsyncStart)
-"""Ops that stand for the kernels of what they call."""
-UNKNOWN_TRIPS: Final = "how often it runs is not known: counted once"
-ONE_BRANCH: Final = "one of several branches runs: each is counted once"
+from hloscope.memory import (
+    Fused,
+    Kernel,
+    Reads,
+    Touched,
+    XlaKernels,
+    data_bytes,
+    element_count,
+    first_places,
+    is_array,
+    output_names,
+    touched_by,
+    whole,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,59 +232,6 @@ class Footprints:
             for place in running(module)
             for ins in place.kernels
         ]
-
-
-class Place(NamedTuple):
-    """A computation whose instructions are kernels: no part of one, as what fusions call is.
-
-    Attributes:
-        computation: The computation.
-        times: How often it runs.
-        notes: What was assumed about that.
-    """
-
-    computation: Computation
-    times: int
-    notes: tuple[str, ...]
-
-    @property
-    def kernels(self) -> list[Instruction]:
-        """What moves something, and is not made of the kernels of what it calls."""
-        aside = (*ALIASES, AsyncDone)
-        return [
-            ins
-            for ins in self.computation.instructions
-            if not isinstance(ins.op, aside) and not (isinstance(ins.op, CALLING) and ins.calls)
-        ]
-
-
-def running(module: Module) -> Iterator[Place]:
-    """The computations that run by themselves, callers first."""
-    times: dict[Computation, int] = {module.entry: 1}
-    notes: dict[Computation, dict[str, None]] = {module.entry: {}}
-    for computation in reversed(list(inside_out(module.entry, {}))):
-        if computation not in times:
-            continue  # it is part of a kernel
-        here, said = times[computation], notes[computation]
-        yield Place(computation, here, tuple(said))
-        for ins in computation.instructions:
-            if not (isinstance(ins.op, CALLING) and ins.calls):
-                continue
-            for callee in dict.fromkeys(ins.calls):
-                times[callee] = times.get(callee, 0) + here * _times(ins)
-                more = dict.fromkeys([*said, *_said(ins)])
-                notes.setdefault(callee, {}).update(more)
-
-
-def _times(ins: Instruction) -> int:
-    return max(trip_count(ins), 0) if isinstance(ins.op, While) else 1
-
-
-def _said(ins: Instruction) -> tuple[str, ...]:
-    if isinstance(ins.op, While):
-        known = known_trip_count(ins) is not None
-        return () if known else (f"`{ins.name}`: {UNKNOWN_TRIPS}",)
-    return (f"`{ins.name}`: {ONE_BRANCH}",) if isinstance(ins.op, Case) else ()
 
 
 def _all_of(type: TensorType, *, is_exact: bool) -> Touched:

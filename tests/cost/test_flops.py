@@ -8,8 +8,8 @@ from math import prod
 import pytest
 
 import hloscope as hs
-from hloscope.fusion import Blueprints
-from hloscope.fusion.costs import Flops, bytes_moved
+from hloscope.cost import Flops
+from hloscope.fusion import Blueprints, bytes_moved
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
 
