@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         KeptAnswers as KeptAnswers,
         answer_files as answer_files,
     )
+    from hloscope.api.costs import COST_SORTS as COST_SORTS, Cost as Cost, cost_of as cost_of
     from hloscope.api.covering import coverage as coverage
     from hloscope.api.differing import diff as diff
     from hloscope.api.doctoring import doctor as doctor
@@ -157,7 +158,9 @@ if TYPE_CHECKING:
         InstructionView as InstructionView,
     )
     from hloscope.bytecode import Health as Health
+    from hloscope.cost import GROUPINGS as GROUPINGS
     from hloscope.devices import Limits as Limits
+    from hloscope.display import check_grouping as check_grouping
     from hloscope.fusion import Convention as Convention
     from hloscope.indexing import IndexingMap as IndexingMap
     from hloscope.interpreter import EvaluationError as EvaluationError

@@ -19,6 +19,7 @@ from hloscope.ops import Fusion
 
 if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
+    import hloscope.api.costs as costs
     import hloscope.api.exploring as exploring
     import hloscope.api.selecting as selecting
     import hloscope.fusion as fusion
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hloscope.fusion import ParameterReads
 else:
     cancelling = lazy("hloscope.api.cancelling")
+    costs = lazy("hloscope.api.costs")
     exploring = lazy("hloscope.api.exploring")
     fusion = lazy("hloscope.fusion")
     hlo_parser = lazy("hloscope.hlo_parser")
@@ -240,6 +242,18 @@ class Program:
         if self.module.has_tree:
             return stablehlo.print_stablehlo(self.module)
         return hlo_parser.print_hlo(self.module, metadata=metadata)
+
+    @explains_invalid_program
+    def cost(self, *, device: str = "h100") -> costs.Cost:
+        """The cost of every kernel that runs: least bytes, flops, bound of time, unused transfers.
+
+        Args:
+            device: The name of a device.
+
+        Raises:
+            UnknownNameError: No device has that name.
+        """
+        return costs.cost_of(self, device)
 
     @explains_invalid_program
     def explore(

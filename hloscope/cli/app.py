@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "index": ("index", "Tell which elements of its operands an instruction reads."),
     "tile": ("tile", "Tell how an instruction can be tiled, and what tiles really read."),
     "banks": ("banks", "Tell which threads wait for a bank of shared memory."),
+    "cost": ("cost", "Show where the bytes, flops and least time of a program go."),
     "coalesce": ("coalesce", "Tell what the warps of fusions move, and what wastes it."),
     "footprint": ("footprint", "Tell how many bytes kernels read and write at least."),
     "equal": ("equal", "Tell whether two maps, instructions or programs mean the same."),

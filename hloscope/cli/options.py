@@ -8,8 +8,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from hloscope.api import DEVICES
+from hloscope.api import DEVICES, GROUPINGS, check_grouping
 from hloscope.cli.common import complete_files
+from hloscope.errors import UnknownNameError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,6 +63,29 @@ def file_option(*names: str, about: str, multiple: bool = False) -> Callable[[F]
         help=about,
         multiple=multiple,
     )
+
+
+def _grouping(_: click.Context, __: click.Parameter, value: str) -> str:
+    """The name of a grouping."""
+    try:
+        check_grouping(value)
+    except UnknownNameError as error:
+        raise click.BadParameter(error.message) from error
+    return value
+
+
+def by_option(function: F) -> F:
+    """`--by GROUPING`."""
+    return click.option(
+        "--by",
+        metavar="GROUPING",
+        callback=_grouping,
+        default="group",
+        show_default=True,
+        help="What shares a row: group (equal kernels of one source line), kernel, source, scope, "
+        "scope:N (the first N parts of the op name), opcode or computation.",
+        shell_complete=lambda _, __, begun: [n for n in GROUPINGS if n.startswith(begun)],
+    )(function)
 
 
 class _FileName(click.ParamType[str]):

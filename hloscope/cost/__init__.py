@@ -12,6 +12,20 @@ if TYPE_CHECKING:
         Footprints as Footprints,
         Run as Run,
     )
+    from hloscope.cost.groups import (
+        GROUPINGS as GROUPINGS,
+        CostRow as CostRow,
+        Group as Group,
+        grouped as grouped,
+        kernels_and_runs as kernels_and_runs,
+        shares as shares,
+    )
+    from hloscope.cost.model import (
+        AccessCost as AccessCost,
+        KernelCost as KernelCost,
+        ProgramCost as ProgramCost,
+        program_cost as program_cost,
+    )
     from hloscope.cost.runs import Place as Place, running as running
     from hloscope.cost.trip_counts import (
         known_trip_count as known_trip_count,

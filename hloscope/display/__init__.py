@@ -42,6 +42,18 @@ if TYPE_CHECKING:
         coalescing_text as coalescing_text,
         wasteful_accesses as wasteful_accesses,
     )
+    from hloscope.display.cost import (
+        COST_SCHEMA as COST_SCHEMA,
+        access_cause as access_cause,
+        access_table as access_table,
+        cost_of_group_json as cost_of_group_json,
+        cost_of_kernel_json as cost_of_kernel_json,
+        cost_table as cost_table,
+        cost_totals_json as cost_totals_json,
+        count_text as count_text,
+        footprint_table as footprint_table,
+        time_text as time_text,
+    )
     from hloscope.display.coverage import (
         OpCoverage as OpCoverage,
         coverage_json as coverage_json,
@@ -79,6 +91,11 @@ if TYPE_CHECKING:
     from hloscope.display.footprint_picture import (
         footprint_svg as footprint_svg,
         runs_svg as runs_svg,
+    )
+    from hloscope.display.grouped import (
+        Grouping as Grouping,
+        check_grouping as check_grouping,
+        groups_json as groups_json,
     )
     from hloscope.display.health import health_json as health_json, health_text as health_text
     from hloscope.display.html import (

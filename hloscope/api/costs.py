@@ -1,0 +1,177 @@
+"""Answers about the cost of a whole program: its kernels in groups, with totals that add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Final, Protocol
+
+from hloscope.cost import AccessCost, Group, KernelCost, ProgramCost, grouped, program_cost
+from hloscope.devices import DEFAULT, device_of
+from hloscope.display import (
+    COST_SCHEMA,
+    Grouping,
+    Table,
+    access_cause,
+    access_table,
+    columns,
+    cost_of_group_json,
+    cost_of_kernel_json,
+    cost_table,
+    cost_totals_json,
+    footprint_table,
+    groups_json,
+    provenance_of,
+)
+from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.fusion import Analysis
+from hloscope.ir import Instruction, Module
+
+COST_SORTS: Final = ("bound", "bytes", "flops", "waste")
+"""Amounts that the groups of a program's kernels can be sorted by."""
+_AMOUNTS: Final[dict[str, Callable[[KernelCost], int]]] = {
+    "bound": lambda kernel: kernel.bound * kernel.runs,
+    "bytes": lambda kernel: kernel.bytes,
+    "flops": lambda kernel: kernel.flops,
+    "waste": lambda kernel: kernel.wasted or 0,
+}
+
+
+class Costed(Protocol):
+    """A program, as far as its cost depends on it."""
+
+    @property
+    def module(self) -> Module: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def analysis(self) -> Analysis: ...
+
+
+class Cost:
+    """The cost of a program; prints the groups of kernels with the largest bound of time.
+
+    >>> import hloscope
+    >>> program = hloscope.read("ENTRY e { p = f32[1024] parameter(0) "
+    ...                         "n = f32[1024] negate(p) ROOT m = f32[1024] negate(n) }")
+    >>> cost = program.cost()
+    >>> [(group.total, len(group.members)) for group in cost.groups(sort="bytes")]
+    [(16384, 2)]
+
+    Attributes:
+        program: The program.
+        model: Every kernel with its figures.
+    """
+
+    def __init__(self, program: Costed, model: ProgramCost) -> None:
+        self.program: Final = program
+        self.model: Final = model
+
+    @property
+    def kernels(self) -> tuple[KernelCost, ...]:
+        """Every kernel that runs, in program order, callers first."""
+        return self.model.kernels
+
+    def groups(self, by: str = "group", *, sort: str = "bound") -> list[Group[KernelCost]]:
+        """The kernels in groups, the group with the largest total first.
+
+        Args:
+            by: `group`, `kernel`, `source`, `scope`, `scope:N`, `opcode` or `computation`.
+            sort: The amount that totals state: `bound` (picoseconds), `bytes`, `flops` or
+                `waste` (bytes).
+
+        Raises:
+            UnknownNameError: No grouping or amount has that name.
+        """
+        if sort not in _AMOUNTS:
+            near = did_you_mean(sort, COST_SORTS)
+            raise UnknownNameError(f"no amount `{sort}`{near}; known: {', '.join(COST_SORTS)}")
+        grouping = Grouping(by, self.program.module)
+        return grouped(self.kernels, lambda k: grouping.key(k, lambda: _equal(k)), _AMOUNTS[sort])
+
+    def table(self, by: str = "group", *, sort: str = "bound", top: int | None = None) -> Table:
+        """The groups as rows of text, with the rest and the sum of everything."""
+        grouping = Grouping(by, self.program.module)
+        return cost_table(self.groups(by, sort=sort), grouping, sort, top)
+
+    def footprint_table(self, by: str = "group", top: int | None = None) -> Table:
+        """The groups that read and write most bytes."""
+        return footprint_table(
+            self.groups(by, sort="bytes"), Grouping(by, self.program.module), top
+        )
+
+    def accesses(self, by: str = "group") -> list[Group[AccessCost]]:
+        """The accesses that transfer bytes nobody asked for, in groups."""
+        grouping = Grouping(by, self.program.module)
+        wasteful = [access for access in self.model.accesses if access.wasted]
+        return grouped(
+            wasteful,
+            lambda access: grouping.key(access, lambda: _equal_access(access)),
+            lambda access: access.wasted,
+        )
+
+    def access_table(self, by: str = "group", top: int | None = None) -> Table:
+        """The accesses that transfer most bytes nobody asked for."""
+        return access_table(self.accesses(by), Grouping(by, self.program.module), top)
+
+    def to_json(self, by: str = "group", *, sort: str = "bound") -> dict[str, Any]:
+        """An object of schema `hloscope.cost/1`."""
+        module = self.program.module
+        grouping = Grouping(by, module)
+        groups = self.groups(by, sort=sort)
+        return {
+            "schema": COST_SCHEMA,
+            "file": self.program.file,
+            "module": module.name,
+            "device": self.model.device.name,
+            "by": by,
+            "sort": sort,
+            "total": sum([group.total for group in groups]),
+            "totals": cost_totals_json(self.kernels),
+            "assumed": self.notes,
+            "groups": groups_json(groups, lambda group: cost_of_group_json(group, grouping)),
+            "kernels": [
+                cost_of_kernel_json(kernel, provenance_of(kernel.instruction, module))
+                for kernel in self.kernels
+            ],
+        }
+
+    @property
+    def notes(self) -> list[str]:
+        """What was assumed about how often kernels run, each note once."""
+        return list(dict.fromkeys([note for kernel in self.kernels for note in kernel.notes]))
+
+    def __str__(self) -> str:
+        table = self.table(top=20)
+        return columns([table.header, *table.rows], right=table.right)
+
+    __repr__ = __str__
+
+
+def _equal(kernel: KernelCost) -> Hashable:
+    """What kernels of one row have in common: who makes them, bytes read and written."""
+    footprint = kernel.footprint
+    return kernel.maker, footprint.read, footprint.written
+
+
+def _equal_access(access: AccessCost) -> Hashable:
+    """What accesses of one row have in common: their kernels, unused bytes and cause."""
+    array = access.array
+    each = access.wasted // access.runs if access.runs else 0
+    return _equal(access.kernel), array.is_output, each, access_cause(array)
+
+
+def cost_of(
+    program: Costed, device: str = DEFAULT, only: Iterable[Instruction] | None = None
+) -> Cost:
+    """The cost of a program on a device, or of some of its kernels.
+
+    Args:
+        program: The program.
+        device: The name of a device of the table.
+        only: The instructions to count; all kernels that run if not given.
+
+    Raises:
+        UnknownNameError: No device has that name.
+    """
+    model = program_cost(program.analysis, program.module, device_of(device))
+    return Cost(program, model if only is None else model.only(only))

@@ -1,0 +1,90 @@
+"""Groups of rows about a program: rows of one cause together, the largest total first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from hloscope.ir import Computation, Instruction
+from hloscope.lazy import dataclass
+
+GROUPINGS: Final = ("group", "kernel", "source", "scope", "opcode", "computation")
+"""What rows can be grouped by; `group` is what is equal and comes from one source line."""
+
+
+class CostRow(Protocol):
+    """A fact about an instruction that runs some number of times."""
+
+    @property
+    def instruction(self) -> Instruction: ...
+    @property
+    def computation(self) -> Computation: ...
+    @property
+    def runs(self) -> int: ...
+
+
+R = TypeVar("R", bound=CostRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Generic[R]):
+    """Rows that have one key.
+
+    Attributes:
+        key: The key.
+        members: The rows, that with the largest total first.
+        total: The sum over all members and all their runs.
+    """
+
+    key: Hashable
+    members: tuple[R, ...]
+    total: int
+
+    @property
+    def first(self) -> R:
+        """The member with the largest total, which stands for the group."""
+        return self.members[0]
+
+
+def grouped(
+    rows: Iterable[R], key: Callable[[R], Hashable], total: Callable[[R], int]
+) -> list[Group[R]]:
+    """The rows in groups, the group with the largest total first; equal totals in order of rows.
+
+    The totals of the groups add up to the sum over all rows, as each row is in one group.
+
+    Args:
+        rows: The rows.
+        key: What the rows of a group have in common.
+        total: The amount of a row, all its runs together.
+    """
+    members: dict[Hashable, list[tuple[int, R]]] = {}
+    for row in rows:
+        members.setdefault(key(row), []).append((total(row), row))
+    groups = [
+        Group(
+            name,
+            tuple([row for _, row in sorted(some, key=lambda one: -one[0])]),
+            sum([amount for amount, _ in some]),
+        )
+        for name, some in members.items()
+    ]
+    return sorted(groups, key=lambda group: -group.total)
+
+
+def kernels_and_runs(groups: Iterable[Group[R]]) -> tuple[int, int]:
+    """The number of instructions in some groups, each counted once, and how often they run."""
+    runs = {row.instruction: row.runs for group in groups for row in group.members}
+    return len(runs), sum(runs.values())
+
+
+def shares(totals: Sequence[int]) -> Iterator[tuple[float, float]]:
+    """The share of each total in their sum, and the share of all up to it.
+
+    >>> list(shares([3, 1]))
+    [(0.75, 0.75), (0.25, 1.0)]
+    """
+    whole, before = sum(totals), 0
+    for total in totals:
+        before += total
+        yield (total / whole, before / whole) if whole else (0.0, 0.0)

@@ -1,0 +1,247 @@
+"""Costs of a whole program as tables: bounds of time, bytes, and unused transfers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+from hloscope.cost import AccessCost, CostRow, Group, KernelCost
+from hloscope.display.coalescing import percent, sectors_text
+from hloscope.display.grouped import Column, Grouping, grouped_table, place_text
+from hloscope.display.provenance import Provenance
+from hloscope.display.table import Table
+from hloscope.memory import ArrayUse, size_text
+
+COST_SCHEMA: Final = "hloscope.cost/1"
+R = TypeVar("R", bound=CostRow)
+
+_UNITS: Final = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"))
+
+
+def time_text(picoseconds: int) -> str:
+    """A time in the largest unit that gives at least 1.
+
+    >>> time_text(2_350_000_000), time_text(1_500), time_text(0)
+    ('2.35 ms', '1.5 ns', '0')
+    """
+    for size, unit in _UNITS:
+        if picoseconds >= size:
+            return f"{picoseconds / size:.4g} {unit}"
+    return f"{picoseconds} ps" if picoseconds else "0"
+
+
+def count_text(count: int) -> str:
+    """A number of operations in the largest decimal unit that gives at least 1.
+
+    >>> count_text(1_250_000_000), count_text(640), count_text(0)
+    ('1.25 G', '640', '0')
+    """
+    for size, unit in ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**4, "k")):
+        if count >= size:
+            return f"{count / size if unit != 'k' else count / 1000:.4g} {unit}"
+    return str(count)
+
+
+def cost_table(
+    groups: Sequence[Group[KernelCost]], grouping: Grouping, sort: str, top: int | None
+) -> Table:
+    """Groups of kernels with their bound, what limits it, bytes, flops, waste and source.
+
+    Args:
+        groups: All groups, with the totals of `sort`.
+        grouping: What they are grouped by.
+        sort: The amount that totals state: `bound`, `bytes`, `flops` or `waste`.
+        top: How many groups have a row of their own.
+    """
+    columns: dict[str, Column[KernelCost]] = {
+        "bound": Column("bound", _bound),
+        "bytes": Column("bytes", _bytes),
+        "flops": Column("flops", _flops),
+        "waste": Column("unused", _waste, is_optional=True),
+    }
+    texts = {"bound": time_text, "flops": count_text}
+    figures: list[Column[KernelCost]] = [
+        Column("limited by", _limits, is_number=False),
+        *[column for name, column in columns.items() if name != sort],
+    ]
+    title = "unused" if sort == "waste" else sort
+    text = texts.get(sort, size_text)
+    return grouped_table(
+        groups, text, grouping.label, figures, _origins(grouping), top=top, title=title
+    )
+
+
+def access_table(groups: Sequence[Group[AccessCost]], grouping: Grouping, top: int | None) -> Table:
+    """Groups of accesses with the bytes that they transfer and nobody asked for, and the cause.
+
+    Args:
+        groups: All groups, with the unused bytes as totals.
+        grouping: What they are grouped by.
+        top: How many groups have a row of their own.
+    """
+    figures: list[Column[AccessCost]] = [
+        Column("transferred", lambda some: size_text(_total(some, lambda a: a.moved))),
+        Column("of ideal", _efficiency),
+        Column("array", _array, False),
+        Column("why", _why, False, "right"),
+    ]
+    return grouped_table(
+        groups, size_text, grouping.label, figures, _origins(grouping), top=top, title="unused"
+    )
+
+
+def footprint_table(
+    groups: Sequence[Group[KernelCost]], grouping: Grouping, top: int | None
+) -> Table:
+    """Groups of kernels with the bytes that they read and write at least.
+
+    Args:
+        groups: All groups, with bytes as totals.
+        grouping: What they are grouped by.
+        top: How many groups have a row of their own.
+    """
+
+    def intensity(some: Sequence[Group[KernelCost]]) -> str:
+        moved = _total(some, lambda k: k.bytes)
+        return f"{_total(some, lambda k: k.flops) / moved:.3g}" if moved else ""
+
+    def reuse(some: Sequence[Group[KernelCost]]) -> str:
+        return f"{some[0].first.footprint.reuse:.4g}" if len(some) == 1 else ""
+
+    figures: list[Column[KernelCost]] = [
+        Column("read", lambda some: size_text(_total(some, lambda k: k.footprint.read * k.runs))),
+        Column(
+            "written", lambda some: size_text(_total(some, lambda k: k.footprint.written * k.runs))
+        ),
+        Column("reuse", reuse, is_optional=True),
+        Column("flops/byte", intensity, is_optional=True),
+    ]
+    return grouped_table(
+        groups, size_text, grouping.label, figures, _origins(grouping), top=top, title="bytes"
+    )
+
+
+def _origins(grouping: Grouping) -> list[Column[R]]:
+    """The columns that say where a group comes from, if the groups do not say it themselves."""
+    if grouping.name not in ("group", "kernel"):
+        return []
+
+    def source(groups: Sequence[Group[R]]) -> str:
+        return place_text(grouping.origin(groups[0])) if len(groups) == 1 else ""
+
+    def op_name(groups: Sequence[Group[R]]) -> str:
+        return grouping.origin(groups[0]).op_name if len(groups) == 1 else ""
+
+    return [Column("source", source, False, "left", True),
+            Column("op name", op_name, False, "left", True)]  # fmt: skip
+
+
+def _total(groups: Iterable[Group[R]], amount: Callable[[R], int]) -> int:
+    return sum([amount(row) for group in groups for row in group.members])
+
+
+def _bytes(groups: Sequence[Group[KernelCost]]) -> str:
+    is_exact = all(k.footprint.is_exact for group in groups for k in group.members)
+    return ("" if is_exact else "≤ ") + size_text(_total(groups, lambda k: k.bytes))
+
+
+def _bound(groups: Sequence[Group[KernelCost]]) -> str:
+    return time_text(_total(groups, lambda k: k.bound * k.runs))
+
+
+def _flops(groups: Sequence[Group[KernelCost]]) -> str:
+    return count_text(_total(groups, lambda k: k.flops))
+
+
+def _waste(groups: Sequence[Group[KernelCost]]) -> str:
+    """Unused bytes that are known; `?` where no kernel's are."""
+    known = [k.wasted for group in groups for k in group.members if k.wasted is not None]
+    return size_text(sum(known)) if known else "?"
+
+
+def _limits(groups: Sequence[Group[KernelCost]]) -> str:
+    """What bounds the largest part of the groups' time."""
+    by_limit: dict[str, int] = {}
+    for group in groups:
+        for k in group.members:
+            by_limit[k.limited_by] = by_limit.get(k.limited_by, 0) + k.bound * k.runs
+    return max(by_limit, key=by_limit.__getitem__, default="")
+
+
+def _efficiency(groups: Sequence[Group[AccessCost]]) -> str:
+    moved = _total(groups, lambda a: a.moved)
+    return percent(1 - _total(groups, lambda a: a.wasted) / moved) if moved else ""
+
+
+def _array(groups: Sequence[Group[AccessCost]]) -> str:
+    if len(groups) > 1:
+        return ""
+    array = groups[0].first.array
+    kinds = {(a.array.is_output, a.array.number) for a in groups[0].members}
+    role = "output" if array.is_output else "operand"
+    more = f" and {len(kinds) - 1} more" if len(kinds) > 1 else ""
+    return f"{role} {array.number}{more}"
+
+
+def _why(groups: Sequence[Group[AccessCost]]) -> str:
+    return access_cause(groups[0].first.array) if len(groups) == 1 else ""
+
+
+def access_cause(array: ArrayUse) -> str:
+    """Why an access transfers more than it needs."""
+    if array.tile is not None:
+        sizes = "x".join(map(str, array.tile.sizes))
+        return f"tile {sizes}: {array.tile.run} bytes in a row"
+    if array.traffic is None:
+        return array.reason
+    why = str(array.spoiler) if array.spoiler else ""
+    why = why or f"sectors a request: {sectors_text(array.traffic)}"
+    return f"at worst: {why}" if array.traffic.best is not None else why
+
+
+# ----------------------------------------------------------------------------------------- JSON
+
+
+def cost_of_kernel_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any]:
+    """One kernel of schema `hloscope.cost/1`."""
+    footprint = kernel.footprint
+    return {
+        "name": kernel.instruction.name,
+        "computation": kernel.computation.name,
+        **origin.to_json(),
+        "maker": kernel.maker,
+        "runs": kernel.runs,
+        "read_bytes": footprint.read,
+        "written_bytes": footprint.written,
+        "bytes_exact": footprint.is_exact,
+        "flops": footprint.flops,
+        "bound_ps": kernel.bound,
+        "limited_by": kernel.limited_by,
+        "unused_bytes": kernel.wasted,
+        "reason": kernel.reason,
+        "assumed": list(kernel.notes),
+    }
+
+
+def cost_totals_json(kernels: Sequence[KernelCost]) -> dict[str, Any]:
+    """The sums over kernels and all their runs; what is not known is counted beside them."""
+    return {
+        "kernels": len(kernels),
+        "runs": sum([k.runs for k in kernels]),
+        "bytes": sum([k.bytes for k in kernels]),
+        "flops": sum([k.flops for k in kernels]),
+        "bound_ps": sum([k.bound * k.runs for k in kernels]),
+        "unused_bytes": sum([k.wasted or 0 for k in kernels]),
+        "kernels_without_unused_bytes": sum([k.wasted is None for k in kernels]),
+    }
+
+
+def cost_of_group_json(group: Group[KernelCost], grouping: Grouping) -> dict[str, Any]:
+    """What a group of kernels costs, and who is in it."""
+    return {
+        "what": grouping.label(group),
+        **grouping.origin(group).to_json(),
+        **cost_totals_json(group.members),
+        "limited_by": _limits([group]),
+        "members": [kernel.instruction.name for kernel in group.members],
+    }

@@ -1,0 +1,237 @@
+"""Tables about a whole program: a row for each group, one for the groups left out, and the sum."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from hloscope.cost import GROUPINGS, CostRow, Group, kernels_and_runs, shares
+from hloscope.display.answer import opcode_of
+from hloscope.display.provenance import Provenance, provenance_of
+from hloscope.display.table import Side, Table
+from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.ir import Instruction, Module
+from hloscope.ops import CustomCall, Fusion
+
+R = TypeVar("R", bound=CostRow)
+
+
+class Column(NamedTuple, Generic[R]):
+    """A column of a grouped table.
+
+    Attributes:
+        title: Its heading.
+        cell: The text for some groups: of one, of those left out, or of all.
+        is_number: Is it flush right?
+        cut: The side on which cells may be cut where a terminal is narrow.
+        is_optional: May it be left out where a terminal is narrow?
+    """
+
+    title: str
+    cell: Callable[[Sequence[Group[R]]], str]
+    is_number: bool = True
+    cut: Side | None = None
+    is_optional: bool = False
+
+
+def grouped_table(
+    groups: Sequence[Group[R]],
+    total: Callable[[int], str],
+    label: Callable[[Group[R]], str],
+    figures: Sequence[Column[R]] = (),
+    origins: Sequence[Column[R]] = (),
+    *,
+    top: int | None = None,
+    title: str = "total",
+) -> Table:
+    """A table of groups, whose rows add up to its last one.
+
+    Args:
+        groups: All groups, that with the largest total first.
+        total: The text of a total.
+        label: What a group is called.
+        figures: Columns between the number of runs and what the group is called.
+        origins: Columns after what the group is called.
+        top: How many groups have a row; the others share one.
+        title: The heading of the totals.
+    """
+    shown, others = groups[:top], groups[len(groups[:top]) :]
+    parts: list[tuple[str, Sequence[Group[R]]]] = [(label(group), [group]) for group in shown]
+    if others:
+        parts.append((f"{len(others):,} more rows", others))
+    sums = [sum([group.total for group in part]) for _, part in parts]
+    rows = [
+        _row(part, total(amount), share, [*figures, _named(name), *origins])
+        for (name, part), amount, share in zip(parts, sums, shares(sums), strict=True)
+    ]
+    whole = (1.0 if any(sums) else 0.0, None)
+    columns = [*figures, _named("all"), *origins]
+    rows.append(_row(groups, total(sum(sums)), whole, columns))
+    start = len(FIXED)
+    places = [*enumerate(columns, start)]
+    return Table(
+        [title, *FIXED[1:], *[column.title for column in columns]],
+        rows,
+        [*range(start), *[k for k, column in places if column.is_number]],
+        {k: column.cut for k, column in places if column.cut is not None},
+        [2, *reversed([k for k, column in places if column.is_optional]), 4],
+    )
+
+
+def _named(name: str) -> Column[R]:
+    return Column("what", lambda _: name, False, "left")
+
+
+FIXED: Final = ("total", "share", "cumulated", "kernels", "runs")
+"""The columns that every grouped table begins with."""
+
+
+def _row(
+    part: Sequence[Group[R]],
+    total: str,
+    share: tuple[float, float | None],
+    columns: Sequence[Column[R]],
+) -> list[str]:
+    this, cumulated = share
+    kernels, runs = kernels_and_runs(part)
+    return [
+        total,
+        share_text(this),
+        "" if cumulated is None else share_text(cumulated),
+        f"{kernels:,}",
+        f"{runs:,}",
+        *[column.cell(part) for column in columns],
+    ]
+
+
+def share_text(share: float) -> str:
+    """A share of the whole in percent, with one digit after the point.
+
+    >>> share_text(1.0), share_text(0.1234), share_text(0.0), share_text(0.0001)
+    ('100.0 %', '12.3 %', '0.0 %', '< 0.1 %')
+    """
+    if 0 < share < 0.0005:
+        return "< 0.1 %"
+    return f"{100 * share:.1f} %"
+
+
+# ------------------------------------------------------------------------------------ groupings
+
+
+def scope_of(op_name: str, depth: int | None = None) -> str:
+    """The framework's scope of an op: its `op_name` without the op, cut to `depth` parts.
+
+    Slashes inside brackets separate nothing.
+
+    >>> scope_of("jit(step)/layer/attention/dot_general"), scope_of("jit(f)/a/b/mul", 2)
+    ('jit(step)/layer/attention', 'jit(f)/a')
+    >>> scope_of("jit(f)/jvp(a/b)/mul")
+    'jit(f)/jvp(a/b)'
+    """
+    parts, level, last = list[str](), 0, 0
+    for k, char in enumerate(op_name):
+        level += (char in "([{") - (char in ")]}")
+        if char == "/" and level <= 0:
+            parts.append(op_name[last:k])
+            last = k + 1
+    return "/".join(parts[:depth] if depth is not None else parts)
+
+
+def check_grouping(by: str) -> None:
+    """Refuse a text that names no grouping.
+
+    Raises:
+        UnknownNameError: It names none.
+    """
+    if by not in GROUPINGS and not re.fullmatch("scope:[1-9][0-9]{0,3}", by):
+        near = did_you_mean(by, GROUPINGS)
+        known = ", ".join(GROUPINGS)
+        raise UnknownNameError(f"no grouping `{by}`{near}; known: {known}, scope:N (N from 1)")
+
+
+class Grouping:
+    """What rows about instructions are grouped by, and how a group is called."""
+
+    def __init__(self, by: str, module: Module) -> None:
+        """Take the name of a grouping: one of `GROUPINGS`, or `scope:N` for N parts of scopes.
+
+        Raises:
+            UnknownNameError: No grouping has that name.
+        """
+        check_grouping(by)
+        self.name, _, depth = by.partition(":")
+        self._depth: Final = int(depth) if depth else None
+        self._module: Final = module
+
+    def key(self, row: CostRow, equal: Callable[[], Hashable]) -> Hashable:
+        """The key of a row.
+
+        Args:
+            row: The row.
+            equal: What rows have in common that are equal; asked for the grouping `group` only.
+                Rows of one group come from one source line as well.
+        """
+        ins = row.instruction
+        match self.name:
+            case "kernel":
+                return ins
+            case "group":
+                return provenance_of(ins, self._module).place, equal()
+            case "computation":
+                return row.computation
+            case "opcode":
+                return opcode_text(ins)
+            case "source":
+                return provenance_of(ins, self._module).place
+            case _:
+                return scope_of(provenance_of(ins, self._module).op_name, self._depth)
+
+    def label(self, group: Group[R]) -> str:
+        """The text that names a group."""
+        ins = group.first.instruction
+        origin = provenance_of(ins, self._module)
+        match self.name:
+            case "kernel" | "group":
+                others = kernels_and_runs([group])[0] - 1
+                return f"{ins.name} and {others:,} like it" if others else ins.name
+            case "computation":
+                return group.first.computation.name
+            case "opcode":
+                return opcode_text(ins)
+            case "source":
+                return origin.place or "no source line"
+            case _:
+                return scope_of(origin.op_name, self._depth) or "no scope"
+
+    def origin(self, group: Group[R]) -> Provenance:
+        """Where the first member of a group comes from."""
+        return provenance_of(group.first.instruction, self._module)
+
+
+def opcode_text(ins: Instruction) -> str:
+    """The opcode, with the kind of a fusion or the target of a custom call."""
+    name = opcode_of(ins)
+    if isinstance(ins.op, Fusion):
+        return f"{name} {ins.op.kind}" if ins.op.kind else name
+    if isinstance(ins.op, CustomCall):
+        return f"{name} {ins.op.call_target_name}"
+    return name
+
+
+def place_text(origin: Provenance) -> str:
+    """The innermost source line without folders; `no source line` where none is stated."""
+    return origin.place.rpartition("/")[2] or "no source line"
+
+
+def groups_json(
+    groups: Sequence[Group[R]], further: Callable[[Group[R]], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The groups as JSON: total, share, kernels and runs, with further facts about each."""
+    found = []
+    totals = [group.total for group in groups]
+    for group, (share, cumulated) in zip(groups, shares(totals), strict=True):
+        kernels, runs = kernels_and_runs([group])
+        amounts = {"total": group.total, "share": share, "cumulated": cumulated}
+        found.append({**amounts, "kernels": kernels, "runs": runs, **further(group)})
+    return found
