@@ -148,9 +148,8 @@ class Cost:
 
 
 def _equal(kernel: KernelCost) -> Hashable:
-    """What kernels of one row have in common: who makes them, bytes read and written."""
-    footprint = kernel.footprint
-    return kernel.maker, footprint.read, footprint.written
+    """What kernels of one row have in common: who makes them, and the bytes of one run."""
+    return kernel.maker, kernel.footprint.bytes
 
 
 def _equal_access(access: AccessCost) -> Hashable:

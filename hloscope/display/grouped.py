@@ -66,7 +66,7 @@ def grouped_table(
         for (name, part), amount, share in zip(parts, sums, shares(sums), strict=True)
     ]
     whole = (1.0 if any(sums) else 0.0, None)
-    columns = [*figures, _named("all"), *origins]
+    columns: list[Column[R]] = [*figures, _named("all"), *origins]
     rows.append(_row(groups, total(sum(sums)), whole, columns))
     start = len(FIXED)
     places = [*enumerate(columns, start)]
