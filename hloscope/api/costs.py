@@ -6,13 +6,13 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, Protocol
 
 from hloscope.cost import AccessCost, Group, KernelCost, ProgramCost, grouped, program_cost
-from hloscope.devices import DEFAULT, device_of
 from hloscope.display import (
     COST_SCHEMA,
     Grouping,
     Table,
     access_cause,
     access_table,
+    accesses_json,
     columns,
     cost_of_group_json,
     cost_of_kernel_json,
@@ -24,7 +24,8 @@ from hloscope.display import (
 )
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import Analysis
-from hloscope.ir import Instruction, Module
+from hloscope.ir import Computation, Instruction, Module
+from hloscope.memory import Memory
 
 COST_SORTS: Final = ("bound", "bytes", "flops", "waste")
 """Amounts that the groups of a program's kernels can be sorted by."""
@@ -113,11 +114,22 @@ class Cost:
         """The accesses that transfer most bytes nobody asked for."""
         return access_table(self.accesses(by), Grouping(by, self.program.module), top)
 
+    def groups_json(self, by: str = "group", *, sort: str = "bound") -> list[dict[str, Any]]:
+        """The groups as in schema `hloscope.cost/1`."""
+        grouping = Grouping(by, self.program.module)
+        return groups_json(
+            self.groups(by, sort=sort), lambda group: cost_of_group_json(group, grouping)
+        )
+
+    def access_groups_json(self, by: str = "group") -> list[dict[str, Any]]:
+        """The groups of accesses as in schema `hloscope.coalesce/2`."""
+        grouping = Grouping(by, self.program.module)
+        return groups_json(self.accesses(by), lambda group: accesses_json(group, grouping))
+
     def to_json(self, by: str = "group", *, sort: str = "bound") -> dict[str, Any]:
         """An object of schema `hloscope.cost/1`."""
         module = self.program.module
-        grouping = Grouping(by, module)
-        groups = self.groups(by, sort=sort)
+        groups = self.groups_json(by, sort=sort)
         return {
             "schema": COST_SCHEMA,
             "file": self.program.file,
@@ -125,10 +137,10 @@ class Cost:
             "device": self.model.device.name,
             "by": by,
             "sort": sort,
-            "total": sum([group.total for group in groups]),
+            "total": sum([group["total"] for group in groups]),
             "totals": cost_totals_json(self.kernels),
             "assumed": self.notes,
-            "groups": groups_json(groups, lambda group: cost_of_group_json(group, grouping)),
+            "groups": groups,
             "kernels": [
                 cost_of_kernel_json(kernel, provenance_of(kernel.instruction, module))
                 for kernel in self.kernels
@@ -160,17 +172,21 @@ def _equal_access(access: AccessCost) -> Hashable:
 
 
 def cost_of(
-    program: Costed, device: str = DEFAULT, only: Iterable[Instruction] | None = None
+    program: Costed,
+    memory: Memory,
+    only: Iterable[tuple[Computation, Instruction]] | None = None,
+    *,
+    transfers: bool = True,
 ) -> Cost:
-    """The cost of a program on a device, or of some of its kernels.
+    """The cost of a program, or of some of its instructions, under a model of a device.
 
     Args:
         program: The program.
-        device: The name of a device of the table.
-        only: The instructions to count; all kernels that run if not given.
+        memory: The model of what threads transfer, with the device.
+        only: The instructions to count with their computations; all kernels if not given.
+        transfers: Count what threads transfer, too; else bytes and flops only.
 
     Raises:
-        UnknownNameError: No device has that name.
+        VerifyError: An instruction is invalid.
     """
-    model = program_cost(program.analysis, program.module, device_of(device))
-    return Cost(program, model if only is None else model.only(only))
+    return Cost(program, program_cost(program.module, memory, only, transfers=transfers))

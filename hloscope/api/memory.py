@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from html import escape
 from typing import Any, Final, Protocol
 
+from hloscope.api.costs import Cost, cost_of
 from hloscope.api.explaining import check_part
-from hloscope.cost import Footprint as FootprintAnswer, Footprints, Run, running
+from hloscope.cost import AccessCost, Footprint as FootprintAnswer, Footprints, KernelCost, running
 from hloscope.devices import (
     DEFAULT,
     DEVICES as KNOWN_DEVICES,
@@ -19,24 +20,22 @@ from hloscope.devices import (
 from hloscope.display import (
     COALESCE_SCHEMA,
     FOOTPRINT_SCHEMA,
+    Grouping,
     KernelPlace,
     Table,
-    accesses_table,
     coalescing_json,
     coalescing_text,
     footprint_json,
     footprint_svg,
     footprint_text,
+    groups_svg,
     page,
     provenance_of,
     run_json,
-    runs_svg,
-    runs_table,
     warps_html,
     warps_svg,
-    wasteful_accesses,
 )
-from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
+from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module
@@ -191,7 +190,7 @@ class Coalescing:
         return self.answer.lowest
 
     def to_json(self) -> dict[str, Any]:
-        """The kernel as in schema `hloscope.coalesce/1`."""
+        """The kernel as in schema `hloscope.coalesce/2`."""
         return coalescing_json(self.answer)
 
     def to_svg(self) -> str:
@@ -294,23 +293,24 @@ class Refused:
 
 
 class ProgramCoalescing:
-    """The kernels of a program.
+    """What the kernels of a program transfer.
 
     Attributes:
-        kernels: In order, one for each fusion.
-        refused: Those that nothing is said about.
+        cost: The kernels, with how often they run.
+        kernels: The answers, in order.
+        refused: Kernels without a thread map, with the reason.
     """
 
-    def __init__(
-        self,
-        program: Asked,
-        kernels: Sequence[tuple[Computation, Instruction, Answer]],
-        refused: Sequence[Refused],
-    ) -> None:
+    def __init__(self, program: Asked, cost: Cost) -> None:
         self._program: Final = program
-        self._places: Final = {id(answer): (c, ins) for c, ins, answer in kernels}
-        self.kernels: Final = tuple([answer for _, _, answer in kernels])
-        self.refused: Final = tuple(refused)
+        self.cost: Final = cost
+        self._known: Final = [
+            (kernel, kernel.coalescing) for kernel in cost.kernels if kernel.coalescing is not None
+        ]
+        self.kernels: Final = tuple([answer for _, answer in self._known])
+        self.refused: Final = tuple(
+            [Refused(k.instruction.name, k.reason) for k in cost.kernels if k.coalescing is None]
+        )
 
     @property
     def lowest(self) -> float:
@@ -319,27 +319,32 @@ class ProgramCoalescing:
 
     @property
     def wasted(self) -> int:
-        """Bytes moved in vain by all kernels, each run once."""
-        return sum([answer.wasted for answer in self.kernels])
+        """Bytes transferred that no lane asked for, by all kernels as often as they run."""
+        return sum([answer.wasted * kernel.runs for kernel, answer in self._known])
 
-    def worst(self, top: int | None = None) -> list[tuple[Answer, ArrayUse]]:
-        """The accesses that move anything in vain, the worst first."""
-        return wasteful_accesses(self.kernels)[:top]
+    def worst(self, top: int | None = None) -> list[AccessCost]:
+        """The accesses that transfer bytes nobody asked for, that with the largest total first."""
+        wasteful = [access for access in self.cost.model.accesses if access.wasted]
+        return sorted(wasteful, key=lambda access: -access.wasted)[:top]
 
-    def table(self, top: int | None = None) -> Table:
-        """The accesses that move most in vain."""
-        worst = self.worst()
-        return accesses_table(worst, [self._place(answer) for answer, _ in worst], top)
+    def table(self, top: int | None = None, by: str = "group") -> Table:
+        """The groups of accesses that transfer most bytes nobody asked for, and their sum."""
+        return self.cost.access_table(by, top)
 
-    def to_json(self) -> dict[str, Any]:
-        """An object of schema `hloscope.coalesce/1`."""
+    def to_json(self, by: str = "group") -> dict[str, Any]:
+        """An object of schema `hloscope.coalesce/2`."""
         return {
             "schema": COALESCE_SCHEMA,
             "file": self._program.file,
             "module": self._program.module.name,
             "wasted_bytes": self.wasted,
             "efficiency": self.lowest,
-            "kernels": [coalescing_json(a, self._place(a)) for a in self.kernels],
+            "by": by,
+            "groups": self.cost.access_groups_json(by),
+            "kernels": [
+                coalescing_json(answer, self._place(kernel), kernel.runs)
+                for kernel, answer in self._known
+            ],
             "refused": [{"name": r.name, "reason": r.reason} for r in self.refused],
         }
 
@@ -351,67 +356,79 @@ class ProgramCoalescing:
         """A picture of the kernel that wastes most."""
         if not self.kernels:
             raise UnsupportedError("there is no kernel to draw")
-        return warps_svg(max(self.kernels, key=lambda answer: answer.wasted))
+        return warps_svg(self._most_wasteful(1)[0])
 
     def to_html(self, top: int = 10) -> str:
         """A page with the kernels that waste most."""
-        chosen = sorted(self.kernels, key=lambda answer: -answer.wasted)[:top]
+        chosen = self._most_wasteful(top)
         if not chosen:
             raise UnsupportedError("there is no kernel to draw")
         return warps_html(chosen, [coalescing_text(answer) for answer in chosen])
 
-    def _place(self, answer: Answer) -> KernelPlace:
-        computation, ins = self._places[id(answer)]
-        return KernelPlace(computation.name, provenance_of(ins, self._program.module))
+    def _most_wasteful(self, top: int) -> list[Answer]:
+        by_waste = sorted(self._known, key=lambda known: -known[1].wasted * known[0].runs)
+        return [answer for _, answer in by_waste[:top]]
+
+    def _place(self, kernel: KernelCost) -> KernelPlace:
+        origin = provenance_of(kernel.instruction, self._program.module)
+        return KernelPlace(kernel.computation.name, origin)
 
 
 class ProgramFootprint:
     """Where the bytes of a program go.
 
     Attributes:
-        runs: Kernels with how often they run, the one with most bytes first.
+        cost: The kernels, with how often they run.
     """
 
-    def __init__(self, program: Asked, runs: Sequence[Run]) -> None:
+    def __init__(self, program: Asked, cost: Cost) -> None:
         self._program: Final = program
-        self.runs: Final = tuple(sorted(runs, key=lambda run: -run.bytes))
+        self.cost: Final = cost
+
+    @property
+    def kernels(self) -> list[KernelCost]:
+        """The kernels that run, that with most bytes first."""
+        return sorted(self.cost.kernels, key=lambda kernel: -kernel.bytes)
 
     @property
     def total(self) -> int:
         """Bytes of all runs."""
-        return sum([run.bytes for run in self.runs])
+        return sum([kernel.bytes for kernel in self.cost.kernels])
 
     @property
     def notes(self) -> list[str]:
         """What was assumed about how often kernels run."""
-        return list(dict.fromkeys([note for run in self.runs for note in run.notes]))
+        return self.cost.notes
 
-    def table(self, top: int | None = None) -> Table:
-        """The kernels that move most."""
-        return runs_table(self.runs, self.total, list(map(self._place, self.runs)), top)
+    def table(self, top: int | None = None, by: str = "group") -> Table:
+        """The groups of kernels that read and write most, and the sum of everything."""
+        return self.cost.footprint_table(by, top)
 
-    def to_svg(self, top: int = 20) -> str:
-        """A picture of the kernels that move most."""
+    def to_svg(self, top: int = 20, by: str = "group") -> str:
+        """A picture of the groups of kernels that read and write most."""
         name = self._program.file or self._program.module.name
-        return runs_svg(self.runs, self.total, list(map(self._place, self.runs)), name, top)
+        grouping = Grouping(by, self._program.module)
+        return groups_svg(self.cost.groups(by, sort="bytes"), grouping, name, top)
 
     def _repr_html_(self) -> str:
         return self.to_svg()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, by: str = "group") -> dict[str, Any]:
         """An object of schema `hloscope.footprint/1`."""
+        module = self._program.module
         return {
             "schema": FOOTPRINT_SCHEMA,
             "file": self._program.file,
-            "module": self._program.module.name,
+            "module": module.name,
             "bytes": self.total,
             "assumed": self.notes,
-            "kernels": [run_json(run, self._place(run)) for run in self.runs],
+            "by": by,
+            "groups": self.cost.groups_json(by, sort="bytes"),
+            "kernels": [
+                run_json(kernel, provenance_of(kernel.instruction, module))
+                for kernel in self.kernels
+            ],
         }
-
-    def _place(self, run: Run) -> KernelPlace:
-        origin = provenance_of(run.instruction, self._program.module)
-        return KernelPlace(run.computation.name, origin)
 
 
 def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
@@ -434,18 +451,9 @@ def coalescing_of_all(
     """The answers for many kernels; what has none is listed with the reason.
 
     Raises:
-        VerifyError: A kernel is wrong.
+        VerifyError: A kernel is invalid.
     """
-    found: list[tuple[Computation, Instruction, Answer]] = []
-    refused: list[Refused] = []
-    for computation, ins in places:
-        try:
-            found.append((computation, ins, memory.of_instruction(ins)))
-        except VerifyError:
-            raise
-        except HloscopeError as error:
-            refused.append(Refused(ins.name, error.message))
-    return ProgramCoalescing(program, found, refused)
+    return ProgramCoalescing(program, cost_of(program, memory, places))
 
 
 def footprint_of(program: Asked, ins: Instruction, device: str = DEFAULT) -> FootprintAnswer:
@@ -470,8 +478,8 @@ def footprints_of(
 
 def footprint_of_program(program: Asked, device: str = DEFAULT) -> ProgramFootprint:
     """Where the bytes of a program go."""
-    footprints = Footprints(program.analysis, device_of(device))
-    return ProgramFootprint(program, footprints.of_module(program.module))
+    memory = Model(device).memory(program.analysis)
+    return ProgramFootprint(program, cost_of(program, memory, transfers=False))
 
 
 def bank_conflicts(

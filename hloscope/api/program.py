@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
     import hloscope.api.costs as costs
     import hloscope.api.exploring as exploring
+    import hloscope.api.memory as memory
     import hloscope.api.selecting as selecting
     import hloscope.fusion as fusion
     import hloscope.hlo_parser as hlo_parser
@@ -37,6 +38,7 @@ else:
     hlo_parser = lazy("hloscope.hlo_parser")
     indexing = lazy("hloscope.indexing")
     interpreter = lazy("hloscope.interpreter")
+    memory = lazy("hloscope.api.memory")
     passes = lazy("hloscope.passes")
     selecting = lazy("hloscope.api.selecting")
     stablehlo = lazy("hloscope.stablehlo")
@@ -253,7 +255,7 @@ class Program:
         Raises:
             UnknownNameError: No device has that name.
         """
-        return costs.cost_of(self, device)
+        return costs.cost_of(self, memory.Model(device).memory(self.analysis))
 
     @explains_invalid_program
     def explore(

@@ -26,7 +26,7 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
-from hloscope.cli.options import Sizes, device_option, format_option, top_option
+from hloscope.cli.options import Sizes, by_option, device_option, format_option, top_option
 from hloscope.cli.paging import print_long
 from hloscope.errors import ParseError, UnsupportedError
 
@@ -57,7 +57,8 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
 @device_option("The GPU")
-@top_option("Of a whole program, the N accesses that waste most.")
+@by_option
+@top_option("Of a whole program, the N groups with most unused bytes; the others share one row.")
 @click.option(
     "--fail-below",
     metavar="SHARE",
@@ -96,6 +97,7 @@ def coalesce(
     file: str,
     name: str | None,
     device: str,
+    by: str,
     top: int,
     fail_below: float | None,
     threads: int | None,
@@ -107,10 +109,10 @@ def coalesce(
     form: str,
     as_json: bool,
 ) -> None:
-    """Tell what the warps of a fusion move: sectors of each request, and what spoils them.
+    """Count the sectors that the warps of a kernel transfer, and name the cause of unused ones.
 
-    Without NAME, all fusions of FILE: the accesses that waste most, with the line of the source
-    they come from.  In NAME, * is any text and ? any character.
+    Without NAME, groups of accesses of all kernels of FILE, those with most unused bytes first;
+    loops count as often as they run.  In NAME, * is any text and ? any character.
     """
     if launch is not None and threads is not None:
         raise click.UsageError("--launch and --threads both say how many threads")
@@ -123,7 +125,7 @@ def coalesce(
     program = read_program(file)
     found = _asked(program, name, model)
     if as_json or form == "json":
-        print_json(found.to_json())
+        print_json(found.to_json(by))
     elif form == "svg":
         click.echo(found.to_svg(), nl=False)
     elif form == "html":
@@ -131,7 +133,7 @@ def coalesce(
     elif name is not None or verdicts_only:
         print_long(found.to_text())
     else:
-        _print_table(found, top)
+        _print_table(found, by, top)
     if fail_below is not None and found.lowest < fail_below:
         click.echo(f"the lowest share is {found.lowest:.3g}, below {fail_below:g}", err=True)
         click.get_current_context().exit(FAILED)
@@ -149,11 +151,10 @@ def _asked(program: Program, name: str | None, model: Model) -> ProgramCoalescin
     return found
 
 
-def _print_table(found: ProgramCoalescing, top: int) -> None:
-    table = found.table(top)
+def _print_table(found: ProgramCoalescing, by: str, top: int) -> None:
     unknown = [(k, array) for k in found.kernels for array in k.arrays if array.is_unknown]
-    if table.rows:
-        print_table(table)
+    if found.wasted:
+        print_table(found.table(top, by))
     else:
         said = " that is known" if unknown else ""
         click.echo(f"no access{said} moves more than it needs", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hloscope.api import COST_SORTS, cost_of, find_all
+from hloscope.api import COST_SORTS, Model, cost_of, find_all
 from hloscope.cli.common import (
     command,
     debug_option,
@@ -42,8 +42,8 @@ def cost(
     any character.
     """
     program = read_verified_program(file)
-    chosen = None if name is None else [ins for _, ins in find_all(program.module, name)]
-    found = cost_of(program, device, chosen)
+    chosen = None if name is None else find_all(program.module, name)
+    found = cost_of(program, Model(device).memory(program.analysis), chosen)
     if as_json:
         print_json(found.to_json(by, sort=sort))
         return

@@ -15,7 +15,7 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program, read_verified_program
-from hloscope.cli.options import device_option, format_option, top_option
+from hloscope.cli.options import by_option, device_option, format_option, top_option
 from hloscope.cli.paging import print_long
 from hloscope.display import page
 
@@ -26,15 +26,18 @@ SCHEMA = "hloscope.footprint/1"
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
 @device_option("The GPU, which decides what is updated in place")
-@top_option("Of a whole program, the N kernels with most bytes.")
+@by_option
+@top_option("Of a whole program, the N groups with most bytes; the others share one row.")
 @format_option()
 @json_option
 @debug_option
-def footprint(file: str, name: str | None, device: str, top: int, form: str, as_json: bool) -> None:
-    """Tell how many bytes a fusion reads and writes at least, how often it needs each element.
+def footprint(
+    file: str, name: str | None, device: str, by: str, top: int, form: str, as_json: bool
+) -> None:
+    """Count the bytes that a fusion reads and writes at least, and the reuse of each element.
 
-    Without NAME, the kernels of FILE that move most, bodies of loops as often as they run.
-    In NAME, * is any text and ? any character.
+    Without NAME, groups of all kernels of FILE, those with most bytes first; loops count as often
+    as they run.  In NAME, * is any text and ? any character.
     """
     form = "json" if as_json else form
     program = read_verified_program(file) if name is None else read_program(file)
@@ -50,16 +53,17 @@ def footprint(file: str, name: str | None, device: str, top: int, form: str, as_
         return
     whole = footprint_of_program(program, device)
     if form == "json":
-        print_json(whole.to_json())
+        print_json(whole.to_json(by))
     elif form == "text":
-        if whole.runs:
-            print_table(whole.table(top))
-        of = f"{len(whole.runs)} kernel{'' if len(whole.runs) == 1 else 's'}"
+        count = len(whole.kernels)
+        if count:
+            print_table(whole.table(top, by))
+        of = f"{count:,} kernel{'' if count == 1 else 's'}"
         click.echo(f"{whole.total:,} bytes of {of}", err=True)
         for note in whole.notes:
             click.echo(f"note: {note}", err=True)
     else:
-        _draw([whole.to_svg(top)], file, form)
+        _draw([whole.to_svg(top, by)], file, form)
 
 
 def _draw(pictures: list[str], title: str, form: str) -> None:

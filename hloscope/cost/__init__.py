@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         ArrayFootprint as ArrayFootprint,
         Footprint as Footprint,
         Footprints as Footprints,
-        Run as Run,
     )
     from hloscope.cost.groups import (
         GROUPINGS as GROUPINGS,

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from hloscope.cost.flops import Flops
-from hloscope.cost.runs import running
 from hloscope.devices import Device
 from hloscope.errors import HloscopeError
 from hloscope.fusion import ALIASES, Analysis, leaf_types
 from hloscope.indexing import IndexingMap
-from hloscope.ir import Computation, Instruction, Module, TensorType
+from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
 from hloscope.memory import (
     Fused,
@@ -103,30 +102,6 @@ class Footprint:
     def is_exact(self) -> bool:
         """Is all of it exact?  Else the bytes are the most that they can be."""
         return all(a.touched.is_exact for a in self.reads + self.writes)
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A kernel of a program, and how often it runs.
-
-    Attributes:
-        instruction: The fusion or instruction.
-        computation: Where it stands.
-        footprint: Of one run.
-        times: How often it runs.
-        notes: What was assumed about that.
-    """
-
-    instruction: Instruction
-    computation: Computation
-    footprint: Footprint
-    times: int
-    notes: tuple[str, ...] = ()
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all runs."""
-        return self.footprint.bytes * self.times
 
 
 class Footprints:
@@ -222,16 +197,6 @@ class Footprints:
         ]
         note = "not made by XLA's emitters: operands are taken to be read whole"
         return Footprint(ins.name, tuple(reads), tuple(writes), flops, (note,))
-
-    # ---------------------------------------------------------------------------------- program
-
-    def of_module(self, module: Module) -> list[Run]:
-        """Every kernel that runs when the program runs, bodies of loops as often as they run."""
-        return [
-            Run(ins, place.computation, self.of_instruction(ins), place.times, place.notes)
-            for place in running(module)
-            for ins in place.kernels
-        ]
 
 
 def _all_of(type: TensorType, *, is_exact: bool) -> Touched:

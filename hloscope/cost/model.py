@@ -9,7 +9,6 @@ from hloscope.cost.footprints import Footprint, Footprints
 from hloscope.cost.runs import Place, running
 from hloscope.devices import Device
 from hloscope.errors import HloscopeError, VerifyError
-from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
 from hloscope.memory import ArrayUse, Coalescing, Memory
@@ -98,6 +97,11 @@ class AccessCost:
         return self.kernel.runs
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed about how often the kernel runs."""
+        return self.kernel.notes
+
+    @property
     def moved(self) -> int:
         """Bytes of the sectors transferred, over all runs."""
         return self.array.traffic.moved * self.runs if self.array.traffic is not None else 0
@@ -128,41 +132,43 @@ class ProgramCost:
             if array.traffic is not None
         ]
 
-    def only(self, instructions: Iterable[Instruction]) -> ProgramCost:
-        """The cost of those kernels that compute some instructions."""
-        wanted = set(instructions)
-        chosen = [kernel for kernel in self.kernels if kernel.instruction in wanted]
-        return ProgramCost(self.module, self.device, chosen)
 
+def program_cost(
+    module: Module,
+    memory: Memory,
+    only: Iterable[tuple[Computation, Instruction]] | None = None,
+    *,
+    transfers: bool = True,
+) -> ProgramCost:
+    """The cost of every kernel that runs when a program runs, or of some instructions.
 
-def program_cost(analysis: Analysis, module: Module, device: Device) -> ProgramCost:
-    """The cost of every kernel that runs when a program runs."""
-    memory = Memory(analysis, device)
-    footprints = Footprints(analysis, device, memory.kernels)
-    kernels = [
-        _kernel_cost(ins, place, memory, footprints)
-        for place in running(module)
-        for ins in place.kernels
-    ]
-    return ProgramCost(module, device, kernels)
+    Args:
+        module: The program.
+        memory: The model of what threads transfer, with the device.
+        only: The instructions with their computations; one in a computation that does not run
+            by itself counts as run once.
+        transfers: Count what threads transfer, too; else bytes and flops only.
 
-
-def _kernel_cost(
-    ins: Instruction, place: Place, memory: Memory, footprints: Footprints
-) -> KernelCost:
-    coalescing, reason = None, ""
-    try:
-        coalescing = memory.of_equal(ins)
-    except VerifyError:
-        raise
-    except HloscopeError as error:
-        reason = error.message
-    return KernelCost(
-        ins,
-        place.computation,
-        footprints.of_equal(ins),
-        coalescing,
-        reason,
-        place.times,
-        place.notes,
-    )
+    Raises:
+        VerifyError: An instruction is invalid.
+    """
+    places = {place.computation: place for place in running(module)}
+    chosen = only
+    if chosen is None:
+        chosen = [(place.computation, ins) for place in places.values() for ins in place.kernels]
+    footprints = Footprints(memory.analysis, memory.device, memory.kernels)
+    kernels = []
+    for computation, ins in chosen:
+        coalescing, reason = None, ""
+        try:
+            coalescing = memory.of_instruction(ins) if transfers else None
+        except VerifyError:
+            raise
+        except HloscopeError as error:
+            reason = error.message
+        place = places.get(computation, Place(computation, 1, ()))
+        footprint = footprints.of_instruction(ins)
+        kernels.append(
+            KernelCost(ins, computation, footprint, coalescing, reason, place.times, place.notes)
+        )
+    return ProgramCost(module, memory.device, kernels)

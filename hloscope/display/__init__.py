@@ -35,17 +35,16 @@ if TYPE_CHECKING:
     from hloscope.display.coalescing import (
         COALESCE_SCHEMA as COALESCE_SCHEMA,
         KernelPlace as KernelPlace,
-        accesses_table as accesses_table,
         bank_json as bank_json,
         bank_text as bank_text,
         coalescing_json as coalescing_json,
         coalescing_text as coalescing_text,
-        wasteful_accesses as wasteful_accesses,
     )
     from hloscope.display.cost import (
         COST_SCHEMA as COST_SCHEMA,
         access_cause as access_cause,
         access_table as access_table,
+        accesses_json as accesses_json,
         cost_of_group_json as cost_of_group_json,
         cost_of_kernel_json as cost_of_kernel_json,
         cost_table as cost_table,
@@ -86,11 +85,10 @@ if TYPE_CHECKING:
         footprint_json as footprint_json,
         footprint_text as footprint_text,
         run_json as run_json,
-        runs_table as runs_table,
     )
     from hloscope.display.footprint_picture import (
         footprint_svg as footprint_svg,
-        runs_svg as runs_svg,
+        groups_svg as groups_svg,
     )
     from hloscope.display.grouped import (
         Grouping as Grouping,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 from hloscope.display.provenance import Provenance
-from hloscope.display.table import Side, Table, alike, columns
+from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_type
 from hloscope.lazy import dataclass
 from hloscope.memory import ArrayUse, BankUse, Coalescing, Request, Traffic, size_text
 
-COALESCE_SCHEMA: Final = "hloscope.coalesce/1"
+COALESCE_SCHEMA: Final = "hloscope.coalesce/2"
 FULL: Final = 0.995
 """From here on a utilisation is full for the eye."""
 
@@ -145,52 +145,20 @@ def bank_text(bank: BankUse) -> str:
     return f"{bank.what} [{size}], {size_text(bank.bytes)}: {told}"
 
 
-# --------------------------------------------------------------------------------------- module
-
-
-def accesses_table(
-    accesses: Sequence[tuple[Coalescing, ArrayUse]],
-    places: Sequence[KernelPlace],
-    top: int | None = None,
-) -> Table:
-    """Accesses of a program, with what spoils them and where they come from; equal ones once."""
-    header = ("wasted", "of ideal", "kernel", "array", "why", "source", "op name")
-    rows = [
-        _table_row(answer, array, place)
-        for (answer, array), place in zip(accesses, places, strict=True)
-    ]
-    cut: dict[int, Side] = {4: "right", 5: "left", 6: "left"}
-    return alike(Table(header, rows, (0, 1), cut, (5, 6)), (2, 3, 6), top)
-
-
-def _table_row(answer: Coalescing, array: ArrayUse, place: KernelPlace) -> list[str]:
-    traffic = array.traffic
-    assert traffic is not None
-    kind = "output" if array.is_output else "operand"
-    why = str(array.spoiler) if array.spoiler else f"sectors a request: {sectors_text(traffic)}"
-    if traffic.best is not None:
-        why = f"at worst: {why}"
-    return [
-        size_text(traffic.wasted),
-        percent(traffic.efficiency),
-        answer.name,
-        f"{kind} {array.number} {array.name}",
-        why,
-        place.origin.place.rpartition("/")[2],
-        place.origin.op_name,
-    ]
-
-
 # ----------------------------------------------------------------------------------------- JSON
 
 
-def coalescing_json(answer: Coalescing, place: KernelPlace | None = None) -> dict[str, Any]:
-    """One kernel of schema `hloscope.coalesce/1`."""
+def coalescing_json(
+    answer: Coalescing, place: KernelPlace | None = None, runs: int | None = None
+) -> dict[str, Any]:
+    """One kernel of schema `hloscope.coalesce/2`."""
     kernel = answer.kernel
     launch = kernel.launch
     told: dict[str, Any] = {"name": answer.name}
     if place is not None:
         told |= {"computation": place.computation, **place.origin.to_json()}
+    if runs is not None:
+        told["runs"] = runs
     told |= {
         "device": answer.device.name,
         "model": answer.model,
@@ -280,7 +248,7 @@ def traffic_json(traffic: Traffic) -> dict[str, Any]:
 
 
 def bank_json(bank: BankUse) -> dict[str, Any]:
-    """The conflicts of one access, as in the schemas `hloscope.coalesce/1` and `banks/1`."""
+    """The conflicts of one access, as in the schemas `hloscope.coalesce/2` and `banks/1`."""
     return {
         "what": bank.what,
         "shape": list(bank.shape),
@@ -290,10 +258,3 @@ def bank_json(bank: BankUse) -> dict[str, Any]:
         "max": bank.most,
         "exact": bank.is_exact,
     }
-
-
-def wasteful_accesses(answers: Sequence[Coalescing]) -> list[tuple[Coalescing, ArrayUse]]:
-    """Every access of many kernels that moves anything in vain, the most wasteful first."""
-    every = [(a, array, array.traffic.wasted) for a in answers for array in a.arrays
-             if array.traffic is not None and array.traffic.wasted]  # fmt: skip
-    return [(a, array) for a, array, _ in sorted(every, key=lambda found: -found[2])]

@@ -245,3 +245,15 @@ def cost_of_group_json(group: Group[KernelCost], grouping: Grouping) -> dict[str
         "limited_by": _limits([group]),
         "members": [kernel.instruction.name for kernel in group.members],
     }
+
+
+def accesses_json(group: Group[AccessCost], grouping: Grouping) -> dict[str, Any]:
+    """What a group of accesses transfers, why, and in which kernels."""
+    return {
+        "what": grouping.label(group),
+        **grouping.origin(group).to_json(),
+        "moved_bytes": _total([group], lambda access: access.moved),
+        "array": _array([group]),
+        "why": access_cause(group.first.array),
+        "members": list(dict.fromkeys([a.instruction.name for a in group.members])),
+    }

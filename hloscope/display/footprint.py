@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
-from hloscope.cost import ArrayFootprint, Footprint, Run
-from hloscope.display.coalescing import KernelPlace
-from hloscope.display.table import Side, Table, alike, columns
+from hloscope.cost import ArrayFootprint, Footprint, KernelCost
+from hloscope.display.provenance import Provenance
+from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_type
 from hloscope.memory import size_text
 
@@ -42,33 +41,6 @@ def _row(what: str, array: ArrayFootprint) -> list[str]:
     ]
 
 
-def runs_table(
-    runs: Sequence[Run], total: int, places: Sequence[KernelPlace], top: int | None = None
-) -> Table:
-    """The kernels of a program and where their bytes go; equal ones once."""
-    header = ("bytes", "share", "runs", "read", "written", "reuse", "flops/byte", "kernel",
-              "source", "op name")  # fmt: skip
-    rows = [_run_row(run, total, place) for run, place in zip(runs, places, strict=True)]
-    cut: dict[int, Side] = {8: "left", 9: "left"}
-    return alike(Table(header, rows, (0, 1, 2, 3, 4, 5, 6), cut, (8, 9)), (7, 9), top)
-
-
-def _run_row(run: Run, total: int, place: KernelPlace) -> list[str]:
-    found = run.footprint
-    return [
-        ("" if found.is_exact else "≤ ") + size_text(run.bytes),
-        f"{100 * run.bytes / total:.3g} %" if total else "",
-        str(run.times) + ("?" if run.notes else ""),
-        size_text(found.read),
-        size_text(found.written),
-        f"{found.reuse:.4g}",
-        f"{found.intensity:.3g}",
-        found.name,
-        place.origin.place.rpartition("/")[2],
-        place.origin.op_name,
-    ]
-
-
 def footprint_json(found: Footprint) -> dict[str, Any]:
     """One kernel of schema `hloscope.footprint/1`."""
     return {
@@ -85,11 +57,12 @@ def footprint_json(found: Footprint) -> dict[str, Any]:
     }
 
 
-def run_json(run: Run, place: KernelPlace) -> dict[str, Any]:
+def run_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any]:
     """One kernel of a program, with how often it runs."""
-    told = {"computation": run.computation.name, **place.origin.to_json()}
-    runs = {"times": run.times, "bytes": run.bytes, "assumed": list(run.notes)}
-    return {**footprint_json(run.footprint), **told, "runs": runs}
+    placed = {"computation": kernel.computation.name, **origin.to_json()}
+    runs = {"times": kernel.runs, "bytes": kernel.bytes, "assumed": list(kernel.notes)}
+    footprint = {**footprint_json(kernel.footprint), "name": kernel.instruction.name}
+    return {**footprint, **placed, "runs": runs}
 
 
 def _array_json(array: ArrayFootprint) -> dict[str, Any]:

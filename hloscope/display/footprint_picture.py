@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hloscope.cost import ArrayFootprint, Footprint, Run
-from hloscope.display.coalescing import KernelPlace
+from hloscope.cost import ArrayFootprint, Footprint, Group, KernelCost, kernels_and_runs
+from hloscope.display.grouped import Grouping, share_text
 from hloscope.hlo_parser import brief_type
 from hloscope.memory import size_text
 from hloscope.visible import in_page
@@ -46,20 +46,19 @@ def footprint_svg(found: Footprint) -> str:
     return _drawn([found.name, caption, *found.notes], bars)
 
 
-def runs_svg(
-    runs: Sequence[Run], total: int, places: Sequence[KernelPlace], name: str, top: int
-) -> str:
-    """The kernels of a program that move most, equal ones together."""
-    groups: dict[tuple[object, ...], tuple[Run, KernelPlace, int]] = {}
-    for run, place in zip(runs, places, strict=True):
-        found = run.footprint
-        key = (found.read, found.written, found.flops, run.times, place.origin.place)
-        first, where, count = groups.get(key, (run, place, 0))
-        groups[key] = first, where, count + 1
-    # What moves most all together comes first.
-    largest = sorted(groups.values(), key=lambda group: -group[0].bytes * group[2])[:top]
-    bars = [_run(*group, total) for group in largest]
-    kernels = f"{len(runs)} kernel{'' if len(runs) == 1 else 's'}"
+def groups_svg(groups: Sequence[Group[KernelCost]], grouping: Grouping, name: str, top: int) -> str:
+    """The groups of kernels that read and write most bytes, as bars.
+
+    Args:
+        groups: All groups, with bytes as totals.
+        grouping: What they are grouped by.
+        name: The program's name.
+        top: How many groups have a bar.
+    """
+    total = sum([group.total for group in groups])
+    bars = [_group(group, grouping, total) for group in groups[:top]]
+    count, _ = kernels_and_runs(groups)
+    kernels = f"{count:,} kernel{'' if count == 1 else 's'}"
     caption = f"{size_text(total)} of {kernels}; read: blue, written: orange"
     return _drawn([name, caption], bars)
 
@@ -76,15 +75,14 @@ def _array(kind: str, shade: str, array: ArrayFootprint) -> _Bar:
     return _Bar(name, about, ((shade, touched.bytes),), whole)
 
 
-def _run(run: Run, place: KernelPlace, count: int, total: int) -> _Bar:
-    found, times, size = run.footprint, run.times * count, run.bytes * count
-    share = f"{100 * size / total:.3g} %" if total else ""
-    often = f", {times} runs" if times != 1 else ""
-    where = place.origin.place.rpartition("/")[2]
-    about = f"{size_text(size)} = {share}{often}{f', {where}' if where else ''}"
-    parts = (("read", found.read * times), ("written", found.written * times))
-    others = f" and {count - 1} like it" if count > 1 else ""
-    return _Bar(found.name + others, about, parts)
+def _group(group: Group[KernelCost], grouping: Grouping, total: int) -> _Bar:
+    kernels, runs = kernels_and_runs([group])
+    share = share_text(group.total / total) if total else ""
+    often = f", {runs:,} runs" if runs != kernels else ""
+    where = grouping.origin(group).place.rpartition("/")[2]
+    about = f"{size_text(group.total)} = {share}{often}{f', {where}' if where else ''}"
+    read = sum([kernel.footprint.read * kernel.runs for kernel in group.members])
+    return _Bar(grouping.label(group), about, (("read", read), ("written", group.total - read)))
 
 
 def _drawn(caption: Sequence[str], bars: Sequence[_Bar]) -> str:

@@ -100,7 +100,7 @@ def _row(
         share_text(this),
         "" if cumulated is None else share_text(cumulated),
         f"{kernels:,}",
-        f"{runs:,}",
+        f"{runs:,}" + ("?" if any(row.notes for group in part for row in group.members) else ""),
         *[column.cell(part) for column in columns],
     ]
 

@@ -33,6 +33,7 @@ OF_PROGRAMS: Final = (
     "index FILE --from-operand 0 --json",
     "index FILE * --physical --json",
     "show FILE * --around 1 --json",
+    "cost FILE --json",
     "footprint FILE --json",
     "coalesce FILE --json",
     "cancel FILE --json",

@@ -82,8 +82,8 @@ def test_loops_count_as_often_as_they_run_and_say_where_that_is_not_known() -> N
     known = ', backend_config={"known_trip_count":{"n":"12"}}'
     for text, times in ((loop.format(known=known), 12), (loop.format(known=""), 1)):
         found = footprint_of_program(hloscope.read(text))
-        [run] = [r for r in found.runs if r.footprint.name == "y"]
-        assert (run.times, run.bytes) == (times, times * 2048)
+        [run] = [kernel for kernel in found.kernels if kernel.instruction.name == "y"]
+        assert (run.runs, run.bytes) == (times, times * 2048)
         assert bool(found.notes) == (times == 1)
 
 
