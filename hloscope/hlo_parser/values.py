@@ -457,6 +457,7 @@ KINDS: Final[dict[str, Kind]] = {
         "API_VERSION_STATUS_RETURNING",
         "API_VERSION_STATUS_RETURNING_UNIFIED",
         "API_VERSION_TYPED_FFI",
+        "API_VERSION_UNSPECIFIED",  # printed by XLA itself, for example in torch-neuronx dumps
     ),
     "schedule": caseless("SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"),
     "padding_type": one_of("PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"),

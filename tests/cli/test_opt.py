@@ -184,7 +184,11 @@ def test_wrong_names_are_refused(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("version", "number"),
-    [("API_VERSION_TYPED_FFI", "4"), ("API_VERSION_ORIGINAL", "")],
+    [
+        ("API_VERSION_TYPED_FFI", "4"),
+        ("API_VERSION_ORIGINAL", ""),
+        ("API_VERSION_UNSPECIFIED", "0"),
+    ],
 )
 def test_versions_of_custom_calls_are_names_in_hlo_and_numbers_in_stablehlo(
     run: Run, version: str, number: str
@@ -196,7 +200,7 @@ def test_versions_of_custom_calls_are_names_in_hlo_and_numbers_in_stablehlo(
     assert (f"api_version = {number} : i32" in result.stdout) == bool(number)
 
 
-@pytest.mark.parametrize("version", ["API_VERSION_OF_NOBODY", "API_VERSION_UNSPECIFIED", "2"])
+@pytest.mark.parametrize("version", ["API_VERSION_OF_NOBODY", "2"])
 def test_versions_of_custom_calls_that_are_not_are_told(run: Run, version: str) -> None:
     call = f'custom-call(), custom_call_target="f", api_version={version}'
     text = f"HloModule m\nENTRY e {{ ROOT c = f32[4] {call} }}"
