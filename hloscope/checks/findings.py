@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from hloscope.display import share_text
 from hloscope.errors import InputError
 from hloscope.lazy import dataclass, pattern
+from hloscope.memory import size_text
 
 SCHEMA: Final = "hloscope.check/1"
 SEVERITIES: Final = ("error", "warning", "note")
 UNREAD: Final = "unread"
 """Stands for the rule where a program cannot be read, and so was not checked."""
+_NUMBER: Final = pattern(r"\d+")
 _SUFFIX: Final = pattern(r"(\.\d+|\.remat\d*|\.clone)+$")
 
 
@@ -29,8 +33,11 @@ class Finding:
         line: Line in the program, from 1 on; 0 if it is not known.
         op_name: The framework's path of the op; may be empty.
         source: `file:line` of the program that was compiled; may be empty.
-        value: How bad it is; larger is worse.
+        value: How bad it is, over all runs; larger is worse.
         severity: `error`, `warning` or `note`.
+        cause: What findings of one cause have in common, besides their source line.
+        runs: How often the instruction runs.
+        share: `value` as a share of the step's bytes; `None` where it counts something else.
     """
 
     rule: str
@@ -43,14 +50,22 @@ class Finding:
     source: str = ""
     value: float = 0
     severity: str = "error"
+    cause: str = ""
+    runs: int = 1
+    share: float | None = None
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What stays the same when the program is compiled again: names without their numbers."""
+        """The rule, program and origin, which stay the same when it is compiled again.
+
+        The origin is the source line, or else the op name without numbers, as layers are
+        numbered, or else the instruction's name without its suffix.
+        """
         name = self.file.replace("\\", "/").rpartition("/")[2]
-        if self.op_name or self.source:
-            return self.rule, name, self.op_name, self.source
-        return self.rule, name, _SUFFIX.sub("", self.instruction), ""
+        if self.source:
+            return self.rule, name, "", self.source
+        origin = _NUMBER.sub("N", self.op_name) or _SUFFIX.sub("", self.instruction)
+        return self.rule, name, origin, ""
 
     def to_json(self) -> dict[str, Any]:
         """One finding of schema `hloscope.check/1`."""
@@ -65,6 +80,8 @@ class Finding:
             "op_name": self.op_name or None,
             "source": self.source or None,
             "value": self.value,
+            "runs": self.runs,
+            "share": self.share,
         }
 
     @classmethod
@@ -85,13 +102,58 @@ class Finding:
                 file=str(given["file"]),
                 line=int(given.get("line") or 0),
                 value=float(given.get("value") or 0),
+                runs=int(given.get("runs") or 1),
                 severity=str(given.get("severity", "error")),
-                **texts,
+                instruction=texts["instruction"],
+                computation=texts["computation"],
+                op_name=texts["op_name"],
+                source=texts["source"],
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError(
                 f"a finding of {SCHEMA} was expected, found {str(given)[:80]}"
             ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """Findings of one rule, severity, source line and cause.
+
+    Attributes:
+        members: The findings, that with the largest value first.
+    """
+
+    members: tuple[Finding, ...]
+
+    @property
+    def value(self) -> float:
+        """The sum over all members."""
+        return sum([finding.value for finding in self.members])
+
+    @property
+    def share(self) -> float | None:
+        """The sum of the members' shares of the step."""
+        shares = [f.share for f in self.members if f.share is not None]
+        return sum(shares) if shares else None
+
+    @property
+    def headline(self) -> Finding:
+        """The first member, whose message states how many there are and what they amount to."""
+        first = self.members[0]
+        message, more = first.message, len(self.members) - 1
+        if more:
+            message = f"and {more:,} more: {message}"
+        runs = sum([finding.runs for finding in self.members])
+        if runs != len(self.members):
+            message += f"; {runs:,} runs"
+        if self.share is not None:
+            total = f"{size_text(self.value)} in all, " if more or runs > 1 else ""
+            message += f"; {total}{share_text(self.share)} of the step"
+        return replace(first, message=message, value=self.value, share=self.share, runs=runs)
+
+    def to_json(self) -> dict[str, Any]:
+        """One group of schema `hloscope.check/1`."""
+        return {**self.headline.to_json(), "members": [f.instruction for f in self.members]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +165,39 @@ class Report:
         rules: Names of the rules that ran, in order.
         files: The programs.
         known: How many findings were left out because the baseline has them.
+        small: How many findings were left out because their groups are a small share of the step.
     """
 
     findings: tuple[Finding, ...]
     rules: tuple[str, ...]
     files: tuple[str, ...]
     known: int = 0
+    small: int = 0
+
+    @property
+    def groups(self) -> list[FindingGroup]:
+        """The findings in groups, in the order of files and rules, the largest value first."""
+        by_cause: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
+        for finding in self.findings:
+            cause = finding.cause or finding.message
+            by_cause[finding.file, finding.severity, *finding.key, cause].append(finding)
+        groups = [
+            FindingGroup(tuple(sorted(members, key=lambda f: -f.value)))
+            for members in by_cause.values()
+        ]
+        files = {file: k for k, file in enumerate(self.files)}
+        rules = {rule: k for k, rule in enumerate(self.rules)}
+        first = -1  # what is not among the rules, as a program that could not be read
+        return sorted(
+            groups,
+            key=lambda g: (
+                files.get(g.members[0].file, first),
+                rules.get(g.members[0].rule, first),
+                -(g.share or 0),
+                g.members[0].line,
+                -g.value,
+            ),
+        )
 
     @property
     def failed(self) -> bool:
@@ -127,6 +216,8 @@ class Report:
             "files": list(self.files),
             "rules": list(self.rules),
             "known": self.known,
+            "small": self.small,
+            "groups": [group.to_json() for group in self.groups],
             "findings": [finding.to_json() for finding in self.findings],
         }
 
@@ -154,7 +245,8 @@ class Report:
         for key, group in now.items():
             fresh |= {id(finding) for finding in _new_or_worse(group, before.get(key, []))}
         kept = tuple([finding for finding in self.findings if id(finding) in fresh])
-        return Report(kept, self.rules, self.files, len(self.findings) - len(kept))
+        known = len(self.findings) - len(kept)
+        return Report(kept, self.rules, self.files, known, self.small)
 
 
 def _new_or_worse(group: Sequence[Finding], before: Sequence[float]) -> list[Finding]:

@@ -17,9 +17,9 @@ _OF_XML: Final = {chr(code) for code in (*range(0x20, 0xD800), *range(0xE000, 0x
 
 
 def junit_text(report: Report) -> str:
-    """A suite for each program, a case for each rule, a failure for each finding."""
+    """A suite for each program, a case for each rule, a failure for each group of findings."""
     by_case: dict[tuple[str, str], list[Finding]] = defaultdict(list)
-    for finding in report.findings:
+    for finding in [group.headline for group in report.groups]:
         by_case[finding.file, finding.rule].append(finding)
     top = Xml.Element("testsuites", name="hloscope check")
     for file in report.files:

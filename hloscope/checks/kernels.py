@@ -8,12 +8,10 @@ from typing import Final
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, one_of, share, size, text
 from hloscope.checks.subject import Subject
-from hloscope.devices import device_of
-from hloscope.display import glob, opcode_of
-from hloscope.errors import HloscopeError
+from hloscope.display import access_cause, glob, opcode_of
 from hloscope.fusion import ALIASES, leaf_types
 from hloscope.indexing import Precision
-from hloscope.memory import Memory, size_text
+from hloscope.memory import size_text
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,
@@ -33,36 +31,38 @@ from hloscope.ops import (
 def _utilisation(
     subject: Subject, min_share: float, min_wasted: int, device: str
 ) -> Iterator[Finding]:
-    memory = Memory(subject.analysis, device_of(device))
-    for computation, ins in subject.places():
-        if not isinstance(ins.op, Fusion):
+    for access in subject.cost(device).accesses:
+        array, traffic = access.array, access.array.traffic
+        if traffic is None or traffic.efficiency >= min_share or traffic.wasted < min_wasted:
             continue
-        try:
-            answer = memory.of_instruction(ins)
-        except HloscopeError:  # no emitter of XLA's own makes it
-            continue
-        for array in answer.arrays:
-            traffic = array.traffic
-            if traffic is None or traffic.efficiency >= min_share or traffic.wasted < min_wasted:
-                continue
-            kind = "output" if array.is_output else "operand"
-            why = f": {array.spoiler}" if array.spoiler else ""
-            message = (
-                f"{kind} {array.number} uses {100 * traffic.efficiency:.3g} % of the sectors it"
-                f" moves, at least {100 * min_share:.3g} %; {size_text(traffic.wasted)} wasted{why}"
-            )
-            yield subject.finding("utilisation", computation, ins, message, traffic.wasted)
+        kind = "output" if array.is_output else "operand"
+        cause = access_cause(array)
+        message = (
+            f"{kind} {array.number} uses {100 * traffic.efficiency:.3g} % of the sectors it"
+            f" transfers, at least {100 * min_share:.3g} %; {size_text(traffic.wasted)} unused:"
+            f" {cause}"
+        )
+        yield subject.finding(
+            "utilisation",
+            access.computation,
+            access.instruction,
+            message,
+            traffic.wasted,
+            cause=f"{kind}: {cause}",
+            of_bytes=True,
+        )
 
 
 UTILISATION: Final = Rule(
     "utilisation",
-    "No access of a fusion that moves much more than it needs.",
+    "No access of a kernel transfers much more than it needs.",
     {
-        "min-share": Parameter(0.5, "Of the ideal, as `hloscope coalesce` tells it.", share),
-        "min-wasted": Parameter(0, "Accesses that waste fewer bytes may stay.", size),
+        "min-share": Parameter(0.5, "Of the ideal, as `hloscope coalesce` counts it.", share),
+        "min-wasted": Parameter(0, "Accesses with fewer unused bytes may stay.", size),
         "device": Parameter("h100", "The GPU.", text),
     },
     _utilisation,
+    of_bytes=True,
 )
 
 _ORDER: Final = (Precision.UNKNOWN, Precision.OVER, Precision.EXACT)

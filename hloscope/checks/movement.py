@@ -26,8 +26,11 @@ def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Itera
             count = size_in_bytes(target.type)
             if opcode in opcodes and count > max_bytes:
                 inside = " that the fusion returns" if moved is not ins else ""
-                message = f"{opcode} of {size_text(count)}{inside}, at most {size_text(max_bytes)}"
-                yield subject.finding("copies", computation, ins, message, count)
+                limit = f", at most {size_text(max_bytes)}" if max_bytes else ""
+                message = f"{opcode} of {size_text(count)}{inside}{limit}"
+                yield subject.finding(
+                    "copies", computation, ins, message, count, cause=opcode, of_bytes=True
+                )
 
 
 def _written(ins: Instruction) -> list[Instruction]:
@@ -51,6 +54,7 @@ COPIES: Final = Rule(
         "opcodes": Parameter(("copy", "transpose"), "Which opcodes are meant.", texts),
     },
     _copies,
+    of_bytes=True,
 )
 
 

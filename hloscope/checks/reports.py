@@ -14,9 +14,13 @@ _COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def report_text(report: Report, top: int = TOP) -> str:
-    """A line for each finding, as compilers have it, then a summary."""
-    lines = [*map(_line, report.findings[:top]), *_rest(report, top)]
+    """A line for each group of findings, as compilers print them, then a summary."""
+    lines = [*map(_line, _headlines(report)[:top]), *_rest(report, top)]
     return "\n".join([*lines, summary(report)])
+
+
+def _headlines(report: Report) -> list[Finding]:
+    return [group.headline for group in report.groups]
 
 
 def _place(finding: Finding) -> str:
@@ -25,8 +29,12 @@ def _place(finding: Finding) -> str:
 
 
 def _rest(report: Report, top: int) -> list[str]:
-    left = len(report.findings) - top
-    return [f"{left:,} more findings: --top N shows more, --format json all"] if left > 0 else []
+    left = len(report.groups) - top
+    return (
+        [f"{left:,} more groups of findings: --top N shows more, --format json all"]
+        if left > 0
+        else []
+    )
 
 
 def _line(finding: Finding) -> str:
@@ -47,6 +55,8 @@ def summary(report: Report) -> str:
     bad = ", ".join(f"{count} {rule}" for rule, count in counts.items() if count)
     files = f"{len(report.files)} program" + ("s" if len(report.files) != 1 else "")
     known = f"; {report.known} known before" if report.known else ""
+    if report.small:
+        known += f"; {report.small:,} left out, each group under the least share of the step"
     rules = f"{len(report.rules)} rule" + ("s" if len(report.rules) != 1 else "")
     return f"{files}, {rules}: {bad or 'nothing found'}{known}"
 
@@ -56,7 +66,7 @@ def markdown_text(report: Report, top: int = TOP) -> str:
     lines = [f"**hloscope check**: {_cell(summary(report))}"]
     if report.findings:
         lines += ["", "| rule | where | what | from |", "|---|---|---|---|"]
-        lines += map(_row, report.findings[:top])
+        lines += map(_row, _headlines(report)[:top])
         lines += ["", *_rest(report, top)] if _rest(report, top) else []
     return "\n".join(lines)
 
@@ -86,7 +96,7 @@ def github_text(report: Report, top: int = TOP) -> str:
 
 
 def _annotations(report: Report, top: int) -> Iterator[str]:
-    for finding in report.findings[:top]:
+    for finding in _headlines(report)[:top]:
         file, line, program = finding.file, finding.line, ""
         if finding.source:
             program = f" (in {_place(finding)})"

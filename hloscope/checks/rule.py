@@ -44,12 +44,15 @@ class Rule:
         help: What it asks for, in a line.
         parameters: By name, as settings spell them.
         check: Finds what breaks it.
+        of_bytes: Do its findings count bytes, so that their share of the step says how bad they
+            are?
     """
 
     name: str
     help: str
     parameters: Mapping[str, Parameter]
     check: Check
+    of_bytes: bool = False
 
     def with_values(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters as the function takes them, defaults filled in.

@@ -26,7 +26,10 @@ def sarif(report: Report, version: str) -> dict[str, Any]:
         for name, text in zip(names, helps, strict=True)
     ]
     driver = {"name": "hloscope", "version": version, "rules": rules}
-    results = [_result(finding, names.index(finding.rule)) for finding in report.findings]
+    results = [
+        _result(finding, names.index(finding.rule))
+        for finding in (group.headline for group in report.groups)
+    ]
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 

@@ -12,21 +12,26 @@ files = ["*.gpu.opt.hlo.txt"]
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import PurePath
 from typing import Any, Final
 
 from hloscope.checks.collectives import unknown_kinds
-from hloscope.checks.findings import SEVERITIES, Finding, Report
+from hloscope.checks.findings import SEVERITIES, Finding, FindingGroup, Report
 from hloscope.checks.registry import RULES
-from hloscope.checks.rule import Rule, one_of, texts
+from hloscope.checks.rule import Rule, one_of, share, texts
 from hloscope.checks.subject import Subject
 from hloscope.errors import InputError, did_you_mean
 from hloscope.ir import Module
 from hloscope.lazy import dataclass
 
 FILE: Final = "hloscope.toml"
+LEAST_SHARE: Final = 0.001
+"""Groups of findings below this share of the step's bytes are left out."""
+ERROR_SHARE: Final = 0.01
+"""From this share of the step's bytes on, a group of findings is an error, else a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +41,17 @@ class Setting:
     Attributes:
         rule: Which.
         values: Its parameters.
-        severity: Of what it finds.
+        severity: Of what it finds; `None`: `error`, or where findings are shares of the step, by
+            their share.
         files: Patterns of the names of the programs it is for; none for all.
+        min_step_share: Groups of findings with a smaller share of the step are left out.
     """
 
     rule: Rule
     values: Mapping[str, Any]
-    severity: str = "error"
+    severity: str | None = None
     files: tuple[str, ...] = ()
+    min_step_share: float = 0.0
 
     def is_for(self, file: str) -> bool:
         """Does the rule run on a program?"""
@@ -67,14 +75,25 @@ def setting_of(name: str, given: Mapping[str, Any]) -> Setting:
         raise InputError(f"no rule is called `{name}`{did_you_mean(name, RULES)}")
     rest = dict(given)
     try:
-        severity = one_of(*SEVERITIES)(rest.pop("severity", "error"))
+        given_severity = rest.pop("severity", None)
+        severity = None if given_severity is None else one_of(*SEVERITIES)(given_severity)
+        least = share(rest.pop("min-step-share", _default_share(rule, rest)))
         files = texts(rest.pop("files", ()))
     except ValueError as error:
         raise InputError(f"rule `{name}`: {error}") from None
     values = rule.with_values(rest)
     for problem in unknown_kinds(values.get("others", {})):
         raise InputError(f"rule `{name}`: {problem}")
-    return Setting(rule, values, severity, files)
+    if severity is None and least == 0:
+        severity = "error"  # a limit in bytes, or of another kind, is meant as it is written
+    return Setting(rule, values, severity, files, least)
+
+
+def _default_share(rule: Rule, given: Mapping[str, Any]) -> float:
+    """The least share of the step: 0 where findings have none, or a limit in bytes is stated."""
+    named = {name.replace("_", "-") for name in given}
+    is_limited = bool(named & {"max-bytes", "min-wasted"})
+    return LEAST_SHARE if rule.of_bytes and not is_limited else 0.0
 
 
 def settings_of(text: str, name: str = FILE) -> list[Setting]:
@@ -126,26 +145,26 @@ def check_program(module: Module, file: str, settings: Iterable[Setting]) -> Rep
     >>> text = "ENTRY e { p = f32[8] parameter(0) ROOT c = f32[8] copy(p) }"
     >>> found = check_program(parse_hlo(text), "a.hlo", [setting_of("copies", {})])
     >>> [finding.message for finding in found.findings]
-    ['copy of 32 bytes, at most 0 bytes']
+    ['copy of 32 bytes']
     """
     subject = Subject(module, file)
     chosen = [setting for setting in settings if setting.is_for(file)]
-    findings = [found for setting in chosen for found in _found(subject, setting)]
-    return Report(tuple(findings), _names(chosen), (file,))
+    findings: list[Finding] = []
+    small = 0
+    for setting in chosen:
+        found = sorted(setting.rule.run(subject, setting.values), key=lambda f: (f.line, -f.value))
+        for group in Report(tuple(found), _names(chosen), (file,)).groups:
+            if group.share is not None and group.share < setting.min_step_share:
+                small += len(group.members)
+                continue
+            severity = setting.severity or _severity_of(group)
+            findings += [replace(finding, severity=severity) for finding in group.members]
+    return Report(tuple(findings), _names(chosen), (file,), small=small)
 
 
-def _found(subject: Subject, setting: Setting) -> Iterator[Finding]:
-    found = sorted(setting.rule.run(subject, setting.values), key=lambda f: (f.line, -f.value))
-    return (_of_severity(finding, setting.severity) for finding in found)
-
-
-def _of_severity(found: Finding, severity: str) -> Finding:
-    if severity == found.severity:
-        return found
-    return Finding(
-        found.rule, found.message, found.file, found.instruction, found.computation, found.line,
-        found.op_name, found.source, found.value, severity,
-    )  # fmt: skip
+def _severity_of(group: FindingGroup) -> str:
+    """`error`, or `warning` for a small share of the step."""
+    return "warning" if group.share is not None and group.share < ERROR_SHARE else "error"
 
 
 def _names(settings: Iterable[Setting]) -> tuple[str, ...]:
@@ -160,4 +179,5 @@ def merged(reports: Iterable[Report]) -> Report:
         tuple(dict.fromkeys(name for report in every for name in report.rules)),
         tuple([file for report in every for file in report.files]),
         sum(report.known for report in every),
+        sum(report.small for report in every),
     )

@@ -8,9 +8,12 @@ from functools import cached_property
 from typing import Final
 
 from hloscope.checks.findings import Finding
+from hloscope.cost import Place, ProgramCost, program_cost, running
+from hloscope.devices import DEFAULT, device_of
 from hloscope.display import Provenance, provenance_of
 from hloscope.fusion import Analysis, leaf_types
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type
+from hloscope.memory import Memory
 from hloscope.ops import AsyncStart, Call, Case, Parameter as Argument, While
 from hloscope.walks import nearest_first
 
@@ -29,11 +32,31 @@ class Subject:
     def __init__(self, module: Module, file: str) -> None:
         self.module: Final = module
         self.file: Final = file
+        self._costs: Final[dict[str, ProgramCost]] = {}
 
     @cached_property
     def analysis(self) -> Analysis:
         """What is found out about maps; shared by all rules."""
         return Analysis(has_regions=self.module.has_tree)
+
+    @cached_property
+    def places_run(self) -> dict[Computation, Place]:
+        """How often the computations run that run by themselves."""
+        return {place.computation: place for place in running(self.module)}
+
+    def cost(self, device: str) -> ProgramCost:
+        """The cost of every kernel on a device."""
+        if device not in self._costs:  # rules about one device share it
+            memory = Memory(self.analysis, device_of(device))
+            self._costs[device] = program_cost(self.module, memory)
+        return self._costs[device]
+
+    @cached_property
+    def step_bytes(self) -> int:
+        """Bytes that all kernels read and write at least in one run of the program."""
+        memory = Memory(self.analysis, device_of(DEFAULT))
+        cost = program_cost(self.module, memory, transfers=False)
+        return sum([kernel.bytes for kernel in cost.kernels])
 
     @cached_property
     def computations(self) -> tuple[Computation, ...]:
@@ -85,10 +108,32 @@ class Subject:
         return provenance_of(ins, self.module)
 
     def finding(
-        self, rule: str, computation: Computation, ins: Instruction, message: str, value: float = 0
+        self,
+        rule: str,
+        computation: Computation,
+        ins: Instruction,
+        message: str,
+        value: float = 0,
+        *,
+        cause: str = "",
+        of_bytes: bool = False,
     ) -> Finding:
-        """A finding at an instruction."""
+        """A finding at an instruction.
+
+        Args:
+            rule: Name of the rule.
+            computation: The computation of the instruction.
+            ins: The instruction.
+            message: What was found and what is wanted.
+            value: How bad one run is.
+            cause: What findings of one cause have in common.
+            of_bytes: Is the value a number of bytes that each run costs?
+        """
         origin, span = self.provenance(ins), ins.span
+        place = self.places_run.get(computation)
+        runs = place.times if place is not None and of_bytes else 1
+        total = value * runs
+        step = max(self.step_bytes, total) if of_bytes else 0
         return Finding(
             rule,
             message,
@@ -98,7 +143,10 @@ class Subject:
             span.line_col[0] if span is not None else 0,
             origin.op_name,
             origin.place,
-            value,
+            total,
+            cause=cause,
+            runs=runs,
+            share=total / step if step else None,
         )
 
 

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         Grouping as Grouping,
         check_grouping as check_grouping,
         groups_json as groups_json,
+        share_text as share_text,
     )
     from hloscope.display.health import health_json as health_json, health_text as health_text
     from hloscope.display.html import (

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
-from hloscope.api import check_files, check_settings
+import hloscope as hs
+from hloscope.api import Checked, check_files, check_one, check_settings
 from hloscope.checks import (
     RULES,
     Finding,
@@ -238,9 +239,9 @@ def test_hostile_names_stay_in_their_place() -> None:
 
 def test_only_so_many_findings_are_shown() -> None:
     more, tail = 50, 2  # how many are left, and the summary
-    many = report(*[finding(f"copy.{k}") for k in range(TOP + more)])
+    many = report(*[finding(f"copy.{k}", source=f"m.py:{k}") for k in range(TOP + more)])
     assert len(report_text(many).splitlines()) == TOP + tail
-    assert f"{more} more findings" in markdown_text(many)
+    assert f"{more} more groups" in markdown_text(many)
     assert github_text(many, 3).count("::error") == 3
 
 
@@ -329,3 +330,58 @@ def test_a_rule_that_is_none_is_an_error_of_usage(rule: str, said: str) -> None:
     assert done.exit_code == 2
     assert said in done.output
     assert "--rule RULE[:NAME=VALUE,..]" in done.output  # one line of help
+
+
+# --------------------------------------------------------------------------------------- groups
+
+
+def layers(count: int) -> str:
+    """A program of one large product and `count` small copies from one source line."""
+    copies = "".join(
+        f'  c{k} = f32[64]{{0}} copy(x), metadata={{op_name="jit(f)/layer_{k}/copy" '
+        f'source_file="m.py" source_line=7}}\n'
+        for k in range(count)
+    )
+    return (
+        "HloModule m\nENTRY e {\n  x = f32[64] parameter(0)\n  w = f32[1024,64] parameter(1)\n"
+        f"{copies}  y = f32[1024,64] negate(w)\n"
+        f"  ROOT t = ({', '.join(['f32[64]'] * count)}, f32[1024,64]) "
+        f"tuple({', '.join(f'c{k}' for k in range(count))}, y)\n}}\n"
+    )
+
+
+def checked(text: str, **values: Any) -> Checked:
+    return check_one(hs.read(text), "copies", **values)
+
+
+def test_findings_of_one_line_are_one_group_with_their_share_of_the_step() -> None:
+    found = checked(layers(20)).report
+    (group,) = found.groups
+    step = 20 * 512 + 2 * 1024 * 64 * 4  # bytes read and written by the copies and by `y`
+    assert len(group.members) == 20
+    assert group.share == pytest.approx(20 * 256 / step)
+    assert "and 19 more" in group.headline.message
+    assert "5 KiB in all, 1.0 % of the step" in group.headline.message
+
+
+def test_severity_follows_the_share_of_the_step_and_small_groups_are_left_out() -> None:
+    assert not checked(layers(1)).report.findings
+    assert checked(layers(1)).report.small == 1
+    warned = checked(layers(10)).report
+    assert {finding.severity for finding in warned.findings} == {"warning"}
+    assert not warned.failed
+    assert checked(layers(40)).report.failed
+
+
+def test_a_limit_in_bytes_is_meant_as_it_is_written() -> None:
+    found = checked(layers(1), max_bytes=0).report
+    assert [finding.severity for finding in found.findings] == ["error"]
+
+
+def test_a_baseline_knows_groups_whatever_their_layers_are_called() -> None:
+    before = checked(layers(40)).report
+    renamed = layers(40).replace("layer_", "block_")
+    after = checked(renamed).report
+    assert not after.since(before.findings).findings
+    grown = checked(layers(42)).report.since(before.findings)
+    assert len(grown.findings) == 2

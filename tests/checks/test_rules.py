@@ -188,7 +188,7 @@ BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
             before="f { x = f32[1024,1024]{1,0} parameter(0) "
             "y = f32[1024,1024]{0,1} parameter(1) ROOT a = f32[1024,1024]{1,0} add(x, y) }\n",
         ),
-        "of the sectors it moves",
+        "of the sectors it transfers",
     ),
 ]
 
