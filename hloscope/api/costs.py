@@ -18,14 +18,16 @@ from hloscope.display import (
     cost_of_kernel_json,
     cost_table,
     cost_totals_json,
+    count_text,
     footprint_table,
     groups_json,
     provenance_of,
+    time_text,
 )
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.memory import Memory
+from hloscope.memory import Memory, size_text
 
 COST_SORTS: Final = ("bound", "bytes", "flops", "waste")
 """Amounts that the groups of a program's kernels can be sorted by."""
@@ -146,6 +148,26 @@ class Cost:
                 for kernel in self.kernels
             ],
         }
+
+    @property
+    def about(self) -> str:
+        """The device and the size of the program, in one line."""
+        totals = cost_totals_json(self.kernels)
+        return (
+            f"{totals['kernels']:,} kernels, {totals['runs']:,} runs; bounds for "
+            f"{self.model.device.name}"
+        )
+
+    @property
+    def figures(self) -> list[tuple[str, str]]:
+        """Names of the program's totals with their texts."""
+        totals = cost_totals_json(self.kernels)
+        return [
+            ("least time of all kernels", time_text(totals["bound_ps"])),
+            ("bytes at least", size_text(totals["bytes"])),
+            ("flops", count_text(totals["flops"])),
+            ("unused bytes transferred", size_text(totals["unused_bytes"])),
+        ]
 
     @property
     def notes(self) -> list[str]:

@@ -34,6 +34,8 @@ from hloscope.lazy import lazy
 from hloscope.visible import visible
 
 if TYPE_CHECKING:
+    import hloscope.api.costs as costs
+    import hloscope.checks as checks
     import hloscope.compare as compare
     import hloscope.cost as cost
     import hloscope.devices as devices
@@ -44,8 +46,10 @@ if TYPE_CHECKING:
     import hloscope.tiling as tiling
     from hloscope.api.program import Program
 else:
+    checks = lazy("hloscope.checks")
     compare = lazy("hloscope.compare")
     cost = lazy("hloscope.cost")
+    costs = lazy("hloscope.api.costs")
     devices = lazy("hloscope.devices")
     display = lazy("hloscope.display")
     memory = lazy("hloscope.memory")
@@ -59,9 +63,15 @@ Shown: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]
 
 TOGETHER: Final = ("coalesce", "footprint"), ("cancel", "tiles")
 """Parts about kernels, in order, by what is told one after the other."""
-EXPLORER_PARTS: Final = ("maps", *TOGETHER[0], *TOGETHER[1])
+EXPLORER_PARTS: Final = ("cost", "maps", *TOGETHER[0], *TOGETHER[1])
 """What a page may tell besides the program itself."""
 DEVICE: Final = "h100"
+OVERVIEW_ROWS: Final = 60
+"""Rows of each table of the overview; the other groups share one row."""
+OVERVIEW_RULES: Final = ("copies", "utilisation")
+"""Rules whose findings the overview shows."""
+MOST_FINDINGS: Final = 5
+"""Findings that the overview shows."""
 MANY: Final = 8192
 """Of a program with so many instructions parts are told side by side, if that is wanted."""
 MOST_OUTPUTS: Final = 4096
@@ -155,6 +165,8 @@ class _Gathering:
                 "rows": rows(self.numbering),
                 "details": details(self.numbering),
             }
+            if "cost" in parts:
+                chunks["cost"] = self.overview()
             if "maps" in parts:
                 chunks["answers"] = self.answers().to_json()
             for group, work in zip(groups, begun, strict=True):
@@ -204,6 +216,60 @@ class _Gathering:
         self.shown = _silently
         self._tell(parts)
         return self.kernels.told()
+
+    # ------------------------------------------------------------------------------ overview
+
+    def overview(self) -> dict[str, Any]:
+        """The costs of the program by group, and the findings that cost most."""
+        found = costs.cost_of(self.program, self._memory)
+        total = sum([kernel.bound * kernel.runs for kernel in found.kernels])
+        return {
+            "about": visible(found.about),
+            "figures": [[name, visible(value)] for name, value in found.figures],
+            "tables": {
+                by: self._overview_table(found, by) for by in ("group", "source", "scope", "opcode")
+            },
+            "shares": [
+                [self.numbering.numbers[k.instruction], k.bound * k.runs / total]
+                for k in found.kernels
+                if total and k.bound
+            ],
+            "findings": self._overview_findings(),
+            "notes": [visible(note) for note in found.notes],
+        }
+
+    def _overview_table(self, found: costs.Cost, by: str) -> dict[str, Any]:
+        groups, table = found.groups(by), found.table(by, top=OVERVIEW_ROWS)
+        total = sum([group.total for group in groups])
+        shown = groups[:OVERVIEW_ROWS]
+        first = [self.numbering.numbers[group.first.instruction] for group in shown]
+        share = [group.total / total if total else 0.0 for group in shown]
+        others = len(table.rows) - len(shown)
+        return {
+            "header": list(table.header),
+            "right": list(table.right),
+            "rows": [[visible(cell) for cell in row] for row in table.rows],
+            "first": [*first, *[-1] * others],
+            "share": [*share, *[None] * others],
+        }
+
+    def _overview_findings(self) -> list[dict[str, Any]]:
+        settings = [checks.setting_of(rule, {}) for rule in OVERVIEW_RULES]
+        report = checks.check_program(self.program.module, self.program.file, settings)
+        number_of = {
+            (computation.name, ins.name): self.numbering.numbers[ins]
+            for computation in self.numbering.computations
+            for ins in computation
+        }
+        worst = sorted(report.groups, key=lambda group: -(group.share or 0))[:MOST_FINDINGS]
+        return [
+            {
+                "k": number_of.get((one.computation, one.instruction), -1),
+                "severity": one.severity,
+                "text": visible(f"{one.rule}: {one.instruction} {one.message}"),
+            }
+            for one in (group.headline for group in worst)
+        ]
 
     # ---------------------------------------------------------------------------------- maps
 

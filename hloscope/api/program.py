@@ -270,7 +270,8 @@ class Program:
         It shows itself in notebooks; `to_html()` is one file that needs nothing from elsewhere.
 
         Args:
-            parts: Some of `maps`, `coalesce`, `footprint`, `cancel`, `tiles`; all if not given.
+            parts: Some of `cost`, `maps`, `coalesce`, `footprint`, `cancel`, `tiles`; all if not
+                given.
             device: The GPU that kernels are judged for.
             before: An older program: the page shows what is different.
 

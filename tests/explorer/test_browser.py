@@ -217,7 +217,29 @@ def test_hostile_text_is_shown_as_it_is(page: Browser, tmp_path: Path) -> None:
     bad = next(text for text in HOSTILE if text.startswith("<img"))
     root = f'ROOT n = f32[2] negate(p), metadata={{op_name="{bad}"}}'
     shown(page, tmp_path, f"ENTRY e {{ p = f32[2] parameter(0) {root} }}")
-    assert bad in page.value("H.view.about.element.textContent")
+    assert bad in page.value("H.view.overview.element.textContent")
+    page.value("document.querySelector('.costs tr.leads').click()")
+    page.until(f"H.view.about.element.textContent.includes({bad!r})")
+
+
+def test_the_page_opens_on_where_the_step_goes_and_leads_to_kernels_and_back(
+    page: Browser, tmp_path: Path
+) -> None:
+    text = (
+        "HloModule m\nf { x = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(x) }\nENTRY e {"
+        " p = f32[64,512] parameter(0) a = f32[64,512] fusion(p), kind=kLoop, calls=f"
+        " ROOT b = f32[64,512] fusion(a), kind=kLoop, calls=f }"
+    )
+    shown(page, tmp_path, text)
+    assert page.value("document.documentElement.classList.contains('at-overview')")
+    rows = page.value("[...document.querySelectorAll('.costs tbody tr')].map((r) => r.textContent)")
+    assert "a and 1 like it" in rows[0]
+    assert rows[-1].endswith("all")
+    page.value("document.querySelector('.costs tr.leads').click()")
+    page.until("H.state.k >= 0 && H.program.name[H.state.k] === 'a'")
+    assert not page.value("document.documentElement.classList.contains('at-overview')")
+    page.value("document.querySelector('header .brand').click()")
+    page.until("document.documentElement.classList.contains('at-overview')")
 
 
 def test_a_page_that_is_tampered_with_cannot_run_scripts_or_load(

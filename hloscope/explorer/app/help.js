@@ -8,6 +8,7 @@ const KEYS = [
   ["u d", "to the first operand, to the first user"],
   ["Shift + arrows", "move the chosen element along the last two dimensions"],
   ["o", "the maps in the next order: logical, memory, linear"],
+  ["h", "the overview: where the step goes"],
   ["t", "light, dark, as the system has it"],
   ["Backspace", "back to what was looked at before"],
   ["Esc", "leave the search, close this"],

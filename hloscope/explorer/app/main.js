@@ -10,9 +10,12 @@ async function start() {
   const program = await H.readProgram();
   const view = build(program);
   H.view = view;
-  const k = restore(program, view) ? state.k : first(program);
-  if (state.k < 0 && k >= 0) select(k, { quietly: true });
-  if (k < 0) H.clear(view.middle, H.el("p", "empty", "The program has no instructions."));
+  if (!restore(program, view)) {
+    const k = first(program);
+    if (k < 0) H.clear(view.middle, H.el("p", "empty", "The program has no instructions."));
+    else if (H.has("cost")) await overview(view);
+    else select(k, { quietly: true });
+  }
   document.documentElement.dataset.ready = "yes";
   requestAnimationFrame(() => (H.painted = performance.now()));
 }
@@ -45,6 +48,7 @@ function build(program) {
   view.elements = new H.Elements(program, { choose, pinned });
   view.maps = new H.Maps(program, { choose });
   view.verdicts = new H.Verdicts(program, { choose });
+  view.overview = new H.Overview(program, { choose });
   view.about = new H.About(program, { choose, filter: (text) => filter(view, text) });
   view.search = H.el("input", "search");
   Object.assign(view.search, { type: "search", placeholder: "Search   /", spellcheck: false });
@@ -54,15 +58,35 @@ function build(program) {
   view.path = H.el("nav", "path");
   view.tabs = H.el("div", "tabs");
   view.left = H.el("aside", "left", view.search, view.tabs, view.rows.element, view.found);
+  view.overview.element.hidden = true;
   view.middle = H.el("main", "middle", view.path, view.graph.element, H.el("div", "divider"), view.elements.element);
   view.right = H.el("aside", "right", view.about.element, view.maps.element, view.verdicts.element);
-  const header = H.el("header", "", H.el("b", "brand", "hloscope"), H.el("span", "title", H.head.title), H.el("span", "note", told()),
+  const header = H.el("header", "", H.button("brand", "hloscope", () => overview(view), "the overview (h)"), H.el("span", "title", H.head.title), H.el("span", "note", told()),
     H.el("span", "space"), H.button("icon", "◐", theme, "light or dark (t)"), H.button("icon", "?", H.help, "keys (?)"));
-  H.clear(document.getElementById("app"), header, H.el("div", "columns", view.left, splitter(view, "left"), view.middle, splitter(view, "right"), view.right));
+  H.clear(document.getElementById("app"), header, H.el("div", "columns", view.left, splitter(view, "left"), view.middle, splitter(view, "right"), view.right, view.overview.element));
   const tabs = H.has("diff") ? { ...TABS, diff: "Changes" } : TABS;
   for (const [mode, name] of Object.entries(tabs)) view.tabs.append(tab(view, mode, name));
   (H.has("diff") ? view.tabs.lastChild : view.tabs.firstChild).click();
   return view;
+}
+
+// Show the overview in place of an instruction.
+async function overview(view) {
+  state.k = -1;
+  view.rows.reveal(-1);
+  await view.overview.show();
+  showsOverview(view, true);
+  document.title = `${H.head.title} · hloscope`;
+  try {
+    if (location.hash) history.pushState(null, "", "#");
+  } catch {
+    // In a notebook's frame there is no address to change.
+  }
+}
+
+function showsOverview(view, isShown) {
+  view.overview.element.hidden = !isShown;
+  document.documentElement.classList.toggle("at-overview", isShown);
 }
 
 function told() {
@@ -113,6 +137,7 @@ const count = (view) => (view.found.textContent = view.rows.words.length ? `${H.
 async function select(k, { asked = null, quietly = false } = {}) {
   const { view } = H;
   const isNew = k !== state.k;
+  showsOverview(view, false);
   state.k = k;
   state.asked = asked;
   if (!quietly) remember(isNew);
@@ -197,7 +222,10 @@ function tell() {
 function restore(program, view) {
   const [place, query] = location.hash.slice(1).split("?");
   const k = place ? program.find(place) : -1;
-  if (k < 0) return false;
+  if (k < 0) {
+    if (!place && H.has("cost") && state.k >= 0) overview(view);
+    return false;
+  }
   const given = new URLSearchParams(query || "");
   const asked = { output: Number(given.get("out")) || 0 };
   const shapes = program.typeOf(k).leaves;
@@ -259,6 +287,7 @@ const PRESSED = {
     maps.draw();
   },
   t: theme,
+  h: () => H.has("cost") && overview(H.view),
   Backspace: () => {
     tell();
     history.back();

@@ -5,6 +5,16 @@ const EXTRA = 12;
 const DEEPEST = 24;
 const MOST_ROWS = 2_000_000;
 
+// Groups in the order of their names; lines of a file by their numbers.
+function inOrder(top) {
+  const todo = [top];
+  while (todo.length) {
+    const node = todo.pop();
+    node.inside = new Map([...node.inside].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true })));
+    todo.push(...node.inside.values());
+  }
+}
+
 class Rows {
   constructor(program, { choose }) {
     this.program = program;
@@ -41,7 +51,7 @@ class Rows {
 
   // Show the program, or groups by the framework's name or by the place in the source.
   async show(mode) {
-    if (mode !== "program") this.details = await H.load("details");
+    if (mode !== "program") [this.details, this.costs] = await Promise.all([H.load("details"), H.load("cost")]);
     this.mode = mode;
     this.update();
     this.reveal(this.selected);
@@ -89,7 +99,8 @@ class Rows {
     const add = (node, depth, path) => {
       for (const [part, child] of node.inside) {
         const fold = `${path}/${part}`;
-        list.push({ depth, fold, text: part, note: H.number(child.count) });
+        const share = child.cost ? `${H.percent(child.cost)} · ` : "";
+        list.push({ depth, fold, text: part, note: `${share}${H.number(child.count)}`, share: child.cost });
         if (!this.open.has(fold)) continue;
         add(child, depth + 1, fold);
         for (const k of child.own) list.push({ k, depth: depth + 1, fold: "" });
@@ -101,18 +112,22 @@ class Rows {
   }
 
   #grouped() {
-    const newNode = () => ({ inside: new Map(), own: [], count: 0 });
+    const newNode = () => ({ inside: new Map(), own: [], count: 0, cost: 0 });
     const top = newNode();
+    const shares = new Map(this.costs?.shares || []);
     for (let k = 0; k < this.program.count; k++) {
       let node = top;
+      const share = shares.get(k) || 0;
       node.count++;
       for (const part of this.#groupOf(k)) {
         if (!node.inside.has(part)) node.inside.set(part, newNode());
         node = node.inside.get(part);
         node.count++;
+        node.cost += share;
       }
       node.own.push(k);
     }
+    inOrder(top);
     return top;
   }
 
