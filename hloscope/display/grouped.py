@@ -67,7 +67,8 @@ def grouped_table(
     ]
     whole = (1.0 if any(sums) else 0.0, None)
     columns: list[Column[R]] = [*figures, _named("all"), *origins]
-    rows.append(_row(groups, total(sum(sums)), whole, columns))
+    of_all = [*figures, _named("all"), *[column._replace(cell=lambda _: "") for column in origins]]
+    rows.append(_row(groups, total(sum(sums)), whole, of_all))
     start = len(FIXED)
     places = [*enumerate(columns, start)]
     return Table(
@@ -220,8 +221,8 @@ def opcode_text(ins: Instruction) -> str:
 
 
 def place_text(origin: Provenance) -> str:
-    """The innermost source line without folders; `no source line` where none is stated."""
-    return origin.place.rpartition("/")[2] or "no source line"
+    """The innermost source line without folders; empty where none is stated."""
+    return origin.place.rpartition("/")[2]
 
 
 def groups_json(
