@@ -26,6 +26,14 @@ if TYPE_CHECKING:
         Reading as Reading,
         SharedAccess as SharedAccess,
     )
+    from hloscope.memory.kinds import (
+        KernelKind as KernelKind,
+        called_for_kernels as called_for_kernels,
+        is_scratch as is_scratch,
+        kind_of as kind_of,
+        scratch_of as scratch_of,
+        synchronous as synchronous,
+    )
     from hloscope.memory.reads import Reads as Reads
     from hloscope.memory.same_kernels import (
         XlaKernels as XlaKernels,
