@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from html import escape
@@ -51,10 +52,10 @@ from hloscope.memory import (
     SharedAccess,
     ThreadLayout,
     bank_use,
+    kind_of,
     on_grid,
     parse_thread_map,
 )
-from hloscope.ops import Fusion
 
 DEVICES: Final = tuple(KNOWN_DEVICES)
 LIMITS: Final = tuple(KNOWN_LIMITS)
@@ -285,12 +286,14 @@ class Refused:
     """A kernel that nothing is said about.
 
     Attributes:
-        name: Of the fusion.
+        name: Of the fusion or instruction.
         reason: Why.
+        maker: Who makes the kernel, as `hloscope.memory.kind_of` has it.
     """
 
     name: str
     reason: str
+    maker: str = ""
 
 
 class ProgramCoalescing:
@@ -322,6 +325,11 @@ class ProgramCoalescing:
         """Bytes moved in vain by all kernels, each run once."""
         return sum([answer.wasted for answer in self.kernels])
 
+    @property
+    def refused_by_maker(self) -> dict[str, int]:
+        """How many kernels each maker made of which nothing is said, most first."""
+        return dict(Counter([one.maker for one in self.refused]).most_common())
+
     def worst(self, top: int | None = None) -> list[tuple[Answer, ArrayUse]]:
         """The accesses that move anything in vain, the worst first."""
         return wasteful_accesses(self.kernels)[:top]
@@ -340,7 +348,9 @@ class ProgramCoalescing:
             "wasted_bytes": self.wasted,
             "efficiency": self.lowest,
             "kernels": [coalescing_json(a, self._place(a)) for a in self.kernels],
-            "refused": [{"name": r.name, "reason": r.reason} for r in self.refused],
+            "refused": [
+                {"name": r.name, "reason": r.reason, "maker": r.maker} for r in self.refused
+            ],
         }
 
     def to_text(self) -> str:
@@ -415,14 +425,10 @@ class ProgramFootprint:
 
 
 def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
-    """The fusions of a program; of one without any, every instruction that moves something.
+    """Every kernel of a program: fusions, and what runs by itself outside of them.
 
-    What fusions call is part of them; of calls, loops and branches, what they call is told.
+    What fusions and reducers hold is part of them; loops and branches are what they call.
     """
-    fusions = [(c, i) for c in module for i in c if isinstance(i.op, Fusion)]
-    if fusions:
-        inside = {called for _, i in fusions for called in i.calls}
-        return [(c, i) for c, i in fusions if c not in inside]
     return [(place.computation, i) for place in running(module) for i in place.kernels]
 
 
@@ -444,7 +450,7 @@ def coalescing_of_all(
         except VerifyError:
             raise
         except HloscopeError as error:
-            refused.append(Refused(ins.name, error.message))
+            refused.append(Refused(ins.name, error.message, str(kind_of(ins))))
     return ProgramCoalescing(program, found, refused)
 
 

@@ -10,7 +10,12 @@ if TYPE_CHECKING:
         ArrayFootprint as ArrayFootprint,
         Footprint as Footprint,
         Footprints as Footprints,
+        KernelBytes as KernelBytes,
         Run as Run,
+    )
+    from hloscope.cost.kernels import (
+        bodies_with_kernels as bodies_with_kernels,
+        kernels_in as kernels_in,
     )
     from hloscope.cost.runs import Place as Place, running as running
     from hloscope.cost.trip_counts import (

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
         SharedAccess as SharedAccess,
     )
     from hloscope.memory.kinds import (
+        COLLECTIVE as COLLECTIVE,
+        COPY as COPY,
+        CUSTOM as CUSTOM,
+        HOST as HOST,
+        LIBRARY as LIBRARY,
+        SLICES as SLICES,
+        TRITON as TRITON,
+        XLA as XLA,
         KernelKind as KernelKind,
         called_for_kernels as called_for_kernels,
         is_scratch as is_scratch,
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
         first_places as first_places,
         output_names as output_names,
     )
+    from hloscope.memory.slices import sliced as sliced
     from hloscope.memory.spoil import Spoiler as Spoiler, size_text as size_text
     from hloscope.memory.storage import (
         data_bytes as data_bytes,

@@ -44,6 +44,7 @@ from hloscope.ops import (
     Fft,
     Fusion,
     GetDimensionSize,
+    GetTupleElement,
     Infeed,
     ManualComputation,
     OptimizationBarrier,
@@ -329,7 +330,10 @@ def scratch_of(ins: Instruction) -> int | None:
     return len(results) - 1 if last.element.name in ("s8", "u8") else None
 
 
-def is_scratch(ins: Instruction) -> bool:
-    """Is it memory that a library call only works in?"""
-    return isinstance(ins.op, CustomCall) and ins.op.call_target_name == _SCRATCH
-
+def is_scratch(value: Instruction, leaf: int = 0) -> bool:
+    """Is an array of a value memory that a library call only works in?"""
+    if isinstance(value.op, CustomCall) and value.op.call_target_name == _SCRATCH:
+        return True
+    if isinstance(value.op, GetTupleElement):
+        return scratch_of(value.operands[0]) == value.op.index
+    return scratch_of(value) == leaf
