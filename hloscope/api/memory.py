@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from html import escape
@@ -53,7 +54,6 @@ from hloscope.memory import (
     on_grid,
     parse_thread_map,
 )
-from hloscope.ops import Fusion
 
 DEVICES: Final = tuple(KNOWN_DEVICES)
 LIMITS: Final = tuple(KNOWN_LIMITS)
@@ -284,12 +284,14 @@ class Refused:
     """A kernel that nothing is said about.
 
     Attributes:
-        name: Of the fusion.
+        name: Of the fusion or instruction.
         reason: Why.
+        maker: Who makes the kernel, as `hloscope.memory.kind_of` has it.
     """
 
     name: str
     reason: str
+    maker: str = ""
 
 
 class ProgramCoalescing:
@@ -309,7 +311,11 @@ class ProgramCoalescing:
         ]
         self.kernels: Final = tuple([answer for _, answer in self._known])
         self.refused: Final = tuple(
-            [Refused(k.instruction.name, k.reason) for k in cost.kernels if k.coalescing is None]
+            [
+                Refused(k.instruction.name, k.reason, k.maker)
+                for k in cost.kernels
+                if k.coalescing is None
+            ]
         )
 
     @property
@@ -321,6 +327,11 @@ class ProgramCoalescing:
     def wasted(self) -> int:
         """Bytes transferred that no lane asked for, by all kernels as often as they run."""
         return sum([answer.wasted * kernel.runs for kernel, answer in self._known])
+
+    @property
+    def refused_by_maker(self) -> dict[str, int]:
+        """How many kernels each maker made of which nothing is said, most first."""
+        return dict(Counter([one.maker for one in self.refused]).most_common())
 
     def worst(self, top: int | None = None) -> list[AccessCost]:
         """The accesses that transfer bytes nobody asked for, that with the largest total first."""
@@ -345,7 +356,9 @@ class ProgramCoalescing:
                 coalescing_json(answer, self._place(kernel), kernel.runs)
                 for kernel, answer in self._known
             ],
-            "refused": [{"name": r.name, "reason": r.reason} for r in self.refused],
+            "refused": [
+                {"name": r.name, "reason": r.reason, "maker": r.maker} for r in self.refused
+            ],
         }
 
     def to_text(self) -> str:
@@ -432,14 +445,10 @@ class ProgramFootprint:
 
 
 def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
-    """The fusions of a program; of one without any, every instruction that moves something.
+    """Every kernel of a program: fusions, and what runs by itself outside of them.
 
-    What fusions call is part of them; of calls, loops and branches, what they call is told.
+    What fusions and reducers hold is part of them; loops and branches are what they call.
     """
-    fusions = [(c, i) for c in module for i in c if isinstance(i.op, Fusion)]
-    if fusions:
-        inside = {called for _, i in fusions for called in i.calls}
-        return [(c, i) for c, i in fusions if c not in inside]
     return [(place.computation, i) for place in running(module) for i in place.kernels]
 
 

@@ -160,7 +160,9 @@ def _print_table(found: ProgramCoalescing, by: str, top: int) -> None:
         click.echo(f"no access{said} moves more than it needs", err=True)
     count = len(found.kernels)
     kernels = f"{count} kernel{'' if count == 1 else 's'}"
-    click.echo(f"{kernels}, {len(found.refused)} not XLA's own", err=True)
+    makers = ", ".join(f"{count} {maker}" for maker, count in found.refused_by_maker.items())
+    others = f"{len(found.refused)} without thread map{f': {makers}' if makers else ''}"
+    click.echo(f"{kernels}, {others}", err=True)
     if unknown:
         kernel, array = unknown[0]
         first = f"{kernel.name}, {array.name}{f': {array.reason}' if array.reason else ''}"

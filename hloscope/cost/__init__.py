@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         ArrayFootprint as ArrayFootprint,
         Footprint as Footprint,
         Footprints as Footprints,
+        KernelBytes as KernelBytes,
     )
     from hloscope.cost.groups import (
         GROUPINGS as GROUPINGS,
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
         grouped as grouped,
         kernels_and_runs as kernels_and_runs,
         shares as shares,
+    )
+    from hloscope.cost.kernels import (
+        bodies_with_kernels as bodies_with_kernels,
+        kernels_in as kernels_in,
     )
     from hloscope.cost.model import (
         AccessCost as AccessCost,

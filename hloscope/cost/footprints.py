@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from hloscope.cost.flops import Flops
 from hloscope.devices import Device
 from hloscope.errors import HloscopeError
-from hloscope.fusion import ALIASES, Analysis, leaf_types
+from hloscope.fusion import Analysis, leaf_types
 from hloscope.indexing import IndexingMap
-from hloscope.ir import Instruction, TensorType
+from hloscope.ir import Instruction, TensorType, TupleType, Type
 from hloscope.lazy import dataclass
 from hloscope.memory import (
     Fused,
     Kernel,
+    KernelKind,
+    Reading,
     Reads,
     Touched,
     XlaKernels,
@@ -23,10 +25,53 @@ from hloscope.memory import (
     element_count,
     first_places,
     is_array,
+    is_scratch,
+    kind_of,
     output_names,
+    sliced,
+    synchronous,
     touched_by,
     whole,
 )
+from hloscope.memory.kinds import CUSTOM, HOST, SLICES, TRITON, XLA
+from hloscope.ops import (
+    CollectiveBroadcast,
+    CollectivePermute,
+    CustomCall,
+    DynamicUpdateSlice,
+    Fusion,
+    Outfeed,
+    Parameter,
+    RaggedAllToAll,
+    Recv,
+    Scatter,
+    Send,
+)
+
+MOVES_NOTHING: Final = "moves nothing"
+NOT_KNOWN: Final = "what it does is not known: operands count as read whole, at most"
+ITS_KERNELS: Final = "its kernels are those of what it calls: operands count as read whole, at most"
+_MAY_SEND_LESS: Final = (CollectiveBroadcast, CollectivePermute, RaggedAllToAll)
+"""Collectives in which a device may send nothing, or a part."""
+
+
+class KernelBytes(NamedTuple):
+    """The bytes that one run of a kernel costs.
+
+    Attributes:
+        read: Bytes read.
+        written: Bytes written.
+        exact: False if they are the most that it can be.
+    """
+
+    read: int
+    written: int
+    exact: bool
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written."""
+        return self.read + self.written
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +108,7 @@ class Footprint:
         writes: By output.
         flops: Arithmetic; see `hloscope ls --sort flops`.
         notes: What was assumed.
+        kind: Who makes the kernel.
     """
 
     name: str
@@ -70,6 +116,7 @@ class Footprint:
     writes: tuple[ArrayFootprint, ...]
     flops: int
     notes: tuple[str, ...] = ()
+    kind: KernelKind = KernelKind(XLA)
 
     @property
     def read(self) -> int:
@@ -127,19 +174,55 @@ class Footprints:
     def of_equal(self, ins: Instruction) -> Footprint:
         """The footprint of an equal kernel: the names in it may be that one's."""
         flops = self._flops(ins)
-        if isinstance(ins.op, ALIASES):
-            return Footprint(ins.name, (), (), flops, ("moves nothing",))
-        key = self._kernels.key(ins)
+        kind = kind_of(ins)
+        if not kind.is_kernel and not ins.calls:
+            return Footprint(ins.name, (), (), flops, (MOVES_NOTHING,), kind)
+        begun = synchronous(ins)
+        key = self._kernels.key(begun)
         known = self._known.get((key, flops)) if key is not None else None
         if known is None:
-            try:
-                fused, _, kernel = self._kernels.of(ins, key)
-            except HloscopeError:
-                return self._whole(ins, flops)
-            known = self._of(fused, kernel, flops)
+            known = self._found(begun, kind, key, flops)
             if key is not None:
                 self._known[key, flops] = known
         return known
+
+    def bytes_of(self, ins: Instruction) -> KernelBytes:
+        """The bytes of a fusion, or of an instruction as a kernel of its own."""
+        found = self.of_equal(ins)
+        return KernelBytes(found.read, found.written, found.is_exact)
+
+    def _found(
+        self, ins: Instruction, kind: KernelKind, key: tuple[object, ...] | None, flops: int
+    ) -> Footprint:
+        if kind.reads_all or kind.maker == HOST:
+            return self._whole(ins, kind, flops)
+        if not kind.is_kernel:
+            return self._whole(ins, kind, flops, note=ITS_KERNELS)
+        is_custom = isinstance(ins.op, CustomCall)
+        if kind.maker in (CUSTOM, TRITON) and not isinstance(ins.op, Fusion):
+            note = f"a custom call, `{kind.name}`: {NOT_KNOWN}" if is_custom else NOT_KNOWN
+            return self._whole(ins, kind, flops, note=note)
+        try:
+            if kind.maker in (XLA, TRITON) and isinstance(ins.op, Fusion | InPlace):
+                fused, _, kernel = self._kernels.of(ins, key)
+            else:
+                fused = Fused.of_instruction(ins)
+                kernel = self._by_values(fused, kind)
+        except HloscopeError as error:
+            return self._whole(ins, kind, flops, note=error.message)
+        return self._of(fused, kernel, flops, kind)
+
+    def _by_values(self, fused: Fused, kind: KernelKind) -> Kernel:
+        """A kernel of which only the values that are computed are known, not who computes them."""
+        if kind.maker == SLICES:
+            return sliced(fused, self._analysis)
+        readings = [
+            Reading(root, leaf, IndexingMap.identity(type.shape))
+            for _, root, leaf, type in fused.outputs(self._analysis)
+            if is_array(type) and not is_scratch(root, leaf)
+        ]
+        notes = () if kind.maker == XLA else (f"made by: {kind}",)
+        return Kernel(kind.maker, None, (), tuple(readings), notes=notes)
 
     def _renamed(self, known: Footprint, ins: Instruction) -> Footprint:
         names = [operand.name for operand in ins.operands]
@@ -148,16 +231,39 @@ class Footprints:
         writes = [replace(a, name=written[a.number]) for a in known.writes]
         return replace(known, name=ins.name, reads=tuple(reads), writes=tuple(writes))
 
-    def _of(self, fused: Fused, kernel: Kernel, flops: int) -> Footprint:
+    def _of(self, fused: Fused, kernel: Kernel, flops: int, kind: KernelKind) -> Footprint:
+        found = Reads(self._analysis, fused, kernel).by_array
         reads = [
             self._read(
                 fused, k, leaf, [a.map for _, a in readings], [a.reason for _, a in readings]
             )
-            for (k, leaf), readings in Reads(self._analysis, fused, kernel).by_array.items()
+            for (k, leaf), readings in found.items()
             if readings
         ]
         writes = tuple(self._writes(fused, kernel))
-        return Footprint(fused.name, tuple(reads), writes, flops, kernel.notes)
+        reads += self._combined(fused, kernel, {array.number for array in reads})
+        reads.sort(key=lambda array: (array.number, array.leaf))
+        return Footprint(fused.name, tuple(reads), writes, flops, kernel.notes, kind)
+
+    def _combined(self, fused: Fused, kernel: Kernel, read: set[int]) -> Iterator[ArrayFootprint]:
+        """Old values that a scatter combines with updates: read where it writes, at most.
+
+        Two updates may meet at one element, and none stands where the indices are outside.
+        """
+        hero = kernel.heroes[0] if kernel.emitter == "scatter" else None
+        if hero is None or not _combines(hero):
+            return
+        for k in range(len(hero.operands) // 2):
+            target = hero.operands[k]
+            number = next((n for n, value in enumerate(fused.edge) if value is target), None)
+            type = target.type
+            if number is None or number in read or not isinstance(type, TensorType):
+                continue
+            maps = kernel.outputs[k] if k < len(kernel.outputs) else None
+            touched = _all_of(type, is_exact=False)
+            if maps is not None:
+                touched = replace(touched_by([*maps], type), is_exact=False)
+            yield ArrayFootprint(number, 0, fused.operands[number].name, type, touched)
 
     def _read(
         self, fused: Fused, number: int, leaf: int, maps: list[object], reasons: list[str]
@@ -176,27 +282,56 @@ class Footprints:
 
     def _writes(self, fused: Fused, kernel: Kernel) -> Iterator[ArrayFootprint]:
         for number, (_, root, leaf, type) in enumerate(fused.outputs(self._analysis)):
+            if is_scratch(root, leaf):
+                continue
             maps = kernel.outputs[number] if number < len(kernel.outputs) else None
             touched = _all_of(type, is_exact=True)
             if maps is not None and any(map.runtime for map in maps):
                 touched = touched_by([*maps], type)
             yield ArrayFootprint(number, leaf, root.name, type, touched)
 
-    def _whole(self, ins: Instruction, flops: int) -> Footprint:
-        """Operands and results read and written whole."""
+    def _whole(
+        self, ins: Instruction, kind: KernelKind, flops: int, *, note: str = ""
+    ) -> Footprint:
+        """Operands read and results written whole; at most that if a note says why."""
+        is_exact = not note and not isinstance(ins.op, _MAY_SEND_LESS)
         reads = [
-            ArrayFootprint(k, leaf, operand.name, type, _all_of(type, is_exact=False))
+            ArrayFootprint(k, leaf, operand.name, type, _all_of(type, is_exact=is_exact))
             for operand, k in first_places(ins.operands).items()
             for leaf, type in enumerate(leaf_types(operand.type))
             if isinstance(type, TensorType)
         ]
         writes = [
-            ArrayFootprint(leaf, leaf, ins.name, type, _all_of(type, is_exact=True))
-            for leaf, type in enumerate(leaf_types(ins.type))
-            if isinstance(type, TensorType)
+            ArrayFootprint(leaf, leaf, ins.name, type, _all_of(type, is_exact=not note))
+            for leaf, type in enumerate(leaf_types(_written(ins)))
+            if isinstance(type, TensorType) and not is_scratch(ins, leaf)
         ]
-        note = "not made by XLA's emitters: operands are taken to be read whole"
-        return Footprint(ins.name, tuple(reads), tuple(writes), flops, (note,))
+        notes = (note,) if note else (f"made by: {kind}",)
+        return Footprint(ins.name, tuple(reads), tuple(writes), flops, notes, kind)
+
+
+InPlace: Final = DynamicUpdateSlice | Scatter
+"""Ops whose result, compiled alone too, is the memory of operand 0."""
+
+
+def _written(ins: Instruction) -> Type:
+    """What an instruction writes: what is sent is the operand's memory, beside it are contexts."""
+    if isinstance(ins.op, Send | Outfeed):
+        return TupleType(())
+    elements = ins.type.elements if isinstance(ins.type, TupleType) else ()
+    return elements[0] if isinstance(ins.op, Recv) and len(elements) == 3 else ins.type
+
+
+def _combines(scatter: Instruction) -> bool:
+    """Does a scatter need old values: is the new one not an update itself?"""
+    if len(scatter.calls) != 1:
+        return True
+    root = scatter.calls[0].root
+    results = root.operands if root.op.name in ("tuple", "return") else (root,)
+    first = len(results)
+    return not all(
+        isinstance(result.op, Parameter) and result.op.number >= first for result in results
+    )
 
 
 def _all_of(type: TensorType, *, is_exact: bool) -> Touched:

@@ -11,7 +11,7 @@ from hloscope.devices import Device
 from hloscope.errors import HloscopeError, VerifyError
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
-from hloscope.memory import ArrayUse, Coalescing, Memory
+from hloscope.memory import ArrayUse, Coalescing, Memory, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,10 @@ class KernelCost:
 
     @property
     def maker(self) -> str:
-        """Who makes the kernel."""
-        return "" if self.coalescing is None else self.coalescing.kernel.emitter
+        """Who makes the kernel: an emitter of XLA's, Triton or a library."""
+        if self.coalescing is not None:
+            return self.coalescing.kernel.emitter
+        return str(kind_of(self.instruction))
 
     @property
     def limited_by(self) -> str:

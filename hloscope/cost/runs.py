@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from hloscope.cost.kernels import bodies_with_kernels, kernels_in
 from hloscope.cost.trip_counts import known_trip_count, trip_count
-from hloscope.fusion import ALIASES
 from hloscope.ir import Computation, Instruction, Module, inside_out
-from hloscope.ops import AsyncDone, AsyncStart, Call, Case, Composite, While
+from hloscope.ops import Case, While
 
-CALLING: Final = (While, Case, Call, Composite, AsyncStart)
-"""Ops that stand for the kernels of what they call."""
 UNKNOWN_TRIPS: Final = "how often it runs is not known: counted once"
 ONE_BRANCH: Final = "one of several branches runs: each is counted once"
 
@@ -32,12 +30,7 @@ class Place(NamedTuple):
     @property
     def kernels(self) -> list[Instruction]:
         """What moves something, and is not made of the kernels of what it calls."""
-        aside = (*ALIASES, AsyncDone)
-        return [
-            ins
-            for ins in self.computation.instructions
-            if not isinstance(ins.op, aside) and not (isinstance(ins.op, CALLING) and ins.calls)
-        ]
+        return kernels_in(self.computation)
 
 
 def running(module: Module) -> Iterator[Place]:
@@ -50,9 +43,7 @@ def running(module: Module) -> Iterator[Place]:
         here, said = times[computation], notes[computation]
         yield Place(computation, here, tuple(said))
         for ins in computation.instructions:
-            if not (isinstance(ins.op, CALLING) and ins.calls):
-                continue
-            for callee in dict.fromkeys(ins.calls):
+            for callee in bodies_with_kernels(ins):
                 times[callee] = times.get(callee, 0) + here * _times(ins)
                 more = dict.fromkeys([*said, *_said(ins)])
                 notes.setdefault(callee, {}).update(more)

@@ -67,7 +67,11 @@ def grouped_table(
     ]
     whole = (1.0 if any(sums) else 0.0, None)
     columns: list[Column[R]] = [*figures, _named("all"), *origins]
-    of_all = [*figures, _named("all"), *[column._replace(cell=lambda _: "") for column in origins]]
+    of_all: list[Column[R]] = [
+        *figures,
+        _named("all"),
+        *[column._replace(cell=lambda _: "") for column in origins],
+    ]
     rows.append(_row(groups, total(sum(sums)), whole, of_all))
     start = len(FIXED)
     places = [*enumerate(columns, start)]

@@ -26,12 +26,29 @@ if TYPE_CHECKING:
         Reading as Reading,
         SharedAccess as SharedAccess,
     )
+    from hloscope.memory.kinds import (
+        COLLECTIVE as COLLECTIVE,
+        COPY as COPY,
+        CUSTOM as CUSTOM,
+        HOST as HOST,
+        LIBRARY as LIBRARY,
+        SLICES as SLICES,
+        TRITON as TRITON,
+        XLA as XLA,
+        KernelKind as KernelKind,
+        called_for_kernels as called_for_kernels,
+        is_scratch as is_scratch,
+        kind_of as kind_of,
+        scratch_of as scratch_of,
+        synchronous as synchronous,
+    )
     from hloscope.memory.reads import Reads as Reads
     from hloscope.memory.same_kernels import (
         XlaKernels as XlaKernels,
         first_places as first_places,
         output_names as output_names,
     )
+    from hloscope.memory.slices import sliced as sliced
     from hloscope.memory.spoil import Spoiler as Spoiler, size_text as size_text
     from hloscope.memory.storage import (
         data_bytes as data_bytes,

@@ -15,9 +15,10 @@ from hloscope.memory.answers import ArrayUse, Coalescing, Touch
 from hloscope.memory.banks import bank_use
 from hloscope.memory.choice import Choice
 from hloscope.memory.counting import BUDGET, traffic_of
-from hloscope.memory.emitting import BLOCK_LEVEL, config_of, kernel_of
+from hloscope.memory.emitting import BLOCK_LEVEL, kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Launch, Reading
+from hloscope.memory.kinds import config_of
 from hloscope.memory.reads import Place, Reads
 from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.same_kernels import XlaKernels, output_names

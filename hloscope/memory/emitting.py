@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from hloscope.errors import Label, UnsupportedError, said
-from hloscope.fusion import ALIASES
-from hloscope.ir import Instruction, TensorType, backend_config
+from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
 from hloscope.memory.emitters.concatenate import concatenate
 from hloscope.memory.emitters.loop import loop
@@ -16,10 +15,24 @@ from hloscope.memory.emitters.scatter import scatter
 from hloscope.memory.emitters.transpose import transpose
 from hloscope.memory.emitters.update import update_in_place, updates_of
 from hloscope.memory.kernel import Kernel
-from hloscope.ops import AsyncDone, AsyncStart, Call, Case, CustomCall, Fusion, While
+from hloscope.memory.kinds import (
+    CALLS,
+    COLLECTIVE,
+    COPY,
+    CUSTOM,
+    HOST,
+    LIBRARY,
+    NONE,
+    REPLACED,
+    SCALAR,
+    SLICES,
+    TRANSFER,
+    TRITON,
+    KernelKind,
+    kind_of,
+)
+from hloscope.ops import CustomCall
 
-TRITON: Final = "__triton"
-LIBRARY: Final = {"__cudnn$fusion": "cuDNN", "__custom_fusion": "a custom kernel"}
 BLOCK_LEVEL: Final = "Triton"
 _MADE: Final[dict[str, Callable[[Choice], Kernel | None]]] = {
     "reduction": reduction,
@@ -28,13 +41,18 @@ _MADE: Final[dict[str, Callable[[Choice], Kernel | None]]] = {
     "concatenate": concatenate,
     "loop": loop,
 }
-
-
-def config_of(ins: Instruction) -> Mapping[str, Any]:
-    """The entries of a fusion's backend config: its kind, tile sizes and so on."""
-    settings = ins.op.settings if isinstance(ins.op, Fusion) else ()
-    found = backend_config(settings, ins.extras).get("fusion_backend_config")
-    return found if isinstance(found, Mapping) else {}
+_NO_THREADS: Final = {
+    LIBRARY: "`{0}` is run by {1}: nothing is known of its threads",
+    COLLECTIVE: "`{0}` is a collective, run by {1}: nothing is known of its threads",
+    COPY: "`{0}` is a copy of memory as it lies: no kernel, so no threads",
+    SLICES: "`{0}` runs a library call or a copy on slices: nothing is known of its threads",
+    TRANSFER: "`{0}` is a transfer, `{1}`: no kernel, so no threads",
+    HOST: "`{0}` runs on the host",
+    REPLACED: "`{0}` has no kernel: XLA replaces `{1}` by other ops before it makes kernels",
+    SCALAR: "`{0}` writes the number of the device: no kernel, so no threads",
+    TRITON: "`{0}` is a kernel of Triton without a fusion: nothing is known of its threads",
+}
+"""Why there is no thread map, by maker."""
 
 
 def kernel_of(choice: Choice) -> Kernel:
@@ -45,15 +63,10 @@ def kernel_of(choice: Choice) -> Kernel:
     """
     ins = choice.fused.instruction
     if ins is not None:
-        refuse_no_kernel(ins)
-        kind = str(config_of(ins).get("kind", ""))
-        if kind.startswith(TRITON):
-            return Kernel(BLOCK_LEVEL, None, choice.heroes, notes=(f"backend config {kind}",))
-        if kind in LIBRARY or (isinstance(ins.op, Fusion) and ins.op.kind == "kCustom"):
-            made = LIBRARY.get(kind, f"a custom kernel, {kind or 'of no stated kind'}")
-            raise UnsupportedError(
-                said("`{}` is made by {}, not by XLA's emitters", Label(ins.name), made)
-            )
+        kind = kind_of(ins)
+        if kind.maker == TRITON and kind.name:
+            return Kernel(BLOCK_LEVEL, None, choice.heroes, notes=(f"backend config {kind.name}",))
+        _refuse_no_threads(ins, kind)
     if not any(isinstance(t, TensorType) for r in choice.roots for t in _tensors(choice, r)):
         raise UnsupportedError(said("`{}` writes no array", Label(choice.fused.name)))
     emitter = choice.emitter
@@ -66,16 +79,20 @@ def _tensors(choice: Choice, root: Instruction) -> tuple[object, ...]:
     return choice.analysis.tensors(root.type)
 
 
-def refuse_no_kernel(ins: Instruction) -> None:
-    """Refuse instructions that touch no memory themselves, or whose kernel nobody knows.
+def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
+    """Refuse an instruction whose kernel is not made by XLA's emitters, and say who makes it.
 
     Raises:
-        UnsupportedError: It is one of them.
+        UnsupportedError: It is one.
     """
     name, op = Label(ins.name), ins.op.name
-    if isinstance(ins.op, ALIASES):
+    if kind.maker == NONE:
         raise UnsupportedError(said("`{}` is no kernel: `{}` moves nothing", name, op))
-    if isinstance(ins.op, CustomCall):
-        raise UnsupportedError(said("`{}` is a custom call: its kernel is not XLA's", name))
-    if isinstance(ins.op, While | Case | Call | AsyncStart | AsyncDone):
+    if kind.maker == CALLS:
         raise UnsupportedError(said("`{}` is no kernel: ask about what `{}` calls", name, op))
+    if kind.maker == CUSTOM:
+        what = "custom call" if isinstance(ins.op, CustomCall) else "custom kernel"
+        text = f"`{{}}` is a {what}, `{{}}`: its kernel is not XLA's"
+        raise UnsupportedError(said(text, name, kind.name))
+    if kind.maker in _NO_THREADS:
+        raise UnsupportedError(said(_NO_THREADS[kind.maker], name, kind.name))

@@ -28,7 +28,7 @@ class Reads:
         self._analysis: Final = analysis
         self._fused: Final = fused
         self._from_heroes: Final = frozenset(kernel.heroes if kernel.emitter != "loop" else ())
-        self._readings: Final = kernel.readings if kernel.launch else self._of_roots()
+        self._readings: Final = kernel.readings or (() if kernel.launch else self._of_roots())
         self.by_array: Final = self._found()
 
     def loads(self, place: Place) -> list[tuple[Reading, Load]] | None:

@@ -10,9 +10,10 @@ from hloscope.fusion import Analysis, Blueprints, leaf_types
 from hloscope.indexing import Direction, lookup
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
-from hloscope.memory.emitting import config_of, kernel_of
+from hloscope.memory.emitting import kernel_of
 from hloscope.memory.fused import Fused, roots_of
 from hloscope.memory.kernel import Kernel
+from hloscope.memory.kinds import config_of
 from hloscope.memory.tile_use import output_tiles
 from hloscope.memory.verdicts import transposes
 from hloscope.ops import Fusion

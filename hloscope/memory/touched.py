@@ -7,9 +7,10 @@ a set of addresses of its own, and the array's addresses are the sums.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import gcd, prod
-from typing import Final
+from typing import Final, TypeAlias
 
 from hloscope.affine import (
     POS_INF,
@@ -18,7 +19,9 @@ from hloscope.affine import (
     Expr,
     Range,
     Runtime,
+    Sum,
     Var,
+    evaluate,
     evaluate_array,
     substitute,
     variables,
@@ -27,6 +30,7 @@ from hloscope.arrays import Ints, np, sorted_unique
 from hloscope.devices import SECTOR
 from hloscope.indexing import (
     IndexingMap,
+    RuntimeVariable,
     address_map,
     placed_sizes,
     substituted,
@@ -102,6 +106,14 @@ def touched_by(maps: Sequence[IndexingMap], type: TensorType) -> Touched:
 def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
     if not maps or element_count(type) == 0:
         return Touched()
+    if any(map.runtime for map in maps):
+        alike: dict[Shift | IndexingMap, list[IndexingMap]] = {}
+        for map in maps:
+            alike.setdefault((map.runtime and _shift(map)) or map, []).append(map)
+        if len(alike) == 1 and isinstance(shift := next(iter(alike)), tuple):
+            return _wherever(maps, type, shift)
+        if len(alike) < len(maps):
+            return _together([_touched_by(tuple(some), type) for some in alike.values()], type)
     parts = [_part(map, type) for map in maps if not map.is_known_empty]
     if not parts:
         return Touched()
@@ -125,6 +137,79 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
         reads,
         is_exact=False,
     )
+
+
+Shift: TypeAlias = tuple[tuple[tuple[RuntimeVariable, int], ...], ...]
+"""By dimension of an array: values read at run time that are added to the index, and factors."""
+
+
+def _shift(map: IndexingMap) -> Shift | None:
+    """How far values read at run time move all that a map touches; `None` if they do more.
+
+    Every point of the map reads the same values, and they stand nowhere but in sums.
+    """
+    alone = all(v.origin is not None and not v.via and not v.is_every for v in map.runtime)
+    used = variables(*[e for v in map.runtime for e in (*v.index, *v.positions)])
+    inside = variables(*[e for e, _ in map.constraints])
+    if not alone or used or any(isinstance(v, Runtime) for v in inside):
+        return None
+    found = []
+    for result in map.results:
+        terms = result.terms if isinstance(result, Sum) else ((result, 1),)
+        moving = [(e, factor) for e, factor in terms if isinstance(e, Runtime)]
+        rest = [e for e, _ in terms if not isinstance(e, Runtime)]
+        if any(isinstance(v, Runtime) for v in variables(*rest)):
+            return None
+        read = [(replace(map.runtime[e.index], name=""), factor) for e, factor in moving]
+        found.append(tuple([(v, f) for v, f in read if v.interval.lo != v.interval.hi]))
+    return tuple(found)
+
+
+def _together(parts: Iterable[Touched], type: TensorType) -> Touched:
+    """What several parts touch at most, which may overlap."""
+    some = [*parts]
+    elements, bytes_, sectors, reads = (
+        sum([getattr(part, name) for part in some])
+        for name in ("elements", "bytes", "sectors", "reads")
+    )
+    limit = whole(type, reads)
+    return Touched(
+        min(elements, limit.elements),
+        min(bytes_, limit.bytes),
+        min(sectors, limit.sectors),
+        reads,
+        is_exact=False,
+    )
+
+
+def _wherever(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> Touched:
+    """What maps touch that the same values move by the same way.
+
+    They touch as many elements at every value, and overlap alike: the lowest values stand for all.
+    Sectors are as many if a step moves by whole sectors.  Else what lies in one sector may lie in
+    two.
+    """
+    there = tuple([_at_lowest(map) for map in maps])
+    found = _touched_by(tuple(dict.fromkeys(there)), type)
+    if not found.is_exact:
+        return found
+    zero: dict[Var, int] = {Dim(k): 0 for k in range(type.rank)}
+    steps = [
+        factor * (evaluate(place, zero | {Dim(k): 1}) - evaluate(place, zero))
+        for k, (place, moving) in enumerate(zip(_places(type), shift, strict=True))
+        for _, factor in moving
+    ]
+    if not type.is_tiled and not any(step * storage_bits(type) % (SECTOR * 8) for step in steps):
+        return found
+    most = min(found.elements, 2 * found.sectors, _most_sectors(type))
+    return replace(found, sectors=most, is_exact=False)
+
+
+def _at_lowest(map: IndexingMap) -> IndexingMap:
+    """The map at the lowest value of everything that is read at run time."""
+    lowest: dict[Var, Expr] = {Runtime(k): Const(v.interval.lo) for k, v in enumerate(map.runtime)}
+    inside = substituted_constraints(map.constraints, lowest)
+    return IndexingMap(map.dims, map.ranges, (), substituted(map.results, lowest), inside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,11 +374,7 @@ def _most_elements(map: IndexingMap, type: TensorType) -> int:
     Where everybody reads the same values, as many as at the first of them.
     """
     if map.runtime and not variables(*[e for v in map.runtime for e in v.index]):
-        first: dict[Var, Expr] = {
-            Runtime(k): Const(v.interval.lo) for k, v in enumerate(map.runtime)
-        }
-        inside = substituted_constraints(map.constraints, first)
-        here = IndexingMap(map.dims, map.ranges, (), substituted(map.results, first), inside)
+        here = _at_lowest(map)
         found = _part(here, type)
         if found.is_exact:
             return found.elements

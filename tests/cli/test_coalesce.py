@@ -19,7 +19,7 @@ def test_the_worst_access_of_a_program_comes_first_with_its_line(run: Any) -> No
     assert result.exit_code == 0
     for part in ("21 MiB", "12.5 %", "residual_fusion", "`th_x * 4096`", "block.py:31"):
         assert part in first
-    assert result.stderr == "4 kernels, 0 not XLA's own\n"
+    assert result.stderr == "4 kernels, 0 without thread map\n"
 
 
 def test_json_has_the_figures_of_every_access(ask: Any) -> None:
@@ -149,7 +149,7 @@ def test_accesses_that_are_not_known_are_said(run: Any) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("coalesce", "1 kernel, 0 not XLA's own"),
+        ("coalesce", "1 kernel, 0 without thread map"),
         ("footprint", "1,024 bytes of 1 kernel"),
         ("cancel", "1 chain: 1 one transpose; 0 bytes saved"),
     ],

@@ -11,12 +11,17 @@ WINDOWS = """
 greater { a = f32[] parameter(0) b = f32[] parameter(1)
   ROOT c = pred[] compare(a, b), direction=GE }
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
-ENTRY e {
+windows {
   x = f32[10,24,24,4294967296] parameter(0)
   y = f32[10,12,12,4294967296] parameter(1)
   z = f32[] constant(0)
   ROOT r = f32[10,24,24,4294967296] select-and-scatter(x, y, z),
     window={size=1x2x2x1 stride=1x2x2x1}, select=greater, scatter=add
+}
+ENTRY e {
+  x = f32[10,24,24,4294967296] parameter(0)
+  y = f32[10,12,12,4294967296] parameter(1)
+  ROOT f = f32[10,24,24,4294967296] fusion(x, y), kind=kLoop, calls=windows
 }
 """
 

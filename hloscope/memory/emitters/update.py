@@ -1,6 +1,7 @@
 """Updates of a slice in place: threads run over the update, the rest is not touched.
 
-Source: XLA `xla/backends/gpu/codegen/emitters/in_place_dynamic_update_slice.cc`.
+Source: XLA `xla/backends/gpu/codegen/emitters/in_place_dynamic_update_slice.cc`,
+`xla/codegen/ir_emission_utils.cc` (`CanEmitFusedDynamicUpdateSliceInPlace`).
 """
 
 from __future__ import annotations
@@ -8,32 +9,80 @@ from __future__ import annotations
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice, in_memory_of, written_by
+from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Reading
 from hloscope.memory.storage import array_of, element_count
-from hloscope.ops import Bitcast, DynamicUpdateSlice
+from hloscope.ops import Bitcast, DynamicSlice, DynamicUpdateSlice, Elementwise, Tuple
 
 IN_PLACE = "the operand of the update is taken to be the output's own memory"
 
 
 def updates_of(choice: Choice) -> list[Instruction]:
-    """The updates that the roots are, behind bitcasts; none where another emitter is used."""
-    found = []
-    shapes = set()
-    for root in choice.roots:
-        update = root
-        while isinstance(update.op, Bitcast) and choice.fused.contains(update.operands[0]):
-            update = update.operands[0]
-        if not isinstance(update.op, DynamicUpdateSlice):
-            return []
-        source = update.operands[0]
-        while isinstance(source.op, Bitcast) and choice.fused.contains(source):
-            source = source.operands[0]
-        type = array_of(update.operands[1])
-        if choice.fused.contains(source) or type is None or array_of(update) is None:
-            return []
-        found.append(update)
-        shapes.add(type.shape)
-    return found if len(shapes) == 1 else []
+    """The updates that the roots are, behind bitcasts; none where another emitter is used.
+
+    Every root is an update of an array that is handed in, all updates have the same sizes, and
+    no element of an updated array is read at another place than where it is overwritten.
+    """
+    fused = choice.fused
+    found = [update_behind(root, fused) for root in choice.roots]
+    updates = [update for update in found if update is not None]
+    types = [array_of(update.operands[1]) for update in updates]
+    if len(updates) < len(found) or len({None if t is None else t.shape for t in types}) != 1:
+        return []
+    if types[0] is None or any(array_of(update) is None for update in updates):
+        return []
+    return updates if all(may_be_in_place(update, fused) for update in updates) else []
+
+
+def update_behind(root: Instruction, fused: Fused) -> Instruction | None:
+    """The update that a root is, looking through bitcasts; `None` if it is something else."""
+    while isinstance(root.op, Bitcast) and fused.contains(root.operands[0]):
+        root = root.operands[0]
+    return root if isinstance(root.op, DynamicUpdateSlice) else None
+
+
+def may_be_in_place(update: Instruction, fused: Fused) -> bool:
+    """Does XLA let an update overwrite the array that is handed in?
+
+    Nothing but bitcasts may follow the update: a second reader could meet old and new elements.
+    The array, bitcasts of it and what is computed of it element by element may be read by
+    element-wise ops, bitcasts and tuples, which read an element where it is overwritten, and by a
+    dynamic slice of the updated value at the very indices of the update.  A slice elsewhere could
+    be read after the update overwrote it.  With one element in the update there is no such order.
+    """
+    after = update
+    while users := fused.users.get(after, ()):
+        if len(users) > 1:
+            return False
+        if isinstance(users[0].op, Tuple):
+            break
+        if not isinstance(users[0].op, Bitcast):
+            return False
+        after = users[0]
+    source = update.operands[0]
+    if isinstance(source.op, Bitcast) and fused.contains(source):
+        source = source.operands[0]
+    if fused.contains(source):
+        return False
+    todo, seen = [source], {source, update}
+    while todo:
+        for user in fused.users.get(todo.pop(), ()):
+            if user is not update and not _reads_the_same(user, update):
+                return False
+            if user not in seen:
+                seen.add(user)
+                todo.append(user)
+    return True
+
+
+def _reads_the_same(user: Instruction, update: Instruction) -> bool:
+    """Is each element that the user computes made of those at the same place only?"""
+    if isinstance(user.op, DynamicSlice) and user.operands[0] is update.operands[0]:
+        here, there = array_of(user), array_of(update.operands[1])
+        if here is not None and there is not None and here.shape == there.shape:
+            is_same = user.operands[1:] == update.operands[2:]
+            return is_same or element_count(here) == 1
+    return isinstance(user.op, Elementwise | Bitcast | Tuple)
 
 
 def update_in_place(choice: Choice, updates: list[Instruction]) -> Kernel:

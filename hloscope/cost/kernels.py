@@ -1,0 +1,27 @@
+"""Kernels: which instructions run by themselves, and who makes each of them.
+
+>>> from hloscope.hlo_parser import parse_hlo
+>>> module = parse_hlo("ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
+...     "ROOT t = (f32[8], f32[8]) tuple(n, p) }")
+>>> [(ins.name, str(kind_of(ins))) for ins in kernels_in(module.entry)]
+[('n', 'xla emitter')]
+"""
+
+from __future__ import annotations
+
+from hloscope.ir import Computation, Instruction
+from hloscope.memory import called_for_kernels, kind_of
+
+
+def kernels_in(computation: Computation) -> list[Instruction]:
+    """The instructions of a computation that are kernels, in order.
+
+    Left out are instructions that move nothing, such as tuples and the done of a start, and
+    those whose kernels are the ones of what they call: loops, branches, calls.
+    """
+    return [ins for ins in computation.instructions if kind_of(ins).is_kernel]
+
+
+def bodies_with_kernels(ins: Instruction) -> tuple[Computation, ...]:
+    """The computations whose kernels run when an instruction does; none of reducers and fusions."""
+    return tuple(dict.fromkeys(ins.calls)) if called_for_kernels(ins) else ()

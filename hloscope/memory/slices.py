@@ -1,0 +1,59 @@
+"""Library calls and copies on slices: fusions that hand parts of arrays to what runs inside them.
+
+Source: XLA `xla/service/gpu/transforms/dynamic_slice_fusion_rewriter.cc`.
+"""
+
+from __future__ import annotations
+
+from hloscope.fusion import ALIASES, Analysis
+from hloscope.indexing import IndexingMap, input_to_output
+from hloscope.ir import Instruction, TensorType
+from hloscope.memory.emitters.update import update_behind
+from hloscope.memory.fused import Fused
+from hloscope.memory.kernel import Kernel, Reading
+from hloscope.memory.kinds import SLICES
+from hloscope.memory.storage import array_of, is_array
+from hloscope.ops import DynamicSlice, DynamicUpdateSlice, Slice
+
+_PARTS = (*ALIASES, DynamicSlice, DynamicUpdateSlice, Slice)
+"""Ops that only say which part of an array is meant."""
+ON_SLICES = "reads and writes slices: the rest of an updated array stays as it is"
+
+
+def sliced(fused: Fused, analysis: Analysis) -> Kernel:
+    """A kernel that reads whole slices and writes updates into the memory of what they update.
+
+    The values read are the operands of what computes inside, the updates, and the starts of
+    slices and updates.
+    """
+    values: dict[Instruction, None] = {}
+    for ins in fused.inside:
+        if isinstance(ins.op, DynamicSlice) or isinstance(ins.op, DynamicUpdateSlice):
+            values |= dict.fromkeys(ins.operands[1:])
+        elif not isinstance(ins.op, _PARTS):
+            values |= dict.fromkeys(ins.operands)
+    for root in fused.roots:
+        if update_behind(root, fused) is None:
+            values[root] = None
+    computed = {ins for ins in fused.inside if not isinstance(ins.op, _PARTS)}
+    readings = [
+        Reading(value, leaf, IndexingMap.identity(type.shape), is_hero=False)
+        for value in values
+        if value not in computed
+        for leaf, type in enumerate(analysis.tensors(value.type))
+        if isinstance(type, TensorType) and is_array(type)
+    ]
+    outputs = [_written(root, fused) for _, root, _, _ in fused.outputs(analysis)]
+    heroes = tuple(computed)
+    return Kernel(SLICES, None, heroes, tuple(readings), {}, tuple(outputs), notes=(ON_SLICES,))
+
+
+def _written(root: Instruction, fused: Fused) -> tuple[IndexingMap, ...] | None:
+    """Where a root is written; `None`: everywhere."""
+    update = update_behind(root, fused)
+    if update is None or update is not root or array_of(update.operands[1]) is None:
+        return None
+    accesses = input_to_output(update, 1)
+    maps = [access.map for access in accesses[0]] if accesses else []
+    known = [map for map in maps if map is not None]
+    return tuple(known) if known and len(known) == len(maps) else None
