@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         Runs as Runs,
         loops_of as loops_of,
         running as running,
-        trip_counts as trip_counts,
+        trip_counts_of as trip_counts_of,
     )
     from hloscope.cost.trip_counts import (
         TripCount as TripCount,

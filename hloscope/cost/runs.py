@@ -144,7 +144,7 @@ def loops_of(module: Module) -> list[LoopUse]:
     return _Walk(module).loops
 
 
-def trip_counts(module: Module) -> dict[Instruction, TripCount]:
+def trip_counts_of(module: Module) -> dict[Instruction, TripCount]:
     """Trip count of every loop that runs."""
     return {loop.instruction: loop.trip_count for loop in loops_of(module)}
 
@@ -301,57 +301,58 @@ class _Walk:
     def _visit(self, computation: Computation) -> None:
         """Hand the runs of a computation, whose callers are done, on to what it calls."""
         state, inside = self._states[computation], self._inside[computation]
-        total = NEVER
-        for runs in state.runs.values():
-            total += runs
         self._done.add(computation)
         calling = [i for i in computation if isinstance(i.op, CALLING) and i.calls]
-        notes = dict(state.notes)
-        for ins in calling:
-            for callee in ins.calls:
-                if callee in self._done:
-                    notes[f"`{callee.name}` {RECURSIVE}"] = None
-        if MOST_RUNS in (total.times, total.low, total.high):
-            notes[TOO_MANY] = None
-        branches = state.branches or ()
-        self.places.append(
-            Place(computation, total.times, tuple(notes), total.low, total.high, branches,
-                  state.is_branch)
-        )  # fmt: skip
-        if not calling:
-            return
+        self.places.append(self._place(computation, state, calling))
         entries: dict[Instruction, list[tuple[TripCount, Runs]]] = {}
         unsure: set[Instruction] = set()
-        for given, runs in (state.runs or {self._unknown(computation): NEVER}).items():
-            keys = [node.key for node in inside.inputs]
-            every = inside.tape.run(dict(zip(keys, given, strict=True)))  # type: ignore[arg-type]
+        keys = [node.key for node in inside.inputs if node.key is not None]
+        states = state.runs or {self._unknown(computation): NEVER}
+        for given, runs in states.items() if calling else ():
+            every = inside.tape.run(dict(zip(keys, given, strict=True)))
             values = [every[n] for n in inside.tape.outputs]
             for ins in calling:
                 if isinstance(ins.op, While):
                     entries.setdefault(ins, []).append(self._enter(ins, inside, values, runs))
-                    continue
-                taken = None
-                if ins in inside.indices:
-                    taken = branch_of(ins, values[inside.indices[ins]])
-                    if taken is None:
-                        unsure.add(ins)
-                for number, callee in enumerate(ins.calls):
-                    if ins not in inside.indices or number == taken:
-                        here = runs
-                    elif taken is None:
-                        here = Runs(runs.times, 0, runs.high)
-                    else:
-                        here = NEVER
-                    self._add(callee, [values[n] for n in inside.calls[ins, number]], here)
+                elif not self._call(ins, inside, values, runs):
+                    unsure.add(ins)
         for ins in calling:
             if isinstance(ins.op, While):
-                self._finish(computation, ins, entries.get(ins, []), state)
+                self._finish(computation, ins, entries[ins], state)
                 continue
-            maybe = ins in unsure
+            around, notes = state.branches or (), dict(state.notes)
+            if ins in unsure:
+                notes[f"`{ins.name}`: {ONE_BRANCH}"] = None
             for number, callee in enumerate(ins.calls):
-                more = {f"`{ins.name}`: {ONE_BRANCH}": None} if maybe else {}
-                around = (*branches, (ins, number)) if maybe else branches
-                self._note(callee, {**state.notes, **more}, around, is_branch=maybe)
+                if ins in unsure:
+                    self._note(callee, notes, (*around, (ins, number)), is_branch=True)
+                else:
+                    self._note(callee, notes, around)
+
+    def _place(
+        self, computation: Computation, state: _State, calling: Sequence[Instruction]
+    ) -> Place:
+        times, low, high = total = sum(state.runs.values(), NEVER)
+        notes = dict(state.notes)
+        for callee in dict.fromkeys(c for ins in calling for c in ins.calls if c in self._done):
+            notes[f"`{callee.name}` {RECURSIVE}"] = None
+        if MOST_RUNS in total:
+            notes[TOO_MANY] = None
+        return Place(
+            computation, times, tuple(notes), low, high, state.branches or (), state.is_branch
+        )
+
+    def _call(self, ins: Instruction, inside: _Inside, values: Sequence[Value], runs: Runs) -> bool:
+        """Hand runs on to what an instruction calls; `False` if it may be one of several."""
+        index = inside.indices.get(ins)
+        taken = None if index is None else branch_of(ins, values[index])
+        for number, callee in enumerate(ins.calls):
+            if index is None or number == taken:
+                here = runs
+            else:
+                here = Runs(runs.times, 0, runs.high) if taken is None else NEVER
+            self._add(callee, [values[n] for n in inside.calls[ins, number]], here)
+        return index is None or taken is not None
 
     def _unknown(self, computation: Computation) -> tuple[Value, ...]:
         """Values of the inputs of a computation of whose calls nothing is known."""
@@ -460,4 +461,5 @@ def _turns(trip: TripCount) -> Runs:
 
 
 def _counted(trip: TripCount) -> str:
-    return "counted once" if trip.times == 1 else f"counted {trip.times:,} times"
+    times = "once" if trip.times == 1 else f"{trip.times:,} times"
+    return f"counted {times}" + (", as annotated" if trip.times == trip.annotated else "")

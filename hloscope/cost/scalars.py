@@ -11,14 +11,18 @@ import operator
 from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.arrays import np
 from hloscope.errors import HloscopeError
-from hloscope.interpreter import World, dtype_of, kernel
 from hloscope.ir import ElementType, Instruction, QuantizedType, TensorType, Type
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, lazy
 from hloscope.ops import Compare, Op, Parameter
+
+if TYPE_CHECKING:
+    import hloscope.interpreter as interpreter
+else:
+    interpreter = lazy("hloscope.interpreter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Span:
 
 Value: TypeAlias = Any
 """An `int`, a numpy float, or a `Span`."""
+Range: TypeAlias = tuple[int, int]
+"""Least and greatest value."""
 Step: TypeAlias = Callable[..., Value]
 """Computes a scalar of scalars."""
 
@@ -81,15 +87,24 @@ def any_value(element: ElementType | None, reason: str) -> Span:
     return Span(*limits_of(element), reason)
 
 
+def _range(value: Value) -> Range:
+    """Least and greatest value of an integer."""
+    if isinstance(value, Span):
+        assert value.low is not None
+        assert value.high is not None
+        return value.low, value.high
+    return value, value
+
+
 def hull(values: Sequence[Value], element: ElementType | None, reason: str) -> Value:
     """One of several values, which may be unknown themselves."""
     first = values[0]
-    if all([value == first for value in values]):
+    if all([type(value) is type(first) and value == first for value in values]):
         return first
     if element is None or not is_integer(element):
         return any_value(element, reason)
-    lows = [v.low if type(v) is Span else v for v in values]
-    return Span(min(lows), max([v.high if type(v) is Span else v for v in values]), reason)
+    ranges = [_range(value) for value in values]
+    return Span(min(low for low, _ in ranges), max(high for _, high in ranges), reason)
 
 
 def is_bounded(span: Span, element: ElementType) -> bool:
@@ -107,15 +122,12 @@ def step_of(op: Op, operands: Sequence[ElementType], result: ElementType) -> Ste
     """The function that computes an element-wise op of scalars.
 
     Its answer is a `Span` if an operand is one, unless the other operands decide.
-
-    Raises:
-        UnsupportedError: The op cannot be evaluated on these types.
     """
     integers = all(map(is_integer, (*operands, result)))
     exact = _exact(op, operands[-1], result) if integers else None
     if exact is None:
         exact = _by_interpreter(op, operands, result)
-    known = exact  # a name that mypy can follow into the function below
+    known = exact  # a name whose type holds in the function below
 
     def step(*values: Value) -> Value:
         for value in values:
@@ -178,19 +190,19 @@ _BOOLEAN: Final[dict[str, Callable[..., int]]] = {
 
 
 def _by_interpreter(op: Op, operands: Sequence[ElementType], result: ElementType) -> Step:
-    """The interpreter's function of an op.
-
-    Raises:
-        UnsupportedError: It has none.
-    """
+    """The interpreter's function of an op, made when it is first needed."""
     given = [Instruction(str(n), TensorType(e, ()), Parameter(n)) for n, e in enumerate(operands)]
-    compute = kernel(Instruction("scalar", TensorType(result, ()), op, tuple(given)), World())
-    types = [dtype_of(element).type for element in operands]
+    ins = Instruction("scalar", TensorType(result, ()), op, tuple(given))
+    compute: Step | None = None
 
     def step(*values: Value) -> Value:
+        nonlocal compute
         try:
+            if compute is None:
+                compute = interpreter.kernel(ins, interpreter.World())
+            types = [interpreter.dtype_of(element).type for element in operands]
             with np.errstate(all="ignore"):
-                made = compute(*[make(v) for make, v in zip(types, values, strict=True)])
+                made: Any = compute(*[make(v) for make, v in zip(types, values, strict=True)])
         except HloscopeError as error:
             return any_value(result, error.message)
         return int(made) if is_integer(result) else np.asarray(made)[()]
@@ -198,8 +210,8 @@ def _by_interpreter(op: Op, operands: Sequence[ElementType], result: ElementType
     return step
 
 
-_CORNERS: Final = ("add", "subtract", "multiply", "minimum", "maximum")
-"""Ops whose extremes over a box are at its corners."""
+_Bounds: TypeAlias = Callable[..., Range | None]
+"""Takes the integer function of the op, then the range of each operand; `None` for any value."""
 
 
 def _bounded(
@@ -216,52 +228,20 @@ def _bounded(
     reason = next(v.reason for v in values if type(v) is Span)
     if not all(map(is_integer, (*operands, result))):
         return any_value(result, reason)
-    boxes = [(v.low, v.high) if type(v) is Span else (v, v) for v in values]
+    ranges = [_range(value) for value in values]
+    if isinstance(op, Compare):
+        found: Range | None = _compared(op.comparison_direction, *ranges)
+    else:
+        table = _BOUNDS_OF_BOOLEANS if result.kind == "pred" else _BOUNDS
+        bounds = table.get(op.name)
+        found = None if bounds is None else bounds(exact, *ranges)
     low, high = limits_of(result)
-    found: tuple[int, int] | None = None
-    match op.name, boxes:
-        case "compare", [a, b]:
-            assert isinstance(op, Compare)
-            found = _compared(op.comparison_direction, a, b)
-        case "select", [(0, 1), a, b]:
-            found = min(a[0], b[0]), max(a[1], b[1])
-        case "select", [(which, _), a, b]:
-            found = a if which else b
-        case "clamp", [a, b, c]:
-            found = (
-                min(max(a[0], b[0]), c[0]),
-                min(max(a[1], b[1]), c[1]),
-            )
-        case "convert", [a] if result.kind == "pred":
-            found = int(not a[0] <= 0 <= a[1]), 1
-        case "convert", [a]:
-            found = a
-        case "negate", [a]:
-            found = -a[1], -a[0]
-        case "not", [a]:
-            found = exact(a[1]), exact(a[0])
-        case (("and" | "or"), [a, b]) if result.kind == "pred":
-            found = exact(a[0], b[0]), exact(a[1], b[1])
-        case "and", [a, b] if min(a[0], b[0]) >= 0:
-            found = 0, min(a[1], b[1])
-        case "and", [a, b] if max(a[0], b[0]) >= 0:
-            found = 0, a[1] if a[0] >= 0 else b[1]
-        case (("divide" | "shift_right_logical" | "shift_right_arithmetic"), [a, (b, c)]) if (
-            b == c > 0 and (op.name == "divide" or a[0] >= 0)
-        ):
-            found = exact(a[0], b), exact(a[1], b)
-        case "remainder", [a, (b, c)] if b == c > 0:
-            found = (0 if a[0] >= 0 else 1 - b), (0 if a[1] <= 0 else b - 1)
-        case (name, [a, b]) if name in _CORNERS and result.kind != "pred":
-            plain = _PLAIN[name]
-            corners = [plain(x, y) for x, y in product(a, b)]
-            found = min(corners), max(corners)
     if found is None or found[0] < low or found[1] > high:
         return any_value(result, reason)
     return found[0] if found[0] == found[1] else Span(*found, reason)
 
 
-def _compared(direction: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+def _compared(direction: str, a: Range, b: Range) -> Range:
     """Least and greatest outcome of a comparison of two ranges."""
     match direction:
         case "LT" | "GE":
@@ -271,3 +251,76 @@ def _compared(direction: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[i
         case _:
             found = int(a == b and a[0] == a[1]), int(a[0] <= b[1] and b[0] <= a[1])
     return found if direction in ("LT", "LE", "EQ") else (1 - found[1], 1 - found[0])
+
+
+def _corners(plain: Callable[[int, int], int]) -> _Bounds:
+    """Bounds of an op whose extremes over a box are at its corners."""
+
+    def bounds(exact: Step, a: Range, b: Range) -> Range:
+        found = [plain(x, y) for x, y in product(a, b)]
+        return min(found), max(found)
+
+    return bounds
+
+
+def _increasing(exact: Step, *ranges: Range) -> Range:
+    """Bounds of an op that grows with every operand."""
+    return exact(*[low for low, _ in ranges]), exact(*[high for _, high in ranges])
+
+
+def _selected(exact: Step, which: Range, a: Range, b: Range) -> Range:
+    if which[0] == which[1]:
+        return a if which[0] else b
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _masked(exact: Step, a: Range, b: Range) -> Range | None:
+    """An operand that is not negative bounds the bits of both."""
+    tops = [high for low, high in (a, b) if low >= 0]
+    return (0, min(tops)) if tops else None
+
+
+def _quotient(exact: Step, a: Range, b: Range) -> Range | None:
+    return (exact(a[0], b[0]), exact(a[1], b[0])) if b[0] == b[1] > 0 else None
+
+
+def _shifted(exact: Step, a: Range, b: Range) -> Range | None:
+    return _quotient(exact, a, b) if a[0] >= 0 else None
+
+
+def _rest(exact: Step, a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    return 0 if a[0] >= 0 else 1 - b[1], 0 if a[1] <= 0 else b[1] - 1
+
+
+_BOUNDS: Final[dict[str, _Bounds]] = {
+    "add": _corners(operator.add),
+    "subtract": _corners(operator.sub),
+    "multiply": _corners(operator.mul),
+    "minimum": _increasing,
+    "maximum": _increasing,
+    "clamp": _increasing,
+    "negate": lambda exact, a: (-a[1], -a[0]),
+    "not": lambda exact, a: (exact(a[1]), exact(a[0])),
+    "convert": lambda exact, a: a,
+    "select": _selected,
+    "and": _masked,
+    "divide": _quotient,
+    "shift_right_logical": _shifted,
+    "shift_right_arithmetic": _quotient,
+    "remainder": _rest,
+}
+"""Bounds of integers by op."""
+_BOUNDS_OF_BOOLEANS: Final[dict[str, _Bounds]] = {
+    "and": _increasing,
+    "or": _increasing,
+    "minimum": _increasing,
+    "maximum": _increasing,
+    "add": _increasing,
+    "multiply": _increasing,
+    "not": _BOUNDS["not"],
+    "convert": lambda exact, a: (int(not a[0] <= 0 <= a[1]), int(a != (0, 0))),
+    "select": _selected,
+}
+"""Bounds of booleans by op."""

@@ -96,7 +96,7 @@ class Node:
         self.step: Final = step
         self.value: Final = value
         self.key: Final = key
-        self.level: Final = max([level, *[arg.level for arg in args]])
+        self.level: Final[int] = max([level, *[arg.level for arg in args]])
         self.about: Final = about
 
 
@@ -399,13 +399,11 @@ class Slices:
             or not (all(map(is_integer, (*known, element))) or op.name in _EXACT_FLOATS)
         ):
             return _unknown(ins, path)
-        try:
-            step = step_of(op, known, element)
-        except HloscopeError as error:
-            return _unknown(ins, path, error.message)
+        step = step_of(op, known, element)
         args: list[Node] = []
         for operand in ins.operands:
-            args.append((yield self._node(Place(frame, operand, ()))))
+            arg = yield self._node(Place(frame, operand, ()))
+            args.append(arg)
         about = getattr(op, "comparison_direction", None)
         if all(arg.name == "known" for arg in args):
             return Node("known", element, value=step(*[arg.value for arg in args]))
@@ -448,7 +446,7 @@ class Slices:
             return _unknown(ins, path)
         after = yield self._after(model, key)
         if after.key == key:  # the loop hands it on as it is
-            return Place(frame, ins.operands[int(key[0])], key[1])
+            return Place(frame, *_first(ins, key))
         element = _element(ins, path)
         if element is None or after.name == "unknown":
             return _unknown(ins, path, f"the loop `{ins.name}` changes it")
@@ -478,7 +476,8 @@ class Slices:
     def _after(self, model: Model, key: Key) -> Made:
         """The node of a part of the state after one turn."""
         number, path = key
-        whole = path if len(model.loop.operands) == 1 else (int(number), *path)  # type: ignore[arg-type]
+        assert isinstance(number, int)
+        whole = path if len(model.loop.operands) == 1 else (number, *path)
         return self._node(Place(model.body, *returned(model.loop.calls[1], whole)))
 
     def _machine(self, loop: Instruction, asked: tuple[Key, ...]) -> Made:
@@ -499,7 +498,7 @@ class Slices:
                 keys[key] = after = yield self._after(model, key)
                 todo += Tape([after]).inputs
         tape = Tape([model.goes_on, *keys.values()])
-        elements = tuple([_element(loop.operands[int(n)], path) for n, path in keys])  # type: ignore[arg-type]
+        elements = tuple([_element(*_first(loop, key)) for key in keys])
         level = max([node.level for node in tape.nodes], default=0)
         changing = tuple([key for key, after in keys.items() if after.key != key])
         machine = Machine(loop, tuple(keys), elements, tuple(outer), tape, level, changing)
@@ -508,12 +507,15 @@ class Slices:
 
     def _given(self, machine: Machine, frame: Frame) -> Made:
         nodes: list[Node] = []
-        for number, path in machine.keys:
-            operand = machine.loop.operands[int(number)]  # type: ignore[arg-type]
-            nodes.append((yield self._node(Place(frame, operand, path))))
-        for ins, path in machine.outer:
-            nodes.append((yield self._node(Place(frame, ins, path))))  # type: ignore[arg-type]
+        for key in (*machine.keys, *machine.outer):
+            nodes.append((yield self._node(Place(frame, *_first(machine.loop, key)))))
         return nodes
+
+
+def _first(loop: Instruction, key: Key) -> tuple[Instruction, Path]:
+    """What a loop is given for a part of its state, or the outer value that is an input."""
+    what, path = key
+    return (what if isinstance(what, Instruction) else loop.operands[what]), path
 
 
 def branch_of(ins: Instruction, index: Value) -> int | None:
@@ -529,38 +531,47 @@ def branch_of(ins: Instruction, index: Value) -> int | None:
 def _moved(place: Place) -> Place | Node | None:
     """Where the value of a move comes from, or the input; `None` for what is not a move."""
     frame, ins, path = place
-    operands, op = ins.operands, ins.op
+    op = ins.op
     match op:
-        case GetTupleElement():
-            return Place(frame, operands[0], (op.index, *path))
-        case Tuple():
-            return Place(frame, operands[path[0]], path[1:])
+        case Parameter() if frame.parent is not None:
+            return Place(frame.parent, frame.given[op.number], path)
         case Parameter():
-            if frame.parent is not None:
-                return Place(frame.parent, frame.given[op.number], path)
             return Node("input", _element(ins, path), key=(op.number, path))
-        case OptimizationBarrier() if len(operands) > 1:
-            return Place(frame, operands[path[0]], path[1:])
-        case CopyDone() if isinstance(operands[0].op, CopyStart):
-            return Place(frame, operands[0].operands[0], path)
-        case CopyStart():
-            return Place(frame, operands[0], path[1:]) if path[0] < 2 else None
+        case Call() | Fusion() | Composite():
+            return _called(frame, ins, path)
         case AsyncDone():
-            start = operands[0]
+            start = ins.operands[0]
             while isinstance(start.op, AsyncUpdate):
                 start = start.operands[0]
             return _called(frame, start, path) if isinstance(start.op, AsyncStart) else None
-        case Call() | Fusion() | Composite():
-            return _called(frame, ins, path)
+        case _:
+            source = _source(ins, path)
+            return None if source is None else Place(frame, *source)
+
+
+def _source(ins: Instruction, path: Path) -> tuple[Instruction, Path] | None:
+    """The operand that is handed on, and which part of it; `None` for what is not a move."""
+    op, operands = ins.op, ins.operands
+    match op:
+        case GetTupleElement():
+            return operands[0], (op.index, *path)
+        case Tuple():
+            return operands[path[0]], path[1:]
+        case OptimizationBarrier() if len(operands) > 1:
+            return operands[path[0]], path[1:]
         case OptimizationBarrier() | AddDependency() | Domain():
-            return Place(frame, operands[0], path)
-        case _ if op.name == "copy":
-            return Place(frame, operands[0], path)
+            return operands[0], path
+        case Elementwise() if op.name == "copy":
+            return operands[0], path
+        case CopyStart():
+            return (operands[0], path[1:]) if path[0] < 2 else None
+        case CopyDone():
+            return operands[0], (0, *path)
         case _ if isinstance(op, _RESHAPES) and not path:
             before, after = scalar_element(operands[0].type), scalar_element(ins.type)
-            if before is not None and before == after:
-                return Place(frame, operands[0], path)
-    return None
+            return (operands[0], path) if before is not None and before == after else None
+        case _:
+            return None
 
 
 def _called(frame: Frame, ins: Instruction, path: Path) -> Place | None:
@@ -571,7 +582,8 @@ def _called(frame: Frame, ins: Instruction, path: Path) -> Place | None:
 
 def _constant(ins: Instruction, element: ElementType) -> Node:
     op, type_ = ins.op, ins.type
-    assert isinstance(op, Constant) and isinstance(type_, TensorType)
+    assert isinstance(op, Constant)
+    assert isinstance(type_, TensorType)
     try:
         if is_integer(element):
             integers = op.literal.integers(type_)

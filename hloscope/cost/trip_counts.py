@@ -11,7 +11,7 @@ when the condition is certainly false.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 from hloscope.cost.scalars import Span, Value, any_value, is_bounded, limits_of, wrapped
@@ -64,9 +64,14 @@ class TripCount:
 
     @property
     def times(self) -> int:
-        """Count for totals: once if it is not known, within the bounds."""
+        """Count for totals: once if it is not known, within the bounds.
+
+        A loop that does not end is counted as annotated: no other number is there.
+        """
         if self.count is not None:
             return self.count
+        if self.origin == "program" and self.high is None and self.annotated is not None:
+            return max(self.annotated, 1)
         return max(self.low, 1 if self.high is None else min(1, self.high))
 
 
@@ -91,8 +96,8 @@ class LoopRun(NamedTuple):
     last: tuple[Value, ...] | None = None
 
     @property
-    def count(self) -> int | None:
-        """The count, if it is exact."""
+    def exact(self) -> int | None:
+        """The count, if it is known."""
         return self.low if self.low == self.high else None
 
 
@@ -106,7 +111,7 @@ class Loops:
     def __init__(self) -> None:
         self.slices: Final = Slices(self._ending)
         self._steps = MOST_STEPS_IN_ALL
-        self._known: dict[tuple[Machine, tuple[Value, ...], bool], LoopRun] = {}
+        self._known: dict[tuple[Tape, tuple[Value, ...], bool], LoopRun] = {}
 
     def spend(self, steps: int) -> bool:
         """Take steps from the budget of the program; `False` if they are not there."""
@@ -123,7 +128,7 @@ class Loops:
             given: First values of its `keys`, then values of `outer`.
             listed: Are the states needed, of each turn and at the end?
         """
-        key = machine, tuple(given), listed
+        key = machine.tape, tuple(given), listed
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._run(machine, given, listed)
@@ -136,7 +141,7 @@ class Loops:
             return found
         turned = self._turned(machine, given, listed, found)
         if found is not None:
-            if turned.count == found.count:
+            if turned.exact == found.exact:
                 return turned
             return found._replace(last=closed.last(found.low) if found.ends else None)
         # The loop ends at the latest when a part of its condition does.
@@ -148,46 +153,37 @@ class Loops:
     def _turned(
         self, machine: Machine, given: Sequence[Value], listed: bool, known: LoopRun | None
     ) -> LoopRun:
-        """Evaluate turn by turn."""
-        tape, width = machine.tape, len(machine.keys)
-        outer = dict(zip(machine.outer, given[width:], strict=True))
-        state = tuple(given[:width])
-        if known is not None and (not known.ends or known.low * len(tape) > MOST_STEPS):
+        """Evaluate turn by turn, unless a known count says that it would take too long."""
+        cost = len(machine.tape)
+        if known is not None and (not known.ends or known.low * cost > MOST_STEPS):
             return LoopRun(0, None)
         left = MOST_STEPS
         turn, low, reason = 0, None, ""
         states: list[tuple[Value, ...]] | None = [] if listed else None
-        saved, again = state, 1
-        while True:
-            if left < len(tape) or not self.spend(len(tape)):
-                why = reason or f"more than {turn:,} turns: not evaluated further"
-                return LoopRun(turn if low is None else low, None, why)
-            left -= len(tape)
-            values = tape.run({**outer, **dict(zip(machine.keys, state, strict=True))})
-            goes_on = values[tape.outputs[0]]
+        for state, goes_on in _turns(machine, given):
+            if goes_on is None:  # all that follows has been seen before
+                if low is None:
+                    return LoopRun(turn, None, "the loop does not end", ends=False)
+                return LoopRun(low, None, reason)
             if type(goes_on) is Span:
                 if low is None:
-                    low, reason = turn, goes_on.reason
+                    low, reason, states = turn, goes_on.reason, None
                     left = min(left, MOST_STEPS_IN_DOUBT)
-                    states = None
             elif not goes_on:
-                if low is not None:
-                    return LoopRun(low, turn, reason if low < turn else "")
-                return LoopRun(
-                    turn, turn, states=None if states is None else (*states,), last=state
-                )
+                if low is None:
+                    every = None if states is None else tuple(states)
+                    return LoopRun(turn, turn, states=every, last=state)
+                return LoopRun(low, turn, reason)
             if states is not None:
                 states.append(state)
                 if len(states) > MOST_TURNS_LISTED:
                     states = None
-            state = tuple([values[n] for n in tape.outputs[1:]])
             turn += 1
-            if state == saved:  # what follows has been seen before (Brent's algorithm)
-                if low is None:
-                    return LoopRun(turn, None, "the loop does not end", ends=False)
-                return LoopRun(low, None, reason)
-            if turn == again:
-                saved, again = state, 2 * again
+            left -= cost
+            if left < 0 or not self.spend(cost):
+                break
+        why = reason or f"more than {turn:,} turns, which is as far as it was evaluated"
+        return LoopRun(turn if low is None else low, None, why)
 
     def _ending(self, machine: Machine, key: Key, given: Sequence[Value]) -> Value:
         number = machine.keys.index(key)
@@ -195,6 +191,30 @@ class Loops:
         if found.last is not None:
             return found.last[number]
         return any_value(machine.elements[number], f"the loop `{machine.loop.name}` changes it")
+
+
+def _turns(
+    machine: Machine, given: Sequence[Value]
+) -> Iterator[tuple[tuple[Value, ...], Value | None]]:
+    """The state at the beginning of each turn, with the value of the condition.
+
+    `None` in its place ends a loop that has come back to an earlier state (Brent's algorithm).
+    """
+    tape, width = machine.tape, len(machine.keys)
+    now = dict(zip(machine.outer, given[width:], strict=True))
+    state = saved = tuple(given[:width])
+    turn, again = 0, 1
+    while True:
+        now.update(zip(machine.keys, state, strict=True))
+        values = tape.run(now)
+        yield state, values[tape.outputs[0]]
+        state = tuple([values[n] for n in tape.outputs[1:]])
+        turn += 1
+        if state == saved:
+            yield state, None
+            return
+        if turn == again:
+            saved, again = state, 2 * again
 
 
 # ------------------------------------------------------------------------------------ closed form
@@ -230,7 +250,8 @@ class _Closed:
                 values[key] = _Line(slope, first)
         self._values = _lines(machine.tape, values)
         self.run: LoopRun | None = None
-        self.low, self.high = 0, None
+        self.low = 0
+        self.high: int | None = None
         self._solve()
 
     def _slopes(self, outer: dict[Key, Value]) -> dict[Key, int]:
@@ -326,7 +347,8 @@ class _Closed:
         if isinstance(b, Span) and direction not in ("EQ", "NE") and is_bounded(b, element):
             # The larger the limit of <, the fewer values end the loop; of > the other way round.
             # That holds for limits that change, too.
-            assert b.low is not None and b.high is not None
+            assert b.low is not None
+            assert b.high is not None
             ends = [_first_false(a, direction, limit, element) for limit in (b.low, b.high)]
             return (ends[0], ends[1]) if direction in ("LT", "LE") else (ends[1], ends[0])
         return None
