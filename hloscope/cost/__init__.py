@@ -30,9 +30,19 @@ if TYPE_CHECKING:
         ProgramCost as ProgramCost,
         program_cost as program_cost,
     )
-    from hloscope.cost.runs import Place as Place, running as running
+    from hloscope.cost.runs import (
+        Branch as Branch,
+        LoopUse as LoopUse,
+        Place as Place,
+        Runs as Runs,
+        loops_of as loops_of,
+        running as running,
+        trip_counts_of as trip_counts_of,
+    )
     from hloscope.cost.trip_counts import (
+        TripCount as TripCount,
         known_trip_count as known_trip_count,
+        loop_trip_count as loop_trip_count,
         trip_count as trip_count,
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hloscope.cost.footprints import Footprint, Footprints
@@ -24,7 +25,10 @@ class KernelCost:
         footprint: Bytes read and written at least, and flops, of one run.
         coalescing: What its warps transfer; `None` where no thread map is known.
         reason: Why no thread map is known.
-        runs: How often it runs in one run of the program.
+        runs: How often it counts as run in one run of the program; of a conditional's branches
+            only the one that moves most bytes counts.
+        fewest_runs: How often it runs at least.
+        most_runs: How often it runs at most; `None` if that is not known.
         notes: What was assumed about that.
     """
 
@@ -34,6 +38,8 @@ class KernelCost:
     coalescing: Coalescing | None
     reason: str
     runs: int
+    fewest_runs: int
+    most_runs: int | None
     notes: tuple[str, ...]
 
     @property
@@ -168,9 +174,45 @@ def program_cost(
             raise
         except HloscopeError as error:
             reason = error.message
-        place = places.get(computation, Place(computation, 1, ()))
+        place = places.get(computation) or Place(computation, 1, (), 1, 1)
         footprint = footprints.of_instruction(ins)
         kernels.append(
-            KernelCost(ins, computation, footprint, coalescing, reason, place.times, place.notes)
-        )
-    return ProgramCost(module, memory.device, kernels)
+            KernelCost(
+                ins, computation, footprint, coalescing, reason,
+                place.times, place.low, place.high, place.notes,
+            )
+        )  # fmt: skip
+    return ProgramCost(module, memory.device, _with_one_branch(kernels, places))
+
+
+def _with_one_branch(
+    kernels: list[KernelCost], places: Mapping[Computation, Place]
+) -> list[KernelCost]:
+    """The kernels; of each conditional only those of the branch that moves most bytes have runs.
+
+    One branch runs, so the sum over all of them is more than any run of the program needs.
+    """
+    runs = {kernel.computation: kernel.runs for kernel in kernels}
+    each: dict[Computation, int] = dict.fromkeys(runs, 0)
+    for kernel in kernels:
+        each[kernel.computation] += kernel.footprint.bytes
+    around = {c: places[c].branches for c in runs if c in places and places[c].branches}
+    # Conditionals inside of branches are decided first: the outer ones count what they chose.
+    for depth in reversed(range(max(map(len, around.values()), default=0))):
+        totals: dict[Instruction, dict[int, int]] = {}
+        for computation, branches in around.items():
+            if depth < len(branches):
+                conditional, number = branches[depth]
+                by_number = totals.setdefault(conditional, {})
+                bytes_ = each[computation] * runs[computation]
+                by_number[number] = by_number.get(number, 0) + bytes_
+        largest = {case: max(found, key=found.__getitem__) for case, found in totals.items()}
+        for computation, branches in around.items():
+            if depth < len(branches) and largest[branches[depth][0]] != branches[depth][1]:
+                runs[computation] = 0
+    return [
+        kernel
+        if kernel.runs == runs[kernel.computation]
+        else replace(kernel, runs=runs[kernel.computation])
+        for kernel in kernels
+    ]

@@ -1,17 +1,80 @@
-"""Computations that run by themselves, and how often."""
+"""Computations that run by themselves, and how often; loops, and how often each one turns.
+
+A computation may run with several states: a loop's body with another counter in every turn, a
+function from several calls.  Where the counts of loops, or the branches taken, depend on such
+values, they are told apart, so that the runs of an inner loop whose limit is the outer counter
+are a sum over turns.  Callers are looked at before what they call, each state once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
-from hloscope.cost.kernels import bodies_with_kernels, kernels_in
-from hloscope.cost.trip_counts import known_trip_count, trip_count
+from hloscope.cost.kernels import kernels_in
+from hloscope.cost.scalars import Value, any_value, hull
+from hloscope.cost.slices import Frame, Key, Machine, Node, Tape, arguments, branch_of
+from hloscope.cost.trip_counts import (
+    MOST_TURNS_LISTED,
+    NOT_A_LOOP,
+    LoopRun,
+    Loops,
+    TripCount,
+    joined,
+    known_trip_count,
+    with_annotation,
+)
 from hloscope.ir import Computation, Instruction, Module, inside_out
+from hloscope.memory import called_for_kernels
 from hloscope.ops import Case, While
 
-UNKNOWN_TRIPS: Final = "how often it runs is not known: counted once"
-ONE_BRANCH: Final = "one of several branches runs: each is counted once"
+UNKNOWN_TRIPS: Final = "how often it runs is not known"
+ONE_BRANCH: Final = "one of several branches runs: the one that moves most bytes is counted"
+RECURSIVE: Final = "calls itself: counted without that call"
+MOST_RUNS: Final = (1 << 63) - 1
+"""Greatest number of runs that is told; more are counted as so many."""
+TOO_MANY: Final = f"runs more than {MOST_RUNS:,} times: counted as so many"
+
+Branch: TypeAlias = tuple[Instruction, int]
+"""A conditional, and which of its branches."""
+
+
+class Runs(NamedTuple):
+    """How often something runs in one run of the program.
+
+    Attributes:
+        times: For totals; what is not known is counted as the notes say.
+        low: At least.
+        high: At most; `None` if there is no bound.
+    """
+
+    times: int
+    low: int
+    high: int | None
+
+    def __add__(self, other: object) -> Runs:
+        """Runs in several places."""
+        assert isinstance(other, Runs)
+        high = None if self.high is None or other.high is None else self.high + other.high
+        return _capped(self.times + other.times, self.low + other.low, high)
+
+    def __mul__(self, other: object) -> Runs:
+        """Runs in each of some runs."""
+        assert isinstance(other, Runs)
+        if 0 in (self.high, other.high):
+            return NEVER
+        high = None if self.high is None or other.high is None else self.high * other.high
+        return _capped(self.times * other.times, self.low * other.low, high)
+
+
+def _capped(times: int, low: int, high: int | None) -> Runs:
+    return Runs(
+        min(times, MOST_RUNS), min(low, MOST_RUNS), None if high is None else min(high, MOST_RUNS)
+    )
+
+
+NEVER: Final = Runs(0, 0, 0)
+ONCE: Final = Runs(1, 1, 1)
 
 
 class Place(NamedTuple):
@@ -19,13 +82,27 @@ class Place(NamedTuple):
 
     Attributes:
         computation: The computation.
-        times: How often it runs.
+        times: How often it runs, for totals.
         notes: What was assumed about that.
+        low: How often it runs at least.
+        high: How often it runs at most; `None` if there is no bound.
+        branches: Conditionals around it of which nobody knows which branch runs, the outermost
+            first, each with the index of the branch.  `times` counts every branch as taken.
+        is_branch: True if it is itself the last of `branches`.
     """
 
     computation: Computation
     times: int
     notes: tuple[str, ...]
+    low: int
+    high: int | None
+    branches: tuple[Branch, ...] = ()
+    is_branch: bool = False
+
+    @property
+    def branch(self) -> Branch | None:
+        """The conditional and the index, if the computation is a branch that may be taken."""
+        return self.branches[-1] if self.is_branch else None
 
     @property
     def kernels(self) -> list[Instruction]:
@@ -33,28 +110,350 @@ class Place(NamedTuple):
         return kernels_in(self.computation)
 
 
+class LoopUse(NamedTuple):
+    """A loop of a program.
+
+    Attributes:
+        instruction: The `while`.
+        computation: Where it stands.
+        trip_count: Turns each time that it is entered.
+        entered: How often it is entered in one run of the program.
+        turns: How often its body runs in all, from this loop.
+    """
+
+    instruction: Instruction
+    computation: Computation
+    trip_count: TripCount
+    entered: Runs
+    turns: Runs
+
+
 def running(module: Module) -> Iterator[Place]:
     """The computations that run by themselves, callers first."""
-    times: dict[Computation, int] = {module.entry: 1}
-    notes: dict[Computation, dict[str, None]] = {module.entry: {}}
-    for computation in reversed(list(inside_out(module.entry, {}))):
-        if computation not in times:
-            continue  # it is part of a kernel
-        here, said = times[computation], notes[computation]
-        yield Place(computation, here, tuple(said))
-        for ins in computation.instructions:
-            for callee in bodies_with_kernels(ins):
-                times[callee] = times.get(callee, 0) + here * _times(ins)
-                more = dict.fromkeys([*said, *_said(ins)])
-                notes.setdefault(callee, {}).update(more)
+    return iter(_Walk(module).places)
 
 
-def _times(ins: Instruction) -> int:
-    return max(trip_count(ins), 0) if isinstance(ins.op, While) else 1
+def loops_of(module: Module) -> list[LoopUse]:
+    """The loops that run, outer ones first."""
+    return _Walk(module).loops
 
 
-def _said(ins: Instruction) -> tuple[str, ...]:
-    if isinstance(ins.op, While):
-        known = known_trip_count(ins) is not None
-        return () if known else (f"`{ins.name}`: {UNKNOWN_TRIPS}",)
-    return (f"`{ins.name}`: {ONE_BRANCH}",) if isinstance(ins.op, Case) else ()
+def trip_counts_of(module: Module) -> dict[Instruction, TripCount]:
+    """Trip count of every loop that runs."""
+    return {loop.instruction: loop.trip_count for loop in loops_of(module)}
+
+
+class _State:
+    """Runs of a computation, by the inputs that decide how often loops and branches in it run."""
+
+    def __init__(self) -> None:
+        self.runs: dict[tuple[Value, ...], Runs] = {}
+        self.notes: dict[str, None] = {}
+        self.branches: tuple[Branch, ...] | None = None
+        self.is_branch = False
+
+    def add(self, values: tuple[Value, ...], runs: Runs, elements: Sequence[Node]) -> None:
+        """Add runs with these values; too many different ones become one with bounds."""
+        known = self.runs.get(values)
+        if known is not None:
+            self.runs[values] = known + runs
+            return
+        if len(self.runs) >= MOST_TURNS_LISTED:
+            total = runs
+            every = [values, *self.runs]
+            for other in self.runs.values():
+                total += other
+            columns = zip(*every, strict=True)
+            merged = [
+                hull(column, node.element, "it has many values")
+                for column, node in zip(columns, elements, strict=True)
+            ]
+            self.runs, values, runs = {}, tuple(merged), total
+        self.runs[values] = runs
+
+    def within(self, branches: tuple[Branch, ...], *, is_branch: bool) -> None:
+        """Note the conditionals around one more caller: those around all of them stay."""
+        if self.branches is None:
+            self.branches, self.is_branch = branches, is_branch
+            return
+        common = 0
+        for ours, theirs in zip(self.branches, branches, strict=False):
+            if ours != theirs:
+                break
+            common += 1
+        self.is_branch = self.is_branch and is_branch and common == len(self.branches)
+        self.branches = self.branches[:common]
+
+
+class _Inside:
+    """What of a computation decides about what it calls.
+
+    Attributes:
+        inputs: Its own inputs that do, as nodes.
+        tape: Computes what is handed on to each call.
+        calls: By instruction and index of the callee, where the values of the callee's inputs are.
+        indices: By conditional, where its index is.
+        machines: By loop, what decides its turns, where what it is given is, and where the other
+            outer values that its regions read are.
+    """
+
+    def __init__(self) -> None:
+        self.roots: list[Node] = []
+        self.calls: dict[Branch, list[int]] = {}
+        self.indices: dict[Instruction, int] = {}
+        self.machines: dict[Instruction, tuple[Machine, list[int], dict[Key, int]]] = {}
+        self.inputs: list[Node] = []
+        self.tape = Tape([])
+
+    def ask(self, nodes: Sequence[Node]) -> list[int]:
+        """Have nodes computed; where their values will be."""
+        first = len(self.roots)
+        self.roots += nodes
+        return [*range(first, len(self.roots))]
+
+    def close(self) -> None:
+        """Put the nodes in order."""
+        self.tape = Tape(self.roots)
+        by_key = {node.key: node for node in self.tape.nodes if node.key is not None}
+        self.inputs = [*by_key.values()]
+
+
+class _Walk:
+    """One walk over a program, from the entry down."""
+
+    def __init__(self, module: Module) -> None:
+        self._loops: Final = Loops()
+        self._inside: dict[Computation, _Inside] = {}
+        self._states: dict[Computation, _State] = {}
+        self._done: set[Computation] = set()
+        self.places: Final[list[Place]] = []
+        self.loops: Final[list[LoopUse]] = []
+        self._annotated: dict[Instruction, int | None] = {}
+        order = list(inside_out(module.entry, {}))
+        # What runs by itself; the rest is part of kernels.
+        alone = {module.entry}
+        for computation in reversed(order):
+            if computation in alone:
+                alone.update(c for i in computation if called_for_kernels(i) for c in i.calls)
+        for computation in order:
+            if computation in alone:
+                self._inside[computation] = self._look(computation)
+        entry = self._states[module.entry] = _State()
+        entry.runs[self._unknown(module.entry)] = ONCE
+        entry.within((), is_branch=False)
+        for computation in reversed(order):
+            if computation in self._states:
+                self._visit(computation)
+
+    def _look(self, computation: Computation) -> _Inside:
+        """What of a computation decides about what it calls, whose insides are known."""
+        inside, slices = _Inside(), self._loops.slices
+        frame = slices.root(computation)
+        for ins in computation:
+            if not called_for_kernels(ins):
+                continue
+            if isinstance(ins.op, Case) and len(ins.calls) > 1:
+                (inside.indices[ins],) = inside.ask([slices.node(frame, ins.operands[0])])
+            if isinstance(ins.op, While):
+                self._look_at_loop(ins, frame, inside)
+                continue
+            for number, callee in enumerate(ins.calls):
+                known = self._inside.get(callee)
+                operands, nodes = arguments(ins, number), []
+                for node in known.inputs if known is not None else ():
+                    assert node.key is not None
+                    what, path = node.key
+                    source = what if isinstance(what, Instruction) else operands[what]
+                    nodes.append(slices.node(frame, source, path))
+                inside.calls[ins, number] = inside.ask(nodes)
+        inside.close()
+        return inside
+
+    def _look_at_loop(self, ins: Instruction, frame: Frame, inside: _Inside) -> None:
+        slices = self._loops.slices
+        needed = dict.fromkeys(
+            [
+                node.key
+                for callee in ins.calls
+                if callee in self._inside
+                for node in self._inside[callee].inputs
+                if node.key is not None
+            ]
+        )
+        state = [key for key in needed if not isinstance(key[0], Instruction)]
+        machine = slices.machine(ins, state)
+        if machine is None:
+            return
+        positions = inside.ask(slices.given(machine, frame))
+        outer: dict[Key, int] = {}
+        for key in needed:
+            what, path = key
+            if isinstance(what, Instruction):
+                (outer[key],) = inside.ask([slices.node(frame, what, path)])
+        inside.machines[ins] = machine, positions, outer
+
+    def _visit(self, computation: Computation) -> None:
+        """Hand the runs of a computation, whose callers are done, on to what it calls."""
+        state, inside = self._states[computation], self._inside[computation]
+        self._done.add(computation)
+        calling = [i for i in computation if called_for_kernels(i)]
+        self.places.append(self._place(computation, state, calling))
+        entries: dict[Instruction, list[tuple[TripCount, Runs]]] = {}
+        unsure: set[Instruction] = set()
+        keys = [node.key for node in inside.inputs if node.key is not None]
+        states = state.runs or {self._unknown(computation): NEVER}
+        for given, runs in states.items() if calling else ():
+            every = inside.tape.run(dict(zip(keys, given, strict=True)))
+            values = [every[n] for n in inside.tape.outputs]
+            for ins in calling:
+                if isinstance(ins.op, While):
+                    entries.setdefault(ins, []).append(self._enter(ins, inside, values, runs))
+                elif not self._call(ins, inside, values, runs):
+                    unsure.add(ins)
+        for ins in calling:
+            if isinstance(ins.op, While):
+                self._finish(computation, ins, entries[ins], state)
+                continue
+            around, notes = state.branches or (), dict(state.notes)
+            if ins in unsure:
+                notes[f"`{ins.name}`: {ONE_BRANCH}"] = None
+            for number, callee in enumerate(ins.calls):
+                if ins in unsure:
+                    self._note(callee, notes, (*around, (ins, number)), is_branch=True)
+                else:
+                    self._note(callee, notes, around)
+
+    def _place(
+        self, computation: Computation, state: _State, calling: Sequence[Instruction]
+    ) -> Place:
+        times, low, high = total = sum(state.runs.values(), NEVER)
+        notes = dict(state.notes)
+        for callee in dict.fromkeys(c for ins in calling for c in ins.calls if c in self._done):
+            notes[f"`{callee.name}` {RECURSIVE}"] = None
+        if MOST_RUNS in total:
+            notes[TOO_MANY] = None
+        return Place(
+            computation, times, tuple(notes), low, high, state.branches or (), state.is_branch
+        )
+
+    def _call(self, ins: Instruction, inside: _Inside, values: Sequence[Value], runs: Runs) -> bool:
+        """Hand runs on to what an instruction calls; `False` if it may be one of several."""
+        index = inside.indices.get(ins)
+        taken = None if index is None else branch_of(ins, values[index])
+        for number, callee in enumerate(ins.calls):
+            if index is None or number == taken:
+                here = runs
+            else:
+                here = Runs(runs.times, 0, runs.high) if taken is None else NEVER
+            self._add(callee, [values[n] for n in inside.calls[ins, number]], here)
+        return index is None or taken is not None
+
+    def _unknown(self, computation: Computation) -> tuple[Value, ...]:
+        """Values of the inputs of a computation of whose calls nothing is known."""
+        inside = self._inside[computation]
+        found = inside.tape.unknown(computation.parameters)
+        return tuple([found[node.key] for node in inside.inputs if node.key is not None])
+
+    def _add(self, callee: Computation, values: Sequence[Value], runs: Runs) -> None:
+        """Add runs of a computation with these values of its inputs."""
+        if runs.high != 0 and callee not in self._done:
+            state = self._states.setdefault(callee, _State())
+            state.add(tuple(values), runs, self._inside[callee].inputs)
+
+    def _note(
+        self,
+        callee: Computation,
+        notes: Mapping[str, None],
+        branches: tuple[Branch, ...],
+        *,
+        is_branch: bool = False,
+    ) -> None:
+        """Note how a computation is called."""
+        state = self._states.setdefault(callee, _State())
+        state.notes.update(notes)
+        state.within(branches, is_branch=is_branch)
+
+    def _enter(
+        self, ins: Instruction, inside: _Inside, values: Sequence[Value], runs: Runs
+    ) -> tuple[TripCount, Runs]:
+        """Enter a loop with one state, and hand its turns on to its condition and body."""
+        if ins not in self._annotated:
+            self._annotated[ins] = known_trip_count(ins)
+        annotated = self._annotated[ins]
+        if ins not in inside.machines:
+            trip = with_annotation(LoopRun(0, None, NOT_A_LOOP), annotated)
+            for callee in ins.calls:
+                self._add(callee, self._unknown(callee), runs * _turns(trip))
+            return trip, runs
+        machine, positions, outer = inside.machines[ins]
+        given = [values[n] for n in positions]
+        condition, body = ins.calls
+        changing = {*machine.changing}
+        wanted = any([node.key in changing for node in self._inside[body].inputs])
+        found = self._loops.run(machine, given, listed=wanted)
+        trip = with_annotation(found, annotated)
+        turns = _turns(trip)
+        now = {key: values[n] for key, n in outer.items()}
+        now.update(zip(machine.keys, given, strict=False))  # `given` goes on with outer values
+        states = found.states
+        if not wanted:
+            self._add(body, self._of(body, now), runs * turns)
+        elif states and self._loops.spend(len(states) * len(self._inside[body].tape)):
+            for state in states:
+                now.update(zip(machine.keys, state, strict=True))
+                self._add(body, self._of(body, now), runs)
+        else:
+            reason = f"the loop `{ins.name}` changes it"
+            for number, (key, element) in enumerate(
+                zip(machine.keys, machine.elements, strict=True)
+            ):
+                if key in changing:
+                    column = [state[number] for state in states or ()]
+                    many = hull(column, element, reason) if column else any_value(element, reason)
+                    now[key] = many
+            self._add(body, self._of(body, now), runs * turns)
+        for key, element in zip(machine.keys, machine.elements, strict=True):
+            if key in changing:
+                now[key] = any_value(element, f"the loop `{ins.name}` changes it")
+        once_more = Runs(
+            turns.times + 1, turns.low + 1, None if turns.high is None else turns.high + 1
+        )
+        self._add(condition, self._of(condition, now), runs * once_more)
+        return trip, runs
+
+    def _of(self, callee: Computation, values: Mapping[Key, Value]) -> tuple[Value, ...]:
+        """Values of the inputs of a computation, by key."""
+        inputs = self._inside[callee].inputs
+        return tuple([values[node.key] for node in inputs if node.key is not None])
+
+    def _finish(
+        self,
+        computation: Computation,
+        ins: Instruction,
+        entries: Sequence[tuple[TripCount, Runs]],
+        state: _State,
+    ) -> None:
+        """Put together what was found in all states of the computation."""
+        trip = joined([trip for trip, _ in entries])
+        entered = turns = NEVER
+        notes = dict(state.notes)
+        for each, runs in entries:
+            entered += runs
+            turns += runs * _turns(each)
+            if each.count is None:
+                notes[f"`{ins.name}`: {UNKNOWN_TRIPS}, {each.reason}: {_counted(each)}"] = None
+        self.loops.append(LoopUse(ins, computation, trip, entered, turns))
+        for callee in ins.calls:
+            self._note(callee, notes, state.branches or ())
+
+
+def _turns(trip: TripCount) -> Runs:
+    """Runs of a loop's body each time that it is entered."""
+    if trip.count is not None:
+        return Runs(trip.count, trip.count, trip.count)
+    return Runs(trip.times, trip.low, trip.high)
+
+
+def _counted(trip: TripCount) -> str:
+    times = "once" if trip.times == 1 else f"{trip.times:,} times"
+    return f"counted {times}" + (", as annotated" if trip.times == trip.annotated else "")

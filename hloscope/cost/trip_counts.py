@@ -1,20 +1,526 @@
-"""How often loops run."""
+"""How often loops run: computed from the program where it says so, else as annotated.
+
+A loop's condition and the values that it depends on are arithmetic on the loop's own state
+(`hloscope.cost.slices`).  Where a counter changes by the same amount in every turn, the first turn
+that ends the loop has a closed form, wrap-around included: the values of the counter that end it
+are a cyclic interval of residues, and the first of x0 + s·t (mod 2^n) in it is found as by
+Euclid's algorithm.  Everything else is evaluated turn by turn within a budget, with bounds for
+what is not known: as long as the condition is certainly true the loop goes on, and it has ended
+when the condition is certainly false.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+from hloscope.cost.scalars import Span, Value, any_value, is_bounded, limits_of, wrapped
+from hloscope.cost.slices import Frame, Key, Machine, Node, Slices, Tape
 from hloscope.errors import HloscopeError
-from hloscope.ir import Instruction, backend_config
+from hloscope.ir import ElementType, Instruction, backend_config
+from hloscope.lazy import dataclass
+from hloscope.ops import While
+
+NOT_A_LOOP: Final = "it has no condition and body that can be followed"
+MOST_STEPS: Final = 400_000
+"""Ops evaluated to count the turns of one loop: a third of a second."""
+MOST_STEPS_IN_ALL: Final = 4_000_000
+"""The same for all loops of a program."""
+MOST_STEPS_IN_DOUBT: Final = 20_000
+"""The same after the first turn in which the loop may have ended."""
+MOST_TURNS_LISTED: Final = 4_096
+"""Turns of one loop whose states are told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class TripCount:
+    """How often the body of a loop runs each time that the loop is entered.
+
+    Attributes:
+        count: The count; `None` if it is not known, differs between entries, or is infinite.
+        low: Least count.
+        high: Greatest count; `None` if there is no bound.
+        annotated: `known_trip_count` of the backend config, as written; `None` without one.
+        origin: `program` if `count` was computed, or was proved to differ or to be infinite;
+            `annotation` if it is the annotated one; else `unknown`.
+        reason: Why `count` is `None` or annotated; empty if it was computed.
+    """
+
+    count: int | None
+    low: int
+    high: int | None
+    annotated: int | None
+    origin: Literal["program", "annotation", "unknown"]
+    reason: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """True if the annotation contradicts the program."""
+        if self.annotated is None:
+            return False
+        if self.origin == "program":
+            return self.annotated != self.count
+        return self.annotated < self.low or (self.high is not None and self.annotated > self.high)
+
+    @property
+    def times(self) -> int:
+        """Count for totals: once if it is not known, within the bounds.
+
+        A loop that does not end is counted as annotated: no other number is there.
+        """
+        if self.count is not None:
+            return self.count
+        if self.origin == "program" and self.high is None and self.annotated is not None:
+            return max(self.annotated, 1)
+        return max(self.low, 1 if self.high is None else min(1, self.high))
+
+
+class LoopRun(NamedTuple):
+    """One entry of a loop.
+
+    Attributes:
+        low: Least number of turns.
+        high: Greatest number of turns; `None` if there is no bound.
+        reason: Why they differ, or why the loop does not end; empty if the count is exact.
+        ends: `False` if the loop was proved not to end.
+        states: Values of the machine's `keys` at the beginning of each turn; `None` if they were
+            not asked for, or are too many.
+        last: Their values at the end; `None` if they were not asked for or are not known.
+    """
+
+    low: int
+    high: int | None
+    reason: str = ""
+    ends: bool = True
+    states: tuple[tuple[Value, ...], ...] | None = None
+    last: tuple[Value, ...] | None = None
+
+    @property
+    def exact(self) -> int | None:
+        """The count, if it is known."""
+        return self.low if self.low == self.high else None
+
+
+class Loops:
+    """Runs loops of one program on what is known of their state.
+
+    Attributes:
+        slices: Where values come from.
+    """
+
+    def __init__(self) -> None:
+        self.slices: Final = Slices(self._ending)
+        self._steps = MOST_STEPS_IN_ALL
+        self._known: dict[tuple[Tape, tuple[Value, ...], bool], LoopRun] = {}
+
+    def spend(self, steps: int) -> bool:
+        """Take steps from the budget of the program; `False` if they are not there."""
+        if steps > self._steps:
+            return False
+        self._steps -= steps
+        return True
+
+    def run(self, machine: Machine, given: Sequence[Value], *, listed: bool = False) -> LoopRun:
+        """Count the turns of a loop.
+
+        Args:
+            machine: What decides it.
+            given: First values of its `keys`, then values of `outer`.
+            listed: Are the states needed, of each turn and at the end?
+        """
+        key = machine.tape, tuple(given), listed
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._run(machine, given, listed)
+        return found
+
+    def _run(self, machine: Machine, given: Sequence[Value], listed: bool) -> LoopRun:
+        closed = _Closed(machine, given)
+        found = closed.run
+        if found is not None and not listed:
+            return found
+        turned = self._turned(machine, given, listed, found)
+        if found is not None:
+            if turned.exact == found.exact:
+                return turned
+            return found._replace(last=closed.last(found.low) if found.ends else None)
+        # The loop ends at the latest when a part of its condition does.
+        high = turned.high
+        if closed.high is not None:
+            high = closed.high if high is None else min(high, closed.high)
+        return turned._replace(low=max(turned.low, closed.low), high=high)
+
+    def _turned(
+        self, machine: Machine, given: Sequence[Value], listed: bool, known: LoopRun | None
+    ) -> LoopRun:
+        """Evaluate turn by turn, unless a known count says that it would take too long."""
+        cost = len(machine.tape)
+        if known is not None and (not known.ends or known.low * cost > MOST_STEPS):
+            return LoopRun(0, None)
+        left = MOST_STEPS
+        turn, low, reason = 0, None, ""
+        states: list[tuple[Value, ...]] | None = [] if listed else None
+        for state, goes_on in _turns(machine, given):
+            if goes_on is None:  # all that follows has been seen before
+                if low is None:
+                    return LoopRun(turn, None, "the loop does not end", ends=False)
+                return LoopRun(low, None, reason)
+            if type(goes_on) is Span:
+                if low is None:
+                    low, reason, states = turn, goes_on.reason, None
+                    left = min(left, MOST_STEPS_IN_DOUBT)
+            elif not goes_on:
+                if low is None:
+                    every = None if states is None else tuple(states)
+                    return LoopRun(turn, turn, states=every, last=state)
+                return LoopRun(low, turn, reason)
+            if states is not None:
+                states.append(state)
+                if len(states) > MOST_TURNS_LISTED:
+                    states = None
+            turn += 1
+            left -= cost
+            if left < 0 or not self.spend(cost):
+                break
+        why = reason or f"more than {turn:,} turns, which is as far as it was evaluated"
+        return LoopRun(turn if low is None else low, None, why)
+
+    def _ending(self, machine: Machine, key: Key, given: Sequence[Value]) -> Value:
+        number = machine.keys.index(key)
+        found = self.run(machine, given, listed=True)
+        if found.last is not None:
+            return found.last[number]
+        return any_value(machine.elements[number], f"the loop `{machine.loop.name}` changes it")
+
+
+def _turns(
+    machine: Machine, given: Sequence[Value]
+) -> Iterator[tuple[tuple[Value, ...], Value | None]]:
+    """The state at the beginning of each turn, with the value of the condition.
+
+    `None` in its place ends a loop that has come back to an earlier state (Brent's algorithm).
+    """
+    tape, width = machine.tape, len(machine.keys)
+    now = dict(zip(machine.outer, given[width:], strict=True))
+    state = saved = tuple(given[:width])
+    turn, again = 0, 1
+    while True:
+        now.update(zip(machine.keys, state, strict=True))
+        values = tape.run(now)
+        yield state, values[tape.outputs[0]]
+        state = tuple([values[n] for n in tape.outputs[1:]])
+        turn += 1
+        if state == saved:
+            yield state, None
+            return
+        if turn == again:
+            saved, again = state, 2 * again
+
+
+# ------------------------------------------------------------------------------------ closed form
+
+
+class _Line(NamedTuple):
+    """Value of turn t: `slope * t + start` in the arithmetic of the type."""
+
+    slope: int
+    start: int
+
+
+class _Closed:
+    """Counters that change by the same amount in every turn, and where they end a loop.
+
+    Attributes:
+        run: The turns, if every part of the condition has a closed form.
+        low: Least number of turns as far as some parts say.
+        high: Greatest number; `None` if no part bounds it.
+    """
+
+    def __init__(self, machine: Machine, given: Sequence[Value]) -> None:
+        self._machine: Final = machine
+        width = len(machine.keys)
+        self._first: Final = dict(zip(machine.keys, given[:width], strict=True))
+        self._steps: Final = self._slopes(dict(zip(machine.outer, given[width:], strict=True)))
+        values: dict[Key, Value | _Line] = dict(zip(machine.outer, given[width:], strict=True))
+        for key, first in self._first.items():
+            slope = self._steps.get(key)
+            if slope == 0:
+                values[key] = first
+            elif slope is not None and type(first) is not Span:
+                values[key] = _Line(slope, first)
+        self._values = _lines(machine.tape, values)
+        self.run: LoopRun | None = None
+        self.low = 0
+        self.high: int | None = None
+        self._solve()
+
+    def _slopes(self, outer: dict[Key, Value]) -> dict[Key, int]:
+        """Counters, and by how much they change: `next - state` is the same in every turn."""
+        machine, tape = self._machine, self._machine.tape
+        slopes: dict[Key, int] = {}
+        for key, number in zip(machine.keys, tape.outputs[1:], strict=True):
+            if tape.nodes[number].key == key:
+                slopes[key] = 0
+        # What does not change is a number for the others, if it is one at the beginning.
+        fixed = {**outer, **{key: self._first[key] for key in slopes}}
+        for key, number, element in zip(
+            machine.keys, tape.outputs[1:], machine.elements, strict=True
+        ):
+            if key in slopes or element is None or element.kind not in ("signed", "unsigned"):
+                continue
+            after = tape.nodes[number]
+            offset = _offset(after, key, fixed) if after.element == element else None
+            if offset is not None:
+                slopes[key] = offset
+        return slopes
+
+    def last(self, turns: int) -> tuple[Value, ...]:
+        """The state after some turns."""
+        machine = self._machine
+        found: list[Value] = []
+        for key, element in zip(machine.keys, machine.elements, strict=True):
+            slope, first = self._steps.get(key), self._first[key]
+            if slope == 0:
+                found.append(first)
+            elif slope is not None and element is not None and type(first) is not Span:
+                found.append(wrapped(first + slope * turns, element))
+            else:
+                found.append(any_value(element, f"the loop `{machine.loop.name}` changes it"))
+        return tuple(found)
+
+    def _solve(self) -> None:
+        tape = self._machine.tape
+        ends: list[tuple[int | None, int | None]] = []
+        open_parts = False
+        # `and` of all parts; `not (a or b)` is `not a and not b`.
+        stack = [(tape.nodes[tape.outputs[0]], True)]
+        while stack:
+            node, wanted = stack.pop()
+            if node.name == "not":
+                stack.append((node.args[0], not wanted))
+            elif node.name == ("and" if wanted else "or"):
+                stack += [(arg, wanted) for arg in node.args]
+            else:
+                found = self._part(node, wanted)
+                if found is None:
+                    open_parts = True
+                else:
+                    ends.append(found)
+        lows = [low for low, _ in ends if low is not None]
+        highs = [high for _, high in ends if high is not None]
+        self.high = min(highs, default=None)
+        if open_parts:
+            return
+        if all(low == high for low, high in ends):
+            if self.high is None:
+                self.run = LoopRun(0, None, "the loop does not end", ends=False)
+            else:
+                self.run = LoopRun(self.high, self.high)
+        elif lows:
+            self.low = min(lows)
+
+    def _part(self, node: Node, wanted: bool) -> tuple[int | None, int | None] | None:
+        """Least and greatest turn in which a part of the condition is first not as wanted.
+
+        `None` in a pair stands for never, alone for a part without closed form.
+        """
+        value = self._values.get(node)
+        if isinstance(value, int):
+            return (None, None) if bool(value) == wanted else (0, 0)
+        if node.name != "compare":
+            return None
+        a, b = (self._values.get(arg) for arg in node.args)
+        direction, element = node.about, node.args[0].element
+        if element is None or element.kind not in ("signed", "unsigned"):
+            return None
+        if isinstance(b, _Line) and not isinstance(a, _Line):
+            a, b, direction = b, a, _TURNED[direction]
+        if isinstance(a, _Line) and isinstance(b, _Line) and direction in ("EQ", "NE"):
+            a, b = _Line(a.slope - b.slope, a.start - b.start), 0
+        if not isinstance(a, _Line):
+            return None
+        if not wanted:
+            direction = _OPPOSITE[direction]
+        if isinstance(b, int):
+            end = _first_false(a, direction, b, element)
+            return end, end
+        if isinstance(b, Span) and direction not in ("EQ", "NE") and is_bounded(b, element):
+            # The larger the limit of <, the fewer values end the loop; of > the other way round.
+            # That holds for limits that change, too.
+            assert b.low is not None
+            assert b.high is not None
+            ends = [_first_false(a, direction, limit, element) for limit in (b.low, b.high)]
+            return (ends[0], ends[1]) if direction in ("LT", "LE") else (ends[1], ends[0])
+        return None
+
+
+_TURNED: Final = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NE": "NE"}
+"""Direction of a comparison with the operands exchanged."""
+_OPPOSITE: Final = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT", "EQ": "NE", "NE": "EQ"}
+
+
+def _offset(after: Node, key: Key, fixed: dict[Key, Value]) -> int | None:
+    """The constant that a node adds to an input; `None` if it does something else."""
+    tape = Tape([after])
+    # A line in the input itself: `1 * x + 0`.
+    line = _lines(tape, {**fixed, key: _Line(1, 0)}).get(after)
+    return line.start if isinstance(line, _Line) and line.slope == 1 else None
+
+
+def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _Line]:
+    """The nodes that are numbers, spans or lines in the number of the turn."""
+    found: dict[Node, Value | _Line] = {}
+    for node in tape.nodes:
+        if node.key is not None:
+            if node.key in given:
+                found[node] = given[node.key]
+        elif node.step is None:
+            found[node] = node.value
+        elif all(arg in found for arg in node.args):
+            args = [found[arg] for arg in node.args]
+            if not any(isinstance(arg, _Line) for arg in args):
+                found[node] = node.step(*args)
+            elif (line := _line(node, args)) is not None:
+                found[node] = line
+    return found
+
+
+def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
+    """An op on lines, if it gives one: sums, differences, products with numbers."""
+    element = node.element
+    if element is None or element.kind not in ("signed", "unsigned"):
+        return None
+    if any(type(arg) is Span for arg in args):
+        return None
+    lines = [arg if isinstance(arg, _Line) else _Line(0, arg) for arg in args]
+    match node.name, lines:
+        case "add", [a, b]:
+            return _Line(a.slope + b.slope, a.start + b.start)
+        case "subtract", [a, b]:
+            return _Line(a.slope - b.slope, a.start - b.start)
+        case "negate", [a]:
+            return _Line(-a.slope, -a.start)
+        case "multiply", [a, b] if a.slope == 0 or b.slope == 0:
+            return _Line(
+                a.slope * b.start + b.slope * a.start,
+                a.start * b.start,
+            )
+        case "convert", [a] if node.args[0].element is not None and (
+            node.args[0].element.kind in ("signed", "unsigned")
+            and node.args[0].element.bits >= element.bits
+        ):
+            return a  # the low bits of a sum are the sum of the low bits
+    return None
+
+
+def _first_false(line: _Line, direction: str, limit: int, element: ElementType) -> int | None:
+    """First turn in which a comparison of a line with a limit is false; `None` for never."""
+    low, high = limits_of(element)
+    size = high - low + 1
+    # The values that make it false, as a cyclic interval of `width` residues from `first` on.
+    match direction:
+        case "LT":
+            first, width = limit, high - limit + 1
+        case "LE":
+            first, width = limit + 1, high - limit
+        case "GT":
+            first, width = low, limit - low + 1
+        case "GE":
+            first, width = low, limit - low
+        case "NE":
+            first, width = limit, 1
+        case _:
+            first, width = limit + 1, size - 1
+    if width <= 0:
+        return None
+    least = (first - line.start) % size
+    if least == 0 or least + width > size:
+        return 0
+    return first_turn(line.slope % size, size, least, least + width - 1)
+
+
+def first_turn(slope: int, size: int, low: int, high: int) -> int | None:
+    """The least t >= 0 for which `slope * t mod size` lies in `low..high`; `None` if none does.
+
+    Needs `0 <= slope < size` and `0 <= low <= high < size`.  Takes logarithmic time: with t the
+    least, `slope * t - size * y` lies in the range for the least y for which `-size * y mod slope`
+    does in that of the residues, a problem of half the size.
+
+    >>> first_turn(100, 256, 120, 127)
+    14
+    >>> first_turn(2, 256, 1, 1) is None
+    True
+    """
+    if low == 0:
+        return 0
+    if slope == 0:
+        return None
+    if 2 * slope > size:
+        slope, low, high = size - slope, size - high, size - low
+    t = -(-low // slope)
+    if slope * t <= high:
+        return t
+    y = first_turn(-size % slope, slope, low % slope, high % slope)
+    return None if y is None else -(-(low + size * y) // slope)
+
+
+# ------------------------------------------------------------------------------------- annotation
 
 
 def known_trip_count(ins: Instruction) -> int | None:
-    """How often a loop runs, where the backend knows."""
+    """`known_trip_count` of a loop's backend config as written; `None` without one."""
     try:
         return int(backend_config(ins.extras)["known_trip_count"]["n"])
     except (HloscopeError, KeyError, TypeError, ValueError):
         return None
 
 
+def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
+    """What the program says about a loop; what its annotation says where the program does not."""
+    low, high = found.low, found.high
+    if not found.ends:
+        return TripCount(None, low, None, annotated, "program", found.reason)
+    if low == high:
+        return TripCount(low, low, high, annotated, "program")
+    reason = found.reason or "it depends on data"
+    fits = annotated is not None and low <= annotated and (high is None or annotated <= high)
+    if annotated is None or not fits:
+        return TripCount(None, low, high, annotated, "unknown", reason)
+    return TripCount(annotated, annotated, annotated, annotated, "annotation", reason)
+
+
+def joined(counts: Sequence[TripCount]) -> TripCount:
+    """What the counts of one loop have in common that is entered with several states."""
+    first = counts[0]
+    if all(count == first for count in counts):
+        return first
+    low = min(count.low for count in counts)
+    highs = [count.high for count in counts if count.high is not None]
+    high = max(highs) if len(highs) == len(counts) else None
+    unsure = next((count for count in counts if count.origin != "program"), None)
+    if unsure is not None:
+        return TripCount(None, low, high, first.annotated, "unknown", unsure.reason)
+    return TripCount(
+        None, low, high, first.annotated, "program", "it differs each time that it is entered"
+    )
+
+
+def loop_trip_count(ins: Instruction) -> TripCount:
+    """How often a loop runs, from the loop itself and the operands that it is given.
+
+    What stands in a computation's parameters is not known here; `loops_of` knows their callers.
+    """
+    loops = Loops()
+    machine = loops.slices.machine(ins) if isinstance(ins.op, While) else None
+    if machine is None:
+        return with_annotation(LoopRun(0, None, NOT_A_LOOP), known_trip_count(ins))
+    frame = Frame(None)
+    tape = Tape(loops.slices.given(machine, frame))
+    values = tape.run(tape.unknown())
+    run = loops.run(machine, [values[n] for n in tape.outputs])
+    return with_annotation(run, known_trip_count(ins))
+
+
 def trip_count(ins: Instruction) -> int:
-    """How often a loop runs, where the backend knows; else once."""
-    known = known_trip_count(ins)
-    return 1 if known is None else known
+    """How often a loop runs, for totals: once where neither program nor annotation says it."""
+    return loop_trip_count(ins).times

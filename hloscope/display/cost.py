@@ -211,6 +211,8 @@ def cost_of_kernel_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any
         **origin.to_json(),
         "maker": kernel.maker,
         "runs": kernel.runs,
+        "fewest_runs": kernel.fewest_runs,
+        "most_runs": kernel.most_runs,
         "read_bytes": footprint.read,
         "written_bytes": footprint.written,
         "bytes_exact": footprint.is_exact,

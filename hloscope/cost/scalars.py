@@ -1,0 +1,326 @@
+"""Scalars that a program computes before it has data: exact values, or bounds with a reason.
+
+Integers and booleans are Python's, wrapped to the width of their element type.  Floats are
+numpy's, computed by the interpreter.  What is not known is a `Span`.
+Source: StableHLO spec; XLA `elemental_ir_emitter.cc` for `x / 0`, `x % 0` and long shifts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from hloscope.arrays import np
+from hloscope.errors import HloscopeError
+from hloscope.ir import ElementType, Instruction, QuantizedType, TensorType, Type
+from hloscope.lazy import dataclass, lazy
+from hloscope.ops import Compare, Op, Parameter
+
+if TYPE_CHECKING:
+    import hloscope.interpreter as interpreter
+else:
+    interpreter = lazy("hloscope.interpreter")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A value that is not known.
+
+    Attributes:
+        low: Least value; `None` for floats.
+        high: Greatest value; `None` for floats.
+        reason: Why the value is not known.
+    """
+
+    low: int | None
+    high: int | None
+    reason: str
+
+
+Value: TypeAlias = Any
+"""An `int`, a numpy float, or a `Span`."""
+Range: TypeAlias = tuple[int, int]
+"""Least and greatest value."""
+Step: TypeAlias = Callable[..., Value]
+"""Computes a scalar of scalars."""
+
+_INTEGERS: Final = ("pred", "signed", "unsigned")
+_FLOATS: Final = ("f32", "f64")
+"""Narrower floats are left out: backends may compute them with more bits than they have."""
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le,
+    "GT": operator.gt, "GE": operator.ge,
+}  # fmt: skip
+
+
+def scalar_element(type_: Type) -> ElementType | None:
+    """Element type of an array of one element that can be followed; else `None`."""
+    if not isinstance(type_, TensorType) or not type_.is_static or prod(type_.shape) != 1:
+        return None
+    element = type_.element
+    if isinstance(element, QuantizedType):
+        return None
+    return element if element.kind in _INTEGERS or element.name in _FLOATS else None
+
+
+def is_integer(element: ElementType) -> bool:
+    """True for integers and booleans."""
+    return element.kind in _INTEGERS
+
+
+def limits_of(element: ElementType) -> tuple[int, int]:
+    """Least and greatest value of an integer type."""
+    if element.kind == "pred":
+        return 0, 1
+    if element.kind == "signed":
+        return -(1 << (element.bits - 1)), (1 << (element.bits - 1)) - 1
+    return 0, (1 << element.bits) - 1
+
+
+def any_value(element: ElementType | None, reason: str) -> Span:
+    """Any value of a type; of what is not a scalar if it is `None`."""
+    if element is None or not is_integer(element):
+        return Span(None, None, reason)
+    return Span(*limits_of(element), reason)
+
+
+def _range(value: Value) -> Range:
+    """Least and greatest value of an integer."""
+    if isinstance(value, Span):
+        assert value.low is not None
+        assert value.high is not None
+        return value.low, value.high
+    return value, value
+
+
+def hull(values: Sequence[Value], element: ElementType | None, reason: str) -> Value:
+    """One of several values, which may be unknown themselves."""
+    first = values[0]
+    if all([type(value) is type(first) and value == first for value in values]):
+        return first
+    if element is None or not is_integer(element):
+        return any_value(element, reason)
+    ranges = [_range(value) for value in values]
+    return Span(min(low for low, _ in ranges), max(high for _, high in ranges), reason)
+
+
+def is_bounded(span: Span, element: ElementType) -> bool:
+    """True if the bounds say more than the type does."""
+    return is_integer(element) and (span.low, span.high) != limits_of(element)
+
+
+def wrapped(value: int, element: ElementType) -> int:
+    """The value of an integer type that has the same low bits."""
+    low, high = limits_of(element)
+    return (value - low) % (high - low + 1) + low
+
+
+def step_of(op: Op, operands: Sequence[ElementType], result: ElementType) -> Step:
+    """The function that computes an element-wise op of scalars.
+
+    Its answer is a `Span` if an operand is one, unless the other operands decide.
+    """
+    integers = all(map(is_integer, (*operands, result)))
+    exact = _exact(op, operands[-1], result) if integers else None
+    if exact is None:
+        exact = _by_interpreter(op, operands, result)
+    known = exact  # a name whose type holds in the function below
+
+    def step(*values: Value) -> Value:
+        for value in values:
+            if type(value) is Span:
+                return _bounded(op, values, operands, result, known)
+        return known(*values)
+
+    return step
+
+
+def _exact(op: Op, element: ElementType, result: ElementType) -> Step | None:
+    """The function of integers, without bounds; `None` if the interpreter has to compute it."""
+    if isinstance(op, Compare):
+        compare = _COMPARISONS[op.comparison_direction]
+        return lambda a, b: int(compare(a, b))
+    if op.name == "select":
+        return lambda which, a, b: a if which else b
+    if op.name == "convert":
+        if result.kind == "pred":
+            return lambda a: int(a != 0)
+        return lambda a: wrapped(a, result)
+    if result.kind == "pred":
+        return _BOOLEAN.get(op.name)
+    low, high = limits_of(element)
+    size = high - low + 1
+    plain = _PLAIN.get(op.name)
+    if plain is not None:
+        return lambda *values: (plain(*values) - low) % size + low
+    bits = element.bits
+    match op.name:
+        case "shift_left":
+            return lambda a, b: wrapped(a << b if 0 <= b < bits else 0, element)
+        case "shift_right_logical":
+            return lambda a, b: wrapped((a % size) >> b if 0 <= b < bits else 0, element)
+    return None
+
+
+def _divide(a: int, b: int) -> int:
+    if b == 0:
+        return -1  # all bits set
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _remainder(a: int, b: int) -> int:
+    rest = abs(a) % abs(b) if b else abs(a)
+    return rest if a >= 0 else -rest
+
+
+_PLAIN: Final[dict[str, Callable[..., int]]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "divide": _divide, "remainder": _remainder, "negate": operator.neg,
+    "maximum": max, "minimum": min, "not": operator.invert,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+}  # fmt: skip
+_BOOLEAN: Final[dict[str, Callable[..., int]]] = {
+    "and": min, "or": max, "minimum": min, "maximum": max, "add": max, "multiply": min,
+    "xor": operator.xor, "not": lambda a: 1 - a,
+}  # fmt: skip
+
+
+def _by_interpreter(op: Op, operands: Sequence[ElementType], result: ElementType) -> Step:
+    """The interpreter's function of an op, made when it is first needed."""
+    given = [Instruction(str(n), TensorType(e, ()), Parameter(n)) for n, e in enumerate(operands)]
+    ins = Instruction("scalar", TensorType(result, ()), op, tuple(given))
+    compute: Step | None = None
+
+    def step(*values: Value) -> Value:
+        nonlocal compute
+        try:
+            if compute is None:
+                compute = interpreter.kernel(ins, interpreter.World())
+            types = [interpreter.dtype_of(element).type for element in operands]
+            with np.errstate(all="ignore"):
+                made: Any = compute(*[make(v) for make, v in zip(types, values, strict=True)])
+        except HloscopeError as error:
+            return any_value(result, error.message)
+        return int(made) if is_integer(result) else np.asarray(made)[()]
+
+    return step
+
+
+_Bounds: TypeAlias = Callable[..., Range | None]
+"""Takes the integer function of the op, then the range of each operand; `None` for any value."""
+
+
+def _bounded(
+    op: Op,
+    values: Sequence[Value],
+    operands: Sequence[ElementType],
+    result: ElementType,
+    exact: Step,
+) -> Value:
+    """Bounds of an op of which an operand is not known; the value if that is all there is.
+
+    Bounds that would wrap around become those of the type.
+    """
+    reason = next(v.reason for v in values if type(v) is Span)
+    if not all(map(is_integer, (*operands, result))):
+        return any_value(result, reason)
+    ranges = [_range(value) for value in values]
+    if isinstance(op, Compare):
+        found: Range | None = _compared(op.comparison_direction, *ranges)
+    else:
+        table = _BOUNDS_OF_BOOLEANS if result.kind == "pred" else _BOUNDS
+        bounds = table.get(op.name)
+        found = None if bounds is None else bounds(exact, *ranges)
+    low, high = limits_of(result)
+    if found is None or found[0] < low or found[1] > high:
+        return any_value(result, reason)
+    return found[0] if found[0] == found[1] else Span(*found, reason)
+
+
+def _compared(direction: str, a: Range, b: Range) -> Range:
+    """Least and greatest outcome of a comparison of two ranges."""
+    match direction:
+        case "LT" | "GE":
+            found = int(a[1] < b[0]), int(a[0] < b[1])
+        case "LE" | "GT":
+            found = int(a[1] <= b[0]), int(a[0] <= b[1])
+        case _:
+            found = int(a == b and a[0] == a[1]), int(a[0] <= b[1] and b[0] <= a[1])
+    return found if direction in ("LT", "LE", "EQ") else (1 - found[1], 1 - found[0])
+
+
+def _corners(plain: Callable[[int, int], int]) -> _Bounds:
+    """Bounds of an op whose extremes over a box are at its corners."""
+
+    def bounds(exact: Step, a: Range, b: Range) -> Range:
+        found = [plain(x, y) for x, y in product(a, b)]
+        return min(found), max(found)
+
+    return bounds
+
+
+def _increasing(exact: Step, *ranges: Range) -> Range:
+    """Bounds of an op that grows with every operand."""
+    return exact(*[low for low, _ in ranges]), exact(*[high for _, high in ranges])
+
+
+def _selected(exact: Step, which: Range, a: Range, b: Range) -> Range:
+    if which[0] == which[1]:
+        return a if which[0] else b
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def _masked(exact: Step, a: Range, b: Range) -> Range | None:
+    """An operand that is not negative bounds the bits of both."""
+    tops = [high for low, high in (a, b) if low >= 0]
+    return (0, min(tops)) if tops else None
+
+
+def _quotient(exact: Step, a: Range, b: Range) -> Range | None:
+    return (exact(a[0], b[0]), exact(a[1], b[0])) if b[0] == b[1] > 0 else None
+
+
+def _shifted(exact: Step, a: Range, b: Range) -> Range | None:
+    return _quotient(exact, a, b) if a[0] >= 0 else None
+
+
+def _rest(exact: Step, a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    return 0 if a[0] >= 0 else 1 - b[1], 0 if a[1] <= 0 else b[1] - 1
+
+
+_BOUNDS: Final[dict[str, _Bounds]] = {
+    "add": _corners(operator.add),
+    "subtract": _corners(operator.sub),
+    "multiply": _corners(operator.mul),
+    "minimum": _increasing,
+    "maximum": _increasing,
+    "clamp": _increasing,
+    "negate": lambda exact, a: (-a[1], -a[0]),
+    "not": lambda exact, a: (exact(a[1]), exact(a[0])),
+    "convert": lambda exact, a: a,
+    "select": _selected,
+    "and": _masked,
+    "divide": _quotient,
+    "shift_right_logical": _shifted,
+    "shift_right_arithmetic": _quotient,
+    "remainder": _rest,
+}
+"""Bounds of integers by op."""
+_BOUNDS_OF_BOOLEANS: Final[dict[str, _Bounds]] = {
+    "and": _increasing,
+    "or": _increasing,
+    "minimum": _increasing,
+    "maximum": _increasing,
+    "add": _increasing,
+    "multiply": _increasing,
+    "not": _BOUNDS["not"],
+    "convert": lambda exact, a: (int(not a[0] <= 0 <= a[1]), int(a != (0, 0))),
+    "select": _selected,
+}
+"""Bounds of booleans by op."""

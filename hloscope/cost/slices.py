@@ -1,0 +1,620 @@
+"""Where scalars come from: a value as arithmetic on what is given to its computation.
+
+A `Node` is one scalar: a constant, an input (a parameter, or an outer value that a region reads),
+or an op on other nodes.  Moves are looked through: copies, tuples and their elements, calls,
+fusions, loops that carry a value unchanged.  `Slices` makes nodes on demand, so an answer takes
+time with what it depends on and not with the program.  Nothing recurses: generators wait on a
+stack for the nodes that they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from hloscope.cost.scalars import Step, Value, any_value, hull, is_integer, scalar_element, step_of
+from hloscope.errors import HloscopeError
+from hloscope.ir import Computation, ElementType, Instruction, TensorType, TupleType, Type
+from hloscope.ops import (
+    AddDependency,
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Bitcast,
+    BitcastConvert,
+    Broadcast,
+    BroadcastInDim,
+    Call,
+    Case,
+    Composite,
+    Constant,
+    CopyDone,
+    CopyStart,
+    Domain,
+    Elementwise,
+    Fusion,
+    GetTupleElement,
+    OptimizationBarrier,
+    Parameter,
+    Reshape,
+    Return,
+    Tuple,
+    While,
+)
+
+Path: TypeAlias = tuple[int, ...]
+"""Which part of a tuple of tuples."""
+Key: TypeAlias = tuple[int | Instruction, Path]
+"""An input of a computation: part of a parameter, by number, or of an outer value."""
+
+MOST_NODES: Final = 2_000_000
+"""Nodes that are made for one program."""
+MOST_CALLS: Final = 256
+"""How deep calls are followed for one value."""
+MOST_LOOPS: Final = 16
+"""How deep loops are followed that compute a value for an outer one."""
+
+_EXACT_FLOATS: Final = {
+    "add", "subtract", "multiply", "divide", "negate", "abs", "maximum", "minimum", "compare",
+    "select", "convert", "floor", "ceil", "clamp", "sign",
+}  # fmt: skip
+"""Ops of floats that every backend rounds alike."""
+_RESHAPES: Final = (Reshape, BroadcastInDim, Broadcast, Bitcast, BitcastConvert)
+
+
+class Node:
+    """A scalar.
+
+    Attributes:
+        name: `known`, `input`, `unknown`, `choice`, `loop`, or the name of the op.
+        element: Its type; `None` if it is not a scalar that can be followed.
+        args: Nodes that it is computed from.
+        step: Computes it from their values; `None` for those without operands.
+        value: Of a constant or of an unknown value.
+        key: Of an input.
+        level: How many loops are nested to compute it.
+        about: Direction of a comparison; the instruction of others.
+    """
+
+    __slots__ = ("about", "args", "element", "key", "level", "name", "step", "value")
+
+    def __init__(
+        self,
+        name: str,
+        element: ElementType | None,
+        args: tuple[Node, ...] = (),
+        step: Step | None = None,
+        *,
+        value: Value = None,
+        key: Key | None = None,
+        level: int = 0,
+        about: Any = None,
+    ) -> None:
+        self.name: Final = name
+        self.element: Final = element
+        self.args: Final = args
+        self.step: Final = step
+        self.value: Final = value
+        self.key: Final = key
+        self.level: Final[int] = max([level, *[arg.level for arg in args]])
+        self.about: Final = about
+
+
+class Frame:
+    """A computation in one of its calls, or by itself.
+
+    Attributes:
+        computation: The computation; `None` stands for whatever an instruction stands in.
+        parent: Frame of the call; `None` if parameters are inputs.
+        given: Operands of the call that are the parameters, by number.
+        depth: How many calls lie around it.
+        known: Nodes by instruction and part.
+        inside: Frames of the calls in it.
+    """
+
+    __slots__ = ("computation", "depth", "given", "inside", "known", "own", "parent")
+
+    def __init__(
+        self,
+        computation: Computation | None,
+        parent: Frame | None = None,
+        given: Sequence[Instruction] = (),
+    ) -> None:
+        self.computation: Final = computation
+        self.parent: Final = parent
+        self.given: Final = given
+        self.depth: Final[int] = parent.depth + 1 if parent is not None else 0
+        self.known: Final[dict[tuple[Instruction, Path], Node]] = {}
+        self.inside: Final[dict[tuple[Instruction, int], Frame]] = {}
+        self.own: frozenset[Instruction] | None = None
+
+    def has(self, ins: Instruction) -> bool:
+        """True if the instruction stands in the computation itself, not around it."""
+        if self.computation is None:
+            return True
+        if self.own is None:
+            self.own = frozenset((*self.computation.instructions, *self.computation.parameters))
+        return ins in self.own
+
+    def call(self, ins: Instruction, number: int, given: Sequence[Instruction]) -> Frame:
+        """Frame of a computation that an instruction calls."""
+        frame = self.inside.get((ins, number))
+        if frame is None:
+            frame = self.inside[ins, number] = Frame(ins.calls[number], self, given)
+        return frame
+
+
+class Place(NamedTuple):
+    """An instruction's value, or a part of it, in a frame."""
+
+    frame: Frame
+    ins: Instruction
+    path: Path
+
+
+Made: TypeAlias = Generator[Any, Any, Any]
+
+
+def finished(made: Made) -> Any:
+    """What a generator returns that yields the generators whose results it waits for."""
+    stack: list[Made] = [made]
+    result: Any = None
+    while stack:
+        try:
+            needed = stack[-1].send(result)
+        except StopIteration as stop:
+            stack.pop()
+            result = stop.value
+        else:
+            stack.append(needed)
+            result = None
+    return result
+
+
+def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
+    """The value, and the part of it, that is a part of what a computation returns."""
+    root = computation.root
+    if not isinstance(root.op, Return):
+        return root, path
+    if len(root.operands) == 1:
+        return root.operands[0], path
+    return root.operands[path[0]], path[1:]
+
+
+def carried(loop: Instruction, path: Path) -> Key:
+    """Which part of a loop's state a part of its result is."""
+    return (0, path) if len(loop.operands) == 1 else (path[0], path[1:])
+
+
+def arguments(ins: Instruction, number: int) -> Sequence[Instruction]:
+    """The operands that are the parameters of computation `number` that an instruction calls."""
+    if isinstance(ins.op, Case):
+        return ins.operands[1 + number : 2 + number]  # StableHLO's branches have no parameters
+    return ins.operands
+
+
+class Model:
+    """A loop as arithmetic on its own state.
+
+    Attributes:
+        loop: The instruction.
+        condition: Its frame.
+        body: Its frame.
+        goes_on: Node of the condition.
+    """
+
+    __slots__ = ("body", "condition", "goes_on", "loop", "machines")
+
+    def __init__(self, loop: Instruction, condition: Frame, body: Frame, goes_on: Node) -> None:
+        self.loop: Final = loop
+        self.condition: Final = condition
+        self.body: Final = body
+        self.goes_on: Final = goes_on
+        self.machines: Final[dict[tuple[Key, ...], Machine]] = {}
+
+
+class Tape:
+    """Nodes in the order in which they are computed.
+
+    Attributes:
+        nodes: Each after what it is computed from.
+        inputs: Keys of the inputs, in order.
+        number: Position of each node.
+        outputs: Positions of the nodes that are asked for.
+    """
+
+    __slots__ = ("_args", "_blank", "_keys", "inputs", "nodes", "number", "outputs")
+
+    def __init__(self, roots: Sequence[Node]) -> None:
+        order: dict[Node, int] = {}
+        stack = [(root, False) for root in reversed(roots)]
+        while stack:
+            node, is_ready = stack.pop()
+            if node in order:
+                continue
+            if is_ready or not node.args:
+                order[node] = len(order)
+            else:
+                stack.append((node, True))
+                stack += [(arg, False) for arg in reversed(node.args)]
+        self.nodes: Final = tuple(order)
+        self.number: Final = order
+        self.outputs: Final = [order[root] for root in roots]
+        self._blank: Final = [node.value for node in order]
+        # One input may be several nodes: of a loop's condition and of its body.
+        self._keys: Final = [(n, node.key) for node, n in order.items() if node.key is not None]
+        self.inputs: Final = tuple(dict.fromkeys([key for _, key in self._keys]))
+        self._args: Final = [
+            (n, node.step, [order[arg] for arg in node.args])
+            for node, n in order.items()
+            if node.step is not None
+        ]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def unknown(self, parameters: Sequence[Instruction] = ()) -> dict[Key, Value]:
+        """Inputs of which nothing is known.
+
+        Args:
+            parameters: Those of the computation, for their names.
+        """
+        found: dict[Key, Value] = {}
+        for n, key in self._keys:
+            what = key[0]
+            if isinstance(what, Instruction):
+                reason = f"it depends on `{what.name}`"
+            elif what < len(parameters):
+                reason = f"it depends on argument `{parameters[what].name}`"
+            else:
+                reason = f"it depends on argument {what} of its computation"
+            found[key] = any_value(self.nodes[n].element, reason)
+        return found
+
+    def run(self, given: dict[Key, Value]) -> list[Value]:
+        """Values of all nodes, where inputs have these values."""
+        values = self._blank.copy()
+        for n, key in self._keys:
+            values[n] = given[key]
+        for n, step, args in self._args:
+            values[n] = step(*[values[arg] for arg in args])
+        return values
+
+
+class Machine(NamedTuple):
+    """The part of a loop that decides how often it runs, and what else is asked for.
+
+    Attributes:
+        loop: The instruction.
+        keys: Parts of its state that are followed.
+        elements: Their types; `None` for those that are not scalars.
+        outer: Outer values that its regions read.
+        tape: Computes the condition, then the next values of `keys`.
+        level: How many loops are nested in it.
+        changing: Those of `keys` that a turn may change.
+    """
+
+    loop: Instruction
+    keys: tuple[Key, ...]
+    elements: tuple[ElementType | None, ...]
+    outer: tuple[Key, ...]
+    tape: Tape
+    level: int
+    changing: tuple[Key, ...]
+
+
+Ending: TypeAlias = Callable[[Machine, Key, Sequence[Value]], Value]
+"""The value that a part of a loop's state has at its end, from what the loop is given."""
+
+
+class Slices:
+    """Nodes of the values of one program.
+
+    Attributes:
+        roots: Frames of computations by themselves.
+    """
+
+    def __init__(self, ending: Ending) -> None:
+        """Take the function that runs inner loops whose results are needed."""
+        self._ending: Final = ending
+        self._roots: Final[dict[Computation, Frame]] = {}
+        self._models: Final[dict[Instruction, Model | None]] = {}
+        self._count = 0
+
+    def root(self, computation: Computation) -> Frame:
+        """The frame of a computation by itself."""
+        frame = self._roots.get(computation)
+        if frame is None:
+            frame = self._roots[computation] = Frame(computation)
+        return frame
+
+    def node(self, frame: Frame, ins: Instruction, path: Path = ()) -> Node:
+        """The node of a value, or of a part of it."""
+        found: Node = finished(self._node(Place(frame, ins, path)))
+        return found
+
+    def machine(self, loop: Instruction, asked: Iterable[Key] = ()) -> Machine | None:
+        """What decides how often a loop runs; `None` for what is not a loop of two computations."""
+        found: Machine | None = finished(self._machine(loop, tuple(asked)))
+        return found
+
+    def given(self, machine: Machine, frame: Frame) -> list[Node]:
+        """What a loop is given in a frame: the first values of `keys`, then those of `outer`."""
+        found: list[Node] = finished(self._given(machine, frame))
+        return found
+
+    # ---------------------------------------------------------------------------------- values
+
+    def _node(self, place: Place) -> Made:
+        """Follow moves to what makes a value."""
+        trail: list[Place] = []
+        node: Node | None = None
+        while node is None:
+            frame, ins, path = place
+            node = frame.known.get((ins, path))
+            if node is not None:
+                break
+            trail.append(place)
+            if self._count > MOST_NODES:
+                node = _unknown(ins, path, "the program is too large to follow values in it")
+            elif not frame.has(ins):
+                if frame.parent is None:
+                    node = Node("input", _element(ins, path), key=(ins, path))
+                else:
+                    place = Place(frame.parent, ins, path)
+            else:
+                try:
+                    place_or_node = _moved(place)
+                except IndexError:  # the parts do not fit: the verifier tells
+                    place_or_node = _unknown(ins, path, f"`{ins.name}` has no such part")
+                if place_or_node is None:
+                    place_or_node = yield self._made(place)
+                if isinstance(place_or_node, Node):
+                    node = place_or_node
+                else:
+                    place = place_or_node
+        self._count += len(trail)
+        for frame, ins, path in trail:
+            frame.known[ins, path] = node
+        return node
+
+    def _made(self, place: Place) -> Made:
+        """The node of what is not a move; or where to go on."""
+        frame, ins, path = place
+        op = ins.op
+        if isinstance(op, Case) and ins.calls:
+            return (yield self._chosen(place))
+        if isinstance(op, While):
+            return (yield self._left(place))
+        element = _element(ins, path)
+        if isinstance(op, Constant) and not path and element is not None:
+            return _constant(ins, element)
+        elements = [scalar_element(operand.type) for operand in ins.operands]
+        known = [e for e in elements if e is not None]
+        if (
+            path
+            or element is None
+            or not isinstance(op, (Elementwise, BitcastConvert))
+            or len(known) < len(elements)
+            or not (all(map(is_integer, (*known, element))) or op.name in _EXACT_FLOATS)
+        ):
+            return _unknown(ins, path)
+        step = step_of(op, known, element)
+        args: list[Node] = []
+        for operand in ins.operands:
+            arg = yield self._node(Place(frame, operand, ()))
+            args.append(arg)
+        about = getattr(op, "comparison_direction", None)
+        if all(arg.name == "known" for arg in args):
+            return Node("known", element, value=step(*[arg.value for arg in args]))
+        return Node(op.name, element, tuple(args), step, about=about)
+
+    def _chosen(self, place: Place) -> Made:
+        """The value of a conditional: of the one branch that can be taken, or a choice."""
+        frame, ins, path = place
+        index = yield self._node(Place(frame, ins.operands[0], ()))
+        taken = branch_of(ins, index.value) if index.name == "known" else None
+        frames = [frame.call(ins, n, arguments(ins, n)) for n in range(len(ins.calls))]
+        if frames[0].depth > MOST_CALLS:
+            return _unknown(ins, path, f"calls around `{ins.name}` are nested too deep")
+        if taken is not None:
+            return Place(frames[taken], *returned(ins.calls[taken], path))
+        values: list[Node] = []
+        for branch, computation in zip(frames, ins.calls, strict=True):
+            values.append((yield self._node(Place(branch, *returned(computation, path)))))
+        first = values[0]
+        if all(_is_same(value, first) for value in values):
+            return first
+        element = first.element
+        if element is None:
+            return _unknown(ins, path)
+
+        def choose(which: Value, *results: Value) -> Value:
+            number = branch_of(ins, which)
+            if number is not None:
+                return results[number]
+            return hull(results, element, f"`{ins.name}` chooses a branch by data")
+
+        return Node("choice", element, (index, *values), choose)
+
+    def _left(self, place: Place) -> Made:
+        """What a loop leaves in a part of its state."""
+        frame, ins, path = place
+        key = carried(ins, path)
+        model = yield self._model(ins)
+        if model is None:
+            return _unknown(ins, path)
+        after = yield self._after(model, key)
+        if after.key == key:  # the loop hands it on as it is
+            return Place(frame, *_first(ins, key))
+        element = _element(ins, path)
+        if element is None or after.name == "unknown":
+            return _unknown(ins, path, f"the loop `{ins.name}` changes it")
+        machine = yield self._machine(ins, (key,))
+        if machine is None or machine.level >= MOST_LOOPS:
+            return _unknown(ins, path, f"loops in `{ins.name}` are nested too deep")
+        args = yield self._given(machine, frame)
+
+        def leave(*given: Value) -> Value:
+            return self._ending(machine, key, given)
+
+        return Node("loop", element, tuple(args), leave, level=machine.level + 1)
+
+    # ----------------------------------------------------------------------------------- loops
+
+    def _model(self, loop: Instruction) -> Made:
+        if loop in self._models:
+            return self._models[loop]
+        self._models[loop] = None  # a loop that calls itself is not followed
+        if len(loop.calls) != 2 or not loop.operands:
+            return None
+        condition, body = map(self.root, loop.calls)
+        goes_on = yield self._node(Place(condition, *returned(loop.calls[0], ())))
+        model = self._models[loop] = Model(loop, condition, body, goes_on)
+        return model
+
+    def _after(self, model: Model, key: Key) -> Made:
+        """The node of a part of the state after one turn."""
+        number, path = key
+        assert isinstance(number, int)
+        whole = path if len(model.loop.operands) == 1 else (number, *path)
+        return self._node(Place(model.body, *returned(model.loop.calls[1], whole)))
+
+    def _machine(self, loop: Instruction, asked: tuple[Key, ...]) -> Made:
+        model = yield self._model(loop)
+        if model is None:
+            return None
+        if (known := model.machines.get(asked)) is not None:
+            return known
+        # All that the condition, what is asked for, and these in turn depend on.
+        keys: dict[Key, Node] = {}
+        todo = [*Tape([model.goes_on]).inputs, *asked]
+        outer: dict[Key, None] = {}
+        while todo:
+            key = todo.pop()
+            if isinstance(key[0], Instruction):
+                outer[key] = None
+            elif key not in keys:
+                keys[key] = after = yield self._after(model, key)
+                todo += Tape([after]).inputs
+        tape = Tape([model.goes_on, *keys.values()])
+        elements = tuple([_element(*_first(loop, key)) for key in keys])
+        level = max([node.level for node in tape.nodes], default=0)
+        changing = tuple([key for key, after in keys.items() if after.key != key])
+        machine = Machine(loop, tuple(keys), elements, tuple(outer), tape, level, changing)
+        model.machines[asked] = machine
+        return machine
+
+    def _given(self, machine: Machine, frame: Frame) -> Made:
+        nodes: list[Node] = []
+        for key in (*machine.keys, *machine.outer):
+            nodes.append((yield self._node(Place(frame, *_first(machine.loop, key)))))
+        return nodes
+
+
+def _first(loop: Instruction, key: Key) -> tuple[Instruction, Path]:
+    """What a loop is given for a part of its state, or the outer value that is an input."""
+    what, path = key
+    return (what if isinstance(what, Instruction) else loop.operands[what]), path
+
+
+def branch_of(ins: Instruction, index: Value) -> int | None:
+    """The branch of a conditional that a value of its operand 0 takes; `None` if not known."""
+    if not isinstance(index, int):
+        return 0 if len(ins.calls) == 1 else None
+    if isinstance(ins.op, Case) and ins.op.predicated:
+        return 0 if index else 1
+    last = len(ins.calls) - 1
+    return index if 0 <= index <= last else last
+
+
+def _moved(place: Place) -> Place | Node | None:
+    """Where the value of a move comes from, or the input; `None` for what is not a move."""
+    frame, ins, path = place
+    op = ins.op
+    match op:
+        case Parameter() if frame.parent is not None:
+            return Place(frame.parent, frame.given[op.number], path)
+        case Parameter():
+            return Node("input", _element(ins, path), key=(op.number, path))
+        case Call() | Fusion() | Composite():
+            return _called(frame, ins, path)
+        case AsyncDone():
+            start = ins.operands[0]
+            while isinstance(start.op, AsyncUpdate):
+                start = start.operands[0]
+            return _called(frame, start, path) if isinstance(start.op, AsyncStart) else None
+        case _:
+            source = _source(ins, path)
+            return None if source is None else Place(frame, *source)
+
+
+def _source(ins: Instruction, path: Path) -> tuple[Instruction, Path] | None:
+    """The operand that is handed on, and which part of it; `None` for what is not a move."""
+    op, operands = ins.op, ins.operands
+    match op:
+        case GetTupleElement():
+            return operands[0], (op.index, *path)
+        case Tuple():
+            return operands[path[0]], path[1:]
+        case OptimizationBarrier() if len(operands) > 1:
+            return operands[path[0]], path[1:]
+        case OptimizationBarrier() | AddDependency() | Domain():
+            return operands[0], path
+        case Elementwise() if op.name == "copy":
+            return operands[0], path
+        case CopyStart():
+            return (operands[0], path[1:]) if path[0] < 2 else None
+        case CopyDone():
+            return operands[0], (0, *path)
+        case _ if isinstance(op, _RESHAPES) and not path:
+            before, after = scalar_element(operands[0].type), scalar_element(ins.type)
+            return (operands[0], path) if before is not None and before == after else None
+        case _:
+            return None
+
+
+def _called(frame: Frame, ins: Instruction, path: Path) -> Place | None:
+    if len(ins.calls) != 1 or frame.depth >= MOST_CALLS:
+        return None
+    return Place(frame.call(ins, 0, ins.operands), *returned(ins.calls[0], path))
+
+
+def _constant(ins: Instruction, element: ElementType) -> Node:
+    op, type_ = ins.op, ins.type
+    assert isinstance(op, Constant)
+    assert isinstance(type_, TensorType)
+    try:
+        if is_integer(element):
+            integers = op.literal.integers(type_)
+            if integers:
+                return Node("known", element, value=integers[0])
+        else:
+            return Node("known", element, value=op.literal.array(type_).reshape(-1)[0])  # type: ignore[union-attr]
+    except HloscopeError:
+        pass
+    return _unknown(ins, (), f"the value of the constant `{ins.name}` is not in the program")
+
+
+def _unknown(ins: Instruction, path: Path, reason: str = "") -> Node:
+    element = _element(ins, path)
+    why = reason or f"`{ins.name}` ({ins.op.name}) is computed from data"
+    return Node("unknown", element, value=any_value(element, why))
+
+
+def _element(ins: Instruction, path: Path) -> ElementType | None:
+    """Type of a part of a value, if it is a scalar that can be followed."""
+    type_: Type = ins.type
+    for number in path:
+        if not isinstance(type_, TupleType) or number >= len(type_.elements):
+            return None
+        type_ = type_.elements[number]
+    return scalar_element(type_)
+
+
+def _is_same(a: Node, b: Node) -> bool:
+    if a is b:
+        return True
+    if a.name == b.name == "known":
+        return bool(a.value == b.value)
+    return a.key is not None and a.key == b.key
