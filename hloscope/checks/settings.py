@@ -140,7 +140,8 @@ def _found(subject: Subject, setting: Setting) -> Iterator[Finding]:
 
 
 def _of_severity(found: Finding, severity: str) -> Finding:
-    if severity == found.severity:
+    """The finding with the milder of its own severity and that of the setting."""
+    if SEVERITIES.index(severity) <= SEVERITIES.index(found.severity):
         return found
     return Finding(
         found.rule, found.message, found.file, found.instruction, found.computation, found.line,
