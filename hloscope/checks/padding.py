@@ -16,12 +16,12 @@ from hloscope.lazy import replace
 from hloscope.memory import size_text
 from hloscope.ops import (
     AddDependency,
-    AsyncDone,
+    AsyncStart,
     AsyncUpdate,
     Bitcast,
     Call,
     Case,
-    CopyDone,
+    CopyStart,
     Domain,
     GetTupleElement,
     OptimizationBarrier,
@@ -32,10 +32,11 @@ from hloscope.ops import (
 )
 
 _SHOWS_OTHERS: Final = (
-    AddDependency, AsyncDone, AsyncUpdate, Bitcast, Call, Case, CopyDone, Domain, GetTupleElement,
+    AddDependency, AsyncStart, AsyncUpdate, Bitcast, Call, Case, CopyStart, Domain, GetTupleElement,
     OptimizationBarrier, Return, Tuple, While,
 )  # fmt: skip
-"""Ops whose arrays are those of an operand or of a called computation: they are counted there."""
+"""Ops whose arrays are those of another op, which counts them: an operand, a root of a called
+computation, or the `done` of what they start."""
 _MOST_PERMUTED: Final = 6
 """Rank up to which every order of dimensions is tried: 720 orders."""
 
@@ -44,8 +45,11 @@ def _padding(subject: Subject, min_wasted: int, top: int) -> Iterator[Finding]:
     groups: dict[TensorType, list[tuple[Computation, Instruction]]] = defaultdict(list)
     total = 0
     sizes: dict[TensorType, Bytes] = {}
-    for computation, ins in subject.places():
-        if isinstance(ins.op, _SHOWS_OTHERS):
+    every = list(subject.places())
+    starts = [ins for _, ins in every if isinstance(ins.op, AsyncStart)]
+    returned = {called.root for ins in starts for called in ins.calls}  # counts at the `done`
+    for computation, ins in every:
+        if isinstance(ins.op, _SHOWS_OTHERS) or ins in returned:
             continue
         if isinstance(ins.op, Argument) and computation is not subject.module.entry:
             continue  # the caller's array

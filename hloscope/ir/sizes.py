@@ -87,7 +87,8 @@ def array_bytes(type: Type) -> Bytes | None:
     if isinstance(type, TensorType):
         return _of_array(type)
     total = Bytes(0, 0, 0)
-    for leaf in nested((type,), _parts):
+    roots: tuple[Type, ...] = (type,)
+    for leaf in nested(roots, _parts):
         if isinstance(leaf, UnrankedTensorType):
             return None
         found = _of_array(leaf) if isinstance(leaf, TensorType) else Bytes(0, 0, 0)

@@ -101,7 +101,7 @@ def test_the_sizes_of_an_array_of_bounded_sizes_take_four_bytes_for_each_dimensi
 def test_a_size_without_a_bound_has_no_bytes_and_makes_those_of_a_tuple_unknown() -> None:
     unknown = TensorType(ELEMENT_TYPES["f32"], (2, None), bounds=(None, None))
     assert array_bytes(unknown) is None
-    assert array_bytes(TupleType((parse_type("f32[2]"), unknown))) is None  # type: ignore[arg-type]
+    assert array_bytes(TupleType((parse_type("f32[2]"), unknown))) is None
     assert size_in_bytes(TupleType((TokenType(), unknown))) == 0
 
 
