@@ -139,8 +139,7 @@ def test_more_types_than_top_are_not_found_and_the_worst_are() -> None:
 def test_no_order_is_cheaper_than_the_cheapest(
     sizes: list[int], tiles: tuple[tuple[int, ...], ...], data: st.DataObject
 ) -> None:
-    order = [*range(len(sizes))]
-    random.shuffle(order)  # type: ignore[attr-defined]
+    order = data.draw(st.permutations(range(len(sizes))))
     type = TensorType(ELEMENT_TYPES["f32"], tuple(sizes), Layout(tuple(order), tiles))
 
     def padded(order: tuple[int, ...]) -> int:
