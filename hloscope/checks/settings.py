@@ -158,13 +158,20 @@ def check_program(module: Module, file: str, settings: Iterable[Setting]) -> Rep
                 small += len(group.members)
                 continue
             severity = setting.severity or _severity_of(group)
-            findings += [replace(finding, severity=severity) for finding in group.members]
+            findings += [
+                replace(finding, severity=_milder(severity, finding.severity))
+                for finding in group.members
+            ]
     return Report(tuple(findings), _names(chosen), (file,), small=small)
 
 
 def _severity_of(group: FindingGroup) -> str:
     """`error`, or `warning` for a small share of the step."""
     return "warning" if group.share is not None and group.share < ERROR_SHARE else "error"
+
+
+def _milder(a: str, b: str) -> str:
+    return max(a, b, key=SEVERITIES.index)
 
 
 def _names(settings: Iterable[Setting]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from hloscope.display.answer import opcode_of, shape_text
 from hloscope.display.provenance import provenance_of
+from hloscope.display.sizes import bytes_json, padded_text, padding_text
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import (
     STYLES,
@@ -105,6 +106,8 @@ def neighbourhood_text(found: Found, steps: dict[Instruction, int], full: bool) 
     for ins in sorted(steps, key=lambda ins: position.get(ins, 0)):
         mark = "" if len(steps) == 1 else "> " if ins is found.instruction else "  "
         yield f"{mark}{_line(ins, full, found.printed)}"
+    if padding_text(found.instruction.type):
+        yield f"  takes {padded_text(found.instruction.type)}"
     yield from _origin(found, full)
     if full:
         yield from _config(found.instruction)
@@ -169,6 +172,7 @@ def neighbourhood_json(found: Found, steps: dict[Instruction, int]) -> dict[str,
     return {
         **_instruction_json(ins, found.printed),
         **_origin_json(found),
+        **bytes_json(ins.type),
         "computation": found.computation.name,
         "operands": [o.name for o in ins.operands],
         "users": [user.name for user in found.users(found.computation).get(ins, ())],

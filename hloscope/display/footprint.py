@@ -6,8 +6,10 @@ from typing import Any, Final
 
 from hloscope.cost import ArrayFootprint, Footprint, KernelCost
 from hloscope.display.provenance import Provenance
+from hloscope.display.sizes import padding_text
 from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_type
+from hloscope.ir import array_bytes
 from hloscope.memory import size_text
 
 FOOTPRINT_SCHEMA: Final = "hloscope.footprint/1"
@@ -33,7 +35,7 @@ def _row(what: str, array: ArrayFootprint) -> list[str]:
     at_most = "" if touched.is_exact else "≤ "
     return [
         f"{what} {array.number}",
-        f"{array.name}  {brief_type(array.type)}",
+        f"{array.name}  {brief_type(array.type)}{padding_text(array.type)}",
         at_most + size_text(touched.bytes),
         f"{at_most}{touched.sectors:,} sectors",
         f"{at_most}{touched.elements:,}",
@@ -66,7 +68,7 @@ def run_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any]:
 
 
 def _array_json(array: ArrayFootprint) -> dict[str, Any]:
-    touched = array.touched
+    touched, size = array.touched, array_bytes(array.type)
     return {
         "number": array.number,
         "leaf": array.leaf,
@@ -74,6 +76,7 @@ def _array_json(array: ArrayFootprint) -> dict[str, Any]:
         "type": brief_type(array.type),
         "elements": touched.elements,
         "bytes": touched.bytes,
+        "padded_bytes": size.padded if size is not None else None,
         "sectors": touched.sectors,
         "reads": touched.reads,
         "reuse": touched.reuse,

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from hloscope.display.answer import opcodes, shape_text
 from hloscope.display.provenance import Provenance, provenance_of
 from hloscope.display.table import Side, Table
+from hloscope.fusion import padded_bytes_moved
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass, once_for_each
@@ -106,7 +107,11 @@ class Listing:
         ]
 
     def _figure(self, computation: Computation, ins: Instruction) -> str:
-        return str(-self._key(computation, ins)) if self._key else ""
+        if self._key is None:
+            return ""
+        figure = -self._key(computation, ins)
+        padded = padded_bytes_moved(ins) if self._sort == "bytes" else figure
+        return f"{figure} ({padded} padded)" if padded != figure else str(figure)
 
     def _place(self, full: bool) -> Callable[[Computation, Instruction], str]:
         """The place in the source; the file without its folder where room is short."""
@@ -137,6 +142,8 @@ class Listing:
         described |= origin.to_json()
         if self._key is not None and self._sort != "line":
             described[str(self._sort)] = -self._key(computation, ins)
+            if self._sort == "bytes":
+                described["padded_bytes"] = padded_bytes_moved(ins)
         if isinstance(ins.op, Fusion):
             described["kind"] = ins.op.kind
             described["calls"] = [called.name for called in ins.calls]

@@ -10,7 +10,7 @@ from hloscope.display.answer import opcode_of
 from hloscope.display.movement_picture import chain_svg
 from hloscope.display.table import columns
 from hloscope.hlo_parser import print_type
-from hloscope.ir import Instruction, Layout
+from hloscope.ir import Instruction, Layout, array_bytes
 from hloscope.movement import Chain, Judgement, Kind, Leaf, Passing, Rewriting, passings_of
 from hloscope.visible import in_page
 
@@ -72,7 +72,9 @@ def _verdict(chain: Chain) -> str:
 
 
 def _size(chain: Chain) -> int:
-    return chain.type.num_elements * max(8, chain.type.element.bits) // 8
+    found = array_bytes(chain.type)
+    assert found is not None
+    return found.data
 
 
 def _why(chain: Chain) -> list[str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         bytes_moved as bytes_moved,
         elements_of as elements_of,
         multiplications as multiplications,
+        padded_bytes_moved as padded_bytes_moved,
         size_in_bytes as size_in_bytes,
     )
     from hloscope.fusion.flows import (

@@ -9,7 +9,7 @@ from typing import Final
 from hloscope.errors import HloscopeError
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import output_to_input
-from hloscope.ir import Instruction, Op, TensorType, Type
+from hloscope.ir import Instruction, Op, TensorType, Type, array_bytes
 from hloscope.ops import (
     AfterAll,
     Bitcast,
@@ -47,18 +47,24 @@ def bytes_moved(ins: Instruction) -> int:
     return sum(size_in_bytes(value.type) for value in (*dict.fromkeys(ins.operands), ins))
 
 
+def padded_bytes_moved(ins: Instruction) -> int:
+    """`bytes_moved` with the padding of tiles."""
+    if isinstance(ins.op, ALIASES):
+        return 0
+    values = (*dict.fromkeys(ins.operands), ins)
+    found = [array_bytes(leaf) for value in values for leaf in leaf_types(value.type)]
+    return sum([size.padded for size in found if size is not None])
+
+
 def size_in_bytes(type: Type) -> int:
-    """Bytes of all tensors of a type; elements of less than a byte are packed.
+    """Bytes of all arrays of a type without padding; those of unknown sizes count 0.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> size_in_bytes(parse_type("(f32[2,3], s4[3], ())"))
-    26
+    27
     """
-    return sum(
-        -(-prod(_sizes(leaf)) * leaf.element.bits // 8)
-        for leaf in leaf_types(type)
-        if isinstance(leaf, TensorType)
-    )
+    found = [array_bytes(leaf) for leaf in leaf_types(type)]
+    return sum([size.data for size in found if size is not None])
 
 
 def _sizes(type: TensorType) -> Iterable[int]:

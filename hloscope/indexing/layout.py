@@ -17,7 +17,7 @@ from hloscope.indexing.access import Access
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.reshape import linearize, reshape_map, reshaped
 from hloscope.indexing.variables import Constraint, below, renamed
-from hloscope.ir import BufferType, Dims, TensorType, Type
+from hloscope.ir import BufferType, Dims, TensorType, Type, tiled_sizes
 from hloscope.lazy import replace
 
 
@@ -40,7 +40,7 @@ def placed_sizes(type: TensorType) -> Dims:
     >>> placed_sizes(TensorType(ELEMENT_TYPES["f32"], (20, 100), layout))
     (3, 1, 8, 128)
     """
-    return tuple(_tiled_sizes([type.shape[k] for k in major_to_minor(type)], _tiles(type)))
+    return tuple(tiled_sizes([type.shape[k] for k in major_to_minor(type)], _tiles(type)))
 
 
 def _tiles(type: TensorType) -> tuple[Dims, ...]:
@@ -48,15 +48,6 @@ def _tiles(type: TensorType) -> tuple[Dims, ...]:
     if any(size <= 0 for tile in tiles for size in tile):
         raise UnsupportedError("a tile that joins dimensions")
     return tiles
-
-
-def _tiled_sizes(sizes: list[int], tiles: Sequence[Dims]) -> list[int]:
-    for tile in tiles:
-        sizes = [1] * (len(tile) - len(sizes)) + sizes
-        cut = len(sizes) - len(tile)
-        outer = [-(-size // t) for size, t in zip(sizes[cut:], tile, strict=True)]
-        sizes = [*sizes[:cut], *outer, *tile]
-    return sizes
 
 
 def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
@@ -81,7 +72,7 @@ def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[
     padded: list[Constraint] = []
     for k in range(len(tiles) - 1, -1, -1):
         tile = tiles[k]
-        before = _tiled_sizes([type.shape[d] for d in order], tiles[:k])
+        before = tiled_sizes([type.shape[d] for d in order], tiles[:k])
         count = len(tile)
         outer, inner = rest[-2 * count : -count], rest[-count:]
         joined = [o * t + i for o, t, i in zip(outer, tile, inner, strict=True)]

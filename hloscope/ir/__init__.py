@@ -51,6 +51,13 @@ if TYPE_CHECKING:
         Op as Op,
         Signature as Signature,
     )
+    from hloscope.ir.sizes import (
+        Bytes as Bytes,
+        array_bytes as array_bytes,
+        padded_elements as padded_elements,
+        storage_bits as storage_bits,
+        tiled_sizes as tiled_sizes,
+    )
     from hloscope.ir.types import (
         ELEMENT_TYPES as ELEMENT_TYPES,
         BufferType as BufferType,

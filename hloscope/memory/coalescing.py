@@ -10,7 +10,7 @@ from hloscope.devices import Device
 from hloscope.errors import TooLargeError
 from hloscope.fusion import Analysis
 from hloscope.indexing import Access, IndexingMap, address_map, prove_equal
-from hloscope.ir import Instruction, TensorType
+from hloscope.ir import Instruction, TensorType, storage_bits
 from hloscope.memory.answers import ArrayUse, Coalescing, Touch
 from hloscope.memory.banks import bank_use
 from hloscope.memory.choice import Choice
@@ -23,7 +23,7 @@ from hloscope.memory.reads import Place, Reads
 from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.same_kernels import XlaKernels, output_names
 from hloscope.memory.spoil import Spoiler, spoiler_of
-from hloscope.memory.storage import element_count, is_array, storage_bits
+from hloscope.memory.storage import element_count, is_array
 from hloscope.memory.thread_layouts import ThreadLayout
 from hloscope.memory.thread_maps import kernel_by
 from hloscope.memory.tile_use import TileUse, operand_tile, output_tiles, tile_use

@@ -7,29 +7,19 @@ from math import prod
 
 from hloscope.affine import Expr
 from hloscope.indexing import major_to_minor, placed_sizes, reshaped, unplace
-from hloscope.ir import Instruction, TensorType, Type
-
-
-def storage_bits(type: TensorType) -> int:
-    """Bits that an element takes in memory: bytes, unless the layout packs them, as `E(4)` does.
-
-    >>> from hloscope.hlo_parser.types import parse_type
-    >>> [storage_bits(parse_type(text)) for text in ("bf16[8]", "s4[8]", "s4[8]{0:E(4)}")]
-    [16, 8, 4]
-    """
-    if type.layout is not None and type.layout.element_bits:
-        return type.layout.element_bits
-    return max(8, type.element.bits)
+from hloscope.ir import Instruction, TensorType, Type, array_bytes
 
 
 def data_bytes(type: TensorType) -> int:
-    """Bytes of all elements of an array, without padding."""
-    return -(-element_count(type) * storage_bits(type) // 8)
+    """Bytes of all elements of an array, without padding; 0 if a size has no bound."""
+    found = array_bytes(type)
+    return found.data if found else 0
 
 
 def storage_bytes(type: TensorType) -> int:
-    """Bytes that an array takes in memory, padding of tiles included."""
-    return -(-prod(placed_sizes(type)) * storage_bits(type) // 8)
+    """Bytes that an array takes in memory, padding of tiles included; 0 if a size has no bound."""
+    found = array_bytes(type)
+    return found.padded if found else 0
 
 
 def array_of(value: Instruction) -> TensorType | None:

@@ -36,9 +36,9 @@ from hloscope.indexing import (
     substituted,
     substituted_constraints,
 )
-from hloscope.ir import TensorType
+from hloscope.ir import TensorType, storage_bits
 from hloscope.lazy import dataclass
-from hloscope.memory.storage import data_bytes, element_count, storage_bits, storage_bytes
+from hloscope.memory.storage import data_bytes, element_count, storage_bytes
 
 MOST_POINTS: Final = 1 << 20
 """Values of a group of variables, and sums of groups, that are written out."""

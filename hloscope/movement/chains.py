@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from hloscope.affine import Dim
 from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal
-from hloscope.ir import Dims, Instruction, TensorType
+from hloscope.ir import Dims, Instruction, TensorType, array_bytes
 from hloscope.layouts import divisors, supposed
 from hloscope.movement.flow import JOINS, Flow, computes, moves, only_map
 from hloscope.movement.patterns import Pattern, Patterns
@@ -306,9 +306,9 @@ def _is_view(step: Instruction) -> bool:
 
 def bytes_of(ins: Instruction) -> int:
     """Bytes of an array in memory, without padding."""
-    assert isinstance(ins.type, TensorType)
-    bits = max(8, ins.type.element.bits)
-    return ins.type.num_elements * bits // 8
+    found = array_bytes(ins.type)
+    assert found is not None
+    return found.data
 
 
 def _onward(

@@ -152,6 +152,12 @@ BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
         "constant of 16 bytes",
     ),
     (
+        "padding",
+        {"min-wasted": 1},
+        hlo("ROOT p = f32[8,4]{1,0:T(8,128)} parameter(0)"),
+        "takes 4 KiB for 128 bytes (32x): dimension 1 of size 4 takes 128",
+    ),
+    (
         "donation",
         {},
         PLAIN.replace("HloModule m", "HloModule m, buffer_donor={ (0, {}) }"),

@@ -140,6 +140,13 @@ CASES: dict[str, Case] = {
         ),
         values={"max-bytes": 15},
     ),
+    "padding": Case(
+        "y = f32[8,4]{1,0:T(8,128)} negate(p)",
+        NEGATE,
+        "StableHLO has no tiles, which the rule is about: it finds nothing there",
+        values={"min-wasted": 1},
+        types=("f32[8,4]", "f32[8,4]{1,0:T(8,128)}", "f32[8,4]"),
+    ),
 }
 
 

@@ -82,7 +82,8 @@ def test_arithmetic_is_counted(text: str, count: int) -> None:
     [
         (entry(["f32[4,5]"], "f32[4,5] negate(p0)"), 160),
         (entry(["f32[4,5]"], "f32[4,5] add(p0, p0)"), 160),
-        (entry(["s4[5]"], "f32[5] convert(p0)"), 3 + 20),
+        (entry(["s4[5]"], "f32[5] convert(p0)"), 5 + 20),
+        (entry(["s4[5]{0:E(4)}"], "f32[5] convert(p0)"), 3 + 20),
         (entry(["f32[4]", "pred[3]"], "(f32[4], pred[3]) tuple(p0, p1)"), 0),
         (entry(["f32[<=6]"], "f32[<=6] negate(p0)"), 48),
         (entry(["f32[0,5]"], "f32[0,5] negate(p0)"), 0),

@@ -12,7 +12,16 @@ from typing import Any, Final
 
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
 from hloscope.hlo_parser import parse_type, print_type
-from hloscope.ir import ELEMENT_TYPES, Instruction, Op, TensorType, TokenType, TupleType, Type
+from hloscope.ir import (
+    ELEMENT_TYPES,
+    Instruction,
+    Op,
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+    storage_bits,
+)
 from hloscope.ops import (
     AsyncDone,
     AsyncUpdate,
@@ -75,17 +84,12 @@ def _bitcast(ins: Instruction) -> None:
         return
     if operand.is_tiled or result.is_tiled:
         return
-    bits = [prod(t.shape) * _stored_bits(t) for t in (operand, result)]
+    bits = [prod(t.shape) * storage_bits(t) for t in (operand, result)]
     floats = operand.element.kind == result.element.kind == "float"
     if floats and prod(operand.shape) == prod(result.shape):
         return
     if bits[0] != bits[1]:
         raise VerifyError(f"the operand has {bits[0]} bits, the result {bits[1]}")
-
-
-def _stored_bits(type_: TensorType) -> int:
-    explicit = type_.layout.element_bits if type_.layout else 0
-    return explicit or max(8, type_.element.bits)
 
 
 def _bitcast_convert(ins: Instruction) -> None:
