@@ -15,6 +15,11 @@ from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module, TensorType, TupleType, Type
 from hloscope.lazy import dataclass
 from hloscope.memory import (
+    CUSTOM,
+    HOST,
+    SLICES,
+    TRITON,
+    XLA,
     Fused,
     Kernel,
     KernelKind,
@@ -34,7 +39,6 @@ from hloscope.memory import (
     touched_by,
     whole,
 )
-from hloscope.memory.kinds import COLLECTIVE, CUSTOM, HOST, LIBRARY, SLICES, TRITON, XLA
 from hloscope.ops import (
     CollectiveBroadcast,
     CollectivePermute,
@@ -233,8 +237,8 @@ class Footprints:
             else:
                 fused = Fused.of_instruction(ins)
                 kernel = self._by_values(fused, kind)
-        except HloscopeError as error:
-            return self._whole(ins, kind, flops, note=error.message)
+        except HloscopeError:  # its message names one of several equal kernels
+            return self._whole(ins, kind, flops, note=NOT_KNOWN)
         return self._of(fused, kernel, flops, kind)
 
     def _by_values(self, fused: Fused, kind: KernelKind) -> Kernel:
@@ -252,9 +256,11 @@ class Footprints:
     def _renamed(self, known: Footprint, ins: Instruction) -> Footprint:
         names = [operand.name for operand in ins.operands]
         written = output_names(ins, self._analysis)
-        reads = [replace(a, name=names[a.number]) for a in known.reads]
-        writes = [replace(a, name=written[a.number]) for a in known.writes]
-        return replace(known, name=ins.name, reads=tuple(reads), writes=tuple(writes))
+        reads = [_called(a, names[a.number]) for a in known.reads]
+        writes = [_called(a, written[a.number]) for a in known.writes]
+        return Footprint(
+            ins.name, tuple(reads), tuple(writes), known.flops, known.notes, known.kind
+        )
 
     def _of(self, fused: Fused, kernel: Kernel, flops: int, kind: KernelKind) -> Footprint:
         found = Reads(self._analysis, fused, kernel).by_array
@@ -270,9 +276,7 @@ class Footprints:
         reads.sort(key=lambda array: (array.number, array.leaf))
         return Footprint(fused.name, tuple(reads), writes, flops, kernel.notes, kind)
 
-    def _combined(
-        self, fused: Fused, kernel: Kernel, read: set[int]
-    ) -> Iterator[ArrayFootprint]:
+    def _combined(self, fused: Fused, kernel: Kernel, read: set[int]) -> Iterator[ArrayFootprint]:
         """Old values that a scatter combines with updates: read where it writes, at most.
 
         Two updates may meet at one element, and none stands where the indices are outside.
@@ -369,6 +373,10 @@ def _combines(scatter: Instruction) -> bool:
     return not all(
         isinstance(result.op, Parameter) and result.op.number >= first for result in results
     )
+
+
+def _called(array: ArrayFootprint, name: str) -> ArrayFootprint:
+    return ArrayFootprint(array.number, array.leaf, name, array.type, array.touched)
 
 
 def _all_of(type: TensorType, *, is_exact: bool) -> Touched:

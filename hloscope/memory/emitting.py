@@ -65,9 +65,7 @@ def kernel_of(choice: Choice) -> Kernel:
     if ins is not None:
         kind = kind_of(ins)
         if kind.maker == TRITON and kind.name:
-            return Kernel(
-                BLOCK_LEVEL, None, choice.heroes, notes=(f"backend config {kind.name}",)
-            )
+            return Kernel(BLOCK_LEVEL, None, choice.heroes, notes=(f"backend config {kind.name}",))
         _refuse_no_threads(ins, kind)
     if not any(isinstance(t, TensorType) for r in choice.roots for t in _tensors(choice, r)):
         raise UnsupportedError(said("`{}` writes no array", Label(choice.fused.name)))

@@ -28,9 +28,7 @@ def sliced(fused: Fused, analysis: Analysis) -> Kernel:
     """
     values: dict[Instruction, None] = {}
     for ins in fused.inside:
-        if isinstance(ins.op, DynamicSlice):
-            values |= dict.fromkeys(ins.operands[1:])
-        elif isinstance(ins.op, DynamicUpdateSlice):
+        if isinstance(ins.op, DynamicSlice | DynamicUpdateSlice):
             values |= dict.fromkeys(ins.operands[1:])
         elif not isinstance(ins.op, _PARTS):
             values |= dict.fromkeys(ins.operands)
