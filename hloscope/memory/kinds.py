@@ -189,6 +189,7 @@ _ROWS: Final[tuple[tuple[str, str, tuple[type[Op], ...]], ...]] = (
     (LIBRARY, "cuFFT", (Fft,)),
     (LIBRARY, "cuSOLVER", (Cholesky,)),
     (LIBRARY, "cuBLAS", (TriangularSolve,)),
+    (LIBRARY, "XLA's random state kernel", (RngGetAndUpdateState,)),
     (COPY, "", (CopyStart,)),
     (TRANSFER, "", (Infeed, Outfeed, Send, Recv)),
     (SCALAR, "", (PartitionId, ReplicaId)),
@@ -197,7 +198,7 @@ _ROWS: Final[tuple[tuple[str, str, tuple[type[Op], ...]], ...]] = (
         "",
         (
             BatchNormGrad, BatchNormInference, BatchNormTraining, Rng, RngBitGenerator,
-            RngGetAndUpdateState, Scan, SelectAndScatter, StochasticConvert, UnaryEinsum,
+            Scan, SelectAndScatter, StochasticConvert, UnaryEinsum,
         ),
     ),
     (HOST, "", (Expectation, Print, Probe, RunParallel)),
