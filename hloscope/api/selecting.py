@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
-from hloscope.cost import Flops
+from hloscope.api.explaining import check_part
+from hloscope.cost import Flops, Footprints
+from hloscope.devices import DEFAULT, device_of
 from hloscope.display import (
     Provenance,
     SourcePattern,
@@ -15,7 +17,8 @@ from hloscope.display import (
     provenance_of,
     shape_text,
 )
-from hloscope.fusion import bytes_moved
+from hloscope.errors import HloscopeError
+from hloscope.fusion import Analysis, bytes_moved
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass, once_for_each
 from hloscope.ops import Fusion
@@ -97,13 +100,28 @@ def sort_key(by: str, module: Module) -> Key:
         case "line":
             return lambda _, ins: ins.span.start if ins.span else 0
         case "bytes":
-            return lambda _, ins: -bytes_moved(ins)
+            bytes_of = _bytes_of(module)
+            return lambda _, ins: -bytes_of(ins)
         case "flops":
             flops = Flops()
             return lambda _, ins: -flops(ins)
         case _:
             users = users_of(module)
             return lambda _, ins: -users.get(ins, 0)
+
+
+def _bytes_of(module: Module) -> Callable[[Instruction], int]:
+    """Bytes that an instruction moves at least; of a wrong one those of operands and value."""
+    analysis = Analysis(has_regions=module.has_tree, refuse=lambda ins: check_part(module, [ins]))
+    footprints = Footprints(analysis, device_of(DEFAULT))
+
+    def moved(ins: Instruction) -> int:
+        try:
+            return footprints.bytes_of(ins).moved
+        except HloscopeError:
+            return bytes_moved(ins)
+
+    return moved
 
 
 def users_of(module: Module) -> dict[Instruction, int]:

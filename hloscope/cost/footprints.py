@@ -14,6 +14,11 @@ from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType, TupleType, Type
 from hloscope.lazy import dataclass
 from hloscope.memory import (
+    CUSTOM,
+    HOST,
+    SLICES,
+    TRITON,
+    XLA,
     Fused,
     Kernel,
     KernelKind,
@@ -33,8 +38,8 @@ from hloscope.memory import (
     touched_by,
     whole,
 )
-from hloscope.memory.kinds import CUSTOM, HOST, SLICES, TRITON, XLA
 from hloscope.ops import (
+    Bitcast,
     CollectiveBroadcast,
     CollectivePermute,
     CustomCall,
@@ -208,8 +213,8 @@ class Footprints:
             else:
                 fused = Fused.of_instruction(ins)
                 kernel = self._by_values(fused, kind)
-        except HloscopeError as error:
-            return self._whole(ins, kind, flops, note=error.message)
+        except HloscopeError:  # its message names one of several equal kernels
+            return self._whole(ins, kind, flops, note=NOT_KNOWN)
         return self._of(fused, kernel, flops, kind)
 
     def _by_values(self, fused: Fused, kind: KernelKind) -> Kernel:
@@ -227,9 +232,11 @@ class Footprints:
     def _renamed(self, known: Footprint, ins: Instruction) -> Footprint:
         names = [operand.name for operand in ins.operands]
         written = output_names(ins, self._analysis)
-        reads = [replace(a, name=names[a.number]) for a in known.reads]
-        writes = [replace(a, name=written[a.number]) for a in known.writes]
-        return replace(known, name=ins.name, reads=tuple(reads), writes=tuple(writes))
+        reads = [_called(a, names[a.number]) for a in known.reads]
+        writes = [_called(a, written[a.number]) for a in known.writes]
+        return Footprint(
+            ins.name, tuple(reads), tuple(writes), known.flops, known.notes, known.kind
+        )
 
     def _of(self, fused: Fused, kernel: Kernel, flops: int, kind: KernelKind) -> Footprint:
         found = Reads(self._analysis, fused, kernel).by_array
@@ -243,6 +250,8 @@ class Footprints:
         writes = tuple(self._writes(fused, kernel))
         reads += self._combined(fused, kernel, {array.number for array in reads})
         reads.sort(key=lambda array: (array.number, array.leaf))
+        if kind.maker == CUSTOM:  # it computes what is fused, in a way that nobody knows
+            reads, writes = [*map(_at_most, reads)], tuple(map(_at_most, writes))
         return Footprint(fused.name, tuple(reads), writes, flops, kernel.notes, kind)
 
     def _combined(self, fused: Fused, kernel: Kernel, read: set[int]) -> Iterator[ArrayFootprint]:
@@ -255,15 +264,32 @@ class Footprints:
             return
         for k in range(len(hero.operands) // 2):
             target = hero.operands[k]
+            while isinstance(target.op, Bitcast) and fused.contains(target):
+                target = target.operands[0]
             number = next((n for n, value in enumerate(fused.edge) if value is target), None)
             type = target.type
             if number is None or number in read or not isinstance(type, TensorType):
                 continue
-            maps = kernel.outputs[k] if k < len(kernel.outputs) else None
-            touched = _all_of(type, is_exact=False)
-            if maps is not None:
-                touched = replace(touched_by([*maps], type), is_exact=False)
+            touched = replace(self._scattered(kernel, k, type), is_exact=False)
             yield ArrayFootprint(number, 0, fused.operands[number].name, type, touched)
+
+    def _scattered(self, kernel: Kernel, number: int, type: TensorType) -> Touched:
+        """What a scatter writes of one of its arrays: as many elements as updates, at most."""
+        hero = kernel.heroes[0]
+        maps = kernel.outputs[number] if number < len(kernel.outputs) else None
+        target, update = hero.operands[number], hero.operands[len(hero.operands) // 2 + 1 + number]
+        if maps is not None and isinstance(target.type, TensorType):
+            return touched_by([*maps], target.type)
+        everything = _all_of(type, is_exact=False)
+        if (
+            not is_array(type)
+            or not isinstance(update.type, TensorType)
+            or not is_array(update.type)
+        ):
+            return everything
+        count = min(element_count(update.type), everything.elements)
+        size = min(data_bytes(update.type), everything.bytes)
+        return Touched(count, size, min(count, everything.sectors), count, is_exact=False)
 
     def _read(
         self, fused: Fused, number: int, leaf: int, maps: list[object], reasons: list[str]
@@ -288,6 +314,8 @@ class Footprints:
             touched = _all_of(type, is_exact=True)
             if maps is not None and any(map.runtime for map in maps):
                 touched = touched_by([*maps], type)
+            elif kernel.emitter == "scatter" and maps is None:
+                touched = self._scattered(kernel, number, type)
             yield ArrayFootprint(number, leaf, root.name, type, touched)
 
     def _whole(
@@ -332,6 +360,14 @@ def _combines(scatter: Instruction) -> bool:
     return not all(
         isinstance(result.op, Parameter) and result.op.number >= first for result in results
     )
+
+
+def _at_most(array: ArrayFootprint) -> ArrayFootprint:
+    return replace(array, touched=replace(array.touched, is_exact=False))
+
+
+def _called(array: ArrayFootprint, name: str) -> ArrayFootprint:
+    return ArrayFootprint(array.number, array.leaf, name, array.type, array.touched)
 
 
 def _all_of(type: TensorType, *, is_exact: bool) -> Touched:

@@ -11,6 +11,7 @@ Source: XLA `xla/service/gpu/ir_emission_utils.h`, `cublas_cudnn.h`, `backend_co
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from hloscope.fusion import ALIASES
@@ -127,6 +128,7 @@ class KernelKind:
         return f"{self.maker} {self.name}".rstrip()
 
 
+_MOVES_NOTHING: Final = KernelKind(NONE)
 _TRITON_KINDS: Final = "__triton"
 _SLICES: Final = pattern(r"(?:static_|dynamic_)?(?:address_computation|slice_fusion)")
 """Names of custom fusions that run a library call, or a copy, on slices of arrays."""
@@ -187,6 +189,7 @@ _ROWS: Final[tuple[tuple[str, str, tuple[type[Op], ...]], ...]] = (
     (LIBRARY, "cuFFT", (Fft,)),
     (LIBRARY, "cuSOLVER", (Cholesky,)),
     (LIBRARY, "cuBLAS", (TriangularSolve,)),
+    (LIBRARY, "XLA's random state kernel", (RngGetAndUpdateState,)),
     (COPY, "", (CopyStart,)),
     (TRANSFER, "", (Infeed, Outfeed, Send, Recv)),
     (SCALAR, "", (PartitionId, ReplicaId)),
@@ -195,7 +198,7 @@ _ROWS: Final[tuple[tuple[str, str, tuple[type[Op], ...]], ...]] = (
         "",
         (
             BatchNormGrad, BatchNormInference, BatchNormTraining, Rng, RngBitGenerator,
-            RngGetAndUpdateState, Scan, SelectAndScatter, StochasticConvert, UnaryEinsum,
+            Scan, SelectAndScatter, StochasticConvert, UnaryEinsum,
         ),
     ),
     (HOST, "", (Expectation, Print, Probe, RunParallel)),
@@ -234,7 +237,7 @@ def kind_of(ins: Instruction) -> KernelKind:
 
 def _of_op(ins: Instruction, op: Op) -> KernelKind:
     if isinstance(op, _NONE):
-        return KernelKind(NONE)
+        return _MOVES_NOTHING
     if isinstance(op, Fusion):
         return _of_fusion(ins, op)
     if isinstance(op, CustomCall):
@@ -245,7 +248,12 @@ def _of_op(ins: Instruction, op: Op) -> KernelKind:
         return KernelKind(REPLACED, op.name)
     if op.name == "copy" and _keeps_memory(ins):
         return KernelKind(COPY)
-    for base in type(op).__mro__:
+    return _of_class(type(op))
+
+
+@cache
+def _of_class(op: type[Op]) -> KernelKind:
+    for base in op.__mro__:
         if base in _BY_OP:
             maker, name = _BY_OP[base]
             return KernelKind(maker, name or (op.name if maker in (REPLACED, TRANSFER) else ""))

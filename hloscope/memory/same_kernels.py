@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final, NamedTuple
 
 from hloscope.devices import Device
 from hloscope.fusion import Analysis, Blueprints, leaf_types
 from hloscope.indexing import Direction, lookup
-from hloscope.ir import Instruction, TensorType
+from hloscope.ir import Instruction, Op, TensorType
 from hloscope.memory.choice import Choice
 from hloscope.memory.emitting import kernel_of
 from hloscope.memory.fused import Fused, roots_of
@@ -101,12 +102,17 @@ class XlaKernels:
 
 def _follows_from_types(ins: Instruction) -> bool:
     """Do maps of the instruction follow from its op, the types and what it calls?"""
-    entries = [lookup(direction, type(ins.op)) for direction in Direction]
-    is_known = all(entry is not None and entry.is_shared for entry in entries)
-    if not is_known:
+    if not _are_shared(type(ins.op)):
         return False
     leaves = [leaf for value in (*ins.operands, ins) for leaf in leaf_types(value.type)]
     return all([isinstance(leaf, TensorType) and leaf.is_static for leaf in leaves])
+
+
+@cache
+def _are_shared(op: type[Op]) -> bool:
+    """Do the rules of an op, in both directions, look at nothing but op, types and callees?"""
+    entries = [lookup(direction, op) for direction in Direction]
+    return all(entry is not None and entry.is_shared for entry in entries)
 
 
 def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:

@@ -6,9 +6,9 @@ Source: XLA `xla/service/gpu/transforms/dynamic_slice_fusion_rewriter.cc`.
 from __future__ import annotations
 
 from hloscope.fusion import ALIASES, Analysis
-from hloscope.indexing import IndexingMap, input_to_output
+from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType
-from hloscope.memory.emitters.update import update_behind
+from hloscope.memory.emitters.update import placed_update, update_behind
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Reading
 from hloscope.memory.kinds import SLICES
@@ -51,9 +51,7 @@ def sliced(fused: Fused, analysis: Analysis) -> Kernel:
 def _written(root: Instruction, fused: Fused) -> tuple[IndexingMap, ...] | None:
     """Where a root is written; `None`: everywhere."""
     update = update_behind(root, fused)
-    if update is None or update is not root or array_of(update.operands[1]) is None:
+    type = None if update is None else array_of(update.operands[1])
+    if update is None or type is None:
         return None
-    accesses = input_to_output(update, 1)
-    maps = [access.map for access in accesses[0]] if accesses else []
-    known = [map for map in maps if map is not None]
-    return tuple(known) if known and len(known) == len(maps) else None
+    return placed_update(root, update, IndexingMap.identity(type.shape))

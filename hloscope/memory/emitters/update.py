@@ -104,7 +104,7 @@ def update_in_place(choice: Choice, updates: list[Instruction]) -> Kernel:
         for start in update.operands[2:]:
             if not (isinstance(start.type, TensorType) and start.type.rank):
                 readings.append(Reading(start, 0, map.with_(results=()), is_hero=False))
-        outputs.append(_placed(root, update, map))
+        outputs.append(placed_update(root, update, map))
     return Kernel(
         "in-place update",
         launch,
@@ -117,9 +117,16 @@ def update_in_place(choice: Choice, updates: list[Instruction]) -> Kernel:
     )
 
 
-def _placed(
+def placed_update(
     root: Instruction, update: Instruction, map: IndexingMap
 ) -> tuple[IndexingMap, ...] | None:
+    """Where in a root the elements of its update go; `None` if nobody knows.
+
+    Args:
+        root: The update, or bitcasts of it.
+        update: The `dynamic-update-slice`.
+        map: To the elements of what is put in.
+    """
     here, there = array_of(update), array_of(root)
     written = written_by(update, 1, map)
     if written is None or here is None or there is None:
