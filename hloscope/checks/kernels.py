@@ -8,7 +8,7 @@ from typing import Final
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, one_of, share, size, text
 from hloscope.checks.subject import Subject
-from hloscope.devices import device_of
+from hloscope.devices import gpu_of
 from hloscope.display import glob, opcode_of
 from hloscope.errors import HloscopeError
 from hloscope.fusion import ALIASES, leaf_types
@@ -33,7 +33,7 @@ from hloscope.ops import (
 def _utilisation(
     subject: Subject, min_share: float, min_wasted: int, device: str
 ) -> Iterator[Finding]:
-    memory = Memory(subject.analysis, device_of(device))
+    memory = Memory(subject.analysis, gpu_of(device))
     for computation, ins in subject.places():
         if not isinstance(ins.op, Fusion):
             continue
