@@ -5,6 +5,29 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.cost.bounds import (
+        Bound as Bound,
+        BoundError as BoundError,
+        MemoryTraffic as MemoryTraffic,
+        Part as Part,
+        bound_of as bound_of,
+        dram_bytes as dram_bytes,
+        kernel_bound as kernel_bound,
+        peak_of as peak_of,
+        program_bound as program_bound,
+    )
+    from hloscope.cost.collectives import (
+        DeviceCounts as DeviceCounts,
+        LinkBytes as LinkBytes,
+        Overlap as Overlap,
+        Transfer as Transfer,
+        collective_op as collective_op,
+        counts_of as counts_of,
+        is_scheduled as is_scheduled,
+        link_bytes as link_bytes,
+        overlap_of as overlap_of,
+        transfers_of as transfers_of,
+    )
     from hloscope.cost.flops import Flops as Flops
     from hloscope.cost.footprints import (
         ArrayFootprint as ArrayFootprint,
@@ -13,6 +36,7 @@ if TYPE_CHECKING:
         Run as Run,
     )
     from hloscope.cost.runs import Place as Place, running as running
+    from hloscope.cost.target import Target as Target, target_of as target_of
     from hloscope.cost.trip_counts import (
         known_trip_count as known_trip_count,
         trip_count as trip_count,

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from hloscope.errors import HloscopeError
 from hloscope.fusion import leaf_types
 from hloscope.ir import Instruction, Module, TensorType
 from hloscope.lazy import dataclass, pattern
@@ -136,7 +137,8 @@ def _marks(module: Module, scheduled: bool) -> Iterator[_Mark]:
         for leaf in leaf_types(ins.type):
             layout = leaf.layout if isinstance(leaf, TensorType) else None
             if layout is not None and layout.tiles and _is_tpu_tile(layout.tiles[0]):
-                yield _Mark("tpu", f"tiled layout `{layout}` of `{ins.name}`")
+                tile = ",".join(map(str, layout.tiles[0]))
+                yield _Mark("tpu", f"tiled layout `T({tile})` of `{ins.name}`")
 
 
 def _marks_of_target(ins: Instruction, target: str, scheduled: bool) -> Iterator[_Mark]:
