@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         Transfer as Transfer,
         collective_op as collective_op,
         counts_of as counts_of,
-        is_scheduled as is_scheduled,
         link_bytes as link_bytes,
         overlap_of as overlap_of,
         transfers_of as transfers_of,
@@ -36,7 +35,11 @@ if TYPE_CHECKING:
         Run as Run,
     )
     from hloscope.cost.runs import Place as Place, running as running
-    from hloscope.cost.target import Target as Target, target_of as target_of
+    from hloscope.cost.target import (
+        Target as Target,
+        is_scheduled as is_scheduled,
+        target_of as target_of,
+    )
     from hloscope.cost.trip_counts import (
         known_trip_count as known_trip_count,
         trip_count as trip_count,

@@ -276,11 +276,6 @@ class Overlap:
         return not self.between
 
 
-def is_scheduled(module: Module) -> bool:
-    """Is the order of the instructions that in which they run?  Else overlaps mean nothing."""
-    return dict(module.extras).get("is_scheduled", "").strip() == "true"
-
-
 def overlap_of(computation: Computation) -> list[Overlap]:
     """Each transfer of a computation, in the order of the text, with the kernels beside it.
 

@@ -79,6 +79,11 @@ class _Mark(NamedTuple):
     device: str | None = None
 
 
+def is_scheduled(module: Module) -> bool:
+    """Is the order of the instructions that in which they run?  Else overlaps mean nothing."""
+    return dict(module.extras).get("is_scheduled", "").strip() == "true"
+
+
 def target_of(module: Module) -> Target:
     """The backend that a program was compiled for: one pass, which stops at the first mark.
 
@@ -86,7 +91,7 @@ def target_of(module: Module) -> Target:
     mark of a GPU or TPU, is one of XLA:CPU, which leaves no other mark in small programs.
     """
     extras = dict(module.extras)
-    scheduled = extras.get("is_scheduled", "").strip() == "true"
+    scheduled = is_scheduled(module)
     mark = _mark_of_header(extras) or next(_marks(module, scheduled), None)
     if mark is None and scheduled:
         mark = _cpu_by_header(extras) or _cpu_by_names(module)
