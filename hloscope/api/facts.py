@@ -35,11 +35,11 @@ class Facts:
 
     def __init__(self, program: Program, device: str, store: Store) -> None:
         self._program: Final = program
-        self._device: Final = device
         self._store: Final = store
         self._digests: Final = Digests()
         self._known: dict[str, dict[str, Any]] = {}
         analysis, of = program.analysis, gpu_of(device)
+        self._device: Final = repr(of)
         self._memory: Final = Memory(analysis, of)
         self._footprints: Final = Footprints(analysis, of, self._memory.kernels)
 

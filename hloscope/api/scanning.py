@@ -190,7 +190,7 @@ def look_at(task: Task) -> Scanned:
         return _unread(task, "failed", f"{type(error).__name__}: {error}")
     digest = blake2b(data, digest_size=16).hexdigest()
     store = Store(task.cache, task.code)
-    key = store.key("file", digest, task.device)
+    key = store.key("file", digest, repr(gpu_of(task.device)))  # a file may change
     found = store.get(key)
     is_kept = isinstance(found, dict) and found.keys() == {"module", "kernels"}
     if not is_kept:

@@ -103,12 +103,12 @@ def test_a_mark_in_a_called_computation_counts() -> None:
 
 def test_a_computation_that_cannot_be_read_shows_nothing_and_the_others_count() -> None:
     broken = (
-        "HloModule m\nbad { a = f32[8]{0} parameter(0) ROOT r = f32[8]{0} frobnicate(a) }\n"
+        "HloModule m\nbad { a = f32[8]{0} parameter(0) ROOT r = f32[8]{0} negate(nothing) }\n"
         "ENTRY e { p = f32[8]{0} parameter(0) ROOT r = f32[8]{0} call(p), to_apply=bad }\n"
     )
     module = hs.read(broken).module
     with pytest.raises(hs.HloscopeError):
-        module.computations["bad"].body()
+        assert module.computations["bad"].body
     assert target_of(module).kind == "uncompiled"
     marked = broken.replace("call(p), to_apply=bad", "fusion(p), kind=kInput, calls=bad")
     assert target_of(hs.read(marked).module).kind == "gpu"
