@@ -24,9 +24,8 @@ from hloscope.ops import CustomCall, Fusion
 Kind: TypeAlias = Literal["gpu", "cpu", "tpu", "uncompiled"]
 
 _GPU_CONFIG: Final = pattern(
-    r"operation_queue_id|force_earliest_schedule|(?:fusion|gemm|cudnn_\w+|custom_fusion"
-    r"|cudnn_fmha|collective|bitcast|custom_call|device_bitcast)_(?:backend_)?config\b(?!s)"
-    r"|triton_gemm_config|block_level_fusion_config|reification_cost|__triton"
+    r"operation_queue_id|force_earliest_schedule|(?:fusion|gemm|cudnn_\w+|collective)_backend_config"
+    r"|custom_fusion_config|triton_gemm_config|block_level_fusion_config|reification_cost|__triton"
 )
 _CPU_CONFIG: Final = pattern(r"outer_dimension_partitions|onednn_\w+_config|__ynn_fusion|__onednn")
 _TPU_CONFIG: Final = pattern(
@@ -135,7 +134,7 @@ def _marks(module: Module, scheduled: bool) -> Iterator[_Mark]:
         elif isinstance(ins.op, Fusion):
             yield from _marks_of_fusion(ins, ins.op)
         config = ins.extra("backend_config")
-        if config is not None:
+        if config is not None and (scheduled or not _is_lowered(ins)):
             yield from _marks_of_config(ins, config)
         if "scheduling_name" in (ins.extra("metadata") or ""):
             yield _Mark("gpu", f"`scheduling_name` in the metadata of `{ins.name}`: XLA:GPU's")
@@ -144,6 +143,12 @@ def _marks(module: Module, scheduled: bool) -> Iterator[_Mark]:
             if layout is not None and layout.tiles and _is_tpu_tile(layout.tiles[0]):
                 tile = ",".join(map(str, layout.tiles[0]))
                 yield _Mark("tpu", f"tiled layout `T({tile})` of `{ins.name}`")
+
+
+def _is_lowered(ins: Instruction) -> bool:
+    """Is it a call that a framework writes, whose config the framework writes too?"""
+    target = ins.op.call_target_name if isinstance(ins.op, CustomCall) else ""
+    return any(targets.match(target) for _, targets in _LOWERED)
 
 
 def _marks_of_target(ins: Instruction, target: str, scheduled: bool) -> Iterator[_Mark]:

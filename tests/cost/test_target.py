@@ -82,6 +82,13 @@ def test_the_evidence_names_the_mark_and_its_place() -> None:
     assert found.is_compiled
 
 
+def test_the_config_of_a_kernel_that_a_framework_wrote_is_no_mark() -> None:
+    config = ', backend_config={"custom_call_config":{"scoped_memory_configs":[]}} }\n'
+    text = call("tpu_custom_call").replace(" }\n", config)
+    assert text.count("scoped_memory_configs") == 1
+    assert target(text).kind == "uncompiled"
+
+
 def test_libraries_of_rocm_show_an_amd_device() -> None:
     assert target(call("hipsolver_getrf_ffi", SCHEDULED)).device == "amd"
     assert target(call("cusolver_getrf_ffi", SCHEDULED)).device is None
