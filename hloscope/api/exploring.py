@@ -136,7 +136,7 @@ def explore(
     unknown = sorted(set(parts) - set(EXPLORER_PARTS))
     if unknown:
         raise ValueError(f"no part `{unknown[0]}`; there are {', '.join(EXPLORER_PARTS)}")
-    devices.device_of(device)
+    devices.gpu_of(device)
     with program.lock, no_collection():
         return Explorer(_Gathering(program, device, shown, jobs).contents(parts, before))
 
@@ -412,7 +412,7 @@ class _Gathering:
 
     def footprints(self) -> None:
         """The bytes that each kernel moves at least, and how often it runs."""
-        device = devices.device_of(self.device)
+        device = devices.gpu_of(self.device)
         asked = cost.Footprints(self.program.analysis, device, self._memory.kernels)
         known: dict[tuple[int, int | None], tuple[Any, int]] = {}
         for place in cost.running(self.program.module):

@@ -14,7 +14,7 @@ from hloscope.api.explaining import findings
 from hloscope.api.program import Program
 from hloscope.checks import Subject, collectives_of
 from hloscope.cost import Footprints, running
-from hloscope.devices import device_of
+from hloscope.devices import gpu_of
 from hloscope.display import opcode_of, provenance_of, shape_text
 from hloscope.errors import HloscopeError, Label, plain
 from hloscope.fusion import leaf_types
@@ -35,11 +35,11 @@ class Facts:
 
     def __init__(self, program: Program, device: str, store: Store) -> None:
         self._program: Final = program
-        self._device: Final = device
         self._store: Final = store
         self._digests: Final = Digests()
         self._known: dict[str, dict[str, Any]] = {}
-        analysis, of = program.analysis, device_of(device)
+        analysis, of = program.analysis, gpu_of(device)
+        self._device: Final = repr(of)
         self._memory: Final = Memory(analysis, of)
         self._footprints: Final = Footprints(analysis, of, self._memory.kernels)
 

@@ -16,7 +16,7 @@ from hloscope.devices import (
     DEVICES as KNOWN_DEVICES,
     LIMITS as KNOWN_LIMITS,
     Device,
-    device_of,
+    gpu_of,
 )
 from hloscope.display import (
     COALESCE_SCHEMA,
@@ -119,7 +119,7 @@ class Model:
             raise ValueError(f"{self.threads} threads are more than the 1024 of a block")
         return Memory(
             analysis,
-            device_of(self.device),
+            gpu_of(self.device),
             threads=self.threads,
             blocks=self.blocks,
             vector=self.vector,
@@ -467,7 +467,7 @@ def coalescing_of_all(
 
 def footprint_of(program: Asked, ins: Instruction, device: str = DEFAULT) -> FootprintAnswer:
     """The footprint of one kernel."""
-    return Footprints(program.analysis, device_of(device)).of_instruction(ins)
+    return Footprints(program.analysis, gpu_of(device)).of_instruction(ins)
 
 
 def footprints_of(
@@ -481,7 +481,7 @@ def footprints_of(
     places = list(places)
     inside = [i for _, ins in places for called in ins.calls for i in called]
     check_part(program.module, [*(ins for _, ins in places), *inside])
-    footprints = Footprints(program.analysis, device_of(device))
+    footprints = Footprints(program.analysis, gpu_of(device))
     return [Footprint(footprints.of_instruction(ins)) for _, ins in places]
 
 
@@ -516,7 +516,7 @@ def bank_conflicts(
         )
     if any(size <= 0 for size in shape) or not 0 < bits <= 1024:
         raise UnsupportedError(f"a tile of sizes {list(shape)} with elements of {bits} bits")
-    where = device_of(device)
+    where = gpu_of(device)
     by_thread, launch = on_grid(given, where.warp)
     one = Launch(launch.threads, (1, 1, 1))
     return bank_use(SharedAccess("access", by_thread, tuple(shape), bits), one, where)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hloscope.api.reading import read
 from hloscope.api.remote import content_of, files_of
-from hloscope.devices import DEFAULT, device_of
+from hloscope.devices import DEFAULT, gpu_of
 from hloscope.errors import HloscopeError
 from hloscope.lazy import dataclass, lazy
 from hloscope.scan import (
@@ -136,7 +136,7 @@ def scan_files(
         InputError: There is no such file, or a table cannot be written.
         UnknownNameError: There is no such device.
     """
-    device_of(device)
+    gpu_of(device)
     files = files_of(paths)
     folder = Path(folder)
     kept = folder / "cache" if cache is None else Path(cache)
@@ -190,7 +190,7 @@ def look_at(task: Task) -> Scanned:
         return _unread(task, "failed", f"{type(error).__name__}: {error}")
     digest = blake2b(data, digest_size=16).hexdigest()
     store = Store(task.cache, task.code)
-    key = store.key("file", digest, task.device)
+    key = store.key("file", digest, repr(gpu_of(task.device)))  # a file may change
     found = store.get(key)
     is_kept = isinstance(found, dict) and found.keys() == {"module", "kernels"}
     if not is_kept:

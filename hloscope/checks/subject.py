@@ -9,7 +9,7 @@ from typing import Final
 
 from hloscope.checks.findings import Finding
 from hloscope.cost import Place, ProgramCost, program_cost, running
-from hloscope.devices import DEFAULT, device_of
+from hloscope.devices import DEFAULT, gpu_of
 from hloscope.display import Provenance, provenance_of
 from hloscope.fusion import Analysis, leaf_types
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type
@@ -47,14 +47,14 @@ class Subject:
     def cost(self, device: str) -> ProgramCost:
         """The cost of every kernel on a device."""
         if device not in self._costs:  # rules about one device share it
-            memory = Memory(self.analysis, device_of(device))
+            memory = Memory(self.analysis, gpu_of(device))
             self._costs[device] = program_cost(self.module, memory)
         return self._costs[device]
 
     @cached_property
     def step_bytes(self) -> int:
         """Bytes that all kernels read and write at least in one run of the program."""
-        memory = Memory(self.analysis, device_of(DEFAULT))
+        memory = Memory(self.analysis, gpu_of(DEFAULT))
         cost = program_cost(self.module, memory, transfers=False)
         return sum([kernel.bytes for kernel in cost.kernels])
 

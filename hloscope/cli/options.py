@@ -18,13 +18,13 @@ PICTURES: Final = ("text", "json", "svg", "html")
 
 
 def device_option(about: str, known: tuple[str, ...] = DEVICES) -> Callable[[F], F]:
-    """`--device NAME`: a GPU of the table."""
+    """`--device NAME`: a GPU of the table, or a file `NAME.toml` that describes one."""
     return click.option(
         "--device",
         metavar="NAME",
         default="h100",
         show_default=True,
-        help=f"{about}: {', '.join(known)}.",
+        help=f"{about}: {', '.join(known)}; or a file NAME.toml.",
         shell_complete=lambda _, __, begun: [name for name in known if name.startswith(begun)],
     )
 

@@ -5,6 +5,28 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.cost.bounds import (
+        Bound as Bound,
+        BoundError as BoundError,
+        MemoryTraffic as MemoryTraffic,
+        Part as Part,
+        bound_of as bound_of,
+        dram_bytes as dram_bytes,
+        kernel_bound as kernel_bound,
+        peak_of as peak_of,
+        program_bound as program_bound,
+    )
+    from hloscope.cost.collectives import (
+        DeviceCounts as DeviceCounts,
+        LinkBytes as LinkBytes,
+        Overlap as Overlap,
+        Transfer as Transfer,
+        collective_op as collective_op,
+        counts_of as counts_of,
+        link_bytes as link_bytes,
+        overlap_of as overlap_of,
+        transfers_of as transfers_of,
+    )
     from hloscope.cost.flops import Flops as Flops
     from hloscope.cost.footprints import (
         ArrayFootprint as ArrayFootprint,
@@ -38,6 +60,11 @@ if TYPE_CHECKING:
         loops_of as loops_of,
         running as running,
         trip_counts_of as trip_counts_of,
+    )
+    from hloscope.cost.target import (
+        Target as Target,
+        is_scheduled as is_scheduled,
+        target_of as target_of,
     )
     from hloscope.cost.trip_counts import (
         TripCount as TripCount,

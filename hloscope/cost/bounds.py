@@ -1,0 +1,337 @@
+"""Lower bounds of time: no kernel and no step can be faster on a device.
+
+A kernel or step takes at least as long as its busiest unit needs alone: bytes / bandwidth, the
+operations of a unit / its peak.  Units run side by side, so the bound is the maximum over units,
+not the sum.  A unit does the work of its element types one after the other: these times add up.
+A bound is not a time: launches, latency, waiting and imbalance come on top.
+
+Peaks are never too low, so that a bound is never too high:
+
+* f32 on matrix units: by default compilers may compute in tf32 (NVIDIA, AMD) or bf16 (TPU); the
+  faster type counts, unless `exact_f32` says that the precision forbids it.
+* A type that the table has no peak for takes that of the fastest type that could carry it: s8 for
+  f8, f16 for bf16, twice f32 for f16 on vector units (no device has more than two packed lanes).
+* If there is still no peak, the work is left out, and the bound says so.
+
+Transcendentals are shown as a part of their own and never decide: a compiler may compute them on
+vector units as well, so the special units' peak gives no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from hloscope.devices import Device
+from hloscope.errors import HloscopeError
+from hloscope.lazy import dataclass
+
+Work = Mapping[tuple[str, str], float]
+"""Operations by unit (`matrix` or `vector`) and element type; a multiply-add counts as 2."""
+
+MEMORY: Final = "memory"
+TRANSFER: Final = "transfer"
+UNKNOWN: Final = "unknown"
+_UNITS: Final = ("matrix", "vector")
+
+_WIDER: Final[Mapping[str, tuple[tuple[str, str, float], ...]]] = {
+    "matrix f64": (("matrix", "f64", 1), ("vector", "f64", 1)),
+    "matrix tf32": (("matrix", "tf32", 1), ("matrix", "f32", 1)),
+    "matrix f32": (("matrix", "f32", 1), ("vector", "f32", 1)),
+    "matrix f16": (("matrix", "f16", 1), ("matrix", "bf16", 1), ("vector", "f16", 1)),
+    "matrix bf16": (
+        ("matrix", "bf16", 1), ("matrix", "f16", 1), ("vector", "bf16", 1), ("vector", "f32", 2),
+    ),
+    "matrix f8": tuple([("matrix", t, 1.0) for t in ("f8", "s8", "f16", "bf16")]),
+    "matrix s8": tuple([("matrix", t, 1.0) for t in ("s8", "f8", "f16", "bf16")]),
+    "matrix f4": tuple([("matrix", t, 1.0) for t in ("f4", "s4", "f8", "s8", "f16", "bf16")]),
+    "matrix s4": tuple([("matrix", t, 1.0) for t in ("s4", "f4", "s8", "f8", "f16", "bf16")]),
+    "matrix s32": (("vector", "s32", 1), ("vector", "f32", 1)),
+    "vector f64": (("vector", "f64", 1),),
+    "vector f32": (("vector", "f32", 1),),
+    "vector f16": (("vector", "f16", 1), ("vector", "f32", 2)),
+    "vector bf16": (("vector", "bf16", 1), ("vector", "f16", 1), ("vector", "f32", 2)),
+    "vector s32": (("vector", "s32", 1), ("vector", "f32", 1)),
+}  # fmt: skip
+"""Peaks that can stand for one of a unit and type, each with a factor: the first that is known.
+
+For 8-bit and 4-bit types the narrower types come first, as they are faster.
+"""
+_NAMES: Final = {
+    "c64": "f32", "c128": "f64", "u8": "s8", "u4": "s4", "s2": "s4", "u2": "s4", "s1": "s4",
+    "u1": "s4", "u32": "s32", "s16": "s32", "u16": "s32", "s64": "s32", "u64": "s32",
+}  # fmt: skip
+"""The type whose peak counts.  64-bit integers need several operations of 32 bits."""
+
+
+class BoundError(HloscopeError, ValueError):
+    """An amount of work is not a number of at least 0, or of no known unit."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The least time of one unit.
+
+    Attributes:
+        unit: `memory`, `matrix`, `vector`, `special`, or `transfer`.
+        element: Element type of the work, as it was given; empty for bytes.
+        amount: Bytes or operations.
+        rate: Bytes or operations a second; `None` if it is not known.
+        seconds: Least time; `None` if the rate is not known.
+        counts: Does the part enter the bound?
+        note: What was assumed about the rate, or why it is not known.
+    """
+
+    unit: str
+    element: str
+    amount: float
+    rate: float | None
+    seconds: float | None
+    counts: bool = True
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A lower bound of time.
+
+    Attributes:
+        seconds: No run is faster.  0 if nothing is known.
+        limited_by: `memory`, `matrix TYPE`, `vector TYPE`, `transfer`, or `unknown`.  TYPE is the
+            element type that takes most of the unit's time.
+        parts: Of each unit and element type.
+        notes: What the bound leaves out or assumes.
+    """
+
+    seconds: float
+    limited_by: str
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Is all work in the bound?  Else the true bound may be higher."""
+        return all(part.seconds is not None for part in self.parts if part.counts)
+
+
+def bound_of(
+    read_bytes: float,
+    written_bytes: float,
+    work: Work,
+    device: Device,
+    *,
+    transcendentals: float = 0,
+    link_bytes: float = 0,
+    link_gbs: float | None = None,
+    exact_f32: bool = False,
+    unknown: Iterable[str] = (),
+) -> Bound:
+    """The lower bound of what moves these bytes and does this work.
+
+    Args:
+        read_bytes: The fewest bytes that come from memory.
+        written_bytes: The fewest bytes that go to memory.
+        work: Operations by unit and element type.
+        device: Where it runs.
+        transcendentals: Results of transcendental functions, in f32.
+        link_bytes: Bytes that the device sends to others.
+        link_gbs: Bandwidth of the link in one direction, in GB/s.
+        exact_f32: Does the precision forbid tf32 and bf16 for products of f32?
+        unknown: Reasons why work is missing, such as a custom call.
+
+    Raises:
+        BoundError: An amount is negative or not a number, or a unit is not known.
+
+    >>> from hloscope.devices import device_of
+    >>> bound = bound_of(1e9, 0, {("matrix", "bf16"): 1e12}, device_of("h100"))
+    >>> bound.limited_by, round(bound.seconds * 1e3, 2)
+    ('matrix bf16', 1.01)
+    """
+    parts = [_of_bytes(MEMORY, _amount(read_bytes) + _amount(written_bytes), device.bandwidth)]
+    if parts[0].rate is None and parts[0].amount:
+        note = f"`{device.name}` has no bandwidth: give a device file"
+        parts[0] = Part(MEMORY, "", parts[0].amount, None, None, note=note)
+    for (unit, element), amount in work.items():
+        if unit not in _UNITS:
+            raise BoundError(f"no unit `{unit}`; known: {', '.join(_UNITS)}")
+        if _amount(amount):
+            parts.append(_of_work(unit, element, amount, device, exact_f32))
+    if _amount(transcendentals):
+        rate = device.special * 1e12 or None
+        seconds = transcendentals / rate if rate else None
+        note = "not in the bound: vector units can compute them as well"
+        parts.append(
+            Part("special", "f32", transcendentals, rate, seconds, counts=False, note=note)
+        )
+    if _amount(link_bytes):
+        part = _of_bytes(TRANSFER, link_bytes, _amount(link_gbs or 0))
+        note = "" if part.rate else "the bandwidth of the link is not given"
+        parts.append(Part(TRANSFER, "", link_bytes, part.rate, part.seconds, note=note))
+    return _longest(parts, list(unknown))
+
+
+def kernel_bound(
+    read_bytes: float, written_bytes: float, work: Work, device: Device, **more: float | bool
+) -> Bound:
+    """The lower bound of one run of a kernel that finds nothing in a cache; see `bound_of`.
+
+    It is no bound of a kernel in a program: what was just written may still be in L2.
+    """
+    bound = bound_of(read_bytes, written_bytes, work, device, **more)  # type: ignore[arg-type]
+    return Bound(bound.seconds, bound.limited_by, bound.parts, (*bound.notes, COLD))
+
+
+COLD: Final = "cold: every byte comes from memory, none from L2"
+STEP: Final = "a step: its arguments are read once and its results written once"
+
+
+def program_bound(
+    compulsory_read: float,
+    compulsory_written: float,
+    work: Work,
+    device: Device,
+    **more: float | bool,
+) -> Bound:
+    """The lower bound of one step of a program, whatever caches hold between its kernels.
+
+    Args:
+        compulsory_read: Bytes of the arguments that the step needs, each once however many
+            kernels read it; an argument of which a kernel reads a part counts as that part.
+        compulsory_written: Bytes of the results that the step computes, each once; a result that
+            is an argument unchanged counts nothing.
+        work: Operations of all kernels, as often as they run.
+        device: Where it runs.
+        more: As `bound_of` takes it.
+
+    The step begins with its arguments in memory and ends with its results there.
+    """
+    bound = bound_of(compulsory_read, compulsory_written, work, device, **more)  # type: ignore[arg-type]
+    return Bound(bound.seconds, bound.limited_by, bound.parts, (*bound.notes, STEP))
+
+
+class MemoryTraffic(NamedTuple):
+    """Bytes between memory and L2 of a kernel that runs several times.
+
+    Attributes:
+        least: If L2 keeps all that it can from one run to the next.
+        cold: If every run finds nothing in L2.
+    """
+
+    least: float
+    cold: float
+
+
+def dram_bytes(kernel_bytes: float, times: int, device: Device) -> MemoryTraffic:
+    """Bytes that `times` runs of a kernel move between memory and L2.
+
+    The first run moves all.  Each later run touches as many different bytes, of which L2 can hold
+    at most its size: the rest must move.  A table that fits L2 moves once however often it is
+    read; and a device whose L2 is not known is taken to hold everything.
+
+    Raises:
+        BoundError: An amount is negative or not a number.
+
+    >>> from hloscope.devices import device_of
+    >>> dram_bytes(512 << 10, 80, device_of("h100"))
+    MemoryTraffic(least=524288, cold=41943040)
+    """
+    size = _amount(kernel_bytes)
+    if times < 0:
+        raise BoundError(f"{times} runs: expected at least 0")
+    if times == 0:
+        return MemoryTraffic(0, 0)
+    again = max(size - device.l2_bytes, 0) if device.l2_bytes else 0
+    return MemoryTraffic(size + (times - 1) * again, times * size)
+
+
+def peak_of(unit: str, element: str, device: Device, *, exact_f32: bool = False) -> float | None:
+    """Operations a second of a unit in an HLO element type, the fastest way; `None` if unknown.
+
+    >>> from hloscope.devices import device_of
+    >>> [peak_of("matrix", "f32", device_of("a100"), exact_f32=exact) for exact in (False, True)]
+    [156000000000000.0, 19500000000000.0]
+    """
+    rate, _ = _rate_of(unit, element, device, exact_f32)
+    return rate
+
+
+def _amount(value: float) -> float:
+    if not 0 <= value < float("inf"):  # false for NaN too
+        raise BoundError(f"an amount of work is {value}: expected a number of at least 0")
+    return value
+
+
+def _of_bytes(unit: str, amount: float, gbs: float) -> Part:
+    rate = gbs * 1e9 or None
+    seconds = amount / rate if rate else (None if amount else 0.0)
+    return Part(unit, "", amount, rate, seconds)
+
+
+def _of_work(unit: str, element: str, amount: float, device: Device, exact_f32: bool) -> Part:
+    rate, note = _rate_of(unit, element, device, exact_f32)
+    return Part(unit, element, amount, rate, amount / rate if rate else None, note=note)
+
+
+def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[float | None, str]:
+    """Operations a second, and what was assumed."""
+    name = _plain(element)
+    ways = [*_WIDER.get(f"{unit} {name}", ())]
+    found = _known(ways, device)
+    is_product = unit == "matrix" and name == "f32" and bool(device.fast_f32)
+    if is_product and not (exact_f32 and found):  # exact products without a peak take more passes
+        found = _known([*_WIDER.get(f"matrix {device.fast_f32}", ()), *ways], device)
+    if not found:
+        return None, f"`{device.name}` has no peak of {unit} {element}: left out"
+    (from_unit, taken), peak = _best(found, fastest=name == "f32")
+    note = "" if (from_unit, taken) == (unit, element) else f"at the peak of {from_unit} {taken}"
+    if name == "f32" and taken != "f32" and not exact_f32:
+        note += ", which the default precision allows"
+    return peak * 1e12, note
+
+
+def _best(
+    found: list[tuple[tuple[str, str], float]], *, fastest: bool
+) -> tuple[tuple[str, str], float]:
+    """The first way, which is the type's own; products of f32 take the fastest."""
+    return max(found, key=lambda row: row[1]) if fastest else found[0]
+
+
+def _known(
+    ways: Iterable[tuple[str, str, float]], device: Device
+) -> list[tuple[tuple[str, str], float]]:
+    """The ways whose peaks the device has, with these in TFLOP/s."""
+    peaks = [((unit, element), device.peak(unit, element), k) for unit, element, k in ways]
+    return [(way, peak * factor) for way, peak, factor in peaks if peak]
+
+
+def _plain(element: str) -> str:
+    """The type of the table for an HLO element type: `f8` for `f8e4m3fn`, `s8` for `u8`."""
+    if element.startswith(("f8e", "f6e")):
+        return "f8"
+    if element.startswith("f4e"):
+        return "f4"
+    return _NAMES.get(element, element)
+
+
+def _longest(parts: list[Part], unknown: list[str]) -> Bound:
+    """The maximum over units; the work of one unit in several types adds up."""
+    times: dict[str, float] = {}
+    longest: dict[str, Part] = {}
+    for part in _counting(parts):
+        assert part.seconds is not None
+        times[part.unit] = times.get(part.unit, 0.0) + part.seconds
+        if part.unit not in longest or part.seconds > (longest[part.unit].seconds or 0.0):
+            longest[part.unit] = part
+    notes = [part.note for part in parts if part.note] + unknown
+    unit = max(times, key=lambda name: times[name], default=UNKNOWN)
+    seconds = times.get(unit, 0.0)
+    if seconds == 0:
+        return Bound(0.0, UNKNOWN, tuple(parts), tuple(dict.fromkeys(notes)))
+    limited = f"{unit} {longest[unit].element}".strip()
+    return Bound(seconds, limited, tuple(parts), tuple(dict.fromkeys(notes)))
+
+
+def _counting(parts: Iterable[Part]) -> Iterator[Part]:
+    return (part for part in parts if part.counts and part.seconds is not None)

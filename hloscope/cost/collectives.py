@@ -1,0 +1,382 @@
+"""Collectives: bytes that each device sends, and what runs while a transfer is under way.
+
+Bytes are those of the usual algorithms among `r` members of a group; `size` is that of the
+operand on one device, `result` that of its result:
+
+| kind | ring | tree |
+|---|---|---|
+| all-reduce | 2 (r - 1) / r of the size | 2 x size |
+| all-gather | (r - 1) / r of the result | |
+| reduce-scatter | (r - 1) / r of the size | |
+| all-to-all | (r - 1) / r of the size | |
+| collective-permute | size, from each source of a pair | |
+| collective-broadcast | size | size |
+| collective-reduce | size | size |
+
+A ring moves the least bytes: the bytes of all-reduce, all-gather, reduce-scatter and all-to-all
+are lower bounds of what each device must send, if values are not compressed and no switch reduces.
+A tree has fewer steps and more bytes.  Source: Thakur et al., "Optimization of Collective
+Communication Operations in MPICH"; XLA `gpu_hlo_cost_analysis.cc` has the same factors of rings.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from hloscope.cost.runs import running
+from hloscope.errors import HloscopeError
+from hloscope.fusion import ALIASES, size_in_bytes
+from hloscope.indexing import Axis, Groups, groups_of
+from hloscope.ir import Computation, Instruction, Module, Op
+from hloscope.lazy import dataclass
+from hloscope.ops import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Call,
+    Case,
+    Collective,
+    CollectiveBroadcast,
+    CollectivePermute,
+    CollectiveReduce,
+    Composite,
+    CopyDone,
+    CopyStart,
+    CrossReplicaSum,
+    OptimizationBarrier,
+    PartitionId,
+    RaggedAllToAll,
+    Recv,
+    RecvDone,
+    ReduceScatter,
+    ReplicaId,
+    Send,
+    SendDone,
+    While,
+    is_in_place,
+)
+
+_MOST_COUNT: Final = 1 << 31
+"""The most replicas or partitions of a header."""
+_KINDS: Final[dict[type[Op], str]] = {
+    AllGather: "all-gather",
+    AllReduce: "all-reduce",
+    CrossReplicaSum: "all-reduce",
+    AllToAll: "all-to-all",
+    CollectiveBroadcast: "collective-broadcast",
+    CollectivePermute: "collective-permute",
+    CollectiveReduce: "collective-reduce",
+    RaggedAllToAll: "ragged-all-to-all",
+    ReduceScatter: "reduce-scatter",
+}
+
+
+class DeviceCounts(NamedTuple):
+    """Replicas and partitions that a program runs on; `None` if the header does not say it."""
+
+    replicas: int | None = None
+    partitions: int | None = None
+
+
+UNKNOWN_COUNTS: Final = DeviceCounts()
+
+
+def counts_of(module: Module) -> DeviceCounts:
+    """Replicas and partitions as the header says.
+
+    HLO writes `replica_count` and `num_partitions`, StableHLO `mhlo.num_replicas` and
+    `mhlo.num_partitions`.  XLA leaves out a count of 1, so where one is written the other is 1.
+    """
+    extras = dict(module.extras)
+    found = [
+        _count(next((extras[name] for name in names if name in extras), None))
+        for names in (
+            ("replica_count", "mhlo.num_replicas"),
+            ("num_partitions", "mhlo.num_partitions"),
+        )
+    ]
+    if found == [None, None]:
+        return DeviceCounts()
+    return DeviceCounts(found[0] or 1, found[1] or 1)
+
+
+def _count(text: str | None) -> int | None:
+    """A count of a header: `4`, or `4 : i32`."""
+    digits = (text or "").partition(":")[0].strip()
+    if not digits.isdecimal() or len(digits) > len(str(_MOST_COUNT)):
+        return None
+    return int(digits) if 0 < int(digits) <= _MOST_COUNT else None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkBytes:
+    """Bytes that one device sends in a collective, the largest group taken.
+
+    Attributes:
+        kind: As HLO spells it.
+        members: Members of a group; `None` if that is not known.
+        size: Bytes of the operands on one device.
+        ring: Bytes that each device sends in a ring; `None` if that is not known.
+        tree: The most bytes that a device sends in a tree; `None` if no tree is usual.
+        reason: Why the bytes are not known, or what they leave out.
+        channel: Is the transfer between partitions, else between replicas?
+    """
+
+    kind: str
+    members: int | None
+    size: int
+    ring: int | None
+    tree: int | None = None
+    reason: str = ""
+    channel: bool = False
+
+
+def collective_op(ins: Instruction) -> Collective | CrossReplicaSum | None:
+    """The collective that an instruction is, or that its `<op>-start` begins."""
+    own = begun_collective(ins).op
+    op = own.wrapped if isinstance(own, AsyncStart) else own
+    return op if isinstance(op, Collective | CrossReplicaSum) else None
+
+
+def begun_collective(ins: Instruction) -> Instruction:
+    """The collective that an `async-start` calls, if that is all it calls; else the instruction."""
+    if isinstance(ins.op, AsyncStart) and ins.op.wrapped is None and len(ins.calls) == 1:
+        inner = [i for i in ins.calls[0].instructions if not isinstance(i.op, ALIASES)]
+        if len(inner) == 1 and isinstance(inner[0].op, Collective | CrossReplicaSum):
+            return inner[0]
+    return ins
+
+
+def link_bytes(ins: Instruction, counts: DeviceCounts = UNKNOWN_COUNTS) -> LinkBytes | None:
+    """Bytes that each device sends in a collective; `None` if the instruction is not one.
+
+    Args:
+        ins: A collective, or the `<op>-start` of one.
+        counts: Of the module, for groups that the instruction does not write: see `counts_of`.
+    """
+    op = collective_op(ins)
+    if op is None:
+        return None
+    ins = begun_collective(ins)
+    kind = _KINDS[type(op)]
+    size = sum([size_in_bytes(operand.type) for operand in ins.operands])
+    channel = isinstance(op, Collective) and op.has_channel
+    if isinstance(op, CollectivePermute):
+        if is_in_place(tuple([operand.type for operand in ins.operands])):
+            reason = "it sends slices of its operand"
+            return LinkBytes(kind, 2, size, None, None, reason, channel)
+        moves = any(source != target for source, target in op.pairs)
+        return LinkBytes(
+            kind, 2 if moves else 1, size, size if moves else 0, channel=channel,
+            reason="" if moves else "no pair of different devices",
+        )  # fmt: skip
+    members = _members(ins, counts)
+    if isinstance(members, str):
+        return LinkBytes(kind, None, size, None, None, members, channel)
+    if isinstance(op, RaggedAllToAll):
+        reason = "how many rows go to which device is known only at run time"
+        return LinkBytes(kind, members, size, None, None, reason, channel)
+    ring, tree = _formulas(op, size, members)
+    return LinkBytes(kind, members, size, ring, tree, channel=channel)
+
+
+def _formulas(op: Op, size: int, members: int) -> tuple[int, int | None]:
+    """Bytes of the ring and of the tree; parts of a byte count as one."""
+    others = members - 1
+    if others == 0:
+        return 0, 0
+    match op:
+        case AllReduce() | CrossReplicaSum():
+            return -(-2 * others * size // members), 2 * size
+        case AllGather():  # the result is `members` operands, of which each sends all but one
+            return others * size, None
+        case ReduceScatter() | AllToAll():
+            return -(-others * size // members), None
+        case _:  # broadcast and reduce: all but the last device of the chain hand all of it on
+            return size, size
+
+
+def _members(ins: Instruction, counts: DeviceCounts) -> int | str:
+    """Members of the largest group, or why they are not known."""
+    try:
+        groups = groups_of(ins)
+    except HloscopeError as error:
+        return f"the replica groups are not readable: {error.message}"
+    if groups.mesh is not None:
+        return "the replica groups are axes of a mesh whose sizes are not written here"
+    if groups.axis is Axis.REPLICAS_OF_ALL_PARTITIONS:
+        return _of_all_partitions(groups, counts)
+    if groups.size is not None:
+        return groups.size
+    count = {
+        Axis.REPLICA: counts.replicas,
+        Axis.PARTITION: counts.partitions,
+        Axis.DEVICE: (counts.replicas or 0) * (counts.partitions or 0) or None,
+    }[groups.axis]
+    return count or f"no replica groups are written, and the header has no count of {groups.axis}s"
+
+
+def _of_all_partitions(groups: Groups, counts: DeviceCounts) -> int | str:
+    """Members where groups are replicas and each takes all its partitions.
+
+    Source: StableHLO spec, "Collective ops", `cross_replica_and_partition`.
+    """
+    if counts.partitions is None:
+        return "a group holds every partition of its replicas, and the header has no count of them"
+    replicas = max(map(len, groups.rows)) if groups.rows else counts.replicas
+    if replicas is None:
+        return "no replica groups are written, and the header has no count of replicas"
+    return replicas * counts.partitions
+
+
+# -------------------------------------------------------------------------------------- overlap
+
+_DONE: Final = (AsyncDone, CopyDone, SendDone, RecvDone)
+_START: Final = (AsyncStart, CopyStart, Send, Recv)
+_ASIDE: Final = (
+    *ALIASES,
+    *_DONE,
+    *_START,
+    AsyncUpdate,
+    OptimizationBarrier,
+    PartitionId,
+    ReplicaId,
+)
+_CALLING: Final = (While, Case, Call, Composite)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A transfer or an asynchronous computation, and what the schedule runs meanwhile.
+
+    Attributes:
+        start: What begins it; of a synchronous collective the op itself.
+        done: What waits for its end; `None` if it is synchronous, or nothing here waits for it.
+        between: Instructions between start and done that run kernels: fusions, calls, loops and
+            ops of their own, without aliases, other starts and dones.
+        is_async: Does it have a start and a done?
+    """
+
+    start: Instruction
+    done: Instruction | None
+    between: tuple[Instruction, ...]
+    is_async: bool
+
+    @property
+    def is_exposed(self) -> bool:
+        """Does no kernel stand between start and done, so that the device waits for all of it?
+
+        A transfer that is not exposed may still last longer than the kernels.
+        """
+        return not self.between
+
+
+def overlap_of(computation: Computation) -> list[Overlap]:
+    """Each transfer of a computation, in the order of the text, with the kernels beside it.
+
+    Transfers are collectives, asynchronous ops, copies, sends and receives.  The computation must
+    belong to a scheduled module: see `is_scheduled`.  Collectives within what it calls are not
+    listed: call this for every computation that runs.
+    """
+    order = {ins: at for at, ins in enumerate(computation.instructions)}
+    done_of: dict[Instruction, Instruction] = {}
+    for ins in computation.instructions:
+        if isinstance(ins.op, _DONE) and ins.operands:
+            done_of.setdefault(_begun_by(ins.operands[0]), ins)
+    kernels = [ins for ins in computation.instructions if _computes(ins)]
+    places = [order[ins] for ins in kernels]
+    return list(_overlaps(computation, done_of, order, kernels, places))
+
+
+def _overlaps(
+    computation: Computation,
+    done_of: dict[Instruction, Instruction],
+    order: dict[Instruction, int],
+    kernels: list[Instruction],
+    places: list[int],
+) -> Iterator[Overlap]:
+    for ins in computation.instructions:
+        if isinstance(ins.op, _START):
+            done = done_of.get(ins)
+            end = order[done] if done is not None else order[ins]
+            first, last = bisect_right(places, order[ins]), bisect_left(places, end)
+            yield Overlap(ins, done, tuple(kernels[first:last]), True)
+        elif collective_op(ins) is not None:
+            yield Overlap(ins, None, (), False)
+
+
+def _begun_by(value: Instruction) -> Instruction:
+    """The start whose value an instruction hands on: through updates and parts of tuples."""
+    while not isinstance(value.op, _START) and len(value.operands) == 1:
+        if not isinstance(value.op, (AsyncUpdate, *ALIASES)):
+            break
+        value = value.operands[0]
+    return value
+
+
+def _computes(ins: Instruction) -> bool:
+    """Does the instruction run a kernel, or call or begin what does?"""
+    if isinstance(ins.op, _CALLING):
+        return any(_runs_kernels(callee) for callee in ins.calls)
+    return _is_kernel(ins)
+
+
+def _is_kernel(ins: Instruction) -> bool:
+    """Is it a kernel of its own, on this or another stream, and no transfer?"""
+    if isinstance(ins.op, AsyncStart):
+        return collective_op(ins) is None
+    return not isinstance(ins.op, _ASIDE) and collective_op(ins) is None
+
+
+def _runs_kernels(computation: Computation) -> bool:
+    """Does the computation or one that it calls hold a kernel?"""
+    seen, waiting = {computation}, [computation]
+    while waiting:
+        for ins in waiting.pop().instructions:
+            if isinstance(ins.op, _CALLING):
+                new = [callee for callee in ins.calls if callee not in seen]
+                seen.update(new)
+                waiting += new
+            elif _is_kernel(ins):
+                return True
+    return False
+
+
+class Transfer(NamedTuple):
+    """A transfer of a program.
+
+    Attributes:
+        computation: Where it stands.
+        overlap: The kernels beside it.
+        link: Bytes on the link, if it is a collective.
+        times: How often it runs; see `running`.
+    """
+
+    computation: Computation
+    overlap: Overlap
+    link: LinkBytes | None
+    times: int
+
+
+def transfers_of(module: Module) -> list[Transfer]:
+    """Each transfer of the computations that run, callers first.
+
+    What an `async-start` calls belongs to it and is not listed again.
+    """
+    counts, found = counts_of(module), []
+    begun: set[Computation] = set()
+    for place in running(module):
+        for ins in place.computation.instructions:
+            if isinstance(ins.op, AsyncStart):
+                begun.update(ins.calls)
+        if place.computation in begun:
+            continue
+        for overlap in overlap_of(place.computation):
+            link = link_bytes(overlap.start, counts)
+            found.append(Transfer(place.computation, overlap, link, place.times))
+    return found

@@ -1,0 +1,197 @@
+"""The backend that a program was compiled for, by the marks that backends leave in the text.
+
+A mark counts if only one backend leaves it: the target of a library call, a key of a backend
+config, a kind of fusion, a tiled layout.  A target such as `lapack_sgetrf_ffi` does not count: JAX
+writes it before XLA compiles the program.  A program without any mark is `uncompiled`.
+
+Source: the programs of jaxlib 0.10.2 (CPU, H100), XLA's tests, and XLA
+`xla/service/gpu/backend_configs.proto`, `xla/service/cpu/backend_config.proto`,
+`xla/service/gpu/cublas_cudnn.h`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from hloscope.errors import HloscopeError
+from hloscope.fusion import leaf_types
+from hloscope.ir import Instruction, Module, TensorType
+from hloscope.lazy import dataclass, pattern
+from hloscope.ops import CustomCall, Fusion
+
+Kind: TypeAlias = Literal["gpu", "cpu", "tpu", "uncompiled"]
+
+_GPU_CONFIG: Final = pattern(
+    r"operation_queue_id|force_earliest_schedule|(?:fusion|gemm|cudnn_\w+|collective)_backend_config"
+    r"|custom_fusion_config|triton_gemm_config|block_level_fusion_config|reification_cost|__triton"
+)
+_CPU_CONFIG: Final = pattern(r"outer_dimension_partitions|onednn_\w+_config|__ynn_fusion|__onednn")
+_TPU_CONFIG: Final = pattern(
+    r"window_config|flag_configs|scoped_memory_configs|used_scoped_memory_configs"
+    r"|aliasing_operands|device_type\W+DEVICE_TYPE_(?:TPU|TENSORCORE|SPARSECORE)|megacore"
+)
+_CONFIGS: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
+    ("cpu", _CPU_CONFIG), ("tpu", _TPU_CONFIG), ("gpu", _GPU_CONFIG),
+)  # fmt: skip
+_GPU_TARGET: Final = pattern(r"__(?:cublas|cudnn|cub|triton|cusolver|hipblas|miopen)\$|__nccl")
+_CPU_TARGET: Final = pattern(r"__onednn\$|__ynn|__xla_cpu|xla_cpu|__eigen|Eigen|TopK$")
+_TPU_TARGET: Final = pattern(r"ResizeNearest|ConcatBitcast|AllocateBuffer|SliceToDynamic")
+_LOWERED: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
+    ("gpu", pattern(r"cu(?:solver|blas|sparse|dnn)|cu_|hip|rocsolver_|__gpu\$|xla\.gpu\.|triton")),
+    ("cpu", pattern(r"lapack_|blas_")),
+    ("tpu", pattern(r"tpu_custom_call|xla\.tpu|tpu_")),
+)
+"""Targets that JAX writes before XLA compiles: they count in scheduled programs only."""
+_AMD: Final = pattern(r"__(?:hipblas|miopen)|hip|rocsolver_")
+_GPU_FUSED: Final = pattern(r"fused_(?!computation)[a-z]")
+_CPU_FUSED: Final = pattern(r"(?:fused_computation|wrapped_\w+|parallel_\w+)(?:\.|$)")
+_GPU_FUSION: Final = pattern(r"(?:loop|input|gemm|triton|wrapped_triton)_\w*fusion|triton_softmax")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The backend that a program was compiled for.
+
+    Attributes:
+        kind: `gpu`, `cpu`, `tpu`, or `uncompiled` if nothing shows a backend.
+        device: What the marks say about the device: `amd`, else `None`.
+        evidence: The mark, and where it stands.
+        scheduled: Is the order of the instructions that in which they run?
+    """
+
+    kind: Kind
+    device: str | None
+    evidence: str
+    scheduled: bool
+
+    @property
+    def is_compiled(self) -> bool:
+        """Is the backend known?"""
+        return self.kind != "uncompiled"
+
+
+class _Mark(NamedTuple):
+    kind: Kind
+    evidence: str
+    device: str | None = None
+
+
+def is_scheduled(module: Module) -> bool:
+    """Is the order of the instructions that in which they run?  Else overlaps mean nothing."""
+    return dict(module.extras).get("is_scheduled", "").strip() == "true"
+
+
+def target_of(module: Module) -> Target:
+    """The backend that a program was compiled for: one pass, which stops at the first mark.
+
+    A scheduled program with computations named as the emitters' passes name them, but without any
+    mark of a GPU or TPU, is one of XLA:CPU, which leaves no other mark in small programs.
+    """
+    extras = dict(module.extras)
+    scheduled = is_scheduled(module)
+    mark = _mark_of_header(extras) or next(_marks(module, scheduled), None)
+    if mark is None and scheduled:
+        mark = _cpu_by_header(extras) or _cpu_by_names(module)
+    if mark is None:
+        schedule = "scheduled, but " if scheduled else ""
+        return Target("uncompiled", None, f"{schedule}no mark of a backend", scheduled)
+    return Target(mark.kind, mark.device, mark.evidence, scheduled)
+
+
+def _mark_of_header(extras: dict[str, str]) -> _Mark | None:
+    if "fingerprint_before_lhs" in extras.get("frontend_attributes", ""):
+        return _Mark("gpu", "`fingerprint_before_lhs` in the header: the scheduler of XLA:GPU")
+    return None
+
+
+def _cpu_by_header(extras: dict[str, str]) -> _Mark | None:
+    """XLA:CPU lets sharding propagate to parameters; jaxlib 0.10.2 writes false for GPUs."""
+    if extras.get("allow_spmd_sharding_propagation_to_parameters", "").startswith("{true"):
+        return _Mark(
+            "cpu",
+            "scheduled, `allow_spmd_sharding_propagation_to_parameters={true` in the header, and "
+            "no mark of a GPU or TPU",
+        )
+    return None
+
+
+def _readable(module: Module) -> Iterator[Instruction]:
+    """The instructions of all computations that can be read: one that can't shows nothing."""
+    for computation in module:
+        try:
+            instructions = computation.instructions
+        except HloscopeError:
+            continue
+        yield from instructions
+
+
+def _marks(module: Module, scheduled: bool) -> Iterator[_Mark]:
+    for ins in _readable(module):
+        if isinstance(ins.op, CustomCall):
+            yield from _marks_of_target(ins, ins.op.call_target_name, scheduled)
+        elif isinstance(ins.op, Fusion):
+            yield from _marks_of_fusion(ins, ins.op)
+        config = ins.extra("backend_config")
+        if config is not None and (scheduled or not _is_lowered(ins)):
+            yield from _marks_of_config(ins, config)
+        if "scheduling_name" in (ins.extra("metadata") or ""):
+            yield _Mark("gpu", f"`scheduling_name` in the metadata of `{ins.name}`: XLA:GPU's")
+        for leaf in leaf_types(ins.type):
+            layout = leaf.layout if isinstance(leaf, TensorType) else None
+            if layout is not None and layout.tiles and _is_tpu_tile(layout.tiles[0]):
+                tile = ",".join(map(str, layout.tiles[0]))
+                yield _Mark("tpu", f"tiled layout `T({tile})` of `{ins.name}`")
+
+
+def _is_lowered(ins: Instruction) -> bool:
+    """Is it a call that a framework writes, whose config the framework writes too?"""
+    target = ins.op.call_target_name if isinstance(ins.op, CustomCall) else ""
+    return any(targets.match(target) for _, targets in _LOWERED)
+
+
+def _marks_of_target(ins: Instruction, target: str, scheduled: bool) -> Iterator[_Mark]:
+    evidence = f"custom call `{target}` of `{ins.name}`"
+    device = "amd" if _AMD.match(target) else None
+    if _GPU_TARGET.match(target):
+        yield _Mark("gpu", evidence, device)
+    elif _TPU_TARGET.match(target) and scheduled:
+        yield _Mark("tpu", evidence)
+    elif _CPU_TARGET.match(target) and (scheduled or not target.startswith("TopK")):
+        yield _Mark("cpu", evidence)
+    for kind, targets in _LOWERED if scheduled else ():
+        if targets.match(target):
+            yield _Mark(kind, f"scheduled, {evidence}", device)
+
+
+def _marks_of_fusion(ins: Instruction, op: Fusion) -> Iterator[_Mark]:
+    if op.kind == "kInput":
+        yield _Mark("gpu", f"`kind=kInput` of `{ins.name}`: only XLA:GPU makes such fusions")
+    if _GPU_FUSION.match(ins.name):
+        yield _Mark("gpu", f"`{ins.name}` is named as XLA:GPU names fusions")
+    for callee in ins.calls:
+        if _GPU_FUSED.match(callee.name):
+            yield _Mark("gpu", f"`{callee.name}` is named as XLA:GPU names what it fuses")
+
+
+def _marks_of_config(ins: Instruction, config: str) -> Iterator[_Mark]:
+    for kind, marks in _CONFIGS:
+        found = marks.search(config)
+        if found:
+            yield _Mark(kind, f"`{found[0]}` in the backend config of `{ins.name}`")
+
+
+def _is_tpu_tile(tile: tuple[int, ...]) -> bool:
+    """Does the tile fill whole rows of 128 lanes, as vector registers of a TPU do?"""
+    return bool(tile) and tile[-1] > 0 and tile[-1] % 128 == 0
+
+
+def _cpu_by_names(module: Module) -> _Mark | None:
+    for ins in _readable(module):
+        for callee in ins.calls if isinstance(ins.op, Fusion) else ():
+            if _CPU_FUSED.match(callee.name):
+                return _Mark(
+                    "cpu", f"scheduled, `{callee.name}` is fused, and no mark of a GPU or TPU"
+                )
+    return None

@@ -1,0 +1,32 @@
+"""Devices: figures of GPUs and TPUs with their sources, and devices that a TOML file describes."""
+
+from typing import TYPE_CHECKING
+
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.devices.device import (
+        AS_OF as AS_OF,
+        LARGEST_GRID as LARGEST_GRID,
+        LINE as LINE,
+        SECTOR as SECTOR,
+        VECTORS as VECTORS,
+        Device as Device,
+        DeviceError as DeviceError,
+        Limits as Limits,
+        Peaks as Peaks,
+    )
+    from hloscope.devices.files import KEYS as KEYS, device_of_file as device_of_file
+    from hloscope.devices.named import (
+        DEFAULT as DEFAULT,
+        DEVICES as DEVICES,
+        LIMITS as LIMITS,
+        device_of as device_of,
+        device_table as device_table,
+        gpu_of as gpu_of,
+        limits_of as limits_of,
+    )
+    from hloscope.devices.table import ALL_DEVICES as ALL_DEVICES
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)
