@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.cost.flops import Flops as Flops
+    from hloscope.cost.flops import Flops as Flops, loop_runs as loop_runs
     from hloscope.cost.footprints import (
         ArrayFootprint as ArrayFootprint,
         Footprint as Footprint,
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from hloscope.cost.trip_counts import (
         known_trip_count as known_trip_count,
         trip_count as trip_count,
+    )
+    from hloscope.cost.work import NOTHING as NOTHING, Product as Product, Work as Work
+    from hloscope.cost.work_rules import (
+        RULES as RULES,
+        Rule as Rule,
+        broadcast_back as broadcast_back,
+        rule_of as rule_of,
     )
 
 if not TYPE_CHECKING:

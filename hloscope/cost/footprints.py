@@ -151,7 +151,7 @@ class Footprints:
 
     def of_equal(self, ins: Instruction) -> Footprint:
         """The footprint of an equal kernel: the names in it may be that one's."""
-        flops = self._flops(ins)
+        flops = self._flops.of(ins).flops
         if isinstance(ins.op, ALIASES):
             return Footprint(ins.name, (), (), flops, ("moves nothing",))
         key = self._kernels.key(ins)

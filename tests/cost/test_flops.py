@@ -15,7 +15,7 @@ ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a,
 
 
 def flops(text: str) -> int:
-    return Flops()(hs.read(text).root.ir)
+    return Flops().of(hs.read(text).root.ir).flops
 
 
 def entry(parameters: list[str], root: str, before: str = "") -> str:
@@ -124,7 +124,7 @@ def test_flops_are_counted_once_for_a_structure_if_they_follow_from_it() -> None
     program = hs.read(text)
     shared, alone = Flops(Blueprints().number), Flops()
     calls = [ins for ins in program.module.entry if ins.calls]
-    assert [shared(ins) for ins in calls] == [alone(ins) for ins in calls] == [24, 40, 8, 8]
+    assert [shared.of(i).flops for i in calls] == [alone.of(i).flops for i in calls] == [24, 40, 8, 8]
 
 
 def test_what_calls_itself_is_counted_without_that_call() -> None:
@@ -135,7 +135,7 @@ def test_what_calls_itself_is_counted_without_that_call() -> None:
         "  return %z : tensor<8xf32>\n}"
     ).module
     flops = Flops()
-    assert [flops(ins) for ins in module.entry if ins.calls] == [8]
+    assert [flops.of(ins).flops for ins in module.entry if ins.calls] == [8]
 
 
 def test_a_long_chain_of_calls_is_counted() -> None:
