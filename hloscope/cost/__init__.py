@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hloscope.cost.work import NOTHING as NOTHING, Product as Product, Work as Work
     from hloscope.cost.work_rules import (
         RULES as RULES,
+        LoopRuns as LoopRuns,
         Rule as Rule,
         broadcast_back as broadcast_back,
         rule_of as rule_of,

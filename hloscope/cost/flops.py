@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from hloscope.cost.trip_counts import trip_count
-from hloscope.cost.work import NOTHING, Work, total
-from hloscope.cost.work_rules import Runs, rule_of
+from hloscope.cost.trip_counts import known_trip_count, trip_count
+from hloscope.cost.work import Work, total
+from hloscope.cost.work_rules import LoopRuns, Runs, rule_of
 from hloscope.ir import Computation, Instruction, inside_out
 from hloscope.ops import AsyncStart, CustomCall, While
 
+_RECURSION: Final = Work(at_least=("recursion",))
+"""Work of a call of a function to itself."""
 
-def loop_runs(ins: Instruction) -> tuple[int, int]:
-    """How often the condition and the body of a loop run."""
+
+def loop_runs(ins: Instruction) -> LoopRuns:
+    """How often the condition and the body of a loop run, by its trip count."""
     turns = max(trip_count(ins), 0)
-    return turns + 1, turns
+    return LoopRuns(turns + 1, turns, known_trip_count(ins) is not None)
 
 
 class Flops:
@@ -47,11 +50,17 @@ class Flops:
         for callee in ins.calls:
             for inner in inside_out(callee, self._known):
                 self._known[inner] = self._of_computation(inner)
-        return self.count(ins, tuple([self._known.get(callee, NOTHING) for callee in ins.calls]))
+        return self.count(ins, tuple([self._known.get(callee, _RECURSION) for callee in ins.calls]))
 
     def count(self, ins: Instruction, called: tuple[Work, ...]) -> Work:
-        """Work of an instruction whose callees' work is known."""
-        return rule_of(ins.op).count(ins, ins.op, called, self._runs)
+        """Work of an instruction whose callees' work is known.
+
+        That of an instruction that the verifier refuses, as it lacks operands, is not known.
+        """
+        try:
+            return rule_of(ins.op).work(ins, ins.op, called, self._runs)
+        except (AttributeError, IndexError, TypeError, ValueError):
+            return Work(unknown=(ins.op.name,))
 
     def _of_computation(self, computation: Computation) -> Work:
         """Work of a computation whose callees are known."""
@@ -60,7 +69,7 @@ class Flops:
         if known is None:
             get = self._known.get
             known = total([
-                (self.count(ins, tuple([get(callee, NOTHING) for callee in ins.calls])), 1)
+                (self.count(ins, tuple([get(callee, _RECURSION) for callee in ins.calls])), 1)
                 for ins in computation
             ])  # fmt: skip
             if number is not None and self._follows_from_structure(computation):

@@ -47,7 +47,22 @@ from hloscope.ops import (
     Window,
 )
 
-Runs = Callable[[Instruction], tuple[int, int]]
+
+class LoopRuns(NamedTuple):
+    """How often the parts of a loop run.
+
+    Attributes:
+        condition: Runs of the condition.
+        body: Runs of the body.
+        is_known: Do the numbers follow from the program?
+    """
+
+    condition: int
+    body: int
+    is_known: bool
+
+
+Runs = Callable[[Instruction], LoopRuns]
 """How often condition and body of a loop run."""
 Count = Callable[[Instruction, Any, tuple[Work, ...], Runs], Work]
 """Work of an instruction whose op is the second argument and whose callees' work is the third."""
@@ -63,7 +78,7 @@ class Rule(NamedTuple):
             computation.
         unit: Unit that the operations are counted for.
         xla: How XLA's count differs; empty if it does not.
-        count: Function that counts.
+        work: Function that counts.
     """
 
     name: str
@@ -71,7 +86,7 @@ class Rule(NamedTuple):
     figure: str
     unit: str
     xla: str
-    count: Count
+    work: Count
 
 
 def _element(value: Instruction) -> str:
@@ -197,7 +212,7 @@ def _custom_call(ins: Instruction, op: CustomCall, called: tuple[Work, ...], run
     if isinstance(known, Domain) or target in _COMPUTE_NOTHING:
         return NOTHING
     if isinstance(known, Cholesky | TriangularSolve | TopK):
-        return rule_of(known).count(ins, known, called, runs)
+        return rule_of(known).work(ins, known, called, runs)
     return Work(unknown=(target,))
 
 
@@ -360,11 +375,15 @@ def _called(ins: Instruction, op: Op, called: tuple[Work, ...], runs: Runs) -> W
 
 
 def _while(ins: Instruction, op: While, called: tuple[Work, ...], runs: Runs) -> Work:
-    return total(zip(called, runs(ins), strict=False))
+    condition, body, is_known = runs(ins)
+    work = total(zip(called, (condition, body), strict=True))
+    return work if is_known else work + Work(estimates=("turns of loops",))
 
 
 def _case(ins: Instruction, op: Case, called: tuple[Work, ...], runs: Runs) -> Work:
-    return largest(called)
+    work = largest(called)
+    same = all(branch == work for branch in called)
+    return work if same else work + Work(estimates=("largest branch",))
 
 
 def _async_start(ins: Instruction, op: Any, called: tuple[Work, ...], runs: Runs) -> Work:
@@ -375,7 +394,7 @@ def _async_start(ins: Instruction, op: Any, called: tuple[Work, ...], runs: Runs
     if inner.name != "all_reduce" and hasattr(leaves, "elements") and len(leaves.elements) > 1:
         leaves = leaves.elements[1]  # (operands, result, …)
     wrapped = Instruction(ins.name, leaves, inner, ins.operands, ins.calls, ins.extras)
-    return rule_of(inner).count(wrapped, inner, called, runs)
+    return rule_of(inner).work(wrapped, inner, called, runs)
 
 
 _TRANSCENDENTAL: Final = tuple("""
@@ -407,8 +426,8 @@ RULES: Final = (
     Rule("converts apart", _with_broadcasts(_CONVERTS), "n(o)", "converts",
          "in flops", _convert),
     Rule("products", tuple([op.name for op in _PRODUCTS]),
-         "2 × result elements × contracted elements; a convolution counts the (position, tap)"
-         " pairs that meet an element; complex: 8; unknown sizes or padding: unknown", "matrix",
+         "2 n(o) × contracted elements; a convolution counts the (position, tap) pairs that meet an"
+         " element; complex: 8; sizes or padding not known: unknown", "matrix",
          "complex: 2; ragged-dot: another result", _product),
     Rule("custom calls", ("custom_call",),
          "cuBLAS, oneDNN, cuDNN: the product, at least; Cholesky, triangular solve, top-k as the"

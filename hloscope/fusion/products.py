@@ -113,6 +113,9 @@ def valid_pairs(window: Window, d: int, taps: int, size: int, positions: int) ->
         size: Number of base elements.
         positions: Number of window positions.
 
+    Raises:
+        ValueError: A stride or dilation is not positive.
+
     >>> window = Window((3,), (1,), ((1, 1),), (2,), (1,), (False,))
     >>> valid_pairs(window, 0, 3, 4, 7)
     10
@@ -123,9 +126,11 @@ def valid_pairs(window: Window, d: int, taps: int, size: int, positions: int) ->
     `m` in an interval whose ends are linear in `w`, rounded.  So the number of pairs is a sum of
     floors of linear functions, which `_floor_sum` gives in closed form.
     """
+    s, t, b = window.strides[d], window.window_dilations[d], window.base_dilations[d]
+    if min(s, t, b) < 1:
+        raise ValueError("strides and dilations need to be positive")
     if min(taps, size, positions) <= 0:
         return 0
-    s, t, b = window.strides[d], window.window_dilations[d], window.base_dilations[d]
     low = window.padding[d][0]
     # o s = low - w t (mod b) has a solution iff g divides low - w t
     g = gcd(s, b)
