@@ -1,7 +1,8 @@
 """Write the generated parts of README.md and docs/ anew.
 
 Generated are the outputs in ```console blocks (each line that begins with `$ hloscope` is run), the
-pictures, the table of rooms in docs/architecture.md and that of bounds in docs/limits.md,
+pictures, the table of rooms in docs/architecture.md, that of bounds in docs/limits.md and that of
+work in docs/cost_rules.md,
 docs/ops.md, the manual page docs/hloscope.1, docs/package.markdown for package indexes, and the
 outputs of the notebooks.
 `tests/test_docs.py` and `tests/test_notebook.py` fail where one is out of date.
@@ -25,7 +26,7 @@ import nbformat
 from click.testing import CliRunner
 from nbclient import NotebookClient
 
-from docs import bounds, house
+from docs import bounds, cost_rules, house
 from hloscope.cli.app import app
 from hloscope.stablehlo import op_stub
 
@@ -49,6 +50,7 @@ _TRANSCRIPT: Final = re.compile(r"^```transcript\n(.*?)^```$", re.MULTILINE | re
 _BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ROOMS: Final = re.compile(r"(?<=<!-- rooms -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _BOUNDS: Final = re.compile(r"(?<=<!-- bounds -->\n).*?(?=<!-- end -->)", re.DOTALL)
+_WORK: Final = re.compile(r"(?<=<!-- work -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _OPS_HEAD: Final = """\
 # Which ops have indexing rules and evaluation
 
@@ -122,6 +124,11 @@ def with_bounds(text: str) -> str:
     return _BOUNDS.sub(lambda _: bounds.table(), text)
 
 
+def with_work(text: str) -> str:
+    """The text of a page with the rules of work as they are today."""
+    return _WORK.sub(lambda _: cost_rules.table(), text)
+
+
 def package_page() -> str:
     """The page of a package index: README.md as it is for those who have the package, not a clone.
 
@@ -189,7 +196,11 @@ def main() -> None:
     """Write whatever differs."""
     whole = dict(generated())
     whole |= {p: f"{nbformat.writes(executed(p))}\n" for p in NOTEBOOKS}
-    pages = {p: with_bounds(with_rooms(renewed(p.read_text()))) for p in PAGES if p not in whole}
+    pages = {
+        p: with_work(with_bounds(with_rooms(renewed(p.read_text()))))
+        for p in PAGES
+        if p not in whole
+    }
     if DUMP.exists():
         pages[TOUR] = toured(TOUR.read_text())
     for path, text in (whole | pages).items():

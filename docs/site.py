@@ -56,7 +56,7 @@ PARTS: Final = {
     "More": (
         "command", "python", "stablehlo", "passes", "notebooks/dynamic_shapes", "artifacts",
         "interpreter", "layouts",
-        "notebooks/layouts", "simplifier", "proof", "limits",
+        "notebooks/layouts", "simplifier", "proof", "cost_rules", "limits",
     ),
     "Facts": ("ops", "laws", "architecture", "status"),
 }  # fmt: skip

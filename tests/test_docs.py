@@ -66,6 +66,12 @@ def test_the_bounds_are_those_of_the_code() -> None:
     assert refresh.with_bounds(text) == text, "out of date; `make docs` writes it anew"
 
 
+def test_the_rules_of_work_are_those_of_the_code() -> None:
+    text = (ROOT / "docs/cost_rules.md").read_text()
+    assert "| products |" in text
+    assert refresh.with_work(text) == text, "out of date; `make docs` writes it anew"
+
+
 def test_the_page_of_limits_names_every_command_that_answers() -> None:
     """What prints, lists or helps has no verdict."""
     text = (ROOT / "docs/limits.md").read_text()

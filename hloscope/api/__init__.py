@@ -54,7 +54,12 @@ if TYPE_CHECKING:
         KeptAnswers as KeptAnswers,
         answer_files as answer_files,
     )
-    from hloscope.api.costs import COST_SORTS as COST_SORTS, Cost as Cost, cost_of as cost_of
+    from hloscope.api.costs import (
+        COST_SORTS as COST_SORTS,
+        Cost as Cost,
+        cost_of as cost_of,
+        cost_on as cost_on,
+    )
     from hloscope.api.covering import coverage as coverage
     from hloscope.api.differing import diff as diff
     from hloscope.api.doctoring import doctor as doctor
@@ -159,7 +164,7 @@ if TYPE_CHECKING:
     )
     from hloscope.bytecode import Health as Health
     from hloscope.cost import GROUPINGS as GROUPINGS
-    from hloscope.devices import Limits as Limits
+    from hloscope.devices import ALL_DEVICES as ALL_DEVICES, Limits as Limits
     from hloscope.display import check_grouping as check_grouping
     from hloscope.fusion import Convention as Convention
     from hloscope.indexing import IndexingMap as IndexingMap

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, Protocol
 
-from hloscope.cost import AccessCost, Group, KernelCost, ProgramCost, grouped, program_cost
+from hloscope.cost import (
+    NOT_JUDGED,
+    AccessCost,
+    Group,
+    KernelCost,
+    ProgramCost,
+    grouped,
+    program_cost,
+    target_of,
+)
+from hloscope.devices import DEFAULT, Device, device_of, gpu_of
 from hloscope.display import (
     COST_SCHEMA,
     Grouping,
@@ -29,6 +39,8 @@ from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.memory import Memory, size_text
 
+MOST_NAMES: Final = 8
+"""Names that a note lists."""
 COST_SORTS: Final = ("bound", "bytes", "flops", "waste")
 """Amounts that the groups of a program's kernels can be sorted by."""
 _AMOUNTS: Final[dict[str, Callable[[KernelCost], int]]] = {
@@ -137,10 +149,16 @@ class Cost:
             "file": self.program.file,
             "module": module.name,
             "device": self.model.device.name,
+            "compiled_for": self.model.target.kind,
+            "evidence": self.model.target.evidence,
             "by": by,
             "sort": sort,
             "total": sum([group["total"] for group in groups]),
             "totals": cost_totals_json(self.kernels),
+            "step": {
+                "bound_ps": int(self.model.step.seconds * 10**12),
+                "limited_by": self.model.step.limited_by,
+            },
             "assumed": self.notes,
             "groups": groups,
             "kernels": [
@@ -151,19 +169,23 @@ class Cost:
 
     @property
     def about(self) -> str:
-        """The device and the size of the program, in one line."""
-        totals = cost_totals_json(self.kernels)
+        """What the program was compiled for, its size, and the device of the bounds."""
+        totals, target = cost_totals_json(self.kernels), self.model.target
+        compiled = "not compiled" if not target.is_compiled else f"compiled for {target.kind}"
+        device = self.model.device
+        bounds = f"bounds for {device.name}" if device.bandwidth else "no bounds: no device"
         return (
-            f"{totals['kernels']:,} kernels, {totals['runs']:,} runs; bounds for "
-            f"{self.model.device.name}"
+            f"{compiled} ({target.evidence}); {totals['kernels']:,} kernels, "
+            f"{totals['runs']:,} runs; {bounds}"
         )
 
     @property
     def figures(self) -> list[tuple[str, str]]:
         """Names of the program's totals with their texts."""
-        totals = cost_totals_json(self.kernels)
+        totals, step = cost_totals_json(self.kernels), self.model.step
         return [
-            ("least time of all kernels", time_text(totals["bound_ps"])),
+            ("sum of kernel bounds", time_text(totals["bound_ps"])),
+            (f"bound of the step, by {step.limited_by}", time_text(int(step.seconds * 10**12))),
             ("bytes at least", size_text(totals["bytes"])),
             ("flops", count_text(totals["flops"])),
             ("unused bytes transferred", size_text(totals["unused_bytes"])),
@@ -171,8 +193,16 @@ class Cost:
 
     @property
     def notes(self) -> list[str]:
-        """What was assumed about how often kernels run, each note once."""
-        return list(dict.fromkeys([note for kernel in self.kernels for note in kernel.notes]))
+        """What the figures leave out or assume, each note once."""
+        found = dict.fromkeys([note for kernel in self.kernels for note in kernel.notes])
+        unknown = {name for kernel in self.kernels for name in kernel.footprint.work.unknown}
+        if unknown:
+            names = ", ".join(sorted(unknown)[:MOST_NAMES])
+            more = ", …" if len(unknown) > MOST_NAMES else ""
+            found[f"flops of these are not known and not counted: {names}{more}"] = None
+        if not self.model.is_judged:
+            found[f"transfers are not counted: {NOT_JUDGED} (--as-if h100 takes an H100's)"] = None
+        return list(found)
 
     def __str__(self) -> str:
         table = self.table(top=20)
@@ -198,17 +228,55 @@ def cost_of(
     memory: Memory,
     only: Iterable[tuple[Computation, Instruction]] | None = None,
     *,
-    transfers: bool = True,
+    device: Device | None = None,
+    transfers: bool | None = None,
 ) -> Cost:
-    """The cost of a program, or of some of its instructions, under a model of a device.
+    """The cost of a program, or of some of its instructions, under a model of a GPU's threads.
 
     Args:
         program: The program.
-        memory: The model of what threads transfer, with the device.
+        memory: The model of what threads transfer.
         only: The instructions to count with their computations; all kernels if not given.
-        transfers: Count what threads transfer, too; else bytes and flops only.
+        device: The device that bounds are for; the model's if not given.
+        transfers: Count what threads transfer, too, or only bytes and flops.  If not given, it
+            depends on what the program was compiled for.
 
     Raises:
         VerifyError: An instruction is invalid.
     """
-    return Cost(program, program_cost(program.module, memory, only, transfers=transfers))
+    model = program_cost(program.module, memory, device or memory.device, only, transfers=transfers)
+    return Cost(program, model)
+
+
+def cost_on(
+    program: Costed,
+    device: str | None = None,
+    *,
+    as_if: str | None = None,
+    only: Iterable[tuple[Computation, Instruction]] | None = None,
+) -> Cost:
+    """The cost of a program on a device.
+
+    Args:
+        program: The program.
+        device: Name of the device, or a file in TOML.  If not given: an H100 for a program that
+            was compiled for a GPU or not at all; else none, so that bounds are not known.
+        as_if: A GPU; its thread maps judge a program that was compiled for something else, too.
+        only: The instructions to count with their computations; all kernels if not given.
+
+    Raises:
+        DeviceError: The file describes no device, or `as_if` names none with threads.
+        UnknownNameError: No device has that name.
+        VerifyError: An instruction is invalid.
+    """
+    if as_if is not None:
+        gpu = gpu_of(as_if)
+        where = device_of(device) if device is not None else gpu
+        memory = Memory(program.analysis, gpu)
+        return cost_of(program, memory, only, device=where, transfers=True)
+    if device is None:
+        kind = target_of(program.module).kind
+        device = DEFAULT if kind in ("gpu", "uncompiled") else "cpu"
+    where = device_of(device)
+    gpu = where if where.has_warps else gpu_of(DEFAULT)
+    return cost_of(program, Memory(program.analysis, gpu), only, device=where)

@@ -221,7 +221,7 @@ class _Gathering:
 
     def overview(self) -> dict[str, Any]:
         """The costs of the program by group, and the findings that cost most."""
-        found = costs.cost_of(self.program, self._memory)
+        found = costs.cost_on(self.program, self.device)
         total = sum([kernel.bound * kernel.runs for kernel in found.kernels])
         return {
             "about": visible(found.about),

@@ -462,7 +462,7 @@ def coalescing_of_all(
     Raises:
         VerifyError: A kernel is invalid.
     """
-    return ProgramCoalescing(program, cost_of(program, memory, places))
+    return ProgramCoalescing(program, cost_of(program, memory, places, transfers=True))
 
 
 def footprint_of(program: Asked, ins: Instruction, device: str = DEFAULT) -> FootprintAnswer:

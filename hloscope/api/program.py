@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
     import hloscope.api.costs as costs
     import hloscope.api.exploring as exploring
-    import hloscope.api.memory as memory
     import hloscope.api.selecting as selecting
     import hloscope.fusion as fusion
     import hloscope.hlo_parser as hlo_parser
@@ -38,7 +37,6 @@ else:
     hlo_parser = lazy("hloscope.hlo_parser")
     indexing = lazy("hloscope.indexing")
     interpreter = lazy("hloscope.interpreter")
-    memory = lazy("hloscope.api.memory")
     passes = lazy("hloscope.passes")
     selecting = lazy("hloscope.api.selecting")
     stablehlo = lazy("hloscope.stablehlo")
@@ -246,16 +244,19 @@ class Program:
         return hlo_parser.print_hlo(self.module, metadata=metadata)
 
     @explains_invalid_program
-    def cost(self, *, device: str = "h100") -> costs.Cost:
+    def cost(self, *, device: str | None = None, as_if: str | None = None) -> costs.Cost:
         """The cost of every kernel that runs: least bytes, flops, bound of time, unused transfers.
 
         Args:
-            device: The name of a device.
+            device: Name of a device, or a file in TOML; an H100 if not given, and none for a
+                program that was compiled for a CPU or TPU.
+            as_if: A GPU whose thread maps judge a program compiled for something else, too.
 
         Raises:
+            DeviceError: The file describes no device, or `as_if` names none with threads.
             UnknownNameError: No device has that name.
         """
-        return costs.cost_of(self, memory.Model(device).memory(self.analysis))
+        return costs.cost_on(self, device, as_if=as_if)
 
     @explains_invalid_program
     def explore(

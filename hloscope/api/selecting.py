@@ -104,7 +104,7 @@ def sort_key(by: str, module: Module) -> Key:
             return lambda _, ins: -bytes_of(ins)
         case "flops":
             flops = Flops()
-            return lambda _, ins: -flops(ins)
+            return lambda _, ins: -flops.of(ins).flops
         case _:
             users = users_of(module)
             return lambda _, ins: -users.get(ins, 0)

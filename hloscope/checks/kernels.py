@@ -11,6 +11,7 @@ from hloscope.checks.subject import Subject
 from hloscope.display import access_cause, glob, opcode_of
 from hloscope.fusion import ALIASES, leaf_types
 from hloscope.indexing import Precision
+from hloscope.ir import Op
 from hloscope.memory import size_text
 from hloscope.ops import (
     AsyncDone,
@@ -95,7 +96,7 @@ PRECISION: Final = Rule(
     _precision,
 )
 
-_NO_KERNEL: Final = (
+_NO_KERNEL: Final[tuple[type[Op], ...]] = (
     *ALIASES, Argument, AsyncDone, AsyncStart, Call, Case, Collective, Constant, CustomCall, Fusion,
     Iota, Return, While,
 )  # fmt: skip

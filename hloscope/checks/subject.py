@@ -48,14 +48,14 @@ class Subject:
         """The cost of every kernel on a device."""
         if device not in self._costs:  # rules about one device share it
             memory = Memory(self.analysis, gpu_of(device))
-            self._costs[device] = program_cost(self.module, memory)
+            self._costs[device] = program_cost(self.module, memory, memory.device)
         return self._costs[device]
 
     @cached_property
     def step_bytes(self) -> int:
         """Bytes that all kernels read and write at least in one run of the program."""
         memory = Memory(self.analysis, gpu_of(DEFAULT))
-        cost = program_cost(self.module, memory, transfers=False)
+        cost = program_cost(self.module, memory, memory.device, transfers=False)
         return sum([kernel.bytes for kernel in cost.kernels])
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hloscope.api import COST_SORTS, Model, cost_of, find_all
+from hloscope.api import COST_SORTS, cost_on, find_all
 from hloscope.cli.common import (
     command,
     debug_option,
@@ -15,38 +15,50 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_verified_program
-from hloscope.cli.options import by_option, device_option, top_option
+from hloscope.cli.options import any_device_option, as_if_option, by_option, top_option
 
 
 @command()
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
-@device_option("The device")
+@any_device_option("The device that bounds are for; h100 for programs of GPUs")
+@as_if_option
 @by_option
 @click.option(
     "--sort",
     type=click.Choice(COST_SORTS),
-    default="bound",
-    show_default=True,
-    help="The amount that totals state and rows are sorted by.",
+    help="The amount that totals state and rows are sorted by: bound, or bytes without a device.",
 )
 @top_option("The N groups with the largest totals; the others share one row.")
 @json_option
 @debug_option
 def cost(
-    file: str, name: str | None, device: str, by: str, sort: str, top: int, as_json: bool
+    file: str,
+    name: str | None,
+    device: str | None,
+    as_if: str | None,
+    by: str,
+    sort: str | None,
+    top: int,
+    as_json: bool,
 ) -> None:
-    """Show where the bytes, flops and least time of FILE go, grouped by cause.
+    """Show where the bytes, flops and least time of FILE go, in groups of kernels that add up.
 
-    Loops count as often as they run.  With NAME, only kernels of that name; * is any text and ?
-    any character.
+    Loops count as often as they run.  A bound is the least time of kernels that find nothing in a
+    cache; it is no measured time.  With NAME, only kernels of that name; * is any text and ? any
+    character.
     """
     program = read_verified_program(file)
     chosen = None if name is None else find_all(program.module, name)
-    found = cost_of(program, Model(device).memory(program.analysis), chosen)
+    found = cost_on(program, device, as_if=as_if, only=chosen)
+    sort = sort or ("bound" if any(kernel.bound for kernel in found.kernels) else "bytes")
     if as_json:
         print_json(found.to_json(by, sort=sort))
         return
-    print_table(found.table(by, sort=sort, top=top))
+    click.echo(found.about, err=True)
+    if found.kernels:
+        print_table(found.table(by, sort=sort, top=top))
+    for title, figure in found.figures:
+        click.echo(f"{title}: {figure}", err=True)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from hloscope.api import DEVICES, GROUPINGS, check_grouping
+from hloscope.api import ALL_DEVICES, DEVICES, GROUPINGS, check_grouping
 from hloscope.cli.common import complete_files
 from hloscope.errors import UnknownNameError
 
@@ -27,6 +27,25 @@ def device_option(about: str, known: tuple[str, ...] = DEVICES) -> Callable[[F],
         help=f"{about}: {', '.join(known)}; or a file NAME.toml.",
         shell_complete=lambda _, __, begun: [name for name in known if name.startswith(begun)],
     )
+
+
+def any_device_option(about: str) -> Callable[[F], F]:
+    """`--device NAME`: any device of the table, or a file."""
+    return click.option(
+        "--device",
+        metavar="NAME",
+        help=f"{about}: {', '.join(ALL_DEVICES)}; or a file NAME.toml.",
+        shell_complete=lambda _, __, begun: [n for n in ALL_DEVICES if n.startswith(begun)],
+    )
+
+
+def as_if_option(function: F) -> F:
+    """`--as-if GPU`."""
+    return click.option(
+        "--as-if",
+        metavar="GPU",
+        help="Judge kernels by this GPU's thread maps, whatever FILE was compiled for.",
+    )(function)
 
 
 def top_option(about: str, default: int = 20) -> Callable[[F], F]:

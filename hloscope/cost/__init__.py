@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         overlap_of as overlap_of,
         transfers_of as transfers_of,
     )
-    from hloscope.cost.flops import Flops as Flops
+    from hloscope.cost.flops import Flops as Flops, loop_runs as loop_runs
     from hloscope.cost.footprints import (
         ArrayFootprint as ArrayFootprint,
         Footprint as Footprint,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         kernels_in as kernels_in,
     )
     from hloscope.cost.model import (
+        NOT_JUDGED as NOT_JUDGED,
         AccessCost as AccessCost,
         KernelCost as KernelCost,
         ProgramCost as ProgramCost,
@@ -71,6 +72,14 @@ if TYPE_CHECKING:
         known_trip_count as known_trip_count,
         loop_trip_count as loop_trip_count,
         trip_count as trip_count,
+    )
+    from hloscope.cost.work import NOTHING as NOTHING, Product as Product, Work as Work
+    from hloscope.cost.work_rules import (
+        RULES as RULES,
+        LoopRuns as LoopRuns,
+        Rule as Rule,
+        broadcast_back as broadcast_back,
+        rule_of as rule_of,
     )
 
 if not TYPE_CHECKING:

@@ -238,7 +238,7 @@ def _of_all_partitions(groups: Groups, counts: DeviceCounts) -> int | str:
 
 _DONE: Final = (AsyncDone, CopyDone, SendDone, RecvDone)
 _START: Final = (AsyncStart, CopyStart, Send, Recv)
-_ASIDE: Final = (
+_ASIDE: Final[tuple[type[Op], ...]] = (
     *ALIASES,
     *_DONE,
     *_START,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from hloscope.cost.flops import Flops
+from hloscope.cost.work import Work
 from hloscope.devices import Device
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, leaf_types
@@ -111,7 +112,7 @@ class Footprint:
         name: Of the fusion or instruction.
         reads: By operand.
         writes: By output.
-        flops: Arithmetic; see `hloscope ls --sort flops`.
+        work: Operations by unit; see docs/cost_rules.md.
         notes: What was assumed.
         kind: Who makes the kernel.
     """
@@ -119,7 +120,7 @@ class Footprint:
     name: str
     reads: tuple[ArrayFootprint, ...]
     writes: tuple[ArrayFootprint, ...]
-    flops: int
+    work: Work
     notes: tuple[str, ...] = ()
     kind: KernelKind = KernelKind(XLA)
 
@@ -144,6 +145,11 @@ class Footprint:
         arrays = [a.touched for a in self.reads if a.type.rank]
         elements = sum([touched.elements for touched in arrays])
         return sum([touched.reads for touched in arrays]) / elements if elements else 0.0
+
+    @property
+    def flops(self) -> int:
+        """Operations of matrix and vector units, without transcendentals and converts."""
+        return self.work.flops
 
     @property
     def intensity(self) -> float:
@@ -178,17 +184,17 @@ class Footprints:
 
     def of_equal(self, ins: Instruction) -> Footprint:
         """The footprint of an equal kernel: the names in it may be that one's."""
-        flops = self._flops(ins)
+        work = self._flops.of(ins)
         kind = kind_of(ins)
         if not kind.is_kernel and not ins.calls:
-            return Footprint(ins.name, (), (), flops, (MOVES_NOTHING,), kind)
+            return Footprint(ins.name, (), (), work, (MOVES_NOTHING,), kind)
         begun = synchronous(ins)
         key = self._kernels.key(begun)
-        known = self._known.get((key, flops)) if key is not None else None
+        known = self._known.get((key, work)) if key is not None else None
         if known is None:
-            known = self._found(begun, kind, key, flops)
+            known = self._found(begun, kind, key, work)
             if key is not None:
-                self._known[key, flops] = known
+                self._known[key, work] = known
         return known
 
     def bytes_of(self, ins: Instruction) -> KernelBytes:
@@ -197,16 +203,16 @@ class Footprints:
         return KernelBytes(found.read, found.written, found.is_exact)
 
     def _found(
-        self, ins: Instruction, kind: KernelKind, key: tuple[object, ...] | None, flops: int
+        self, ins: Instruction, kind: KernelKind, key: tuple[object, ...] | None, work: Work
     ) -> Footprint:
         if kind.reads_all or kind.maker == HOST:
-            return self._whole(ins, kind, flops)
+            return self._whole(ins, kind, work)
         if not kind.is_kernel:
-            return self._whole(ins, kind, flops, note=ITS_KERNELS)
+            return self._whole(ins, kind, work, note=ITS_KERNELS)
         is_custom = isinstance(ins.op, CustomCall)
         if kind.maker in (CUSTOM, TRITON) and not isinstance(ins.op, Fusion):
             note = f"a custom call, `{kind.name}`: {NOT_KNOWN}" if is_custom else NOT_KNOWN
-            return self._whole(ins, kind, flops, note=note)
+            return self._whole(ins, kind, work, note=note)
         try:
             if kind.maker in (XLA, TRITON) and isinstance(ins.op, Fusion | InPlace):
                 fused, _, kernel = self._kernels.of(ins, key)
@@ -214,8 +220,8 @@ class Footprints:
                 fused = Fused.of_instruction(ins)
                 kernel = self._by_values(fused, kind)
         except HloscopeError:  # its message names one of several equal kernels
-            return self._whole(ins, kind, flops, note=NOT_KNOWN)
-        return self._of(fused, kernel, flops, kind)
+            return self._whole(ins, kind, work, note=NOT_KNOWN)
+        return self._of(fused, kernel, work, kind)
 
     def _by_values(self, fused: Fused, kind: KernelKind) -> Kernel:
         """A kernel of which only the values that are computed are known, not who computes them."""
@@ -234,11 +240,9 @@ class Footprints:
         written = output_names(ins, self._analysis)
         reads = [_called(a, names[a.number]) for a in known.reads]
         writes = [_called(a, written[a.number]) for a in known.writes]
-        return Footprint(
-            ins.name, tuple(reads), tuple(writes), known.flops, known.notes, known.kind
-        )
+        return Footprint(ins.name, tuple(reads), tuple(writes), known.work, known.notes, known.kind)
 
-    def _of(self, fused: Fused, kernel: Kernel, flops: int, kind: KernelKind) -> Footprint:
+    def _of(self, fused: Fused, kernel: Kernel, work: Work, kind: KernelKind) -> Footprint:
         found = Reads(self._analysis, fused, kernel).by_array
         reads = [
             self._read(
@@ -252,7 +256,7 @@ class Footprints:
         reads.sort(key=lambda array: (array.number, array.leaf))
         if kind.maker == CUSTOM:  # it computes what is fused, in a way that nobody knows
             reads, writes = [*map(_at_most, reads)], tuple(map(_at_most, writes))
-        return Footprint(fused.name, tuple(reads), writes, flops, kernel.notes, kind)
+        return Footprint(fused.name, tuple(reads), writes, work, kernel.notes, kind)
 
     def _combined(self, fused: Fused, kernel: Kernel, read: set[int]) -> Iterator[ArrayFootprint]:
         """Old values that a scatter combines with updates: read where it writes, at most.
@@ -319,7 +323,7 @@ class Footprints:
             yield ArrayFootprint(number, leaf, root.name, type, touched)
 
     def _whole(
-        self, ins: Instruction, kind: KernelKind, flops: int, *, note: str = ""
+        self, ins: Instruction, kind: KernelKind, work: Work, *, note: str = ""
     ) -> Footprint:
         """Operands read and results written whole; at most that if a note says why."""
         is_exact = not note and not isinstance(ins.op, _MAY_SEND_LESS)
@@ -335,7 +339,7 @@ class Footprints:
             if isinstance(type, TensorType) and not is_scratch(ins, leaf)
         ]
         notes = (note,) if note else (f"made by: {kind}",)
-        return Footprint(ins.name, tuple(reads), tuple(writes), flops, notes, kind)
+        return Footprint(ins.name, tuple(reads), tuple(writes), work, notes, kind)
 
 
 InPlace: Final = DynamicUpdateSlice | Scatter

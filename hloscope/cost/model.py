@@ -6,13 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from hloscope.cost.bounds import Bound, bound_of, program_bound
 from hloscope.cost.footprints import Footprint, Footprints
 from hloscope.cost.runs import Place, running
+from hloscope.cost.target import Target, target_of
+from hloscope.cost.work import Work, total
 from hloscope.devices import Device
 from hloscope.errors import HloscopeError, VerifyError
+from hloscope.fusion import size_in_bytes
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
 from hloscope.memory import ArrayUse, Coalescing, Memory, kind_of
+from hloscope.ops import Bitcast, Fusion, GetTupleElement, Parameter, Return, Tuple
+
+NOT_JUDGED: Final = "not compiled for a GPU: its threads are not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,7 @@ class KernelCost:
         footprint: Bytes read and written at least, and flops, of one run.
         coalescing: What its warps transfer; `None` where no thread map is known.
         reason: Why no thread map is known.
+        time: The lower bound of one run that finds nothing in a cache.
         runs: How often it counts as run in one run of the program; of a conditional's branches
             only the one that moves most bytes counts.
         fewest_runs: How often it runs at least.
@@ -37,6 +45,7 @@ class KernelCost:
     footprint: Footprint
     coalescing: Coalescing | None
     reason: str
+    time: Bound
     runs: int
     fewest_runs: int
     most_runs: int | None
@@ -54,8 +63,8 @@ class KernelCost:
 
     @property
     def bound(self) -> int:
-        """Least time of one run, in picoseconds."""
-        return 0
+        """Least time of one run that finds nothing in a cache, in picoseconds."""
+        return int(self.time.seconds * 10**12)
 
     @property
     def maker(self) -> str:
@@ -66,8 +75,8 @@ class KernelCost:
 
     @property
     def limited_by(self) -> str:
-        """What bounds the time."""
-        return ""
+        """The unit that bounds the time: `memory`, `matrix TYPE`, `vector TYPE` or `unknown`."""
+        return self.time.limited_by
 
     @property
     def wasted(self) -> int | None:
@@ -121,13 +130,30 @@ class AccessCost:
 
 
 class ProgramCost:
-    """The cost of kernels of a program on a device."""
+    """The cost of kernels of a program on a device.
 
-    def __init__(self, module: Module, device: Device, kernels: Iterable[KernelCost]) -> None:
-        """Take the program, the device and the kernels."""
+    Attributes:
+        module: The program.
+        device: The device that bounds are for.
+        target: The backend that the program was compiled for.
+        kernels: The kernels, in program order, callers first.
+        is_judged: Was it counted what threads transfer?
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device: Device,
+        target: Target,
+        kernels: Iterable[KernelCost],
+        *,
+        is_judged: bool,
+    ) -> None:
         self.module: Final = module
         self.device: Final = device
+        self.target: Final = target
         self.kernels: Final = tuple(kernels)
+        self.is_judged: Final = is_judged
 
     @property
     def accesses(self) -> list[AccessCost]:
@@ -140,26 +166,97 @@ class ProgramCost:
             if array.traffic is not None
         ]
 
+    @property
+    def step(self) -> Bound:
+        """The lower bound of one run of the program, whatever caches hold between its kernels."""
+        read, written = compulsory_bytes(self.module, self.kernels)
+        work = total([(kernel.footprint.work, kernel.runs) for kernel in self.kernels])
+        return program_bound(read, written, units_of(work), self.device, exact_f32=is_exact(work))
+
+
+def compulsory_bytes(module: Module, kernels: Iterable[KernelCost]) -> tuple[int, int]:
+    """The bytes of arguments that kernels need, and of results that they compute, each once.
+
+    An argument counts the largest part of it that one kernel needs; a part that is not exactly
+    known counts nothing.  A result that is an argument counts nothing.
+    """
+    needed: dict[tuple[Instruction, int], int] = {}
+    for kernel in kernels:
+        for array in kernel.footprint.reads:
+            source = _argument(kernel.instruction.operands[array.number], array.leaf)
+            if source is not None and array.touched.is_exact and kernel.fewest_runs:
+                needed[source] = max(needed.get(source, 0), array.touched.bytes or 0)
+    root = module.entry.root
+    values = root.operands if isinstance(root.op, Tuple | Return) else (root,)
+    written = sum([size_in_bytes(v.type) for v in values if not isinstance(v.op, Parameter)])
+    of_entry = {*module.entry.parameters}
+    return sum([n for (value, _), n in needed.items() if value in of_entry]), written
+
+
+def _argument(value: Instruction, leaf: int) -> tuple[Instruction, int] | None:
+    """The parameter that a value is, and which of its arrays."""
+    while isinstance(value.op, Bitcast):
+        value = value.operands[0]
+    if isinstance(value.op, GetTupleElement) and isinstance(value.operands[0].op, Parameter):
+        return value.operands[0], value.op.index
+    return (value, leaf) if isinstance(value.op, Parameter) else None
+
+
+def units_of(work: Work) -> dict[tuple[str, str], float]:
+    """Operations by unit and element type, as bounds take them.
+
+    A product counts for the type of its first operand.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for product, count in work.matrix:
+        found["matrix", product.lhs] = found.get(("matrix", product.lhs), 0) + count
+    for element, count in work.vector:
+        found["vector", element] = found.get(("vector", element), 0) + count
+    return found
+
+
+def is_exact(work: Work) -> bool:
+    """Do all products of f32 forbid tf32?  Else the bound takes the faster unit for all."""
+    return not any(product.allows_tf32 for product, _ in work.matrix)
+
+
+def is_judged_by_threads(module: Module, target: Target, device: Device) -> bool:
+    """May XLA:GPU's thread maps judge the program's kernels?
+
+    They may if it was compiled for a GPU, or has fusions and shows no other backend: fusions are
+    made by XLA only, but text cut from a dump may have lost the marks of its backend.
+    """
+    if not device.has_warps or target.kind in ("cpu", "tpu"):
+        return False
+    return target.kind == "gpu" or any(isinstance(i.op, Fusion) for c in module for i in c)
+
 
 def program_cost(
     module: Module,
     memory: Memory,
+    device: Device,
     only: Iterable[tuple[Computation, Instruction]] | None = None,
     *,
-    transfers: bool = True,
+    transfers: bool | None = None,
 ) -> ProgramCost:
     """The cost of every kernel that runs when a program runs, or of some instructions.
 
     Args:
         module: The program.
-        memory: The model of what threads transfer, with the device.
+        memory: The model of what threads transfer, on a GPU.
+        device: The device that bounds are for.
         only: The instructions with their computations; one in a computation that does not run
             by itself counts as run once.
-        transfers: Count what threads transfer, too; else bytes and flops only.
+        transfers: Count what threads transfer, too, or only bytes and flops.  If not given, it
+            depends on what the program was compiled for.
 
     Raises:
         VerifyError: An instruction is invalid.
     """
+    target = target_of(module)
+    is_judged = transfers
+    if is_judged is None:
+        is_judged = is_judged_by_threads(module, target, device)
     places = {place.computation: place for place in running(module)}
     chosen = only
     if chosen is None:
@@ -167,22 +264,33 @@ def program_cost(
     footprints = Footprints(memory.analysis, memory.device, memory.kernels)
     kernels = []
     for computation, ins in chosen:
-        coalescing, reason = None, ""
+        coalescing, reason = None, "" if is_judged else NOT_JUDGED
         try:
-            coalescing = memory.of_instruction(ins) if transfers else None
+            coalescing = memory.of_instruction(ins) if is_judged else None
         except VerifyError:
             raise
         except HloscopeError as error:
             reason = error.message
         place = places.get(computation) or Place(computation, 1, (), 1, 1)
         footprint = footprints.of_instruction(ins)
+        work = footprint.work
+        bound = bound_of(
+            footprint.read,
+            footprint.written,
+            units_of(work),
+            device,
+            transcendentals=work.transcendental_count,
+            exact_f32=is_exact(work),
+            unknown=work.unknown,
+        )
         kernels.append(
             KernelCost(
-                ins, computation, footprint, coalescing, reason,
+                ins, computation, footprint, coalescing, reason, bound,
                 place.times, place.low, place.high, place.notes,
             )
         )  # fmt: skip
-    return ProgramCost(module, memory.device, _with_one_branch(kernels, places))
+    costs = _with_one_branch(kernels, places)
+    return ProgramCost(module, device, target, costs, is_judged=is_judged)
 
 
 def _with_one_branch(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         PRODUCTS as PRODUCTS,
         bytes_moved as bytes_moved,
         elements_of as elements_of,
-        multiplications as multiplications,
+        elements_read as elements_read,
         padded_bytes_moved as padded_bytes_moved,
         size_in_bytes as size_in_bytes,
     )
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from hloscope.fusion.memory_order import linear as linear, physical as physical
     from hloscope.fusion.parameter_reads import Leaf as Leaf, ParameterReads as ParameterReads
     from hloscope.fusion.pool import Pool as Pool
+    from hloscope.fusion.products import (
+        multiplications as multiplications,
+        valid_pairs as valid_pairs,
+    )
     from hloscope.fusion.region import Region as Region, epilogue as epilogue, grouped as grouped
     from hloscope.fusion.sizes import OUT_OF_STEP as OUT_OF_STEP, Sizes as Sizes
     from hloscope.fusion.structure import READS as READS

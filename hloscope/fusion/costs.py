@@ -1,4 +1,4 @@
-"""Sizes of values, and the multiplications of products: what several packages count with."""
+"""Sizes of values and numbers of elements read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,15 @@ PRODUCTS: Final[tuple[type[Op], ...]] = (
     DynamicConv,
     CustomCall,
 )
-ALIASES: Final = (Parameter, Constant, Tuple, GetTupleElement, Bitcast, AfterAll, Return)
+ALIASES: Final[tuple[type[Op], ...]] = (
+    Parameter,
+    Constant,
+    Tuple,
+    GetTupleElement,
+    Bitcast,
+    AfterAll,
+    Return,
+)
 """Ops that move nothing: their value is there already, or is another's memory."""
 
 
@@ -78,8 +86,8 @@ def elements_of(values: Iterable[Instruction]) -> int:
     return sum(prod(_sizes(t)) for leaves in first for t in leaves if isinstance(t, TensorType))
 
 
-def multiplications(ins: Instruction) -> int:
-    """Multiply-adds of a product or convolution, padding included; 0 if they are not known."""
+def elements_read(ins: Instruction) -> int:
+    """Elements of operand 0 that all elements of output 0 read, by the maps; 0 if not known."""
     return elements_of([ins]) * _read_by_element(ins)
 
 

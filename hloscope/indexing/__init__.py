@@ -85,7 +85,11 @@ if TYPE_CHECKING:
         sizes as sizes,
         trailing as trailing,
     )
-    from hloscope.indexing.rules.custom_calls import CUDNN_ROLES as CUDNN_ROLES
+    from hloscope.indexing.rules.custom_calls import (
+        CUDNN_ROLES as CUDNN_ROLES,
+        forward_convolution as forward_convolution,
+        op_of_call as op_of_call,
+    )
     from hloscope.indexing.rules.dependence import (
         Bodies as Bodies,
         Dependence as Dependence,

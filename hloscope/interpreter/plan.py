@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, Final, NamedTuple, NoReturn
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion import PRODUCTS, leaf_types, multiplications
+from hloscope.fusion import PRODUCTS, elements_read, leaf_types, multiplications
 from hloscope.interpreter.liveness import needed
 from hloscope.interpreter.ownership import is_alone
 from hloscope.interpreter.registry import LIFTED, Kernel, Refusal, Writing, kernel
@@ -217,7 +217,8 @@ def _counted(run: Kernel, ins: Instruction, world: World) -> Kernel:
 def _work(ins: Instruction) -> int:
     """Operations on elements: of arithmetic, of comparison, or to read and write them."""
     if isinstance(ins.op, PRODUCTS):
-        return 2 * multiplications(ins)
+        products = multiplications(ins)
+        return 2 * (elements_read(ins) if products is None else products)
     if isinstance(ins.op, _HANDING_ON):
         return 0
     made = _elements(ins)

@@ -5,9 +5,11 @@ Source: XLA `xla/service/gpu/transforms/dynamic_slice_fusion_rewriter.cc`.
 
 from __future__ import annotations
 
+from typing import Final
+
 from hloscope.fusion import ALIASES, Analysis
 from hloscope.indexing import IndexingMap
-from hloscope.ir import Instruction, TensorType
+from hloscope.ir import Instruction, Op, TensorType
 from hloscope.memory.emitters.update import placed_update, update_behind
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Reading
@@ -15,7 +17,7 @@ from hloscope.memory.kinds import SLICES
 from hloscope.memory.storage import array_of, is_array
 from hloscope.ops import DynamicSlice, DynamicUpdateSlice, Slice
 
-_PARTS = (*ALIASES, DynamicSlice, DynamicUpdateSlice, Slice)
+_PARTS: Final[tuple[type[Op], ...]] = (*ALIASES, DynamicSlice, DynamicUpdateSlice, Slice)
 """Ops that only say which part of an array is meant."""
 ON_SLICES = "reads and writes slices: the rest of an updated array stays as it is"
 

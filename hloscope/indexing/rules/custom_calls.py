@@ -126,6 +126,14 @@ _OPS: Final[tuple[tuple[str, Callable[[Instruction], Op]], ...]] = (
 """Target names and the op they are."""
 
 
+def op_of_call(ins: Instruction) -> Op | None:
+    """The op that a custom call is, `None` if it is not known or the settings are not readable."""
+    try:
+        return _op_of(ins)
+    except (ParseError, KeyError, ValueError):
+        return None
+
+
 def _op_of(ins: Instruction) -> Op | None:
     """The op that a call is; `None` if that is not known, or the types are not those of the op."""
     assert isinstance(ins.op, CustomCall)

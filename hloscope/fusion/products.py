@@ -1,0 +1,208 @@
+"""Multiplications of dots, convolutions and library calls that compute them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from math import gcd, prod
+from typing import Final
+
+from hloscope.errors import HloscopeError
+from hloscope.fusion.leaves import leaf_types
+from hloscope.indexing import CUDNN_ROLES, forward_convolution
+from hloscope.ir import Dims, Instruction, TensorType, backend_config
+from hloscope.ops import (
+    Convolution,
+    CustomCall,
+    Dot,
+    DotDimensions,
+    DotGeneral,
+    DynamicConv,
+    RaggedDot,
+    ScaledDot,
+    Window,
+)
+
+_CUBLAS: Final = re.compile(r"__cublas\$(gemm|(lt\$)?(gemm|matmul(\$f8)?))")
+_ONEDNN: Final = "__onednn$matmul"
+
+
+def multiplications(ins: Instruction) -> int | None:
+    """Multiply-adds of a dot, a convolution, or a library call that is one of them.
+
+    Padding and the holes of base dilation are not multiplied.  The multiply-adds are those of the
+    operands' element type, so one of complex numbers counts once.
+
+    Returns:
+        `None` if the instruction is not such a product, or its sizes or settings are not known.
+    """
+    try:
+        return _multiplications(ins)
+    except (HloscopeError, AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return None  # an invalid program, or a backend config of another form
+
+
+def _multiplications(ins: Instruction) -> int | None:
+    op = ins.op
+    match op:
+        case DotGeneral(dimensions=dimensions) | ScaledDot(dimensions=dimensions):
+            return _contraction(ins, dimensions)
+        case Dot():
+            lhs = _sizes(ins.operands[0])
+            return _contraction(ins, DotDimensions((), (), (len(lhs) - 1,), (0,)))
+        case RaggedDot(dimensions=dimensions, lhs_ragged=(ragged,)):
+            whole = _contraction(ins, dimensions)
+            if ragged in dimensions.lhs_contracting:  # the groups share the contracted elements
+                groups = _result_sizes(ins)[0]
+                return whole // groups if groups else 0
+            return whole
+        case Convolution():
+            shapes = [*map(_sizes, ins.operands[:2]), _result_sizes(ins)]
+            return _convolution(op, shapes)
+        case DynamicConv():
+            return None  # the padding is a value
+        case CustomCall(call_target_name=target) if target in CUDNN_ROLES:
+            arrays = [*map(_sizes, ins.operands[:2]), _result_sizes(ins)]
+            roles = CUDNN_ROLES[target]
+            forward = [arrays[roles.index(role)] for role in range(3)]
+            return _convolution(forward_convolution(op), forward)
+        case CustomCall(call_target_name=target) if _CUBLAS.fullmatch(target):
+            config = backend_config(op.settings, ins.extras)
+            numbers = config.get("gemm_backend_config", config)["dot_dimension_numbers"]
+            contracted = tuple(map(int, numbers["lhs_contracting_dimensions"]))
+            return _contraction(ins, DotDimensions((), (), contracted, ()))
+        case CustomCall(call_target_name=target) if target == _ONEDNN:
+            config = backend_config(op.settings, ins.extras)
+            is_transposed = config.get("onednn_matmul_config", {}).get("transpose_a", False)
+            rank = len(_sizes(ins.operands[0]))
+            last = rank - (2 if str(is_transposed).lower() == "true" else 1)
+            return _contraction(ins, DotDimensions((), (), (last,), ()))
+        case _:
+            return None
+
+
+def _contraction(ins: Instruction, dimensions: DotDimensions) -> int:
+    lhs = _sizes(ins.operands[0])
+    return prod(_result_sizes(ins)) * prod([lhs[d] for d in dimensions.lhs_contracting])
+
+
+def _convolution(op: Convolution, shapes: Sequence[Dims]) -> int:
+    """Multiply-adds of a forward convolution of input, kernel and output."""
+    lhs, kernel, out = shapes
+    names = op.dimensions
+    spatial = zip(names.input_spatial, names.kernel_spatial, names.output_spatial, strict=True)
+    met = [
+        valid_pairs(op.window, d, kernel[k], lhs[i], out[o]) for d, (i, k, o) in enumerate(spatial)
+    ]
+    around = (
+        out[names.output_batch],
+        out[names.output_feature],
+        kernel[names.kernel_input_feature],
+    )
+    return prod(met) * prod(around)
+
+
+def valid_pairs(window: Window, d: int, taps: int, size: int, positions: int) -> int:
+    """Number of (position, tap) pairs of dimension `d` that meet an element of the base.
+
+    Args:
+        window: The window.
+        d: Its dimension.
+        taps: Number of taps.
+        size: Number of base elements.
+        positions: Number of window positions.
+
+    Raises:
+        ValueError: A stride or dilation is not positive.
+
+    >>> window = Window((3,), (1,), ((1, 1),), (2,), (1,), (False,))
+    >>> valid_pairs(window, 0, 3, 4, 7)
+    10
+
+    Position `o` and tap `w` meet element `(o s + w t - low) / b` if that is a whole number in
+    `[0, size)`.  Divided by b, the taps that can meet an element are an arithmetic progression
+    `w = first + k step`, and the positions of tap `w` are those congruent to `c0 + c1 k` modulo
+    `m` in an interval whose ends are linear in `w`, rounded.  So the number of pairs is a sum of
+    floors of linear functions, which `_floor_sum` gives in closed form.
+    """
+    s, t, b = window.strides[d], window.window_dilations[d], window.base_dilations[d]
+    if min(s, t, b) < 1:
+        raise ValueError("strides and dilations need to be positive")
+    if min(taps, size, positions) <= 0:
+        return 0
+    low = window.padding[d][0]
+    # o s = low - w t (mod b) has a solution iff g divides low - w t
+    g = gcd(s, b)
+    step, m = g // gcd(t, g), b // g
+    reach = gcd(t, g)
+    if low % reach:
+        return 0
+    first = low // reach * pow(t // reach, -1, step) % step if step > 1 else 0
+    inverse = pow(s // g, -1, m) if m > 1 else 0
+    c0, c1 = (low - first * t) // g * inverse, -(step * t // g) * inverse
+
+    # As functions of k: lowest position ceil((low - w t) / s), highest floor((high - w t) / s).
+    high = low + (size - 1) * b
+    begin, end = 0, -(-(taps - first) // step) if first < taps else 0
+    begin = max(begin, -((first * t - low + (positions - 1) * s) // (step * t)))
+    end = min(end, (high - first * t) // (step * t) + 1)
+    # From `clamped` on the lowest position is 0; before `whole` the highest is the last.
+    clamped = -((first * t - low) // (step * t))
+    whole = (high - first * t - (positions - 1) * s) // (step * t) + 1
+    total = 0
+    cuts = sorted({begin, end, *[c for c in (clamped, whole) if begin < c < end]})
+    for start, stop in pairwise(cuts) if begin < end else ():
+        count, w = stop - start, first + start * step
+        c = c0 + c1 * start
+        if start >= whole:  # floor((floor(x / s) - y) / m) = floor((x - s y) / (s m))
+            total += _floor_sum(count, s * m, -step * t - s * c1, high - w * t - s * c)
+        else:
+            total += _floor_sum(count, m, -c1, positions - 1 - c)
+        if start >= clamped:
+            total -= _floor_sum(count, m, -c1, -1 - c)
+        else:  # ceil(x / s) - 1 = floor((x - 1) / s)
+            total -= _floor_sum(count, s * m, -step * t - s * c1, low - w * t - 1 - s * c)
+    return total
+
+
+def _floor_sum(n: int, m: int, a: int, b: int) -> int:
+    """Sum of `(a * i + b) // m` for `i` in `[0, n)`, in as many steps as Euclid's algorithm.
+
+    >>> _floor_sum(4, 3, -2, 5) == sum((-2 * i + 5) // 3 for i in range(4))
+    True
+    """
+    total = 0
+    while n > 0:
+        total += (n - 1) * n // 2 * (a // m) + n * (b // m)
+        a, b = a % m, b % m
+        # The rest counts lattice points under a line: seen from the other axis it has the same
+        # form with `a` and `m` exchanged.
+        n, b = divmod(a * n + b, m)
+        a, m = m, a
+    return total
+
+
+def _sizes(ins: Instruction) -> Dims:
+    return _known_sizes(ins.type)
+
+
+def _result_sizes(ins: Instruction) -> Dims:
+    return _known_sizes(leaf_types(ins.type)[0])
+
+
+def _known_sizes(type: object) -> Dims:
+    """Sizes of an array, of a bounded dimension its bound.
+
+    Raises:
+        ValueError: A size is not known.
+        AttributeError: The value is not an array.
+    """
+    if not isinstance(type, TensorType):
+        raise ValueError("the value is not an array")
+    bounds = type.bounds or (None,) * type.rank
+    sizes = [bound if n is None else n for n, bound in zip(type.sizes, bounds, strict=True)]
+    known = tuple([n for n in sizes if n is not None])
+    if len(known) < len(sizes):
+        raise ValueError("a size is not known")
+    return known
