@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Cancellation as Cancellation,
         cancellation_of as cancellation_of,
         cancellations as cancellations,
+        movement_of as movement_of,
     )
     from hloscope.api.checking import (
         CHECK_FILE as CHECK_FILE,

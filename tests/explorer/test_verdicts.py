@@ -62,13 +62,13 @@ def test_chains_are_those_of_the_command(name: str) -> None:
         (
             names[k + kernels["from"][k]],
             kernels["facts"][number]["verdict"],
-            kernels["facts"][number]["bytes_written"],
+            kernels["facts"][number]["bytes_moved"],
         )
         for k, number in enumerate(kernels["of"].get("cancel", []))
         if number >= 0
     }
     told = ask("cancel", str(ROOT / "examples" / name), "--json")
-    assert mine == {(c["name"], c["verdict"], c["bytes_written"]) for c in told["chains"]}
+    assert mine == {(c["name"], c["verdict"], c["bytes_moved"]) for c in told["chains"]}
 
 
 def test_the_bytes_of_a_chain_may_move_at_what_it_begins_with_too(shared: Path) -> None:
