@@ -8,10 +8,12 @@ from typing import Final
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, size, texts
 from hloscope.checks.subject import Subject
+from hloscope.cost import running
 from hloscope.display import opcode_of
 from hloscope.fusion import size_in_bytes
 from hloscope.ir import Instruction
 from hloscope.memory import size_text
+from hloscope.movement import is_view
 from hloscope.ops import Constant, CopyStart, Fusion, Tuple
 
 _SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
@@ -19,15 +21,23 @@ _SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
 
 
 def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Iterator[Finding]:
+    """Copies and transposes that write too much in one run; those that move most are worst."""
+    runs = {place.computation: place.times for place in running(subject.module)}
     for computation, ins in subject.places():
+        times = runs.get(computation, 1)
         for moved in _written(ins):
             opcode = opcode_of(moved).removesuffix("-start")
             target = moved.operands[0] if isinstance(moved.op, CopyStart) else moved
             count = size_in_bytes(target.type)
-            if opcode in opcodes and count > max_bytes:
-                inside = " that the fusion returns" if moved is not ins else ""
-                message = f"{opcode} of {size_text(count)}{inside}, at most {size_text(max_bytes)}"
-                yield subject.finding("copies", computation, ins, message, count)
+            if opcode not in opcodes or count <= max_bytes or (moved is ins and is_view(ins)):
+                continue
+            inside = " that the fusion returns" if moved is not ins else ""
+            message = f"{opcode} of {size_text(count)}{inside}, at most {size_text(max_bytes)}"
+            # Each element that is written is read once.
+            whole = 2 * count * times
+            if times != 1:
+                message += f"; {times:,} runs move {size_text(whole)}"
+            yield subject.finding("copies", computation, ins, message, whole)
 
 
 def _written(ins: Instruction) -> list[Instruction]:

@@ -16,11 +16,10 @@ from hloscope.cli.options import format_option
 from hloscope.cli.paging import print_long
 from hloscope.display import (
     GROUPINGS,
-    NO_LAYOUTS,
+    about_movement,
     chain_json,
     group_json,
     groups_of,
-    has_layouts,
     movement_table,
 )
 
@@ -120,6 +119,6 @@ def _print_all(program: Program, most: int, by: str, form: str) -> None:
             "verdicts": kinds,
             "bytes_moved": savings.moved,
             "bytes_saved": savings.saved,
-            "notes": [*([] if has_layouts(savings) else [NO_LAYOUTS]), *found.notes],
+            "notes": [*about_movement(savings), *found.notes],
         }
     )

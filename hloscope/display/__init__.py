@@ -101,10 +101,9 @@ if TYPE_CHECKING:
     )
     from hloscope.display.movement_groups import (
         GROUPINGS as GROUPINGS,
-        NO_LAYOUTS as NO_LAYOUTS,
+        about_movement as about_movement,
         group_json as group_json,
         groups_of as groups_of,
-        has_layouts as has_layouts,
         movement_table as movement_table,
     )
     from hloscope.display.movement_picture import chain_svg as chain_svg

@@ -22,6 +22,9 @@ NO_LAYOUTS: Final = (
 )
 
 
+NO_FUSIONS: Final = "no fusions: each op counts as a kernel of its own, as written"
+
+
 class Row(NamedTuple):
     """What is grouped.
 
@@ -147,9 +150,7 @@ def movement_table(
     first = len(header) - (6 if chain_rows else 5)
     right = tuple(range(first, first + 4)) if chain_rows else tuple(range(1, first + 4))
     lines = [columns(rows, right=right), "", _counted(savings)]
-    if not has_layouts(savings):
-        lines.append(NO_LAYOUTS)
-    return "\n".join([*lines, *notes])
+    return "\n".join([*lines, *about_movement(savings), *notes])
 
 
 def _sum(groups: Sequence[Group]) -> Group:
@@ -204,11 +205,12 @@ def _counted(savings: Savings) -> str:
     return "; ".join([*parts, moved])
 
 
-def has_layouts(savings: Savings) -> bool:
-    """Does the program say how arrays lie in memory?"""
-    return any(
-        [isinstance(f.value.type, TensorType) and f.value.type.layout for f in savings.figures]
-    )
+def about_movement(savings: Savings) -> list[str]:
+    """What has to be known of a program's text to compare its figures with another text's."""
+    types = [found.value.type for found in savings.figures]
+    has_layouts = any([isinstance(type_, TensorType) and type_.layout for type_ in types])
+    said = [] if has_layouts or not types else [NO_LAYOUTS]
+    return said if savings.has_fusions or not types else [*said, NO_FUSIONS]
 
 
 def group_json(group: Group, module: Module, by: str, most: int) -> dict[str, Any]:

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
         ReshapeCategory as ReshapeCategory,
         minimal_reshapes as minimal_reshapes,
     )
-    from hloscope.movement.savings import Figures as Figures, Savings as Savings
+    from hloscope.movement.savings import (
+        Figures as Figures,
+        Plan as Plan,
+        Planner as Planner,
+        Savings as Savings,
+    )
     from hloscope.movement.traffic import bytes_of as bytes_of, is_view as is_view
     from hloscope.movement.verdicts import Judgement as Judgement, Kind as Kind, judge as judge
     from hloscope.movement.walking import Leaf as Leaf

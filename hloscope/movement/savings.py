@@ -473,6 +473,13 @@ class Savings:
         self.figures: Final = [*self._of_chains(met), *self._of_others(met)]
 
     @property
+    def has_fusions(self) -> bool:
+        """Is any kernel of the program a fusion?"""
+        return any(
+            [isinstance(ins.op, Fusion) for computation in self._runs for ins in computation]
+        )
+
+    @property
     def moved(self) -> int:
         """Bytes that the program reads and writes to move data."""
         return sum([found.moved for found in self.figures])
