@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import Any, Final
 
 from hloscope.api.explaining import check_part
@@ -45,10 +45,16 @@ class Cancellation:
     }
     """
 
-    def __init__(self, chain: Chain, module: Module, figures: Figures) -> None:
+    def __init__(self, chain: Chain, module: Module, movement: Callable[[], Movement]) -> None:
+        """Take a chain of a module, and what finds all movement of the module."""
         self.chain: Final = chain
         self.module: Final = module
-        self.figures: Final = figures
+        self._movement: Final = movement
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Bytes of the chain, among all chains of the program: they may share instructions."""
+        return self._movement().by_sink[self.chain.sink]
 
     @property
     def name(self) -> str:
@@ -118,8 +124,9 @@ class Movement:
 
     def __init__(self, module: Module) -> None:
         flow, places = Flow(module), list(running(module))
+        runs = {place.computation: place.times for place in places}
         self.module: Final = module
-        self.savings: Final = _savings(flow, list(chains_of(flow)), module)
+        self.savings: Final = Savings(flow, list(chains_of(flow)), runs)
         self.notes: Final = tuple(dict.fromkeys([n for place in places for n in place.notes]))
 
     @property
@@ -127,9 +134,10 @@ class Movement:
         """The chains, in the order of the text."""
         return [found.chain for found in self.savings.figures if found.chain is not None]
 
-
-def _savings(flow: Flow, chains: Sequence[Chain], module: Module) -> Savings:
-    return Savings(flow, chains, {place.computation: place.times for place in running(module)})
+    @cached_property
+    def by_sink(self) -> dict[Instruction, Figures]:
+        """The figures of each chain, by its last op."""
+        return {found.value: found for found in self.savings.figures if found.chain is not None}
 
 
 def movement_of(module: Module) -> Movement:
@@ -139,15 +147,10 @@ def movement_of(module: Module) -> Movement:
 
 def cancellations(module: Module) -> list[Cancellation]:
     """All chains of a module, those that save most bytes first, then those that move most."""
-    found = [*_cancellations(movement_of(module).savings, module)]
+    movement = movement_of(module)
+    found = [Cancellation(chain, module, lambda: movement) for chain in movement.chains]
     found.sort(key=lambda c: (-c.bytes_saved, -c.bytes_moved, not c.kind.is_free))
     return found
-
-
-def _cancellations(savings: Savings, module: Module) -> Iterable[Cancellation]:
-    for found in savings.figures:
-        if found.chain is not None:
-            yield Cancellation(found.chain, module, found)
 
 
 def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cancellation]:
@@ -171,4 +174,5 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
         raise UnknownNameError(f"no chain of data movement leads through {names}")
     for chain in found.values():
         check_part(module, [*[leaf.value for leaf in chain.leaves], *chain.steps])
-    return [*_cancellations(_savings(flow, [*found.values()], module), module)]
+    movement = cache(lambda: movement_of(module))  # all of the program is read for bytes only
+    return [Cancellation(chain, module, movement) for chain in found.values()]

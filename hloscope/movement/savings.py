@@ -134,8 +134,16 @@ class Planner:
 
     # ------------------------------------------------------------------------------- rewritings
 
-    def shorter(self, chain: Chain, runs: Runs | None = None) -> Plan | None:
-        """The plan to put the chain's shorter program in its place; `None` if it saves nothing."""
+    def shorter(
+        self, chain: Chain, runs: Runs | None = None, taken: set[Instruction] | None = None
+    ) -> Plan | None:
+        """The plan to put the chain's shorter program in its place; `None` if it saves nothing.
+
+        Args:
+            chain: The chain.
+            runs: How often computations run.
+            taken: Values whose buffers other chains return; what this one returns is added.
+        """
         kernels = self.moving_kernels(chain.steps)
         if not kernels:
             return None
@@ -147,7 +155,11 @@ class Planner:
             return None
         if added and self._takes_transpose(chain):
             added = 0
-        if not added and not any(map(computes, chain.steps)) and self._must_copy(chain):
+        if (
+            not added
+            and not any(map(computes, chain.steps))
+            and self._must_copy(chain, set() if taken is None else taken)
+        ):
             added = 2 * bytes_of(chain.sink)
         if added >= sum(map(self.traffic.moved, kernels)):
             return None
@@ -181,18 +193,30 @@ class Planner:
             ]
         )
 
-    def _must_copy(self, chain: Chain) -> bool:
+    def _must_copy(self, chain: Chain, taken: set[Instruction]) -> bool:
         """Does the result need a buffer of its own, which its source may not be?"""
-        flow, sink = self.flow, chain.sink
+        sink = chain.sink
         returned, overwritten = self.is_returned(sink), self.is_overwritten(sink)
-        for source in chain.sources:
+        sources = [self._viewed(source) for source in chain.sources]
+        for source in sources:
             given = self._number_of_argument(source) is not None
-            is_taken = given or flow.is_returned(source)
+            is_taken = given or source in taken or self.is_returned(source)
             if returned and is_taken and not self._is_handed_on(sink, source):
                 return True
-            if overwritten and (given or not flow.is_only_for(source, chain.steps)):
+            alone = [self.flow.is_only_for(v, chain.steps) for v in self._views_of(source)]
+            if overwritten and (given or not all(alone)):
                 return True
+        if returned:
+            taken.update(sources)
         return False
+
+    def _viewed(self, value: Instruction) -> Instruction:
+        """The value in whose buffer a value is."""
+        for _ in range(MOST_VALUES):
+            if not is_view(value):
+                break
+            value = self.flow.source(value.operands[0])
+        return value
 
     def _views_of(self, value: Instruction) -> list[Instruction]:
         """The value, and the values that are views of its buffer."""
@@ -286,41 +310,50 @@ class Planner:
         """
         alike: dict[object, list[tuple[Chain, Instruction]]] = defaultdict(list)
         for chain in chains:
-            value = self._written_by_movement(chain.sink)
-            if value is not None:
+            for value in self._written_by_movement(chain.sink):
                 home = self.flow.home(self.traffic.kernel_of(value))
                 alike[self._first_source(value), value.type, home].append((chain, value))
         for group in alike.values():
             if len({value for _, value in group}) == 1:
                 continue
-            equal: dict[object, list[tuple[Chain, _Movement]]] = defaultdict(list)
+            equal: dict[object, dict[Instruction, tuple[Chain, _Movement]]] = defaultdict(dict)
             for chain, value in group:
                 movement = self._movement_to(value)
-                equal[movement.leaves].append((chain, movement))
+                equal[movement.leaves].setdefault(value, (chain, movement))
             for same in equal.values():
                 yield from self._with_keeper(same)
 
-    def _written_by_movement(self, value: Instruction) -> Instruction | None:
-        """The value of which this one is a view, if a kernel of movement writes it."""
+    def _written_by_movement(self, value: Instruction) -> list[Instruction]:
+        """A value, and those that it is a view of, up to one that a kernel of movement writes."""
+        found = [value]
         for _ in range(MOST_VALUES):
-            if self.traffic.only_moves(self.traffic.kernel_of(value)):
-                return value
-            if not is_view(value):
-                return None
-            value = self.flow.source(value.operands[0])
-        return None
+            if self.traffic.only_moves(self.traffic.kernel_of(found[-1])):
+                return found
+            if not is_view(found[-1]):
+                break
+            found.append(self.flow.source(found[-1].operands[0]))
+        return []
 
     def _with_keeper(
-        self, same: list[tuple[Chain, _Movement]]
+        self, same: dict[Instruction, tuple[Chain, _Movement]]
     ) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """The duplicates of the value that stays: one that is returned, if any is."""
-        values = dict.fromkeys([movement.steps[-1] for _, movement in same])
+        """The duplicates of the value that stays.
+
+        That is one that is returned and moved at once, or else the first in the text: so no value
+        waits for itself, as all that a plan needs stands before what it replaces, or is read from
+        what stands there.
+        """
+        kernels = {self.traffic.kernel_of(value): value for value in same}
+        values = [kernels[kernel] for kernel in self.flow.in_order(kernels)]
         fit = [value for value in values if not self.is_overwritten(value)]
-        fit.sort(key=lambda value: not self.is_returned(value))
-        for chain, movement in same:
-            value = movement.steps[-1]
-            if fit and value is not fit[0] and not self.needs_own_buffer(value):
-                yield chain, movement, fit[0]
+        at_once = [v for v in fit if len(same[v][1].steps) == 1 and self.is_returned(v)]
+        if not fit:
+            return
+        keeper = [*at_once, *fit][0]
+        after = values if at_once else values[values.index(keeper) :]
+        for value in after:
+            if value is not keeper and not self.needs_own_buffer(value):
+                yield *same[value], keeper
 
     def _first_source(self, value: Instruction) -> Instruction:
         """The value that the first operands of moving ops lead back to."""
@@ -496,10 +529,11 @@ class Savings:
             chain: (movement, keeper)
             for chain, movement, keeper in planner.duplicates(self._chains)
         }
+        taken: set[Instruction] = set()
         for chain in self._chains:
             if not planner.moving_kernels(chain.steps):
                 continue
-            shorter = planner.shorter(chain, self._runs)
+            shorter = planner.shorter(chain, self._runs, taken)
             if shorter is not None and not shorter.added:
                 yield shorter
             elif chain in equal:
