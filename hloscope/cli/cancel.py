@@ -1,4 +1,4 @@
-"""`cancel`: which data movement of a program cancels, and what may replace it."""
+"""`cancel`: bytes that a program moves, and those that a proved rewriting saves."""
 
 from __future__ import annotations
 
@@ -56,6 +56,8 @@ def cancel(
     as_json: bool,
 ) -> None:
     """Classify every reshape, transpose, copy and broadcast chain of FILE.
+
+    Each is free, cancels, or moves bytes.
 
     A chain leads through reshapes, transposes, bitcasts, copies, broadcasts, slices, pads,
     reverses, concatenates and element-wise ops, also through fusions.  It is a no-op, a bitcast,
