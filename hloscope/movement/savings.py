@@ -199,7 +199,9 @@ class Planner:
         returned, overwritten = self.is_returned(sink), self.is_overwritten(sink)
         sources = [self._viewed(source) for source in chain.sources]
         for source in sources:
-            given = self._number_of_argument(source) is not None
+            given = isinstance(source.op, Constant) or self._number_of_argument(source) is not None
+            if given and self._is_renewed(source):
+                return True
             is_taken = given or source in taken or self.is_returned(source)
             if returned and is_taken and not self._is_handed_on(sink, source):
                 return True
@@ -209,6 +211,13 @@ class Planner:
         if returned:
             taken.update(sources)
         return False
+
+    def _is_renewed(self, value: Instruction) -> bool:
+        """Is a value an element of a loop's state that each turn writes anew, to its buffer?"""
+        home, number = self.flow.home(value), self._number_of_argument(value)
+        if home is None or number is None or self.flow.loop_of(home) is None:
+            return False
+        return not self._is_invariant(value, home)
 
     def _viewed(self, value: Instruction) -> Instruction:
         """The value in whose buffer a value is."""
@@ -607,23 +616,32 @@ class Savings:
         """The figures of the chains; the kernels that they lead through are met."""
         planner = self._planner
         gains = {plan.chain: (gain, plan.how, plan.like) for plan, gain in self.plans.items()}
+        moved: dict[Chain, int] = {}
+        # Kernels count for a chain that does without them, before others that they are part of.
+        order = sorted(self._chains, key=lambda c: 0 if c in gains else 1 if c in self._once else 2)
+        for chain in order:
+            moved[chain] = self._moved_in(chain, met)
         for chain in self._chains:
-            moved = 0
-            for kernel in planner.moving_kernels(chain.steps):
-                if kernel not in met:
-                    met.add(kernel)
-                    moved += planner.traffic.moved(kernel) * planner.runs_of(kernel, self._runs)
             runs = planner.runs_of(chain.sink, self._runs)
-            found = None if moved else self._transposing(chain)
-            if found is not None and found not in met and found[0] not in met:
-                met.add(found)
-                moved = bytes_of(found[1]) * runs
             saved, how, like = gains.get(chain, (0, "", ""))
             if chain in self._once:
                 saved, how, like = bytes_of(chain.sources[0]) * runs, ONCE, self._once[chain]
             if not saved:
                 how, like = "", ""
-            yield Figures(chain.sink, chain, runs, moved, saved, how, like)
+            yield Figures(chain.sink, chain, runs, moved[chain], saved, how, like)
+
+    def _moved_in(self, chain: Chain, met: set[object]) -> int:
+        """Bytes that the kernels of a chain move which no chain was counted for."""
+        planner, moved = self._planner, 0
+        for kernel in planner.moving_kernels(chain.steps):
+            if kernel not in met:
+                met.add(kernel)
+                moved += planner.traffic.moved(kernel) * planner.runs_of(kernel, self._runs)
+        found = None if moved else self._transposing(chain)
+        if found is not None and found not in met and found[0] not in met:
+            met.add(found)
+            moved = bytes_of(found[1]) * planner.runs_of(chain.sink, self._runs)
+        return moved
 
     def _of_others(self, met: set[object]) -> Iterator[Figures]:
         """Kernels of movement without a chain: fusions that share what they call with others."""

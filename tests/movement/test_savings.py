@@ -112,6 +112,32 @@ def test_an_argument_that_is_returned_is_copied() -> None:
     assert totals(entry(*pair, "u = f32[32,64] transpose(t), dimensions={1,0}")) == (4 * K, 2 * K)
 
 
+def test_a_constant_that_is_returned_is_copied() -> None:
+    lines = ("k = f32[2,2] constant({{1,2},{3,4}})", "c = f32[2,2] copy(k)")
+    assert totals(entry(*lines)) == (2 * 16, 0)
+
+
+def test_a_copy_of_what_a_loop_writes_anew_is_wanted() -> None:
+    copied = LOOP.format(given="m").replace("m = f32[32,64] negate(p)", COPIED)
+    assert totals(copied) == (40 * K, 0)
+    same = LOOP.format(given="p").replace("m = f32[32,64] negate(p)", COPIED)
+    assert totals(same) == (40 * K, 38 * K)
+
+
+def test_no_row_saves_more_than_it_moves() -> None:
+    text = entry(
+        "q = f32[32,64] parameter(0)",
+        "p = f32[32,64] exponential(q)",
+        "c = f32[32,64] copy(p)",
+        "s = f32[16,64] slice(c), slice={[0:16],[0:64]}",
+        "n = f32[32,64] negate(c)",
+        "o = (f32[16,64], f32[32,64]) tuple(s, n)",
+    )
+    found = movement(text).savings.figures
+    assert sum([f.saved for f in found]) == 2 * K
+    assert all([f.saved <= f.moved for f in found])
+
+
 def test_a_copy_that_is_written_to_is_wanted() -> None:
     given = (P, "v = f32[1,64] parameter(1)", "z = s32[] parameter(2)", "n = f32[32,64] negate(p)")
     update = "u = f32[32,64] dynamic-update-slice(c, v, z, z)"
@@ -208,6 +234,7 @@ def test_fusions_of_one_computation_on_one_array_are_duplicates() -> None:
     assert totals(body + entry(*lines)) == (6 * K, 4 * K)
 
 
+COPIED = "c = f32[32,64] copy(p)\n  m = f32[32,64] negate(c)"
 LOOP = """
 body {{
   s = (s32[], f32[32,64], f32[64,32]) parameter(0)
@@ -405,6 +432,7 @@ def assert_saved(text: str) -> int:
     new = carried_out(found)
     assert movement_of_program(new) <= savings.moved - savings.saved + once, text
     assert 0 <= savings.saved <= savings.moved
+    assert all([0 <= f.saved <= f.moved for f in savings.figures]), text
     arguments = [numbered(p.type) for p in found.module.entry.parameters]
     for one, other in zip(call(found.module, arguments), call(new, arguments), strict=True):
         assert same_values(one, other), text
