@@ -24,9 +24,15 @@ from hloscope.lazy import dataclass
 from hloscope.movement.chains import Chain
 from hloscope.movement.drafts import rewritten
 from hloscope.movement.flow import Flow, computes, moves, step_maps
-from hloscope.movement.traffic import Traffic, bytes_moved_by, bytes_of, is_view
+from hloscope.movement.traffic import (
+    Traffic,
+    bytes_moved_by,
+    bytes_of,
+    is_view,
+    memory_space,
+)
 from hloscope.movement.verdicts import Kind
-from hloscope.movement.walking import MOST_VALUES, composed
+from hloscope.movement.walking import MOST_VALUES, Surroundings, Walk, composed
 from hloscope.ops import (
     Constant,
     DynamicUpdateSlice,
@@ -55,12 +61,14 @@ class Plan:
     """A replacement of the value in which a chain ends.
 
     Attributes:
-        chain: The chain.
+        chain: The chain that the bytes count for.
         steps: Instructions that the replacement does without; the last one is replaced.
         needs: Values that the replacement reads.
         added: Bytes that the replacement moves, in all runs.
         how: What is done.
         like: Name of the value that is there already, if that is how.
+        program: The chain whose shorter program the replacement is, if that is how: the chain, or
+            its end from an op on that computes what others read as well.
     """
 
     chain: Chain
@@ -69,6 +77,7 @@ class Plan:
     added: int
     how: str
     like: str = ""
+    program: Chain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +122,7 @@ class Planner:
     def __init__(self, flow: Flow) -> None:
         self.flow: Final = flow
         self.traffic: Final = Traffic(flow)
+        self._around: Final = Surroundings(flow)
         self._costs: Final[dict[Chain, int | None]] = {}
 
     def runs_of(self, value: Instruction, runs: Runs | None) -> int:
@@ -137,21 +147,46 @@ class Planner:
     def shorter(
         self, chain: Chain, runs: Runs | None = None, taken: set[Instruction] | None = None
     ) -> Plan | None:
-        """The plan to put the chain's shorter program in its place; `None` if it saves nothing.
+        """The better plan of two: a shorter program for a chain, or for its end.
+
+        `None` if neither saves anything.
 
         Args:
             chain: The chain.
             runs: How often computations run.
             taken: Values whose buffers other chains return; what this one returns is added.
         """
+        if not self.moving_kernels(chain.steps):
+            return None
+        whole = self._shorter(chain, chain, runs, taken)
+        end = self._end_of(chain)
+        last = None if end is None else self._shorter(end, chain, runs, taken)
+        if whole is None or last is None:
+            return whole or last
+        gains = [self._gains([plan], runs)[0] for plan in (whole, last)]
+        return last if gains[1] > gains[0] else whole
+
+    def _end_of(self, chain: Chain) -> Chain | None:
+        """The chain behind its last op that computes, if others read what its ops compute."""
+        if all([self.flow.is_only_for(s, chain.steps) for s in chain.steps[:-1] if computes(s)]):
+            return None
+        walk = Walk(self.flow, chain.sink, self._around, through_sums=False, through_ops=False)
+        return Chain(self.flow, chain.sink, walk)
+
+    def _shorter(
+        self, chain: Chain, whole: Chain, runs: Runs | None, taken: set[Instruction] | None
+    ) -> Plan | None:
+        """The plan to replace a chain, perhaps the end of a whole one, by a shorter program."""
         kernels = self.moving_kernels(chain.steps)
-        if not kernels:
+        if not kernels or chain.sink in [leaf.value for leaf in chain.leaves]:
             return None
         model = chain.model
         if model not in self._costs:
             self._costs[model] = _cost_of_rewriting(model)
         added = self._costs[model]
         if added is None or not all([self._is_at_hand(leaf.value) for leaf in chain.main]):
+            return None
+        if _changes_memory(chain):
             return None
         if added and self._takes_transpose(chain):
             added = 0
@@ -167,7 +202,8 @@ class Planner:
         if chain.kind is Kind.TRANSPOSE:
             how = "one transpose does"
         needs = tuple([leaf.value for leaf in chain.leaves])
-        return Plan(chain, chain.steps, needs, added * self.runs_of(chain.sink, runs), how)
+        added *= self.runs_of(chain.sink, runs)
+        return Plan(whole, chain.steps, needs, added, how, program=chain)
 
     def _is_at_hand(self, value: Instruction) -> bool:
         """Is a value in memory, or in a kernel that stays?"""
@@ -290,6 +326,8 @@ class Planner:
         before = self.runs_of(loop, runs)
         if before >= runs.get(body, 0) or self.needs_own_buffer(chain.sink):
             return None
+        if any(map(memory_space, chain.steps)):
+            return None  # other memories are small, and filled when they are needed
         if not all([self._is_invariant(leaf.value, body) for leaf in chain.leaves]):
             return None
         added = sum(map(self.traffic.moved, self.moving_kernels(chain.steps)))
@@ -321,7 +359,10 @@ class Planner:
         for chain in chains:
             for value in self._written_by_movement(chain.sink):
                 home = self.flow.home(self.traffic.kernel_of(value))
-                alike[self._first_source(value), value.type, home].append((chain, value))
+                sharding = value.extra("sharding")
+                if not memory_space(value):
+                    key = self._first_source(value), value.type, home, sharding
+                    alike[key].append((chain, value))
         for group in alike.values():
             if len({value for _, value in group}) == 1:
                 continue
@@ -476,6 +517,14 @@ def _returned(computation: Computation) -> Sequence[Instruction]:
     return root.operands if isinstance(root.op, Tuple | Return) else (root,)
 
 
+def _changes_memory(chain: Chain) -> bool:
+    """Does a chain bring an array to another memory, or to other devices?"""
+    values = [*chain.sources, *chain.steps]
+    shardings = {value.extra("sharding") for value in values} - {None}
+    given = {source.extra("sharding") for source in chain.sources}
+    return len(set(map(memory_space, values))) > 1 or not shardings <= given
+
+
 def _cost_of_rewriting(chain: Chain) -> int | None:
     """Bytes that the movement of a chain's shorter program reads and writes.
 
@@ -617,8 +666,10 @@ class Savings:
         planner = self._planner
         gains = {plan.chain: (gain, plan.how, plan.like) for plan, gain in self.plans.items()}
         moved: dict[Chain, int] = {}
-        # Kernels count for a chain that does without them, before others that they are part of.
-        order = sorted(self._chains, key=lambda c: 0 if c in gains else 1 if c in self._once else 2)
+        # Kernels count for a chain that reads them once or does without them, before others that
+        # they are part of: so no row saves more than it moves.
+        saving = {plan.chain for plan, gain in self.plans.items() if gain}
+        order = sorted(self._chains, key=lambda c: 0 if c in self._once else 1 + (c not in saving))
         for chain in order:
             moved[chain] = self._moved_in(chain, met)
         for chain in self._chains:

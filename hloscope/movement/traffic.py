@@ -28,8 +28,15 @@ A copy is not among them: it makes a buffer, whatever its layout.
 def bytes_of(ins: Instruction) -> int:
     """Bytes of an array in memory, without padding."""
     assert isinstance(ins.type, TensorType)
-    bits = max(8, ins.type.element.bits)
+    packed = 0 if ins.type.layout is None else ins.type.layout.element_bits
+    bits = packed or max(8, ins.type.element.bits)
     return ins.type.num_elements * bits // 8
+
+
+def memory_space(ins: Instruction) -> int:
+    """The memory in which an array is; 0 is the main one."""
+    layout = ins.type.layout if isinstance(ins.type, TensorType) else None
+    return 0 if layout is None else layout.memory_space
 
 
 @lru_cache(maxsize=1 << 12)
@@ -38,6 +45,8 @@ def is_view(step: Instruction) -> bool:
     if isinstance(step.op, Bitcast):
         return True
     if not moves(step) or step.op.name not in _VIEWS:
+        return False
+    if memory_space(step) != memory_space(step.operands[0]):
         return False
     m = only_map(step)
     here, there = step.type, step.operands[0].type

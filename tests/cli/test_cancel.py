@@ -213,3 +213,43 @@ def test_calls_are_seen_through_and_what_a_function_returns_is_written(tmp_path:
     (argument,) = json.loads(cancel(tmp_path, mlir, "--json").output)["chains"]
     size = 64 * 128 * 4  # an argument that is returned is written to a buffer of its own
     assert argument["bytes_moved"] - argument["bytes_saved"] == 2 * size
+
+
+def layers(count: int) -> str:
+    """Equal layers, each with two transposes that are one, and lines of the source."""
+    lines = ["x0 = f32[4,8,2] parameter(0)"]
+    for k in range(count):
+        meta = f'metadata={{op_name="layer{k % 2}/t" source_file="a.py" source_line={k % 3}}}'
+        lines += [
+            f"s{k} = f32[4,8,2] sort(x{k}), dimensions={{0}}, to_apply=less",
+            f"t{k} = f32[8,4,2] transpose(s{k}), dimensions={{1,0,2}}",
+            f"u{k} = f32[2,4,8] transpose(t{k}), dimensions={{2,1,0}}, {meta}",
+            f"x{k + 1} = f32[4,8,2] reshape(u{k})",
+        ]
+    less = "less { a = f32[] parameter(0) b = f32[] parameter(1) "
+    less += "ROOT c = pred[] compare(a, b), direction=LT }\n"
+    body = "\n".join(lines)
+    return f"{less}ENTRY e {{\n{body}\nROOT n = f32[4,8,2] sort(x{count}), dimensions={{0}}, to_apply=less }}"
+
+
+def test_equal_layers_are_one_row_and_rows_add_up(tmp_path: Path) -> None:
+    size = 2 * 4 * 8 * 2 * 4
+    answer = json.loads(cancel(tmp_path, layers(80), "--json").output)
+    (group,) = answer["groups"]
+    assert group["number_of_members"] == 80
+    assert (group["bytes_moved"], group["bytes_saved"]) == (160 * size, 80 * size)
+    assert (answer["bytes_moved"], answer["bytes_saved"]) == (160 * size, 80 * size)
+    text = cancel(tmp_path, layers(80)).output
+    assert "x1 and 79 like it" in text
+    assert text.split("\n")[2].startswith("all")
+
+
+@pytest.mark.parametrize("by", ["group", "chain", "source", "scope", "opcode"])
+def test_every_grouping_has_the_same_sum(tmp_path: Path, by: str) -> None:
+    whole = json.loads(cancel(tmp_path, layers(7), "--json", "--by", by, "--top", "999").output)
+    for figure in ("bytes_moved", "bytes_saved"):
+        assert sum([group[figure] for group in whole["groups"]]) == whole[figure]
+    assert len(whole["groups"]) == whole["number_of_groups"] == (7 if by == "chain" else 1)
+    lines = cancel(tmp_path, layers(7), "--by", by, "--top", "1").output.split("\n")
+    assert ("the rest" in "".join(lines)) == (by == "chain")
+    assert any([line.startswith("all") and f"{whole['bytes_moved']:,}" in line for line in lines])

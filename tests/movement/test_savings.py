@@ -124,6 +124,26 @@ def test_a_copy_of_what_a_loop_writes_anew_is_wanted() -> None:
     assert totals(same) == (40 * K, 38 * K)
 
 
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "c = f32[32,64]{1,0:S(1)} copy(n)",
+        "c = f32[32,64]{1,0} copy(n), sharding={devices=[2,1]0,1}",
+    ],
+)
+def test_a_copy_to_another_memory_or_to_other_devices_is_wanted(copy: str) -> None:
+    given = "p = f32[32,64]{1,0} parameter(0)", "n = f32[32,64]{1,0} negate(p)"
+    lines = (*given, "m = f32[32,64]{1,0} exponential(c)", "o = f32[32,64]{1,0} add(m, n)")
+    assert totals(entry(*lines[:2], copy, *lines[2:])) == (2 * K, 0)
+    plain = "c = f32[32,64]{1,0} copy(n)"
+    assert totals(entry(*lines[:2], plain, *lines[2:])) == (2 * K, 2 * K)
+
+
+def test_packed_elements_have_less_than_a_byte() -> None:
+    text = entry("p = s4[32,64]{1,0:E(4)} parameter(0)", "c = s4[32,64]{0,1:E(4)} copy(p)")
+    assert totals(text) == (2 * 32 * 64 // 2, 0)
+
+
 def test_no_row_saves_more_than_it_moves() -> None:
     text = entry(
         "q = f32[32,64] parameter(0)",
@@ -378,14 +398,16 @@ def carried_out(found: Movement) -> Module:
             made[value] = made[plan.needs[0]]
         else:
             new = inlined(plan, made)
-            is_copied = plan.added and plan.chain.kind.is_free
+            assert plan.program is not None
+            is_copied = plan.added and plan.program.kind.is_free
             made[value] = Instruction("c", value.type, COPY(), (new,)) if is_copied else new
     return closed(made[root], found.module)
 
 
 def inlined(plan: Plan, made: dict[Instruction, Instruction]) -> Instruction:
     """The result of the shorter program of a chain, of the values that it needs."""
-    shorter = parse_hlo(rewrite(plan.chain).text).entry
+    assert plan.program is not None
+    shorter = parse_hlo(rewrite(plan.program).text).entry
     by_name = {value.name: made[value] for value in plan.needs}
     here: dict[Instruction, Instruction] = {}
     for ins in shorter:
