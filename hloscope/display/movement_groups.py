@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from hloscope.display.answer import opcode_of
-from hloscope.display.provenance import provenance_of
+from hloscope.display.provenance import Provenance, provenance_of
 from hloscope.display.table import columns
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Module, TensorType
@@ -82,8 +82,8 @@ def groups_of(savings: Savings, module: Module, by: str) -> list[Group]:
     keys: dict[str, Callable[[Figures], Hashable]] = {
         "group": _Structures(),
         "chain": id,
-        "source": lambda found: provenance_of(found.value, module).place or "(no source line)",
-        "scope": lambda found: provenance_of(found.value, module).op_name or "(no op_name)",
+        "source": lambda found: origin_of(found, module).place or "(no source line)",
+        "scope": lambda found: origin_of(found, module).op_name or "(no op_name)",
         "opcode": _opcode,
     }
     key = keys[by]
@@ -107,6 +107,19 @@ class _Structures:
                 tuple([leaf.type for leaf in model.main]),
             )
         return self._known[model], found.how
+
+
+def origin_of(found: Figures, module: Module) -> Provenance:
+    """Where a chain comes from: the op that moves the bytes, or the last one that tells."""
+    values = [found.value]
+    if found.chain is not None:
+        blocking = found.chain.blocking
+        values = [*([] if blocking is None else [blocking]), *found.chain.steps[::-1]]
+    for value in values:
+        origin = provenance_of(value, module)
+        if origin.place or origin.op_name:
+            return origin
+    return provenance_of(found.value, module)
 
 
 def _opcode(found: Figures) -> str:
@@ -134,7 +147,7 @@ def movement_table(
         cells = _chain_cells(group) if chain_rows else [str(group.key), f"{len(group.members):,}"]
         rows.append([*cells, *_amounts(group, savings.moved), _how(group)])
         if chain_rows:
-            rows[-1].append(provenance_of(group.members[0].value, module).place)
+            rows[-1].append(origin_of(group.members[0], module).place)
     rest = groups[most:]
     sums = [("the rest", rest)] if rest else []
     for name, some in [*sums, ("all", groups)]:
@@ -216,7 +229,7 @@ def about_movement(savings: Savings) -> list[str]:
 def group_json(group: Group, module: Module, by: str, most: int) -> dict[str, Any]:
     """A group as JSON has it, with its first members."""
     first = group.members[0]
-    origin = provenance_of(first.value, module)
+    origin = origin_of(first, module)
     return {
         "by": by,
         "key": first.value.name if by in ("group", "chain") else str(group.key),
