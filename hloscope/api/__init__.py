@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     )
     from hloscope.api.cancelling import (
         Cancellation as Cancellation,
+        Movement as Movement,
         cancellation_of as cancellation_of,
         cancellations as cancellations,
+        movement_of as movement_of,
     )
     from hloscope.api.checking import (
         CHECK_FILE as CHECK_FILE,

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import Any, Final
 
 from hloscope.api.explaining import check_part
+from hloscope.cost import running
 from hloscope.display import chain_html, chain_json, chain_svg, chain_text
 from hloscope.errors import UnknownNameError
 from hloscope.ir import Instruction, Module
-from hloscope.movement import Chain, Flow, Kind, Rewriting, chain_to, chains_of, rewrite
+from hloscope.movement import (
+    Chain,
+    Figures,
+    Flow,
+    Kind,
+    Rewriting,
+    Savings,
+    chain_to,
+    chains_of,
+    rewrite,
+)
 
 
 class Cancellation:
@@ -24,8 +35,8 @@ class Cancellation:
     ...   ROOT u = f32[4,8] transpose(t), dimensions={1,0}
     ... }''')
     >>> found = program.root.cancellation()
-    >>> found.kind, found.bytes_written
-    (<Kind.NO_OP: 'no-op'>, 256)
+    >>> found.kind, found.bytes_moved, found.bytes_saved
+    (<Kind.NO_OP: 'no-op'>, 512, 256)
     >>> print(found.rewriting.text.strip())
     HloModule rewritten
     <BLANKLINE>
@@ -34,9 +45,16 @@ class Cancellation:
     }
     """
 
-    def __init__(self, chain: Chain, module: Module) -> None:
+    def __init__(self, chain: Chain, module: Module, movement: Callable[[], Movement]) -> None:
+        """Take a chain of a module, and what finds all movement of the module."""
         self.chain: Final = chain
         self.module: Final = module
+        self._movement: Final = movement
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Bytes of the chain, among all chains of the program: they may share instructions."""
+        return self._movement().by_sink[self.chain.sink]
 
     @property
     def name(self) -> str:
@@ -49,14 +67,19 @@ class Cancellation:
         return self.chain.kind
 
     @property
-    def bytes_written(self) -> int:
-        """Bytes that the ops of the chain write, as they stand."""
-        return self.chain.bytes_written
+    def bytes_moved(self) -> int:
+        """Bytes that the chain's kernels read and write to move data, in all runs."""
+        return self.figures.moved
 
     @property
     def bytes_saved(self) -> int:
-        """Bytes of these that need not be written."""
-        return self.chain.bytes_saved
+        """Bytes of these that a proved rewriting need not move, in all runs."""
+        return self.figures.saved
+
+    @property
+    def runs(self) -> int:
+        """How often the chain runs when the program runs once."""
+        return self.figures.runs
 
     @property
     def blocking(self) -> str | None:
@@ -71,29 +94,62 @@ class Cancellation:
 
     def to_json(self) -> dict[str, Any]:
         """The answer as JSON, with its rewriting."""
-        return chain_json(self.chain, self.rewriting)
+        return chain_json(self.figures, self.rewriting)
 
     def to_svg(self) -> str:
         """A picture: what each step does to the dimensions."""
-        return chain_svg(self.chain)
+        return chain_svg(self.chain, self.figures)
 
     def to_html(self) -> str:
         """A page with the picture and the rewriting."""
-        return chain_html(self.chain, self.rewriting)
+        return chain_html(self.chain, self.rewriting, self.figures)
 
     def _repr_html_(self) -> str:
         return self.to_svg()
 
     def __str__(self) -> str:
-        return chain_text(self.chain, self.rewriting)
+        return chain_text(self.chain, self.rewriting, self.figures)
 
     __repr__ = __str__
 
 
+class Movement:
+    """All data movement of a program.
+
+    Attributes:
+        module: The program.
+        savings: Bytes that are moved, and those that can be saved, chain by chain.
+        notes: What is assumed about how often computations run.
+    """
+
+    def __init__(self, module: Module) -> None:
+        flow, places = Flow(module), list(running(module))
+        runs = {place.computation: place.times for place in places}
+        self.module: Final = module
+        self.savings: Final = Savings(flow, list(chains_of(flow)), runs)
+        self.notes: Final = tuple(dict.fromkeys([n for place in places for n in place.notes]))
+
+    @property
+    def chains(self) -> list[Chain]:
+        """The chains, in the order of the text."""
+        return [found.chain for found in self.savings.figures if found.chain is not None]
+
+    @cached_property
+    def by_sink(self) -> dict[Instruction, Figures]:
+        """The figures of each chain, by its last op."""
+        return {found.value: found for found in self.savings.figures if found.chain is not None}
+
+
+def movement_of(module: Module) -> Movement:
+    """All data movement of a module, and what of it can be saved."""
+    return Movement(module)
+
+
 def cancellations(module: Module) -> list[Cancellation]:
     """All chains of a module, those that save most bytes first, then those that move most."""
-    found = [Cancellation(chain, module) for chain in chains_of(Flow(module))]
-    found.sort(key=lambda c: (-c.bytes_saved, -c.bytes_written, not c.kind.is_free))
+    movement = movement_of(module)
+    found = [Cancellation(chain, module, lambda: movement) for chain in movement.chains]
+    found.sort(key=lambda c: (-c.bytes_saved, -c.bytes_moved, not c.kind.is_free))
     return found
 
 
@@ -118,4 +174,5 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
         raise UnknownNameError(f"no chain of data movement leads through {names}")
     for chain in found.values():
         check_part(module, [*[leaf.value for leaf in chain.leaves], *chain.steps])
-    return [Cancellation(chain, module) for chain in found.values()]
+    movement = cache(lambda: movement_of(module))  # all of the program is read for bytes only
+    return [Cancellation(chain, module, movement) for chain in found.values()]

@@ -429,23 +429,28 @@ class _Gathering:
         """Each chain of data movement, at every instruction that it leads through."""
         known: dict[Any, int] = {}
         sources: dict[movement.Chain, list[str]] = {}
-        by_pattern: dict[movement.Pattern, tuple[int, tuple[int | None, ...]]] = {}
+        by_pattern: dict[object, tuple[int, tuple[int | None, ...]]] = {}
         flow = movement.Flow(self.program.module, self.program.analysis.blueprints)
-        for chain in movement.chains_of(flow):
-            told = None if chain.pattern is None else by_pattern.get(chain.pattern)
+        runs = {place.computation: place.times for place in cost.running(self.program.module)}
+        for figures in movement.Savings(flow, list(movement.chains_of(flow)), runs).figures:
+            chain = figures.chain
+            if chain is None:
+                continue
+            alike = None if chain.pattern is None else (chain.pattern, figures.moved, figures.saved)
+            told = None if alike is None else by_pattern.get(alike)
             if told is None:
                 places = chain_places(chain, self.numbering)
                 model = chain.model
-                key = model, chain.bytes_written, chain.bytes_saved, places
+                key = model, figures.moved, figures.saved, places
                 number = known.get(key)
                 if number is None:
                     if model not in sources:
                         sources[model] = chain_sources(chain)
-                    facts = chain_facts(chain, places, sources[model])
+                    facts = chain_facts(figures, places, sources[model])
                     number = known[key] = self.kernels.number(facts)
                 told = number, places.steps
-                if chain.pattern is not None:  # it is as far from one to another there, too
-                    by_pattern[chain.pattern] = told
+                if alike is not None:  # it is as far from one to another there, too
+                    by_pattern[alike] = told
             number, steps = told
             sink = self.numbering.numbers[chain.sink]
             for back in steps:

@@ -21,7 +21,7 @@ from hloscope.fusion import leaf_types
 from hloscope.indexing import Precision
 from hloscope.ir import Computation, Instruction, TensorType, Type
 from hloscope.memory import Memory
-from hloscope.movement import Flow, chains_of
+from hloscope.movement import Flow, Savings, chains_of
 from hloscope.ops import Fusion
 from hloscope.scan import Digests, Store
 
@@ -77,11 +77,13 @@ class Facts:
         return {"collectives": _counted(use.kind for use in uses), "collective_bytes": total}
 
     def _movement(self) -> dict[str, Any]:
-        chains = list(chains_of(Flow(self._program.module)))
+        flow = Flow(self._program.module)
+        chains = list(chains_of(flow))
+        runs = {place.computation: place.times for place in running(self._program.module)}
         return {
             "chains": len(chains),
             "free_chains": sum(chain.kind.is_free for chain in chains),
-            "cancelled_bytes": sum(chain.bytes_saved for chain in chains),
+            "cancelled_bytes": Savings(flow, chains, runs).saved,
         }
 
     def _findings(self) -> dict[str, Any]:

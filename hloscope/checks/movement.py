@@ -12,6 +12,7 @@ from hloscope.display import opcode_of
 from hloscope.fusion import size_in_bytes
 from hloscope.ir import Instruction
 from hloscope.memory import size_text
+from hloscope.movement import is_view
 from hloscope.ops import Constant, CopyStart, Fusion, Tuple
 
 _SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
@@ -19,18 +20,21 @@ _SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
 
 
 def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Iterator[Finding]:
+    """Copies and transposes that write more than some bytes in one run."""
     for computation, ins in subject.places():
         for moved in _written(ins):
             opcode = opcode_of(moved).removesuffix("-start")
             target = moved.operands[0] if isinstance(moved.op, CopyStart) else moved
             count = size_in_bytes(target.type)
-            if opcode in opcodes and count > max_bytes:
-                inside = " that the fusion returns" if moved is not ins else ""
-                limit = f", at most {size_text(max_bytes)}" if max_bytes else ""
-                message = f"{opcode} of {size_text(count)}{inside}{limit}"
-                yield subject.finding(
-                    "copies", computation, ins, message, count, cause=opcode, of_bytes=True
-                )
+            if opcode not in opcodes or count <= max_bytes or (moved is ins and is_view(ins)):
+                continue
+            inside = " that the fusion returns" if moved is not ins else ""
+            limit = f", at most {size_text(max_bytes)}" if max_bytes else ""
+            message = f"{opcode} of {size_text(count)}{inside}{limit}"
+            # Each element that is written is read once.
+            yield subject.finding(
+                "copies", computation, ins, message, 2 * count, cause=opcode, of_bytes=True
+            )
 
 
 def _written(ins: Instruction) -> list[Instruction]:

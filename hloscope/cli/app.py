@@ -41,7 +41,7 @@ COMMANDS: Final = {
     "footprint": ("footprint", "Tell how many bytes kernels read and write at least."),
     "equal": ("equal", "Tell whether two maps, instructions or programs mean the same."),
     "diff": ("diff", "Tell what is different between two programs, by structure."),
-    "cancel": ("cancel", "Tell which data movement comes to nothing."),
+    "cancel": ("cancel", "Classify data movement: free, cancels, or moves bytes."),
     "html": ("html", "Write a page to look at a program, its maps and its verdicts."),
     "check": ("check", "Check programs by rules, for CI."),
     "scan": ("scan", "Write the facts of many programs into tables."),

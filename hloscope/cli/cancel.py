@@ -1,4 +1,4 @@
-"""`cancel`: which data movement of a program cancels, and what may replace it."""
+"""`cancel`: bytes that a program moves, and those that a proved rewriting saves."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ from typing import Final
 
 import click
 
-from hloscope.api import Program, movements
+from hloscope.api import Program, movement_of, movements
 from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.equal import end_compared, is_map, sides_of
 from hloscope.cli.files import read_program, read_verified_program
 from hloscope.cli.options import format_option
 from hloscope.cli.paging import print_long
-from hloscope.display import chain_json, chains_table
+from hloscope.display import (
+    GROUPINGS,
+    about_movement,
+    chain_json,
+    group_json,
+    groups_of,
+    movement_table,
+)
 
-SCHEMA: Final = "hloscope.cancel/1"
+SCHEMA: Final = "hloscope.cancel/2"
 TOP: Final = 20
 
 
@@ -25,7 +32,14 @@ TOP: Final = 20
 @click.argument(
     "name", metavar="[NAME|OTHER]", required=False, shell_complete=complete_instructions
 )
-@click.option("--top", metavar="N", type=click.IntRange(1), help="Show so many chains, else 20.")
+@click.option("--top", metavar="N", type=click.IntRange(1), help="Show so many rows, else 20.")
+@click.option(
+    "--by",
+    type=click.Choice(GROUPINGS),
+    default="group",
+    show_default=True,
+    help="Rows of the table: equal chains, chains, source lines, op_names or opcodes.",
+)
 @click.option(
     "--by-name", is_flag=True, help="Parameters of FILE and OTHER belong together by their names."
 )
@@ -33,15 +47,24 @@ TOP: Final = 20
 @json_option
 @debug_option
 def cancel(
-    file: str, name: str | None, top: int | None, by_name: bool, form: str, as_json: bool
+    file: str,
+    name: str | None,
+    top: int | None,
+    by: str,
+    by_name: bool,
+    form: str,
+    as_json: bool,
 ) -> None:
-    """Tell what the data movement of FILE comes to, chain by chain.
+    """Classify every reshape, transpose, copy and broadcast chain of FILE.
+
+    Each is free, cancels, or moves bytes.
 
     A chain leads through reshapes, transposes, bitcasts, copies, broadcasts, slices, pads,
     reverses, concatenates and element-wise ops, also through fusions.  It is a no-op, a bitcast,
-    one transpose or real movement.  Those that save most bytes come first.  With NAME, an
-    instruction or a pattern with * and ?, the chains through it, with proofs and what may stand
-    in their stead.
+    one transpose or real movement.  The table has one row for equal chains: the bytes that they
+    read and write to move data in all runs, and the bytes of these that a proved rewriting saves.
+    With NAME, an instruction or a pattern with * and ?, the chains through it, with proofs and
+    shorter programs.
 
     With OTHER, another file, an instruction or computation of one as FILE:NAME, or both a map: do
     the two move the same data, place in memory for place in memory?  The exit code is 0 if they do,
@@ -56,7 +79,7 @@ def cancel(
     program = read_verified_program(file) if name is None else read_program(file)
     most = TOP if top is None else top
     if name is None and form in ("text", "json"):
-        _print_all(program, most, form)
+        _print_all(program, most, by, form)
         return
     found = program.cancellations(program.like(name)) if name else program.cancellations()[:1]
     if form in ("svg", "html"):
@@ -75,21 +98,29 @@ def _is_other(text: str) -> bool:
     return is_map(text) or os.path.exists(text) or os.path.exists(text.rpartition(":")[0])
 
 
-def _print_all(program: Program, most: int, form: str) -> None:
-    chains = [found.chain for found in program.cancellations()]
+def _print_all(program: Program, most: int, by: str, form: str) -> None:
+    found = movement_of(program.module)
+    savings, module = found.savings, found.module
     if form == "text":
-        print_long(chains_table(chains, most))
+        print_long(movement_table(savings, module, by, most, found.notes))
         return
+    groups = groups_of(savings, module, by)
     kinds: dict[str, int] = {}
-    for chain in chains:
+    for chain in found.chains:
         kinds[str(chain.kind)] = kinds.get(str(chain.kind), 0) + 1
+    order = sorted(savings.figures, key=lambda figures: (-figures.saved, -figures.moved))
+    chains = [figures for figures in order if figures.chain is not None]
     print_json(
         {
             "schema": SCHEMA,
             "file": program.file,
-            "chains": [chain_json(chain) for chain in chains[:most]],
+            "groups": [group_json(group, module, by, most) for group in groups[:most]],
+            "number_of_groups": len(groups),
+            "chains": [chain_json(figures) for figures in chains[:most]],
             "number_of_chains": len(chains),
             "verdicts": kinds,
-            "bytes_saved": sum(chain.bytes_saved for chain in chains),
+            "bytes_moved": savings.moved,
+            "bytes_saved": savings.saved,
+            "notes": [*about_movement(savings), *found.notes],
         }
     )

@@ -114,7 +114,13 @@ if TYPE_CHECKING:
         chain_html as chain_html,
         chain_json as chain_json,
         chain_text as chain_text,
-        chains_table as chains_table,
+    )
+    from hloscope.display.movement_groups import (
+        GROUPINGS as GROUPINGS,
+        about_movement as about_movement,
+        group_json as group_json,
+        groups_of as groups_of,
+        movement_table as movement_table,
     )
     from hloscope.display.movement_picture import chain_svg as chain_svg
     from hloscope.display.parts import (

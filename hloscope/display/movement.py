@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from hloscope.display.answer import opcode_of
 from hloscope.display.movement_picture import chain_svg
 from hloscope.display.table import columns
 from hloscope.hlo_parser import print_type
-from hloscope.ir import Instruction, Layout, array_bytes
-from hloscope.movement import Chain, Judgement, Kind, Leaf, Passing, Rewriting, passings_of
+from hloscope.ir import Instruction, Layout
+from hloscope.movement import (
+    Chain,
+    Figures,
+    Judgement,
+    Kind,
+    Leaf,
+    Passing,
+    Rewriting,
+    bytes_of,
+    is_view,
+    passings_of,
+)
 from hloscope.visible import in_page
 
 
-def chain_text(chain: Chain, rewriting: Rewriting) -> str:
+def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
     """The chain from its leaves on, the verdict, why, and what may stand there instead."""
     rows = [["", leaf.value.name, "", print_type(leaf.type), ""] for leaf in chain.leaves]
     rows += [
         [str(k), step.name, opcode_of(step), print_type(step.type), _note(chain, step)]
         for k, step in enumerate(chain.steps, 1)
     ]
-    lines = [f"{chain.sink.name}: {_verdict(chain)}", "", columns(rows, indent=2)]
+    lines = [f"{chain.sink.name}: {_verdict(chain, figures)}", "", columns(rows, indent=2)]
     lines += [f"  {line}" for line in _why(chain)]
     lines += [f"  {_passing_text(passing)}" for passing in passings_of(chain)]
     if rewriting.text:
@@ -59,22 +68,21 @@ def _passing_json(passing: Passing) -> dict[str, Any]:
 
 
 def _note(chain: Chain, step: Instruction) -> str:
-    return "<- the bytes move here" if step is chain.blocking else ""
+    if step is chain.blocking:
+        return "<- the bytes move here"
+    return "a view: no bytes" if is_view(step) else ""
 
 
-def _verdict(chain: Chain) -> str:
+def _verdict(chain: Chain, figures: Figures) -> str:
     said = str(chain.kind)
     if chain.kind in (Kind.MOVEMENT, Kind.TRANSPOSE):
-        said += f" of {_size(chain):,} bytes"
-    if chain.bytes_written:
-        said += f"; {chain.bytes_saved:,} of {chain.bytes_written:,} bytes written can be saved"
+        said += f" of {bytes_of(chain.sink):,} bytes"
+    if figures.moved:
+        runs = f" in {figures.runs:,} runs" if figures.runs > 1 else ""
+        said += f"; moves {figures.moved:,} bytes{runs}, could save {figures.saved:,}"
+    if figures.how:
+        said += f" ({f'{figures.how} {figures.like}'.strip()})"
     return said
-
-
-def _size(chain: Chain) -> int:
-    found = array_bytes(chain.type)
-    assert found is not None
-    return found.data
 
 
 def _why(chain: Chain) -> list[str]:
@@ -116,50 +124,28 @@ def layout_text(layout: Layout) -> str:
     return f"{{{','.join(map(str, layout.minor_to_major))}}}"
 
 
-def chains_table(chains: Sequence[Chain], most: int) -> str:
-    """Some chains, a line each, with a line about all."""
-    header = ["chain", "verdict", "ops", "from", "to", "written", "saved", "moves at"]
-    rows = [header]
-    for chain in chains[:most]:
-        names = [leaf.value.name for leaf in chain.main]
-        rows.append(
-            [
-                chain.sink.name,
-                str(chain.kind),
-                str(len(chain.steps)),
-                ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else ""),
-                print_type(chain.type),
-                f"{chain.bytes_written:,}",
-                f"{chain.bytes_saved:,}",
-                "" if chain.blocking is None else chain.blocking.name,
-            ]
-        )
-    counts = Counter(chain.kind for chain in chains)
-    said = ", ".join(f"{counts[kind]:,} {kind}" for kind in Kind if counts[kind])
-    saved = sum(chain.bytes_saved for chain in chains)
-    last = f"{_count(len(chains))}: {said}; {saved:,} bytes saved" if chains else "no chains"
-    lines = [columns(rows, right=(2, 5, 6)), "", last] if chains else [last]
-    if len(chains) > most:
-        lines.append(f"{_count(len(chains) - most, 'more ')}: --top N shows more")
-    return "\n".join(lines)
-
-
-def _count(chains: int, which: str = "") -> str:
-    return f"{chains:,} {which}chain{'' if chains == 1 else 's'}"
-
-
-def chain_json(chain: Chain, rewriting: Rewriting | None = None) -> dict[str, Any]:
+def chain_json(figures: Figures, rewriting: Rewriting | None = None) -> dict[str, Any]:
     """A chain as JSON has it; with its rewriting, if that was asked for."""
+    chain = figures.chain
+    assert chain is not None
     described: dict[str, Any] = {
         "name": chain.sink.name,
         "verdict": str(chain.kind),
         "type": print_type(chain.type),
-        "bytes": _size(chain),
-        "bytes_written": chain.bytes_written,
-        "bytes_saved": chain.bytes_saved,
+        "bytes": bytes_of(chain.sink),
+        "runs": figures.runs,
+        "bytes_moved": figures.moved,
+        "bytes_saved": figures.saved,
+        "how": figures.how or None,
+        "like": figures.like or None,
         "blocking": None if chain.blocking is None else chain.blocking.name,
         "steps": [
-            {"name": step.name, "opcode": opcode_of(step), "type": print_type(step.type)}
+            {
+                "name": step.name,
+                "opcode": opcode_of(step),
+                "type": print_type(step.type),
+                "is_view": is_view(step),
+            }
             for step in chain.steps
         ],
         "sources": [
@@ -203,12 +189,12 @@ def _order_json(layout: Layout | None) -> list[int] | None:
     return None if layout is None else list(layout.minor_to_major)
 
 
-def chain_html(chain: Chain, rewriting: Rewriting) -> str:
+def chain_html(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
     """A page: the picture, what is said about it, the rewriting."""
-    said = in_page(chain_text(chain, rewriting))
+    said = in_page(chain_text(chain, rewriting, figures))
     title = in_page(f"{chain.sink.name}: {chain.kind}")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="color-scheme" content="light dark"><title>{title}</title></head>\n'
-        f"<body>\n{chain_svg(chain)}<pre>{said}</pre>\n</body></html>\n"
+        f"<body>\n{chain_svg(chain, figures)}<pre>{said}</pre>\n</body></html>\n"
     )

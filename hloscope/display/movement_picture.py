@@ -15,7 +15,7 @@ from hloscope.display.answer import opcode_of
 from hloscope.hlo_parser import brief_type
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction
-from hloscope.movement import Chain, Leaf
+from hloscope.movement import Chain, Figures, Leaf
 from hloscope.visible import in_page
 
 COLOURS: Final = (
@@ -37,7 +37,7 @@ _STYLE: Final = (
 )
 
 
-def chain_svg(chain: Chain) -> str:
+def chain_svg(chain: Chain, figures: Figures) -> str:
     """The chain from its sources down to the last op, as an SVG document."""
     body: list[str] = []
     y = _PAD + 44.0
@@ -57,7 +57,7 @@ def chain_svg(chain: Chain) -> str:
             y += _ROW
         y += 8
     said = f"{chain.sink.name}: {chain.kind}"
-    more = _saved(chain)
+    more = _saved(figures)
     width = max(wide, _PAD * 2 + len(said) * 9, _PAD * 2 + len(more) * _CHAR) + _PAD
     tone = "free" if chain.kind.is_free else "moved"
     head = [
@@ -73,8 +73,8 @@ def chain_svg(chain: Chain) -> str:
     return "\n".join([*head, *body, "</svg>"]) + "\n"
 
 
-def _saved(chain: Chain) -> str:
-    return f"writes {chain.bytes_written:,} bytes, {chain.bytes_saved:,} of them for nothing"
+def _saved(figures: Figures) -> str:
+    return f"moves {figures.moved:,} bytes, could save {figures.saved:,}"
 
 
 def _rows(chain: Chain, leaf: Leaf) -> list[tuple[Instruction | None, IndexingMap | None]]:

@@ -14,7 +14,7 @@ from hloscope.explorer.answers import NOTHING
 from hloscope.explorer.program import Numbering
 from hloscope.explorer.tables import Shared, Written, numbers, written, written_object
 from hloscope.memory import Coalescing
-from hloscope.movement import Chain
+from hloscope.movement import Chain, Figures
 from hloscope.tiling import Refusal, SymbolicTiles
 from hloscope.visible import visible
 
@@ -159,18 +159,19 @@ def chain_sources(chain: Chain) -> list[str]:
     ]
 
 
-def chain_facts(chain: Chain, places: ChainPlaces, sources: Sequence[str]) -> Written:
+def chain_facts(figures: Figures, places: ChainPlaces, sources: Sequence[str]) -> Written:
     """What a chain of data movement comes to; instructions by distance back from its sink.
 
     There are thousands of chains, most of them like another one but for their places; so what is
     said of their `sources` (`chain_sources`) is written before, and members stand in order already.
     """
+    assert figures.chain is not None
     froms = [
         f'{{"of":{numbers(place)},{source[1:]}'
         for place, source in zip(places.sources, sources, strict=True)
     ]
     return Written(
-        f'{{"bytes_saved":{chain.bytes_saved},"bytes_written":{chain.bytes_written},'
+        f'{{"bytes_moved":{figures.moved},"bytes_saved":{figures.saved},'
         f'"moves_at":{numbers(places.moves_at)},"sink":0,"sources":[{",".join(froms)}],'
-        f'"steps":{numbers([*places.steps])},"verdict":{written(str(chain.kind))}}}'
+        f'"steps":{numbers([*places.steps])},"verdict":{written(str(figures.chain.kind))}}}'
     )

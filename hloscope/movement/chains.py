@@ -6,21 +6,20 @@ which compute the same at every index and so let movement pass; to its leaves, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from math import prod
 from typing import Final, NamedTuple
 
 from hloscope.affine import Dim
 from hloscope.indexing import IndexingMap, delinearize, linearize, prove_equal
-from hloscope.ir import Dims, Instruction, TensorType, array_bytes
+from hloscope.ir import Dims, Instruction, TensorType
 from hloscope.layouts import divisors, supposed
-from hloscope.movement.flow import JOINS, Flow, computes, moves, only_map
-from hloscope.movement.patterns import Pattern, Patterns
+from hloscope.movement.flow import JOINS, Flow, computes, only_map
+from hloscope.movement.patterns import Pattern
 from hloscope.movement.verdicts import Judgement, Kind, judge
-from hloscope.movement.walking import Arrival, Leaf, Role, Surroundings, Walk, composed
+from hloscope.movement.walking import Arrival, Leaf, Walk, composed
 from hloscope.simplifier import Proof, Verdict
-from hloscope.walks import reached
 
 _TRIED: Final = 17
 """Indices at which a supposition is tried before isl is asked to prove it."""
@@ -71,7 +70,6 @@ class Chain:
         self.walk: Final = walk
         self._around: Final = around
         self._like: Final = like
-        self._bytes: Final[dict[tuple[bool, ...], tuple[int, int]]] = {}
         self.is_cut: Final = walk.is_cut
         self.pattern: Final = pattern
         self.steps: Final = (
@@ -227,89 +225,6 @@ class Chain:
             value = step
             yield step, here
 
-    @property
-    def _counted(self) -> tuple[bool, ...]:
-        """Of each step: is its value written to memory, for this chain only?"""
-        flow, sink, steps = self.flow, self.sink, self.steps
-        if len(steps) == 1:
-            return (flow.is_written(sink),)
-        return tuple(
-            [
-                flow.is_written(step) and (step is sink or flow.is_only_for(step, steps))
-                for step in steps
-            ]
-        )
-
-    @cached_property
-    def written(self) -> tuple[Instruction, ...]:
-        """Steps whose value is written to memory for this chain only, and is no free view."""
-        steps = zip(self.steps, self._counted, strict=True)
-        return tuple([step for step, counts in steps if counts and not _is_view(step)])
-
-    @cached_property
-    def _written_and_needed(self) -> tuple[int, int]:
-        """Bytes that the steps write, and those of them that have to be written all the same.
-
-        They are the same of chains that are alike and whose same steps are written, but where a
-        source cannot be the output.
-        """
-        shared, counted = self.model._bytes, self._counted
-        known = shared.get(counted)
-        if known is None:
-            written = sum(map(bytes_of, self.written))
-            known = shared[counted] = written, self._due if written else 0
-        written, needed = known
-        if written and not needed and not all(map(self._can_be_the_output, self.sources)):
-            needed = bytes_of(self.sink)
-        return written, min(needed, written)
-
-    @property
-    def _due(self) -> int:
-        """Bytes to write for what is computed and what really moves."""
-        size = bytes_of(self.sink)
-        due = sum(size for j in self.judgements if not j.kind.is_free)
-        return due + size if any(computes(step) for step in self.written) else due
-
-    @property
-    def bytes_written(self) -> int:
-        """Bytes that the steps write, as they stand."""
-        return self._written_and_needed[0]
-
-    @property
-    def bytes_needed(self) -> int:
-        """Bytes that have to be written all the same: what is computed, and what really moves."""
-        return self._written_and_needed[1]
-
-    @property
-    def bytes_saved(self) -> int:
-        """Bytes that need not be written."""
-        written, needed = self._written_and_needed
-        return written - needed
-
-    def _can_be_the_output(self, source: Instruction) -> bool:
-        """Is it in memory, and not an argument where the program returns the sink?"""
-        given = not source.operands and self.flow.is_returned(self.sink)
-        return self.flow.is_written(source) and not given
-
-
-@lru_cache(maxsize=1 << 12)
-def _is_view(step: Instruction) -> bool:
-    """Is it a reshape that leaves the bytes where they are?"""
-    if not moves(step) or step.op.name not in ("reshape", "bitcast"):
-        return False
-    m = only_map(step)
-    here, there = step.type, step.operands[0].type
-    assert isinstance(here, TensorType)
-    assert isinstance(there, TensorType)
-    return m is not None and judge(m, there, here).kind.is_free
-
-
-def bytes_of(ins: Instruction) -> int:
-    """Bytes of an array in memory, without padding."""
-    found = array_bytes(ins.type)
-    assert found is not None
-    return found.data
-
 
 def _onward(
     flow: Flow, step: Instruction, value: Instruction, here: IndexingMap | None
@@ -387,141 +302,3 @@ def _position_of(index: Sequence[int], shape: Dims) -> int:
     for k, size in zip(index, shape, strict=True):
         position = position * size + k
     return position
-
-
-def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Iterator[Chain]:
-    """The chain of every value that is moved for the last time, in the order of the text.
-
-    Args:
-        flow: The values of a module.
-        through: Only chains that may lead through one of these values.
-    """
-    chains = _Chains(flow)
-    if through is None:
-        yield from chains.every()
-        return
-    for ins in flow.in_order(_onward_of(flow, through)):
-        if chains.ends_in(ins):
-            yield chains.better(ins)
-
-
-def chain_to(flow: Flow, value: Instruction) -> Chain | None:
-    """The chain of a value, if it is moved for the last time."""
-    chains = _Chains(flow)
-    return chains.better(value) if chains.ends_in(value) else None
-
-
-def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
-    """The values, and all that is moved or computed of them."""
-
-    def onward(value: Instruction) -> list[Instruction]:
-        return [user for user in flow.users(value) if moves(user) or computes(user)]
-
-    return {*reached(values, onward)}
-
-
-class _Chains:
-    """Finds the chains of a module; those like another one are walked once."""
-
-    def __init__(self, flow: Flow) -> None:
-        self._flow: Final = flow
-        self._around: Final = Surroundings(flow)
-        self._goes_on: Final[dict[Instruction, bool]] = {}
-        self._models: Final[dict[tuple[int, ...], Chain]] = {}
-        self._patterns: Final = Patterns(flow, self._around, self.ends_in, self._chain_inside)
-
-    def every(self) -> Iterator[Chain]:
-        """All chains of the module, in the order of the text."""
-        for computation in self._flow.computations():
-            known = self._patterns.of(computation)
-            if known is None:
-                for ins in computation:
-                    if self.ends_in(ins):
-                        yield self.better(ins)
-                continue
-            here = computation.instructions
-            for place, ends, pattern in known:
-                if pattern is not None:
-                    yield self._repeated(here, place, pattern)
-                elif ends or (ends is None and self.ends_in(here[place])):
-                    yield self.better(here[place])
-
-    def _repeated(self, here: Sequence[Instruction], place: int, pattern: Pattern) -> Chain:
-        """The chain of a pattern among these instructions."""
-        around, model = [here[k] for k in pattern.places], pattern.model
-        return Chain(self._flow, here[place], model.walk, around, model, pattern)
-
-    def _chain_inside(
-        self, sink: Instruction, is_inside: Callable[[Instruction], bool]
-    ) -> tuple[Chain, list[Instruction]] | None:
-        """The chain that others are like, and the values around; `None` if not all are inside.
-
-        Of a chain no step of which is written, none through ops on several arrays saves more.
-        """
-        plain = self._chain(sink, through_sums=False)
-        around = self._around.of(sink, through_sums=False)
-        values = [*around.values]
-        if plain.ends_in_sums:
-            values += self._around.of(sink, through_sums=True).values
-        model = self._models.get(around.key)
-        if model is None or not all(map(is_inside, values)):
-            return None
-        return model, around.values
-
-    def ends_in(self, value: Instruction) -> bool:
-        """Is it a value that is moved for the last time?"""
-        return self._around.moves(value) and not self.goes_on(value)
-
-    def goes_on(self, value: Instruction) -> bool:
-        """Do all readers of a value move it on, at once or after computing on it alone?
-
-        A value that is read only in a cycle does not.
-        """
-        known = self._goes_on
-        if value in known:
-            return known[value]
-        opened = {value: self._readers(value)}
-        stack = [value]
-        while stack:
-            top = stack[-1]
-            readers = opened[top] or ()
-            waiting = [r for r in readers if r not in known and r not in opened]
-            if waiting:
-                opened.update([(reader, self._readers(reader)) for reader in waiting])
-                stack += waiting
-                continue
-            if top not in known:
-                found = opened[top]
-                known[top] = found is not None and all([known.get(r, False) for r in found])
-            stack.pop()
-        return known[value]
-
-    def _readers(self, value: Instruction) -> Sequence[Instruction] | None:
-        """The readers that compute on the value alone; `None` if any does something else."""
-        readers = self._flow.users_if(value, self._goes_through)
-        if not readers:
-            return None
-        return [reader for reader in readers if self._around.seen(reader).role is Role.ALONE]
-
-    def _goes_through(self, reader: Instruction) -> bool:
-        return self._around.seen(reader).role in (Role.ALONE, Role.MOVED)
-
-    def better(self, sink: Instruction) -> Chain:
-        """The chain up to ops on several arrays; or through them, if that saves more."""
-        plain = self._chain(sink, through_sums=False)
-        if not plain.ends_in_sums:
-            return plain
-        through = self._chain(sink, through_sums=True)
-        return through if through.bytes_saved > plain.bytes_saved else plain
-
-    def _chain(self, sink: Instruction, *, through_sums: bool) -> Chain:
-        around = self._around.of(sink, through_sums)
-        known = self._models.get(around.key)
-        if known is not None:
-            return Chain(self._flow, sink, known.walk, around.values, known)
-        walk = Walk(self._flow, sink, self._around, through_sums)
-        found = Chain(self._flow, sink, walk, around.values)
-        inside = {at.value for at in walk.read}
-        if inside.issubset(around.opened):  # otherwise more was read than the key has
-            self._models[around.key] = found
-        return found

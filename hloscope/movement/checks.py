@@ -53,9 +53,9 @@ def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
             return Rewriting(before=before, reason="nothing shorter is known")
         text = print_hlo(found, style="short")
         new = parse_hlo(text)
+        size = sum(_size(module) for module in (old, new))  # which reads all of it
     except HloscopeError as error:
         return Rewriting(reason=f"HLO cannot say it: {error.message}")
-    size = sum(_size(module) for module in (old, new))
     if size > most:
         return Rewriting(text, before, "proved")
     arguments = [numbered(p.type) for p in old.entry.parameters]

@@ -8,7 +8,7 @@ from typing import Final
 from hloscope.affine import Const, Dim, Sum
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Body, Computation, Dims, Instruction, Layout, Module, Op, TensorType
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, pattern
 from hloscope.movement.chains import Chain
 from hloscope.movement.flow import COPY, computes, moves, only_map
 from hloscope.movement.rearranging import Rearrangement, split_transposed
@@ -25,6 +25,7 @@ from hloscope.ops import (
     Transpose,
 )
 
+_NOT_IN_NAMES: Final = pattern(r"[^\w.-]")
 MOST_WINDOW: Final = 12
 """Neighbouring ops that are looked at together, to find one op that does what they do."""
 
@@ -64,8 +65,9 @@ class Draft:
         *operands: Instruction,
         calls: tuple[Computation, ...] = (),
     ) -> Instruction:
-        """One more instruction; its name gets a number if it is taken."""
-        stem, k = name, 0
+        """One more instruction; its name is one of HLO, and gets a number if it is taken."""
+        name = stem = _NOT_IN_NAMES.sub("_", name)  # results of StableHLO are called `4#1`
+        k = 0
         while name in self._names:
             k += 1
             name = f"{stem}.{k}"

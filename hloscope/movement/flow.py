@@ -6,7 +6,7 @@ that are taken apart again.  Other called computations are looked at by themselv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Final
 
@@ -31,6 +31,7 @@ from hloscope.ops import (
     Slice,
     Transpose,
     Tuple,
+    While,
 )
 
 COPY: Final = ELEMENTWISE["copy"]
@@ -210,14 +211,35 @@ class Flow:
         """The fusion or call that alone calls a computation."""
         if computation in self._callers:
             return self._callers[computation]
-        every = [
+        every = self._every_caller(computation)
+        is_seen = len(every) == 1 and isinstance(every[0].op, SEEN) and len(every[0].calls) == 1
+        found = self._callers[computation] = every[0] if is_seen else None
+        return found
+
+    def _every_caller(self, computation: Computation) -> list[Instruction]:
+        return [
             ins
             for other in self._possible_callers.get(computation, ())
             for ins in self._enter(other).get(computation, ())
         ]
-        is_seen = len(every) == 1 and isinstance(every[0].op, SEEN) and len(every[0].calls) == 1
-        found = self._callers[computation] = every[0] if is_seen else None
-        return found
+
+    def loop_of(self, computation: Computation) -> Instruction | None:
+        """The loop whose body a computation is, if nobody else calls it."""
+        every = self._every_caller(computation)
+        is_body = len(every) == 1 and isinstance(every[0].op, While)
+        return every[0] if is_body and every[0].calls[-1] is computation else None
+
+    def is_inside(self, value: Instruction, computation: Computation) -> bool:
+        """Does a value stand in a computation, or in a fusion or call of it?"""
+        home = self.home(value)
+        for _ in range(_MOST_HOPS):
+            if home is computation:
+                return True
+            caller = None if home is None else self.caller(home)
+            if caller is None:
+                return False
+            home = self.home(caller)
+        return False
 
     def _is_opened(self, ins: Instruction) -> bool:
         """Is it a fusion or call that is seen through?"""
@@ -360,7 +382,7 @@ class Flow:
         users, is_returned = known
         return None if is_returned or not all(map(is_fine, users)) else users
 
-    def is_only_for(self, value: Instruction, inside: Sequence[Instruction]) -> bool:
+    def is_only_for(self, value: Instruction, inside: Container[Instruction | None]) -> bool:
         """Is a value read by these alone, and not returned?"""
         if value in self._other_use and self._other_use[value] not in inside:
             return False

@@ -19,9 +19,10 @@ from hloscope.hlo_parser import print_hlo
 from hloscope.indexing import IndexingMap, prove_equal
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
-from hloscope.movement.chains import Chain, bytes_of
+from hloscope.movement.chains import Chain
 from hloscope.movement.drafts import Draft, moved
 from hloscope.movement.flow import computes
+from hloscope.movement.traffic import Traffic, bytes_of
 from hloscope.movement.verdicts import Judgement, Kind, judge
 from hloscope.movement.walking import Leaf
 from hloscope.ops import BroadcastInDim, Reduce
@@ -64,7 +65,7 @@ def passings_of(chain: Chain) -> list[Passing]:
     """The broadcasts in a chain and the reductions of its result that it may change places with.
 
     >>> from hloscope.hlo_parser import parse_hlo
-    >>> from hloscope.movement.chains import chains_of
+    >>> from hloscope.movement.finding import chains_of
     >>> from hloscope.movement.flow import Flow
     >>> module = parse_hlo('''
     ... add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
@@ -115,7 +116,7 @@ def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
     value = draft.move(value, *moved(judged, leaf.type, between))
     root = draft.add("broadcast", BroadcastInDim(tuple(filled)), output, value)
     after = bytes_of(chain.sink) + (0 if judged.kind.is_free else bytes_of(leaf.value))
-    yield _passed(op, judged, chain.bytes_written, after, proof, draft, root)
+    yield _passed(op, judged, _written(chain), after, proof, draft, root)
 
 
 def _after_reductions(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
@@ -183,7 +184,14 @@ def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
     value = draft.add(reader.name, Reduce(tuple(gone)), between, *inputs, calls=reader.calls)
     root = draft.move(value, *moved(judged, between, reader.type))
     size = 0 if judged.kind.is_free else bytes_of(reader)
-    return _passed(reader, judged, chain.bytes_written, size, proof, draft, root)
+    return _passed(reader, judged, _written(chain), size, proof, draft, root)
+
+
+def _written(chain: Chain) -> int:
+    """Bytes that the kernels of movement of a chain write."""
+    traffic = Traffic(chain.flow)
+    kernels = dict.fromkeys(map(traffic.kernel_of, chain.steps))
+    return sum([traffic.written(kernel) for kernel in kernels if traffic.only_moves(kernel)])
 
 
 def _passed(

@@ -230,11 +230,26 @@ class Walk:
     """
 
     def __init__(
-        self, flow: Flow, sink: Instruction, surroundings: Surroundings, through_sums: bool
+        self,
+        flow: Flow,
+        sink: Instruction,
+        surroundings: Surroundings,
+        through_sums: bool,
+        through_ops: bool = True,
     ) -> None:
+        """Walk from a sink.
+
+        Args:
+            flow: The values of a module.
+            sink: The last op.
+            surroundings: What lies around values.
+            through_sums: Go on behind ops that compute on several arrays.
+            through_ops: Go on behind ops that compute on one array.
+        """
         self.flow = flow
         self._seen = surroundings.seen
         self.through_sums = through_sums
+        self._through_ops = through_ops
         self.is_cut = False
         self.read: dict[Arrival, tuple[Arrival, ...]] = {}
         self._joined: set[Arrival] = set()
@@ -279,7 +294,7 @@ class Walk:
         if role is Role.MADE or at in self._joined:
             return False
         if role is Role.ALONE:
-            return True
+            return self._through_ops
         self._computed += 1
         return self.through_sums and self._computed <= MOST_COMPUTED
 

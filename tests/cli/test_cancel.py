@@ -57,7 +57,7 @@ def test_a_chain_through_a_fusion_is_a_no_op(tmp_path: Path) -> None:
     (chain,) = json.loads(done.output)["chains"]
     assert (chain["verdict"], chain["blocking"]) == ("no-op", None)
     assert [step["name"] for step in chain["steps"]] == ["t", "n", "u"]
-    assert (chain["bytes_written"], chain["bytes_saved"]) == (256, 128)
+    assert (chain["bytes_moved"], chain["bytes_saved"], chain["how"]) == (256, 256, "cancels")
     assert chain["rewriting"]["checked"] == "run"
     assert len(parse_hlo(chain["rewriting"]["text"]).entry) == 2
     assert chain["sources"][0]["proof"] == "proved"
@@ -205,11 +205,54 @@ def test_calls_are_seen_through_and_what_a_function_returns_is_written(tmp_path:
     ENTRY e { a = f32[64,128] parameter(0) t = f32[128,64] transpose(a), dimensions={1,0}
       n = f32[128,64] negate(t) ROOT r = f32[64,128] transpose(n), dimensions={1,0} }"""
     (other,) = json.loads(cancel(tmp_path, hlo, "--json").output)["chains"]
-    for figure in ("bytes_written", "bytes_saved"):
+    for figure in ("bytes_moved", "bytes_saved"):
         assert chain[figure] == other[figure]
     mlir = CALLS.replace("negate", "transpose").replace("%0 :", "%0, dims = [0, 1] :")
     mlir = mlir.replace("dims = [0, 1] : tensor<128x64xf32>",
                         "dims = [0, 1] : (tensor<128x64xf32>) -> tensor<128x64xf32>")  # fmt: skip
     (argument,) = json.loads(cancel(tmp_path, mlir, "--json").output)["chains"]
     size = 64 * 128 * 4  # an argument that is returned is written to a buffer of its own
-    assert argument["bytes_written"] - argument["bytes_saved"] == size
+    assert argument["bytes_moved"] - argument["bytes_saved"] == 2 * size
+
+
+def layers(count: int) -> str:
+    """Equal layers, each with two transposes that are one, and lines of the source."""
+    lines = ["x0 = f32[4,8,2] parameter(0)"]
+    for k in range(count):
+        meta = f'metadata={{op_name="layer{k % 2}/t" source_file="a.py" source_line={k % 3 + 1}}}'
+        lines += [
+            f"s{k} = f32[4,8,2] sort(x{k}), dimensions={{0}}, to_apply=less",
+            f"t{k} = f32[8,4,2] transpose(s{k}), dimensions={{1,0,2}}",
+            f"u{k} = f32[2,4,8] transpose(t{k}), dimensions={{2,1,0}}, {meta}",
+            f"x{k + 1} = f32[4,8,2] reshape(u{k})",
+        ]
+    less = "less { a = f32[] parameter(0) b = f32[] parameter(1) "
+    less += "ROOT c = pred[] compare(a, b), direction=LT }\n"
+    body = "\n".join(lines)
+    last = f"ROOT n = f32[4,8,2] sort(x{count}), dimensions={{0}}, to_apply=less"
+    return f"{less}ENTRY e {{\n{body}\n{last} }}"
+
+
+def test_equal_layers_are_one_row_and_rows_add_up(tmp_path: Path) -> None:
+    size = 2 * 4 * 8 * 2 * 4
+    answer = json.loads(cancel(tmp_path, layers(80), "--json").output)
+    (group,) = answer["groups"]
+    assert group["number_of_members"] == 80
+    assert (group["bytes_moved"], group["bytes_saved"]) == (160 * size, 80 * size)
+    assert (answer["bytes_moved"], answer["bytes_saved"]) == (160 * size, 80 * size)
+    text = cancel(tmp_path, layers(80)).output
+    assert "x1 and 79 like it" in text
+    assert text.split("\n")[2].startswith("all")
+
+
+@pytest.mark.parametrize(
+    ("by", "groups"), [("group", 1), ("chain", 7), ("source", 3), ("scope", 2), ("opcode", 1)]
+)
+def test_every_grouping_has_the_same_sum(tmp_path: Path, by: str, groups: int) -> None:
+    whole = json.loads(cancel(tmp_path, layers(7), "--json", "--by", by, "--top", "999").output)
+    for figure in ("bytes_moved", "bytes_saved"):
+        assert sum([group[figure] for group in whole["groups"]]) == whole[figure]
+    assert len(whole["groups"]) == whole["number_of_groups"] == groups
+    lines = cancel(tmp_path, layers(7), "--by", by, "--top", "1").output.split("\n")
+    assert ("the rest" in "".join(lines)) == (groups > 1)
+    assert any([line.startswith("all") and f"{whole['bytes_moved']:,}" in line for line in lines])

@@ -62,21 +62,21 @@ def test_chains_are_those_of_the_command(name: str) -> None:
         (
             names[k + kernels["from"][k]],
             kernels["facts"][number]["verdict"],
-            kernels["facts"][number]["bytes_written"],
+            kernels["facts"][number]["bytes_moved"],
         )
         for k, number in enumerate(kernels["of"].get("cancel", []))
         if number >= 0
     }
     told = ask("cancel", str(ROOT / "examples" / name), "--json")
-    assert mine == {(c["name"], c["verdict"], c["bytes_written"]) for c in told["chains"]}
+    assert mine == {(c["name"], c["verdict"], c["bytes_moved"]) for c in told["chains"]}
 
 
-def test_the_bytes_of_a_chain_may_move_at_what_it_begins_with_too(shared: Path) -> None:
+def test_steps_of_chains_on_the_page_are_those_of_the_program(shared: Path) -> None:
     program = hloscope.read(shared / "real" / "models" / "mamba_assoc_scan_fwd.hlo.txt")
     page = program.explore(parts=["cancel"]).to_html()
     kernels, names = chunk(page, "kernels"), names_of(page)
     found = {c.chain.sink.name: c for c in program.cancellations()}
-    outside = 0
+    chains = 0
     for k, number in enumerate(kernels["of"]["cancel"]):
         if number < 0:
             continue
@@ -86,8 +86,8 @@ def test_the_bytes_of_a_chain_may_move_at_what_it_begins_with_too(shared: Path) 
         assert (None if at is None else names[sink - at]) == told.blocking
         steps = [names[sink - step] for step in facts["steps"]]
         assert steps == [step.name for step in told.chain.steps]
-        outside += told.blocking is not None and told.blocking not in steps
-    assert outside
+        chains += 1
+    assert chains
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 import hloscope
 from hloscope.interpreter import call, dtype_of
 from hloscope.ir import Module, TensorType
-from hloscope.movement import Chain, Flow, Kind, as_it_stands, chain_to, chains_of, rewrite
+from hloscope.movement import (
+    Chain,
+    Flow,
+    Kind,
+    Planner,
+    as_it_stands,
+    chain_to,
+    chains_of,
+    rewrite,
+)
 from tests.movement.programs import random_chain
 
 Numbers = NDArray[np.int64]
@@ -187,8 +196,7 @@ def told(chain: Chain) -> list[Any]:
     """All that is said of a chain."""
     leaves = [(leaf.value, leaf.maps, leaf.via) for leaf in chain.leaves]
     known = [chain.flow, chain.sink, leaves, chain.steps, chain.read, chain.is_cut, chain.kind]
-    bytes_ = chain.bytes_written, chain.bytes_needed, chain.bytes_saved
-    return [*known, chain.judgements, chain.blocking, chain.written, bytes_]
+    return [*known, chain.judgements, chain.blocking, Planner(chain.flow).saved_alone(chain)]
 
 
 @pytest.mark.parametrize(

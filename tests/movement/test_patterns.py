@@ -6,14 +6,14 @@ from typing import Any
 
 import hloscope
 from hloscope.ir import Module
-from hloscope.movement import Chain, Flow, chain_to, chains_of
+from hloscope.movement import Chain, Flow, Planner, chain_to, chains_of
 
 
 def facts(chain: Chain) -> tuple[Any, ...]:
     """All that is told of a chain."""
     leaves = [(leaf.value, leaf.maps, leaf.via) for leaf in chain.leaves]
     told = chain.sink, chain.steps, leaves, chain.sources, chain.kind, chain.blocking
-    figures = chain.written, chain.bytes_written, chain.bytes_needed, chain.bytes_saved
+    figures = (Planner(chain.flow).saved_alone(chain),)
     return *told, *figures, chain.read, chain.is_cut
 
 

@@ -131,7 +131,7 @@ class Verdicts {
     const free = /no-op|bitcast/.test(found.verdict);
     return H.section("Data movement",
       facts(pair("verdict", H.el("b", free ? "fine" : "warn", found.verdict),
-        found.bytes_written ? `, ${found.bytes_saved ? H.bytes(found.bytes_saved) : "none"} of ${H.bytes(found.bytes_written)} written can be saved` : ""),
+        found.bytes_moved ? `, moves ${H.bytes(found.bytes_moved)}, could save ${found.bytes_saved ? H.bytes(found.bytes_saved) : "none"}` : ""),
         pair("chain", ...links([...found.steps])),
         ...(found.moves_at === null ? [] : [pair("moves at", link(found.moves_at))]),
         ...found.sources.slice(0, 6).flatMap((source) => [pair("from", link(source.of), ` ${source.verdict}${source.proof ? ` (${source.proof})` : ""}${source.reason ? `: ${source.reason}` : ""}`)])));
