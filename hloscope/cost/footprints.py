@@ -205,8 +205,10 @@ class Footprints:
     def _found(
         self, ins: Instruction, kind: KernelKind, key: tuple[object, ...] | None, work: Work
     ) -> Footprint:
-        if kind.reads_all or kind.maker == HOST:
+        if kind.reads_all:
             return self._whole(ins, kind, work)
+        if kind.maker == HOST:
+            return self._whole(ins, kind, work, note=f"runs on the host: {NOT_KNOWN}")
         if not kind.is_kernel:
             return self._whole(ins, kind, work, note=ITS_KERNELS)
         is_custom = isinstance(ins.op, CustomCall)

@@ -18,7 +18,7 @@ from hloscope.memory.counting import BUDGET, traffic_of
 from hloscope.memory.emitting import BLOCK_LEVEL, kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Launch, Reading
-from hloscope.memory.kinds import config_of
+from hloscope.memory.kinds import config_of, synchronous
 from hloscope.memory.reads import Place, Reads
 from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.same_kernels import XlaKernels, output_names
@@ -94,6 +94,7 @@ class Memory:
         Raises:
             UnsupportedError: As `of_instruction`.
         """
+        ins = synchronous(ins)
         key = self.kernels.key(ins)
         known = self._answers.get(key) if key is not None else None
         if known is None:

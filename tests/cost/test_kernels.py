@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hloscope
-from hloscope.api import footprint_of_program
+from hloscope.api import Model, coalescing_of_all, footprint_of_program, kernels_of
 from hloscope.cost import Footprints, KernelBytes, bodies_with_kernels, kernels_in, running
 from hloscope.devices import device_of
 from hloscope.errors import UnsupportedError
@@ -373,3 +373,52 @@ def test_two_slices_at_different_indices_are_bounded_by_their_sum() -> None:
     ENTRY e { p = f32[64,1024] parameter(0) i = s32[] parameter(1) j = s32[] parameter(2)
       ROOT f = (f32[1,1024], f32[1,1024]) fusion(p, i, j), kind=kLoop, calls=f }""")
     assert found == (2 * 4096 + 8, 2 * 4096, False)
+
+
+def test_a_start_is_judged_as_the_kernel_that_it_starts() -> None:
+    text = """fc { p = f32[64] parameter(0) ROOT n = f32[64] negate(p) }
+    ENTRY e { p = f32[64] parameter(0)
+      ROOT s = ((f32[64]), f32[64], u32[]) fusion-start(p), kind=kLoop, calls=fc }"""
+    answer = Memory(Analysis(), device_of("h100")).of_instruction(parse_hlo(text).entry.root)
+    assert [(array.is_output, array.touched.bytes) for array in answer.arrays] == [
+        (False, 256), (True, 256),
+    ]  # fmt: skip
+
+
+def test_what_a_call_on_the_host_or_of_an_unknown_kernel_reads_is_a_bound() -> None:
+    call = 'ENTRY e { p = f32[64] parameter(0) ROOT c = f32[64] custom-call(p), ' \
+        'custom_call_target="xla_ffi_python_gpu_callback" }'  # fmt: skip
+    assert bytes_of(call) == (256, 256, False)
+    fusion = (
+        "f { p = f32[64] parameter(0) s = f32[8] slice(p), slice={[0:8]} ROOT n = f32[8] negate(s)"
+        "} ENTRY e { p = f32[64] parameter(0) ROOT f = f32[8] fusion(p), kind=kCustom, calls=f }"
+    )
+    assert bytes_of(fusion) == (32, 32, False)
+
+
+def test_the_workspace_of_a_fusion_of_cudnn_is_no_result() -> None:
+    config = 'backend_config={"fusion_backend_config":{"kind":"__cudnn$fusion"}}'
+    found = bytes_of(f"""f {{ p = f32[64] parameter(0) n = f32[64] negate(p)
+      w = u8[4096] custom-call(), custom_call_target="__nop"
+      ROOT t = (f32[64], u8[4096]) tuple(n, w) }}
+    ENTRY e {{ p = f32[64] parameter(0)
+      ROOT f = (f32[64], u8[4096]) fusion(p), kind=kCustom, calls=f, {config} }}""")
+    assert found == (256, 256, True)
+
+
+def test_kernels_outside_of_fusions_are_judged_and_others_are_counted_by_maker(
+    shared: Path,
+) -> None:
+    folder = shared / "regressions/round3/decisions"
+    program = hloscope.read(str(folder / "while_trips.hlo"))
+    memory = Model().memory(program.analysis)
+    found = coalescing_of_all(program, memory, kernels_of(program.module))
+    wasted = {answer.name: answer.wasted for answer in found.kernels}
+    assert wasted["back"] == wasted["small"] == 7 << 18
+    program = hloscope.read(str(folder / "lib_calls.hlo"))
+    memory = Model().memory(program.analysis)
+    found = coalescing_of_all(program, memory, kernels_of(program.module))
+    assert not found.kernels
+    assert found.refused_by_maker == {
+        "library cuBLAS": 1, "library cuDNN": 1, "library cuSOLVER": 1, "library cuFFT": 1,
+    }  # fmt: skip
