@@ -6,6 +6,7 @@ from typing import Final
 
 from hloscope.checks.collectives import COLLECTIVES
 from hloscope.checks.kernels import FUSED, PRECISION, UTILISATION
+from hloscope.checks.loops import TRIP_COUNTS
 from hloscope.checks.movement import CONSTANTS, COPIES
 from hloscope.checks.rule import Rule
 from hloscope.checks.values import DONATION, DYNAMIC_SIZES, TYPES
@@ -14,6 +15,6 @@ RULES: Final[dict[str, Rule]] = {
     rule.name: rule
     for rule in (
         COPIES, COLLECTIVES, UTILISATION, PRECISION, FUSED, TYPES, DONATION, DYNAMIC_SIZES,
-        CONSTANTS,
+        CONSTANTS, TRIP_COUNTS,
     )
 }  # fmt: skip

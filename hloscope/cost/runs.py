@@ -26,6 +26,7 @@ from hloscope.cost.trip_counts import (
 from hloscope.fusion import ALIASES
 from hloscope.ir import Computation, Instruction, Module, inside_out
 from hloscope.ops import AsyncDone, AsyncStart, Call, Case, Composite, While
+from hloscope.walks import reached
 
 CALLING: Final = (While, Case, Call, Composite, AsyncStart)
 """Ops that stand for the kernels of what they call."""
@@ -232,6 +233,7 @@ class _Walk:
         self._inside: dict[Computation, _Inside] = {}
         self._states: dict[Computation, _State] = {}
         self._done: set[Computation] = set()
+        self._again: dict[Computation, None] = {}
         self.places: Final[list[Place]] = []
         self.loops: Final[list[LoopUse]] = []
         self._annotated: dict[Instruction, int | None] = {}
@@ -250,6 +252,12 @@ class _Walk:
         for computation in reversed(order):
             if computation in self._states:
                 self._visit(computation)
+        # How deep a circle of calls goes is not known, so what it calls may run more often.
+        again = reached(self._again, lambda computation: computation.callees)
+        self.places[:] = [
+            place._replace(high=None) if place.computation in again else place
+            for place in self.places
+        ]
 
     def _look(self, computation: Computation) -> _Inside:
         """What of a computation decides about what it calls, whose insides are known."""
@@ -336,6 +344,7 @@ class _Walk:
         notes = dict(state.notes)
         for callee in dict.fromkeys(c for ins in calling for c in ins.calls if c in self._done):
             notes[f"`{callee.name}` {RECURSIVE}"] = None
+            self._again[callee] = None
         if MOST_RUNS in total:
             notes[TOO_MANY] = None
         return Place(
@@ -346,13 +355,27 @@ class _Walk:
         """Hand runs on to what an instruction calls; `False` if it may be one of several."""
         index = inside.indices.get(ins)
         taken = None if index is None else branch_of(ins, values[index])
-        for number, callee in enumerate(ins.calls):
-            if index is None or number == taken:
-                here = runs
-            else:
-                here = Runs(runs.times, 0, runs.high) if taken is None else NEVER
-            self._add(callee, [values[n] for n in inside.calls[ins, number]], here)
-        return index is None or taken is not None
+        if index is None or taken is not None:
+            for number, callee in enumerate(ins.calls):
+                here = runs if index is None or number == taken else NEVER
+                self._add(callee, [values[n] for n in inside.calls[ins, number]], here)
+            return True
+        maybe = Runs(runs.times, 0, runs.high)
+        for callee in dict.fromkeys(ins.calls):  # one computation may be several branches
+            given = [
+                [values[n] for n in inside.calls[ins, number]]
+                for number, other in enumerate(ins.calls)
+                if other is callee
+            ]
+            reason = f"`{ins.name}` chooses it by data"
+            merged = [
+                hull(column, node.element, reason)
+                for column, node in zip(
+                    zip(*given, strict=True), self._inside[callee].inputs, strict=True
+                )
+            ]
+            self._add(callee, merged, runs if len(given) == len(ins.calls) else maybe)
+        return len({*ins.calls}) == 1
 
     def _unknown(self, computation: Computation) -> tuple[Value, ...]:
         """Values of the inputs of a computation of whose calls nothing is known."""

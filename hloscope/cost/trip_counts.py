@@ -300,6 +300,8 @@ class _Closed:
                 stack.append((node.args[0], not wanted))
             elif node.name == ("and" if wanted else "or"):
                 stack += [(arg, wanted) for arg in node.args]
+            elif (other := self._other(node)) is not None:
+                stack.append((other, wanted))
             else:
                 found = self._part(node, wanted)
                 if found is None:
@@ -318,6 +320,15 @@ class _Closed:
                 self.run = LoopRun(self.high, self.high)
         elif lows:
             self.low = min(lows)
+
+    def _other(self, node: Node) -> Node | None:
+        """The operand of `and` or `or` that decides, where the other one does not."""
+        neutral = {"and": 1, "or": 0}.get(node.name)
+        if neutral is not None:
+            for one, other in (node.args, node.args[::-1]):
+                if self._values.get(one) == neutral:
+                    return other
+        return None
 
     def _part(self, node: Node, wanted: bool) -> tuple[int | None, int | None] | None:
         """Least and greatest turn in which a part of the condition is first not as wanted.
@@ -349,8 +360,11 @@ class _Closed:
             # That holds for limits that change, too.
             assert b.low is not None
             assert b.high is not None
-            ends = [_first_false(a, direction, limit, element) for limit in (b.low, b.high)]
-            return (ends[0], ends[1]) if direction in ("LT", "LE") else (ends[1], ends[0])
+            near, far = (b.low, b.high) if direction in ("LT", "LE") else (b.high, b.low)
+            low = _first_false(a, direction, near, element)
+            # A bound that only the type gives is none.
+            is_open = far in limits_of(element)
+            return low, None if is_open else _first_false(a, direction, far, element)
         return None
 
 
