@@ -22,9 +22,9 @@ from hloscope.lazy import dataclass
 from hloscope.ops import While
 
 NOT_A_LOOP: Final = "it has no condition and body that can be followed"
-MOST_STEPS: Final = 400_000
-"""Ops evaluated to count the turns of one loop: a third of a second."""
-MOST_STEPS_IN_ALL: Final = 4_000_000
+MOST_STEPS: Final = 200_000
+"""Ops evaluated to count the turns of one loop: a fifth of a second."""
+MOST_STEPS_IN_ALL: Final = 2_000_000
 """The same for all loops of a program."""
 MOST_STEPS_IN_DOUBT: Final = 20_000
 """The same after the first turn in which the loop may have ended."""
@@ -330,6 +330,20 @@ class _Closed:
                     return other
         return None
 
+    def _narrow(self, node: Node) -> Node:
+        """A counter before it was converted to a wider type, which keeps the order of values."""
+        if node in self._values or node.name != "convert":
+            return node
+        (inner,) = node.args
+        if not isinstance(self._values.get(inner), _Line):
+            return node
+        assert inner.element is not None
+        assert node.element is not None
+        if node.element.kind not in ("signed", "unsigned"):
+            return node
+        (low, high), (least, most) = limits_of(inner.element), limits_of(node.element)
+        return inner if least <= low and high <= most else node
+
     def _part(self, node: Node, wanted: bool) -> tuple[int | None, int | None] | None:
         """Least and greatest turn in which a part of the condition is first not as wanted.
 
@@ -340,8 +354,14 @@ class _Closed:
             return (None, None) if bool(value) == wanted else (0, 0)
         if node.name != "compare":
             return None
-        a, b = (self._values.get(arg) for arg in node.args)
-        direction, element = node.about, node.args[0].element
+        first, second = node.args
+        if isinstance(self._values.get(second), int):
+            first = self._narrow(first)
+        elif isinstance(self._values.get(first), int):
+            second = self._narrow(second)
+        a, b = self._values.get(first), self._values.get(second)
+        direction = node.about
+        element = (first if isinstance(a, _Line) else second).element
         if element is None or element.kind not in ("signed", "unsigned"):
             return None
         if isinstance(b, _Line) and not isinstance(a, _Line):
@@ -431,6 +451,9 @@ def _first_false(line: _Line, direction: str, limit: int, element: ElementType) 
     """First turn in which a comparison of a line with a limit is false; `None` for never."""
     low, high = limits_of(element)
     size = high - low + 1
+    if not low <= limit <= high:  # of a wider type: all values lie on one side of it
+        is_true = direction == "NE" or (direction in ("LT", "LE")) == (limit > high)
+        return None if is_true and direction != "EQ" else 0
     # The values that make it false, as a cyclic interval of `width` residues from `first` on.
     match direction:
         case "LT":
@@ -493,7 +516,7 @@ def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
     """What the program says about a loop; what its annotation says where the program does not."""
     low, high = found.low, found.high
     if not found.ends:
-        return TripCount(None, low, None, annotated, "program", found.reason)
+        return TripCount(None, 1, None, annotated, "program", found.reason)
     if low == high:
         return TripCount(low, low, high, annotated, "program")
     reason = found.reason or "it depends on data"

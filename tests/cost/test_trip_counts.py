@@ -263,6 +263,27 @@ def test_a_loop_alone_is_counted_as_far_as_its_operands_say() -> None:
     assert trip_count(unknown) == 1
 
 
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("i, big), direction=LT", 1_000_000),
+        ("big, i), direction=GT", 1_000_000),
+        ("i, huge), direction=LT", None),
+        ("i, huge), direction=NE", None),
+        ("i, huge), direction=GE", 0),
+        ("i, huge), direction=EQ", 0),
+        ("huge, i), direction=LE", 0),
+    ],
+)
+def test_a_counter_may_be_compared_in_a_wider_type(condition: str, count: int | None) -> None:
+    wide = "w = s64[] convert(i)\n big = s64[] constant(1000000)\n"
+    wide += f" huge = s64[] constant({1 << 40})\n ROOT c = pred[] compare("
+    trip = only(plain(wide + condition.replace("i", "w", 1) if condition[0] == "i" else
+                      wide + condition.replace(", i", ", w"))).trip_count  # fmt: skip
+    assert trip.count == count
+    assert trip.origin == "program"
+
+
 def test_a_counter_of_floats_is_evaluated() -> None:
     tenth = plain(UP_TO_TEN, type_="f32", step="0.1")
     count, x = 0, np.float32(0)
