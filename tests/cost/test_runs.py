@@ -25,10 +25,10 @@ def condition(name: str, limit: int) -> str:
     )
 
 
-def loop(inner: str, start: str = "z", x: str = "x", out: str = "y") -> str:
+def loop(inner: str, x: str = "x", out: str = "y") -> str:
     """Instructions that run the loop of `b<inner>` and `c<inner>`."""
     return (
-        f"z{out} = s32[] constant(0) t{out} = {STATE} tuple({start or 'z'}{out}, {x}) "
+        f"z{out} = s32[] constant(0) t{out} = {STATE} tuple(z{out}, {x}) "
         f"w{out} = {STATE} while(t{out}), condition=c{inner}, body=b{inner} "
         f"{out} = f32[4] get-tuple-element(w{out}), index=1"
     )
