@@ -57,6 +57,10 @@ REDUCED = function(
 NEGATE = "y = f32[8,4] negate(p)"
 FUSION = "y = f32[8,4] fusion(p), kind=kLoop, calls=f"
 NEGATED = "f { x = f32[8,4] parameter(0) ROOT n = f32[8,4] negate(x) }\n"
+NEVER = (
+    "y = f32[8,4] while(p), condition=never, body=turn, "
+    'backend_config={"known_trip_count":{"n":"%d"}}'
+)
 CASES: dict[str, Case] = {
     "copies": Case(
         "y = f32[4,8] transpose(p), dimensions={1,0}",
@@ -139,6 +143,13 @@ CASES: dict[str, Case] = {
             negated(),
         ),
         values={"max-bytes": 15},
+    ),
+    "trip-counts": Case(
+        broken=NEVER % 3,
+        kept=NEVER % 0,
+        stablehlo="StableHLO has no annotation of trip counts: the rule finds nothing there",
+        before="never { x = f32[8,4] parameter(0) ROOT c = pred[] constant(false) }\n"
+        "turn { x = f32[8,4] parameter(0) ROOT n = f32[8,4] negate(x) }\n",
     ),
 }
 
