@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.cost.scalars import Value, any_value, hull
-from hloscope.cost.slices import Frame, Key, Machine, Node, Tape, arguments, branch_of
+from hloscope.cost.slices import Frame, Key, Machine, Node, Tape, arguments, branch_of, lost
 from hloscope.cost.trip_counts import (
     MOST_TURNS_LISTED,
     NOT_A_LOOP,
@@ -277,8 +277,12 @@ class _Walk:
                 for node in known.inputs if known is not None else ():
                     assert node.key is not None
                     what, path = node.key
-                    source = what if isinstance(what, Instruction) else operands[what]
-                    nodes.append(slices.node(frame, source, path))
+                    if isinstance(what, Instruction):
+                        nodes.append(slices.node(frame, what, path))
+                    elif what < len(operands):
+                        nodes.append(slices.node(frame, operands[what], path))
+                    else:
+                        nodes.append(lost(ins))
                 inside.calls[ins, number] = inside.ask(nodes)
         inside.close()
         return inside

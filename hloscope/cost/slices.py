@@ -180,6 +180,8 @@ def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
         return root, path
     if len(root.operands) == 1:
         return root.operands[0], path
+    if not path or path[0] >= len(root.operands):
+        return root, path  # no such part: the verifier tells
     return root.operands[path[0]], path[1:]
 
 
@@ -449,6 +451,8 @@ class Slices:
     def _left(self, place: Place) -> Made:
         """What a loop leaves in a part of its state."""
         frame, ins, path = place
+        if len(ins.operands) > 1 and not path:
+            return _unknown(ins, path)
         key = carried(ins, path)
         model = yield self._model(ins)
         if model is None:
@@ -503,6 +507,8 @@ class Slices:
             key = todo.pop()
             if isinstance(key[0], Instruction):
                 outer[key] = None
+            elif key[0] >= len(loop.operands):
+                return None  # a parameter that nothing is given for: the verifier tells
             elif key not in keys:
                 keys[key] = after = yield self._after(model, key)
                 todo += Tape([after]).inputs
@@ -603,6 +609,12 @@ def _constant(ins: Instruction, element: ElementType) -> Node:
     except HloscopeError:
         pass
     return _unknown(ins, (), f"the value of the constant `{ins.name}` is not in the program")
+
+
+def lost(ins: Instruction) -> Node:
+    """A value that nobody hands on: the operands of a call do not fit."""
+    why = f"the operands of `{ins.name}` do not fit"
+    return Node("unknown", None, value=any_value(None, why))
 
 
 def _unknown(ins: Instruction, path: Path, reason: str = "") -> Node:

@@ -265,7 +265,8 @@ def _loop(
         p, q = text.name(), text.name()
         inside.append(f"{p} = {whole} parameter(0)")
         test.append(f"{q} = {whole} parameter(0)")
-        parts, tested = [], []
+        parts: list[str] = []
+        tested: list[str] = []
         for n, type_ in enumerate(spelled):
             for block, where, found in ((inside, p, parts), (test, q, tested)):
                 name = text.name()

@@ -302,6 +302,33 @@ def test_a_value_that_a_loop_hands_on_is_the_first_one() -> None:
     assert [loop.trip_count.count for loop in loops] == [10, 2]  # from where the first one ended
 
 
+STATE = "{ p = (s32[]) parameter(0) i = s32[] get-tuple-element(p), index=0 "
+UP_TO_THREE = STATE + "k = s32[] constant(3) ROOT t = pred[] compare(i, k), direction=LT }\n"
+START = "z = s32[] constant(0) t = (s32[]) tuple(z)"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "b " + STATE + "ROOT t = s32[] copy(i) }\nc " + UP_TO_THREE,
+        "b { p = (s32[]) parameter(0) q = (s32[]) parameter(1) "
+        "i = s32[] get-tuple-element(q), index=0 ROOT t = (s32[]) tuple(i) }\nc " + UP_TO_THREE,
+        "f { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] add(a, b) }\n"
+        "b " + STATE + "j = s32[] call(i), to_apply=f ROOT t = (s32[]) tuple(j) }\nc "
+        + UP_TO_THREE,
+        "b " + STATE + "ROOT t = (s32[]) tuple(i) }\n"
+        "c { p = (s32[]) parameter(0) q = (s32[]) parameter(1) "
+        "i = s32[] get-tuple-element(q), index=0 k = s32[] constant(3) "
+        "ROOT t = pred[] compare(i, k), direction=LT }\n",
+    ],
+)  # fmt: skip
+def test_parts_that_do_not_fit_have_no_count(parts: str) -> None:
+    entry = f"ENTRY e {{ {START} ROOT w = (s32[]) while(t), condition=c, body=b }}"
+    trip = only("HloModule m\n" + parts + entry).trip_count
+    assert trip.count is None
+    assert trip.reason
+
+
 # ------------------------------------------------------------------------------- before and after
 
 
