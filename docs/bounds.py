@@ -23,6 +23,8 @@ STATED: Final = {
     "proof/devices": "MOST_DEVICES",
     "movement/walking": "MOST_VALUES MOST_COMPUTED",
     "movement/checks": "MOST_ELEMENTS",
+    "cost/slices": "MOST_NODES MOST_NODES_IN_ALL MOST_CALLS MOST_LOOPS",
+    "cost/trip_counts": "MOST_STEPS MOST_STEPS_IN_ALL MOST_STEPS_IN_DOUBT MOST_TURNS_LISTED",
     "tiling/sweeping": "MOST MAX_ELEMENTS MAX_DOT_SIDE",
     "explorer/program": "MOST_TEXT MOST_LEAVES",
     "api/exploring": "MOST_OUTPUTS MOST_ASKED_FROM",

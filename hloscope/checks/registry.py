@@ -6,6 +6,7 @@ from typing import Final
 
 from hloscope.checks.collectives import COLLECTIVES
 from hloscope.checks.kernels import FUSED, PRECISION, UTILISATION
+from hloscope.checks.loops import TRIP_COUNTS
 from hloscope.checks.movement import CONSTANTS, COPIES
 from hloscope.checks.padding import PADDING
 from hloscope.checks.rule import Rule
@@ -15,6 +16,6 @@ RULES: Final[dict[str, Rule]] = {
     rule.name: rule
     for rule in (
         COPIES, COLLECTIVES, UTILISATION, PRECISION, FUSED, TYPES, DONATION, DYNAMIC_SIZES,
-        CONSTANTS, PADDING,
+        CONSTANTS, PADDING, TRIP_COUNTS,
     )
 }  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.cost.kernels import kernels_in
 from hloscope.cost.scalars import Value, any_value, hull
-from hloscope.cost.slices import Frame, Key, Machine, Node, Tape, arguments, branch_of
+from hloscope.cost.slices import Frame, Key, Machine, Node, Tape, arguments, branch_of, lost
 from hloscope.cost.trip_counts import (
     MOST_TURNS_LISTED,
     NOT_A_LOOP,
@@ -27,6 +27,7 @@ from hloscope.cost.trip_counts import (
 from hloscope.ir import Computation, Instruction, Module, inside_out
 from hloscope.memory import called_for_kernels
 from hloscope.ops import Case, While
+from hloscope.walks import reached
 
 UNKNOWN_TRIPS: Final = "how often it runs is not known"
 ONE_BRANCH: Final = "one of several branches runs: the one that moves most bytes is counted"
@@ -226,6 +227,7 @@ class _Walk:
         self._inside: dict[Computation, _Inside] = {}
         self._states: dict[Computation, _State] = {}
         self._done: set[Computation] = set()
+        self._again: dict[Computation, None] = {}
         self.places: Final[list[Place]] = []
         self.loops: Final[list[LoopUse]] = []
         self._annotated: dict[Instruction, int | None] = {}
@@ -244,6 +246,12 @@ class _Walk:
         for computation in reversed(order):
             if computation in self._states:
                 self._visit(computation)
+        # How deep a circle of calls goes is not known, so what it calls may run more often.
+        again = reached(self._again, lambda computation: computation.callees)
+        self.places[:] = [
+            place._replace(high=None) if place.computation in again else place
+            for place in self.places
+        ]
 
     def _look(self, computation: Computation) -> _Inside:
         """What of a computation decides about what it calls, whose insides are known."""
@@ -263,8 +271,12 @@ class _Walk:
                 for node in known.inputs if known is not None else ():
                     assert node.key is not None
                     what, path = node.key
-                    source = what if isinstance(what, Instruction) else operands[what]
-                    nodes.append(slices.node(frame, source, path))
+                    if isinstance(what, Instruction):
+                        nodes.append(slices.node(frame, what, path))
+                    elif what < len(operands):
+                        nodes.append(slices.node(frame, operands[what], path))
+                    else:
+                        nodes.append(lost(ins))
                 inside.calls[ins, number] = inside.ask(nodes)
         inside.close()
         return inside
@@ -330,6 +342,7 @@ class _Walk:
         notes = dict(state.notes)
         for callee in dict.fromkeys(c for ins in calling for c in ins.calls if c in self._done):
             notes[f"`{callee.name}` {RECURSIVE}"] = None
+            self._again[callee] = None
         if MOST_RUNS in total:
             notes[TOO_MANY] = None
         return Place(
@@ -340,13 +353,27 @@ class _Walk:
         """Hand runs on to what an instruction calls; `False` if it may be one of several."""
         index = inside.indices.get(ins)
         taken = None if index is None else branch_of(ins, values[index])
-        for number, callee in enumerate(ins.calls):
-            if index is None or number == taken:
-                here = runs
-            else:
-                here = Runs(runs.times, 0, runs.high) if taken is None else NEVER
-            self._add(callee, [values[n] for n in inside.calls[ins, number]], here)
-        return index is None or taken is not None
+        if index is None or taken is not None:
+            for number, callee in enumerate(ins.calls):
+                here = runs if index is None or number == taken else NEVER
+                self._add(callee, [values[n] for n in inside.calls[ins, number]], here)
+            return True
+        maybe = Runs(runs.times, 0, runs.high)
+        for callee in dict.fromkeys(ins.calls):  # one computation may be several branches
+            given = [
+                [values[n] for n in inside.calls[ins, number]]
+                for number, other in enumerate(ins.calls)
+                if other is callee
+            ]
+            reason = f"`{ins.name}` chooses it by data"
+            merged = [
+                hull(column, node.element, reason)
+                for column, node in zip(
+                    zip(*given, strict=True), self._inside[callee].inputs, strict=True
+                )
+            ]
+            self._add(callee, merged, runs if len(given) == len(ins.calls) else maybe)
+        return len({*ins.calls}) == 1
 
     def _unknown(self, computation: Computation) -> tuple[Value, ...]:
         """Values of the inputs of a computation of whose calls nothing is known."""

@@ -103,6 +103,8 @@ def hull(values: Sequence[Value], element: ElementType | None, reason: str) -> V
         return first
     if element is None or not is_integer(element):
         return any_value(element, reason)
+    if any([isinstance(value, Span) and value.low is None for value in values]):
+        return any_value(element, reason)
     ranges = [_range(value) for value in values]
     return Span(min(low for low, _ in ranges), max(high for _, high in ranges), reason)
 
@@ -225,8 +227,9 @@ def _bounded(
 
     Bounds that would wrap around become those of the type.
     """
-    reason = next(v.reason for v in values if type(v) is Span)
-    if not all(map(is_integer, (*operands, result))):
+    spans = [value for value in values if type(value) is Span]
+    reason = spans[0].reason
+    if not all(map(is_integer, (*operands, result))) or any(s.low is None for s in spans):
         return any_value(result, reason)
     ranges = [_range(value) for value in values]
     if isinstance(op, Compare):

@@ -47,7 +47,9 @@ Path: TypeAlias = tuple[int, ...]
 Key: TypeAlias = tuple[int | Instruction, Path]
 """An input of a computation: part of a parameter, by number, or of an outer value."""
 
-MOST_NODES: Final = 2_000_000
+MOST_NODES: Final = 20_000
+"""Nodes that are made for one question."""
+MOST_NODES_IN_ALL: Final = 1_000_000
 """Nodes that are made for one program."""
 MOST_CALLS: Final = 256
 """How deep calls are followed for one value."""
@@ -178,6 +180,8 @@ def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
         return root, path
     if len(root.operands) == 1:
         return root.operands[0], path
+    if not path or path[0] >= len(root.operands):
+        return root, path  # no such part: the verifier tells
     return root.operands[path[0]], path[1:]
 
 
@@ -320,6 +324,7 @@ class Slices:
         self._roots: Final[dict[Computation, Frame]] = {}
         self._models: Final[dict[Instruction, Model | None]] = {}
         self._count = 0
+        self._most = MOST_NODES
 
     def root(self, computation: Computation) -> Frame:
         """The frame of a computation by itself."""
@@ -330,18 +335,24 @@ class Slices:
 
     def node(self, frame: Frame, ins: Instruction, path: Path = ()) -> Node:
         """The node of a value, or of a part of it."""
+        self._begin()
         found: Node = finished(self._node(Place(frame, ins, path)))
         return found
 
     def machine(self, loop: Instruction, asked: Iterable[Key] = ()) -> Machine | None:
         """What decides how often a loop runs; `None` for what is not a loop of two computations."""
+        self._begin()
         found: Machine | None = finished(self._machine(loop, tuple(asked)))
         return found
 
     def given(self, machine: Machine, frame: Frame) -> list[Node]:
         """What a loop is given in a frame: the first values of `keys`, then those of `outer`."""
+        self._begin()
         found: list[Node] = finished(self._given(machine, frame))
         return found
+
+    def _begin(self) -> None:
+        self._most = min(self._count + MOST_NODES, MOST_NODES_IN_ALL)
 
     # ---------------------------------------------------------------------------------- values
 
@@ -355,8 +366,9 @@ class Slices:
             if node is not None:
                 break
             trail.append(place)
-            if self._count > MOST_NODES:
-                node = _unknown(ins, path, "the program is too large to follow values in it")
+            self._count += 1
+            if self._count > self._most:
+                node = _unknown(ins, path, "it depends on too much")
             elif not frame.has(ins):
                 if frame.parent is None:
                     node = Node("input", _element(ins, path), key=(ins, path))
@@ -373,7 +385,6 @@ class Slices:
                     node = place_or_node
                 else:
                     place = place_or_node
-        self._count += len(trail)
         for frame, ins, path in trail:
             frame.known[ins, path] = node
         return node
@@ -440,6 +451,8 @@ class Slices:
     def _left(self, place: Place) -> Made:
         """What a loop leaves in a part of its state."""
         frame, ins, path = place
+        if len(ins.operands) > 1 and not path:
+            return _unknown(ins, path)
         key = carried(ins, path)
         model = yield self._model(ins)
         if model is None:
@@ -494,6 +507,8 @@ class Slices:
             key = todo.pop()
             if isinstance(key[0], Instruction):
                 outer[key] = None
+            elif key[0] >= len(loop.operands):
+                return None  # a parameter that nothing is given for: the verifier tells
             elif key not in keys:
                 keys[key] = after = yield self._after(model, key)
                 todo += Tape([after]).inputs
@@ -594,6 +609,12 @@ def _constant(ins: Instruction, element: ElementType) -> Node:
     except HloscopeError:
         pass
     return _unknown(ins, (), f"the value of the constant `{ins.name}` is not in the program")
+
+
+def lost(ins: Instruction) -> Node:
+    """A value that nobody hands on: the operands of a call do not fit."""
+    why = f"the operands of `{ins.name}` do not fit"
+    return Node("unknown", None, value=any_value(None, why))
 
 
 def _unknown(ins: Instruction, path: Path, reason: str = "") -> Node:

@@ -22,9 +22,9 @@ from hloscope.lazy import dataclass
 from hloscope.ops import While
 
 NOT_A_LOOP: Final = "it has no condition and body that can be followed"
-MOST_STEPS: Final = 400_000
-"""Ops evaluated to count the turns of one loop: a third of a second."""
-MOST_STEPS_IN_ALL: Final = 4_000_000
+MOST_STEPS: Final = 200_000
+"""Ops evaluated to count the turns of one loop: a fifth of a second."""
+MOST_STEPS_IN_ALL: Final = 2_000_000
 """The same for all loops of a program."""
 MOST_STEPS_IN_DOUBT: Final = 20_000
 """The same after the first turn in which the loop may have ended."""
@@ -300,6 +300,8 @@ class _Closed:
                 stack.append((node.args[0], not wanted))
             elif node.name == ("and" if wanted else "or"):
                 stack += [(arg, wanted) for arg in node.args]
+            elif (other := self._other(node)) is not None:
+                stack.append((other, wanted))
             else:
                 found = self._part(node, wanted)
                 if found is None:
@@ -319,6 +321,29 @@ class _Closed:
         elif lows:
             self.low = min(lows)
 
+    def _other(self, node: Node) -> Node | None:
+        """The operand of `and` or `or` that decides, where the other one does not."""
+        neutral = {"and": 1, "or": 0}.get(node.name)
+        if neutral is not None:
+            for one, other in (node.args, node.args[::-1]):
+                if self._values.get(one) == neutral:
+                    return other
+        return None
+
+    def _narrow(self, node: Node) -> Node:
+        """A counter before it was converted to a wider type, which keeps the order of values."""
+        if node in self._values or node.name != "convert":
+            return node
+        (inner,) = node.args
+        if not isinstance(self._values.get(inner), _Line):
+            return node
+        assert inner.element is not None
+        assert node.element is not None
+        if node.element.kind not in ("signed", "unsigned"):
+            return node
+        (low, high), (least, most) = limits_of(inner.element), limits_of(node.element)
+        return inner if least <= low and high <= most else node
+
     def _part(self, node: Node, wanted: bool) -> tuple[int | None, int | None] | None:
         """Least and greatest turn in which a part of the condition is first not as wanted.
 
@@ -329,8 +354,14 @@ class _Closed:
             return (None, None) if bool(value) == wanted else (0, 0)
         if node.name != "compare":
             return None
-        a, b = (self._values.get(arg) for arg in node.args)
-        direction, element = node.about, node.args[0].element
+        first, second = node.args
+        if isinstance(self._values.get(second), int):
+            first = self._narrow(first)
+        elif isinstance(self._values.get(first), int):
+            second = self._narrow(second)
+        a, b = self._values.get(first), self._values.get(second)
+        direction = node.about
+        element = (first if isinstance(a, _Line) else second).element
         if element is None or element.kind not in ("signed", "unsigned"):
             return None
         if isinstance(b, _Line) and not isinstance(a, _Line):
@@ -349,8 +380,11 @@ class _Closed:
             # That holds for limits that change, too.
             assert b.low is not None
             assert b.high is not None
-            ends = [_first_false(a, direction, limit, element) for limit in (b.low, b.high)]
-            return (ends[0], ends[1]) if direction in ("LT", "LE") else (ends[1], ends[0])
+            near, far = (b.low, b.high) if direction in ("LT", "LE") else (b.high, b.low)
+            low = _first_false(a, direction, near, element)
+            # A bound that only the type gives is none.
+            is_open = far in limits_of(element)
+            return low, None if is_open else _first_false(a, direction, far, element)
         return None
 
 
@@ -417,6 +451,9 @@ def _first_false(line: _Line, direction: str, limit: int, element: ElementType) 
     """First turn in which a comparison of a line with a limit is false; `None` for never."""
     low, high = limits_of(element)
     size = high - low + 1
+    if not low <= limit <= high:  # of a wider type: all values lie on one side of it
+        is_true = direction == "NE" or (direction in ("LT", "LE")) == (limit > high)
+        return None if is_true and direction != "EQ" else 0
     # The values that make it false, as a cyclic interval of `width` residues from `first` on.
     match direction:
         case "LT":
@@ -479,7 +516,7 @@ def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
     """What the program says about a loop; what its annotation says where the program does not."""
     low, high = found.low, found.high
     if not found.ends:
-        return TripCount(None, low, None, annotated, "program", found.reason)
+        return TripCount(None, 1, None, annotated, "program", found.reason)
     if low == high:
         return TripCount(low, low, high, annotated, "program")
     reason = found.reason or "it depends on data"

@@ -72,6 +72,26 @@ PLAIN_STABLEHLO = function(
     result="tensor<8x4xf32>",
 )
 
+LOOP = """body {
+  p = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[4] get-tuple-element(p), index=1
+  k = s32[] constant(2)
+  j = s32[] add(i, k)
+  y = f32[4] sine(x)
+  ROOT t = (s32[], f32[4]) tuple(j, y)
+}
+cond {
+  p = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(0)
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+"""
+TURNING = (
+    "x = f32[4] parameter(0)\n i = s32[] constant(-5)\n t = (s32[], f32[4]) tuple(i, x)\n"
+    "ROOT w = (s32[], f32[4]) while(t), condition=cond, body=body"
+)
 BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
     (
         "copies",
@@ -196,6 +216,12 @@ BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
         ),
         "of the sectors it transfers",
     ),
+    (
+        "trip-counts",
+        {},
+        hlo(TURNING + ', backend_config={"known_trip_count":{"n":"2"}}', before=LOOP),
+        "annotated to run 2 times, but runs 3 times",
+    ),
 ]
 
 KEPT: list[tuple[str, dict[str, Any], str]] = [
@@ -224,7 +250,7 @@ KEPT: list[tuple[str, dict[str, Any], str]] = [
             before=f"f {{ x = f32[8,4] parameter(0)\nROOT n = f32[8,4] exponential(x){META} }}\n",
         ),
     ),
-    ("fused", {"op-name": "attention"}, BROKEN[-3][2]),
+    ("fused", {"op-name": "attention"}, BROKEN[-4][2]),
     # A reducer's body is no instruction that runs by itself.
     (
         "fused",
@@ -273,3 +299,45 @@ def test_a_finding_knows_where_it_comes_from() -> None:
     (finding,) = check_one(hloscope.read(text), "fused", op_name="softmax").report.findings
     assert (finding.source, finding.op_name) == ("/a/train.py:12", "jit(step)/softmax/exp")
     assert (finding.instruction, finding.computation, finding.line) == ("n", "e", 4)
+
+
+@pytest.mark.parametrize(
+    ("count", "message", "value"),
+    [
+        ("3", "", 0),
+        ("2", "annotated to run 2 times, but runs 3 times", 1),
+        ("1", "annotated to run once, but runs 3 times", 2),
+        ("-2", "annotated to run -2 times, but runs 3 times", 5),
+        ("10", "annotated to run 10 times, but runs 3 times", 7),
+        ("many", "", 0),
+    ],
+)
+def test_trip_counts_are_those_of_the_program(count: str, message: str, value: int) -> None:
+    config = f', backend_config={{"known_trip_count":{{"n":"{count}"}}}}'
+    found = check_one(
+        hloscope.read(hlo(TURNING + config, before=LOOP)), "trip-counts"
+    ).report.findings
+    assert [(f.message, f.value, f.instruction) for f in found] == (
+        [(message, value, "w")] if message else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("ROOT c = pred[] constant(true)", "the loop does not end"),
+        ("x = f32[4] get-tuple-element(p), index=1\n  y = f32[1] slice(x), slice={[0:1]}\n"
+         "  z = f32[] reshape(y)\n  h = f32[] constant(1)\n  a = pred[] compare(z, h), "
+         "direction=LT\n  n = s32[] constant(0)\n  b = pred[] compare(i, n), direction=LT\n"
+         "  ROOT c = pred[] and(a, b)",
+         "runs 0 to 3 times: `y` (slice) is computed from data"),
+    ],
+)  # fmt: skip
+def test_a_trip_count_out_of_bounds_is_found(condition: str, message: str) -> None:
+    start = LOOP.index("  n = s32[] constant(0)")
+    before = LOOP[:start] + f"  {condition}\n}}\n"
+    config = ', backend_config={"known_trip_count":{"n":"4"}}'
+    (found,) = check_one(
+        hloscope.read(hlo(TURNING + config, before=before)), "trip-counts"
+    ).report.findings
+    assert found.message == f"annotated to run 4 times, but {message}"

@@ -57,6 +57,10 @@ REDUCED = function(
 NEGATE = "y = f32[8,4] negate(p)"
 FUSION = "y = f32[8,4] fusion(p), kind=kLoop, calls=f"
 NEGATED = "f { x = f32[8,4] parameter(0) ROOT n = f32[8,4] negate(x) }\n"
+NEVER = (
+    "y = f32[8,4] while(p), condition=never, body=turn, "
+    'backend_config={"known_trip_count":{"n":"%d"}}'
+)
 CASES: dict[str, Case] = {
     "copies": Case(
         "y = f32[4,8] transpose(p), dimensions={1,0}",
@@ -146,6 +150,13 @@ CASES: dict[str, Case] = {
         "StableHLO has no tiles, which the rule is about: it finds nothing there",
         values={"min-wasted": 1},
         types=("f32[8,4]", "f32[8,4]{1,0:T(8,128)}", "f32[8,4]"),
+    ),
+    "trip-counts": Case(
+        broken=NEVER % 3,
+        kept=NEVER % 0,
+        stablehlo="StableHLO has no annotation of trip counts: the rule finds nothing there",
+        before="never { x = f32[8,4] parameter(0) ROOT c = pred[] constant(false) }\n"
+        "turn { x = f32[8,4] parameter(0) ROOT n = f32[8,4] negate(x) }\n",
     ),
 }
 
