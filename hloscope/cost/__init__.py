@@ -17,6 +17,12 @@ if TYPE_CHECKING:
         known_trip_count as known_trip_count,
         trip_count as trip_count,
     )
+    from hloscope.cost.triton import (
+        TritonRatings as TritonRatings,
+        TritonUse as TritonUse,
+        is_triton as is_triton,
+        triton_rating as triton_rating,
+    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from hloscope.errors import Label, UnsupportedError, said
 from hloscope.fusion import ALIASES
-from hloscope.ir import Instruction, TensorType, backend_config
+from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
 from hloscope.memory.emitters.concatenate import concatenate
 from hloscope.memory.emitters.loop import loop
@@ -17,6 +17,7 @@ from hloscope.memory.emitters.transpose import transpose
 from hloscope.memory.emitters.update import update_in_place, updates_of
 from hloscope.memory.kernel import Kernel
 from hloscope.ops import AsyncDone, AsyncStart, Call, Case, CustomCall, Fusion, While
+from hloscope.tiling import fusion_config as config_of
 
 TRITON: Final = "__triton"
 LIBRARY: Final = {"__cudnn$fusion": "cuDNN", "__custom_fusion": "a custom kernel"}
@@ -28,13 +29,6 @@ _MADE: Final[dict[str, Callable[[Choice], Kernel | None]]] = {
     "concatenate": concatenate,
     "loop": loop,
 }
-
-
-def config_of(ins: Instruction) -> Mapping[str, Any]:
-    """The entries of a fusion's backend config: its kind, tile sizes and so on."""
-    settings = ins.op.settings if isinstance(ins.op, Fusion) else ()
-    found = backend_config(settings, ins.extras).get("fusion_backend_config")
-    return found if isinstance(found, Mapping) else {}
 
 
 def kernel_of(choice: Choice) -> Kernel:

@@ -13,9 +13,9 @@ from hloscope.memory.choice import Choice
 from hloscope.memory.emitting import config_of, kernel_of
 from hloscope.memory.fused import Fused, roots_of
 from hloscope.memory.kernel import Kernel
-from hloscope.memory.tile_use import output_tiles
 from hloscope.memory.verdicts import transposes
 from hloscope.ops import Fusion
+from hloscope.tiling import chosen_tiles
 
 
 class SameKernels:
@@ -56,12 +56,11 @@ class SameKernels:
         if len(ins.calls) != 1 or len(ins.operands) != len(ins.calls[0].parameters):
             return None
         config = config_of(ins)
-        tiles = output_tiles(config) if config else None
         return (
             self._blueprints.number(ins.calls[0]),
             self._blueprints.op_number(ins.op),
             str(config.get("kind", "")),
-            None if tiles is None else tuple(tiles),
+            chosen_tiles(ins) if config else None,
         )
 
 
