@@ -34,6 +34,7 @@ from hloscope.tiling.traffic import (
     array_type,
     counted,
     is_aligned,
+    is_repeated,
     regions_of,
 )
 
@@ -329,9 +330,9 @@ class _Sweeping:
         is_valid &= np.array([p.size > 0 for p in symbolic.parameters], dtype=bool).all()
         moved, shared, registers, elements = np.zeros((4, count))
         dot_side = np.zeros(count, dtype=np.int64)
-        for array in arrays_of(symbolic):
+        for array, once in once_each(symbolic, self._table):
             figures = counted(array.node, array.region, self._table, self._transaction)
-            moved = moved + figures.moved
+            moved = moved + figures.moved * once
         for node, _ in regions_of(symbolic.nodes):
             is_valid &= self._takes(node)
             padded = self.padded(node)
@@ -441,6 +442,19 @@ def arrays_of(symbolic: SymbolicTiles) -> Iterator[TiledArray]:
             yield top[root]._replace(root=number)
 
 
+def once_each(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray, Bools]]:
+    """Yield the arrays, and for which tilings each is not one with a tile that came before."""
+    before: dict[tuple[int, Instruction, int], list[TiledNode]] = {}
+    for array in arrays_of(symbolic):
+        once = np.ones(len(table), dtype=bool)
+        if array.root < 0:
+            key = id(array.region.root), array.node.instruction, array.node.output
+            for earlier in before.setdefault(key, []):
+                once &= ~is_repeated(array.node, earlier, table)
+            before[key].append(array.node)
+        yield array, once
+
+
 def tile_traffics(
     symbolic: SymbolicTiles, sizes: Sequence[int], transaction: int = TRANSACTION
 ) -> list[TileTraffic]:
@@ -453,9 +467,9 @@ def tile_traffics(
     """
     table = np.array([sizes], dtype=np.int64).reshape(1, len(symbolic.parameters))
     found = []
-    for array in arrays_of(symbolic):
+    for array, once in once_each(symbolic, table):
         node = array.node
-        if array_type(node) is None:
+        if array_type(node) is None or not once[0]:
             continue
         figures = counted(node, array.region, table, transaction)
         reasons = [

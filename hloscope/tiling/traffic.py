@@ -145,6 +145,37 @@ def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> C
     return Counted(tiles, asked, needed, moved, is_sure)
 
 
+def is_repeated(node: TiledNode, earlier: TiledNode, table: Ints) -> Bools:
+    """Return for which tilings two nodes of one array are one tile, which is loaded once.
+
+    XLA compares concrete tiles: sizes, strides and where they begin.
+    """
+    rows = np.ones(len(table), dtype=bool)
+    if (node.instruction, node.output, node.runtime) != (
+        earlier.instruction, earlier.output, earlier.runtime
+    ):  # fmt: skip
+        return ~rows
+    for one, other in (
+        (node.tile.sizes_array(table), earlier.tile.sizes_array(table)),
+        (node.tile.strides_array(table), earlier.tile.strides_array(table)),
+    ):
+        rows &= (one == other).all(axis=1)
+    for a, b in zip(node.map.results, earlier.map.results, strict=True):
+        (terms, constant), (others, other_constant) = as_sum(a), as_sum(b)
+        first = {t: c for t, c in terms if not isinstance(t, Range)}
+        second = {t: c for t, c in others if not isinstance(t, Range)}
+        if constant != other_constant:
+            return np.zeros(len(table), dtype=bool)
+        for t in {*first, *second}:
+            if first.get(t) == second.get(t):
+                continue
+            if not isinstance(t, Dim):
+                return np.zeros(len(table), dtype=bool)
+            interval = node.map.dims[t.index].interval  # a single tile begins at 0
+            rows &= table[:, t.index] > interval.hi
+    return rows
+
+
 def _transactions(
     extents: Ints, strides: Ints, type: TensorType, bits: int, per: int, wanted: Bools
 ) -> tuple[Floats, Bools]:
