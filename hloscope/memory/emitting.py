@@ -17,7 +17,7 @@ from hloscope.memory.emitters.transpose import transpose
 from hloscope.memory.emitters.update import update_in_place, updates_of
 from hloscope.memory.kernel import Kernel
 from hloscope.ops import AsyncDone, AsyncStart, Call, Case, CustomCall, Fusion, While
-from hloscope.tiling import fusion_config as config_of
+from hloscope.tiling import fusion_config
 
 TRITON: Final = "__triton"
 LIBRARY: Final = {"__cudnn$fusion": "cuDNN", "__custom_fusion": "a custom kernel"}
@@ -40,7 +40,7 @@ def kernel_of(choice: Choice) -> Kernel:
     ins = choice.fused.instruction
     if ins is not None:
         refuse_no_kernel(ins)
-        kind = str(config_of(ins).get("kind", ""))
+        kind = str(fusion_config(ins).get("kind", ""))
         if kind.startswith(TRITON):
             return Kernel(BLOCK_LEVEL, None, choice.heroes, notes=(f"backend config {kind}",))
         if kind in LIBRARY or (isinstance(ins.op, Fusion) and ins.op.kind == "kCustom"):

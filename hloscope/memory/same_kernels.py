@@ -10,12 +10,12 @@ from hloscope.fusion import Analysis, Blueprints, leaf_types
 from hloscope.indexing import Direction, lookup
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
-from hloscope.memory.emitting import config_of, kernel_of
+from hloscope.memory.emitting import kernel_of
 from hloscope.memory.fused import Fused, roots_of
 from hloscope.memory.kernel import Kernel
 from hloscope.memory.verdicts import transposes
 from hloscope.ops import Fusion
-from hloscope.tiling import chosen_tiles
+from hloscope.tiling import chosen_tiles, fusion_config
 
 
 class SameKernels:
@@ -55,7 +55,7 @@ class SameKernels:
     def _of_fusion(self, ins: Instruction) -> tuple[object, ...] | None:
         if len(ins.calls) != 1 or len(ins.operands) != len(ins.calls[0].parameters):
             return None
-        config = config_of(ins)
+        config = fusion_config(ins)
         return (
             self._blueprints.number(ins.calls[0]),
             self._blueprints.op_number(ins.op),

@@ -47,7 +47,6 @@ def test_the_tile_of_what_a_dot_sums_over_is_read_from_the_dump(text: str) -> No
     assert [a.moved for a in answer.operands] == [64 * 16 * 16 * 64, 64 * 16 * 16 * 64]
     assert [a.asked for a in answer.operands] == [64 * 16 * 512, 64 * 16 * 256]
     assert [a.wasted for a in answer.operands] == [64 * 16 * 512, 64 * 16 * 768]
-    assert answer.wasted == sum(a.wasted for a in answer.arrays) > 0
 
 
 def test_a_dot_without_sizes_leaves_the_tiling_unknown_and_says_so() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hloscope.affine import Dim, Range, evaluate
+from hloscope.affine import Dim, Range, Var, evaluate
 from hloscope.devices import limits_of
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
@@ -53,7 +53,10 @@ def brute_force(symbolic: SymbolicTiles, tiled: TiledComputation) -> int:
                 spans.append([range(v.interval.lo, v.interval.lo + 1)])
         for at, tile in enumerate(product(*spans)):
             axes = [*tile, *[range(v.interval.lo, v.interval.hi + 1) for v in node.map.ranges]]
-            names = [*map(Dim, range(len(tile))), *map(Range, range(len(node.map.ranges)))]
+            names: list[Var] = [
+                *map(Dim, range(len(tile))),
+                *map(Range, range(len(node.map.ranges))),
+            ]
             elements = {
                 tuple(evaluate(e, dict(zip(names, index, strict=True))) for e in node.map.results)
                 for index in product(*axes)

@@ -90,7 +90,7 @@ def _sum(part: Part, fixed: Sequence[Dim] | None = None) -> _Sum | None:
     if len(part.results) != 1 or part.constraints:
         return None
     terms, constant = as_sum(part.results[0])
-    if any([t not in part.intervals for t, _ in terms]):
+    if any([not isinstance(t, Dim | Range) for t, _ in terms]):
         return None
     several = {Dim(d) for d, (_, count) in zip(part.dims, part.grid, strict=True) if count > 1}
     if fixed is not None:
@@ -99,6 +99,7 @@ def _sum(part: Part, fixed: Sequence[Dim] | None = None) -> _Sum | None:
     least = most = constant
     steps: list[tuple[int, int]] = []
     for t, factor in terms:
+        assert isinstance(t, Dim | Range)
         interval = part.intervals[t]
         if isinstance(t, Dim) and t in several:
             moving[t] = factor, interval
