@@ -108,7 +108,8 @@ class Tiles:
         limits = budget or limits_of(device)
         if isinstance(self.symbolic, Refusal):
             return self
-        found: Ranking = search(self.symbolic, limits, top=top, stages=stages)
+        own = self.report.own_sizes
+        found: Ranking = search(self.symbolic, limits, top=top, stages=stages, own=own)
         return Tiles(self.view, replace(self.report, ranking=found))
 
     @explains_invalid_program

@@ -15,7 +15,9 @@ from hloscope.cli.paging import print_long
 @command()
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
-@click.option("--sizes", type=Sizes(), help="Tile sizes, for example 16,64.")
+@click.option(
+    "--sizes", type=Sizes(), help="Tile sizes, for example 16,64; if not given, the dump's."
+)
 @click.option("--space", is_flag=True, help="The tiling space, and every instruction's tiles.")
 @click.option("--search", is_flag=True, help="Rank the tilings that a device can run.")
 @device_option("Whose limits --search keeps to", LIMITS)
@@ -51,11 +53,10 @@ def tile(
 ) -> None:
     """Tell how NAME in FILE can be tiled: XLA's constraints, and what tiles really read.
 
-    NAME is a fusion or another instruction, the entry computation's root if not given.
+    NAME is a fusion or another instruction, the entry computation's root if not given.  A Triton
+    fusion whose dump holds tile sizes is told with these, and with their place in the ranking.
     """
     form = "json" if as_json else form
-    if form in ("svg", "html") and sizes is None:
-        raise click.UsageError("a picture is of one tile: say --sizes")
     program = read_program(file)
     view = _root(program) if name is None else program[name]
     if space:
@@ -67,8 +68,10 @@ def tile(
         found: Tiles = view.tiles(sizes, schedule=schedule)
     except ValueError as error:  # --sizes fits no tensor
         raise click.UsageError(str(error)) from None
-    if search:
-        found = found.search(device=device, stages=stages, top=top)
+    if form in ("svg", "html") and found.report.sizes is None:
+        raise click.UsageError("a picture is of one tile: say --sizes")
+    if search or (found.report.is_own and form in ("text", "json")):
+        found = found.search(device=device, stages=stages, top=top if search else 1)
     match form:
         case "json":
             print_json(found.to_json())

@@ -73,6 +73,12 @@ if TYPE_CHECKING:
         loop_trip_count as loop_trip_count,
         trip_count as trip_count,
     )
+    from hloscope.cost.triton import (
+        TritonRatings as TritonRatings,
+        TritonUse as TritonUse,
+        is_triton as is_triton,
+        triton_rating as triton_rating,
+    )
     from hloscope.cost.work import NOTHING as NOTHING, Product as Product, Work as Work
     from hloscope.cost.work_rules import (
         RULES as RULES,

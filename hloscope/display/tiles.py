@@ -36,6 +36,7 @@ def tiles_text(report: TileReport) -> str:
     """All that is said, in paragraphs."""
     parts = [headline(report.instruction, opcode_of(report.instruction))]
     parts.append("\n".join(_symbolic(report)))
+    parts.append("\n".join(_of_dump(report)))
     if report.sizes is not None:
         parts.append("\n".join(_tiled(report)))
         parts.append("\n".join(_exactly(report)))
@@ -65,6 +66,30 @@ def _symbolic(report: TileReport) -> Iterator[str]:
         if report.symbolic.dropped.clauses:
             yield "and, which XLA does not ask for though tiles miss elements otherwise,"
             yield from [f"  {clause}" for clause in report.symbolic.dropped.clauses]
+
+
+def _of_dump(report: TileReport) -> Iterator[str]:
+    """Which tile sizes the dump holds, and where they stand among others."""
+    chosen = report.chosen
+    if chosen is None:
+        return
+    if report.unread:
+        yield f"The tile sizes of the dump are not used: {report.unread}"
+        return
+    own = report.own_sizes
+    if own is None:
+        return
+    named = (("warps", chosen.warps), ("stages", chosen.stages), ("split-k", chosen.split_k))
+    more = "".join([f", {number} {name}" for name, number in named if number])
+    yield f"Tile sizes of the dump ({chosen.kind}): {_by(own)}{more}"
+    standing = report.ranking.standing if report.ranking is not None else None
+    if standing is not None:
+        yield (
+            f"  rank {standing.rank:,} of {standing.among:,} by bytes moved: "
+            f"{standing.choice.bytes_moved:,} bytes in {standing.choice.programs:,} programs"
+        )
+        if standing.choice.excess:
+            yield f"  beyond the limits taken here: {standing.choice.excess}"
 
 
 def parameter_text(p: Parameter) -> str:
@@ -236,6 +261,10 @@ def tiles_json(report: TileReport, file: str) -> dict[str, Any]:
         ],
         "refusal": None if report.refusal is None else _refusal(report.refusal),
     }
+    own = report.own_sizes
+    if own is not None:
+        found["dump_sizes"] = [*own]
+        found["of_dump"] = report.is_own
     if isinstance(symbolic, SymbolicTiles):
         found["constraints"] = [str(clause) for clause in symbolic.constraints.clauses]
         found["dropped_by_xla"] = [str(clause) for clause in symbolic.dropped.clauses]
@@ -325,6 +354,12 @@ def _ranking_json(ranking: Ranking) -> dict[str, Any]:
         "valid": ranking.valid,
         "fitting": ranking.fitting,
         "thinned": ranking.is_thinned,
+        "standing": ranking.standing
+        and {
+            **choice(ranking.standing.choice),
+            "rank": ranking.standing.rank,
+            "among": ranking.standing.among,
+        },
         "best": [choice(c) for c in ranking.best],
         "refused": [choice(c) for c in ranking.refused],
     }

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         parse_thread_map as parse_thread_map,
     )
     from hloscope.memory.thread_maps import on_grid as on_grid
+    from hloscope.memory.tile_use import TileUse as TileUse
     from hloscope.memory.touched import (
         Touched as Touched,
         touched_by as touched_by,

@@ -76,6 +76,30 @@ class ArrayUse:
         return self.traffic.precision if self.traffic is not None else UNKNOWN
 
     @property
+    def asked(self) -> int | None:
+        """Bytes asked for, by lanes or by tiles; `None` if they are not known."""
+        moving = self._moving
+        return None if moving is None else moving.asked
+
+    @property
+    def moved(self) -> int | None:
+        """Bytes moved, in sectors by lanes or in transactions by tiles; `None` if not known."""
+        moving = self._moving
+        return None if moving is None else moving.moved
+
+    @property
+    def wasted(self) -> int:
+        """Bytes moved beyond those that as many bytes side by side take; 0 if not known."""
+        moving = self._moving
+        return 0 if moving is None else moving.wasted
+
+    @property
+    def _moving(self) -> Traffic | TileUse | None:
+        if self.traffic is not None:
+            return self.traffic
+        return self.tile if self.tile is not None and self.tile.moved else None
+
+    @property
     def is_unknown(self) -> bool:
         """Is what is moved not known, though it was asked for?"""
         return self.traffic is None and self.tile is None and not self.touches
@@ -133,14 +157,13 @@ class Coalescing:
     @property
     def wasted(self) -> int:
         """Bytes moved that nobody asked for."""
-        return sum([a.traffic.wasted for a in self.arrays if a.traffic is not None])
+        return sum([a.wasted for a in self.arrays])
 
     @property
     def utilisation(self) -> float:
         """Share of the bytes moved that was asked for, over all arrays."""
-        known = [a.traffic for a in self.arrays if a.traffic is not None]
-        moved = sum([t.moved for t in known])
-        return sum([t.asked for t in known]) / moved if moved else 1.0
+        moved = sum([a.moved or 0 for a in self.arrays])
+        return sum([a.asked or 0 for a in self.arrays]) / moved if moved else 1.0
 
     @property
     def lowest(self) -> float:

@@ -18,7 +18,7 @@ from hloscope.memory.counting import BUDGET, traffic_of
 from hloscope.memory.emitting import BLOCK_LEVEL, kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Launch, Reading
-from hloscope.memory.kinds import config_of, synchronous
+from hloscope.memory.kinds import synchronous
 from hloscope.memory.reads import Place, Reads
 from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.same_kernels import XlaKernels, output_names
@@ -26,11 +26,12 @@ from hloscope.memory.spoil import Spoiler, spoiler_of
 from hloscope.memory.storage import element_count, is_array
 from hloscope.memory.thread_layouts import ThreadLayout
 from hloscope.memory.thread_maps import kernel_by
-from hloscope.memory.tile_use import TileUse, operand_tile, output_tiles, tile_use
+from hloscope.memory.tile_use import TileUse, TileUses, operand_tile, tile_use, tile_uses
 from hloscope.memory.touched import Touched, touched_by, whole
 from hloscope.memory.traffic import BOUNDS, Traffic, together
 from hloscope.memory.verdicts import by_heuristic, by_map
 from hloscope.simplifier import Verdict
+from hloscope.tiling import chosen_tiles
 
 MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
 """Why figures are bounds where loads are not told apart."""
@@ -125,8 +126,9 @@ class Memory:
         emitter = choice.emitter if kernel.emitter != BLOCK_LEVEL else BLOCK_LEVEL
         heuristic = by_heuristic(emitter, subject, None, self.device)
         reads = Reads(self.analysis, fused, kernel)
-        operands = [self._operand(place, fused, kernel, reads) for place in reads.by_array]
-        outputs = self._outputs(fused, kernel)
+        uses = self._tile_uses(fused, kernel)
+        operands = [self._operand(place, fused, kernel, reads, uses) for place in reads.by_array]
+        outputs = self._outputs(fused, kernel, uses)
         banks = (
             ()
             if self._verdicts_only
@@ -145,7 +147,9 @@ class Memory:
 
     # -------------------------------------------------------------------------------- operands
 
-    def _operand(self, place: Place, fused: Fused, kernel: Kernel, reads: Reads) -> ArrayUse:
+    def _operand(
+        self, place: Place, fused: Fused, kernel: Kernel, reads: Reads, uses: TileUses | None
+    ) -> ArrayUse:
         number, leaf = place
         readings = reads.by_array[place]
         type = self.analysis.tensors(fused.edge[number].type)[leaf]
@@ -156,7 +160,7 @@ class Memory:
         is_unknown = any(a.map is None for _, a in readings) or not is_array(type)
         touched = self._touched_of([*logical], type, is_unknown=is_unknown)
         if kernel.launch is None or not is_array(type):
-            tile = self._tile_of(fused, [a for _, a in readings], type)
+            tile = self._tile_of(fused, place, [a for _, a in readings], type, uses)
             return ArrayUse(
                 number, leaf, name, type, (), None, touched, None, _joined(reasons), tile
             )
@@ -313,19 +317,33 @@ class Memory:
 
     # ----------------------------------------------------------------------------------- tiles
 
+    def _tile_uses(self, fused: Fused, kernel: Kernel) -> TileUses | None:
+        """Tiles of the arrays of a block-level fusion by XLA's symbolic tiles."""
+        ins = fused.instruction
+        if kernel.launch is not None or ins is None or self._verdicts_only:
+            return None
+        return tile_uses(ins, self._tile, self.device)
+
     def _tiles(self, fused: Fused) -> list[tuple[int, ...]]:
         """Tile sizes of each output of a block-level fusion, as far as they are known."""
         if self._tile is not None:
             return [self._tile] * max(len(fused.outputs(self.analysis)), 1)
-        ins = fused.instruction
-        return [] if ins is None else output_tiles(config_of(ins)) or []
+        chosen = None if fused.instruction is None else chosen_tiles(fused.instruction)
+        return [] if chosen is None else [*chosen.outputs]
 
     def _tile_of(
-        self, fused: Fused, accesses: Sequence[Access], type: TensorType
+        self,
+        fused: Fused,
+        place: Place,
+        accesses: Sequence[Access],
+        type: TensorType,
+        uses: TileUses | None,
     ) -> TileUse | None:
-        """The worst use of transactions by the tiles of an operand."""
+        """The use of transactions by the tiles of an operand; the worst, if there are several."""
         if not is_array(type) or type.rank == 0 or self._verdicts_only:
             return None
+        if uses is not None and place in uses.operands:
+            return uses.operands[place]
         tiles = self._tiles(fused)
         found: list[TileUse] = []
         for access in accesses:
@@ -340,12 +358,13 @@ class Memory:
 
     # --------------------------------------------------------------------------------- outputs
 
-    def _outputs(self, fused: Fused, kernel: Kernel) -> list[ArrayUse]:
+    def _outputs(self, fused: Fused, kernel: Kernel, uses: TileUses | None) -> list[ArrayUse]:
         found = []
         for number, (_, root, leaf, type) in enumerate(fused.outputs(self.analysis)):
             maps = kernel.outputs[number] if number < len(kernel.outputs) else None
             if maps is None or kernel.launch is None or not is_array(type):
-                found.append(self._unplaced(fused, kernel, number, leaf, root.name, type))
+                tile = None if uses is None else uses.outputs.get(number)
+                found.append(self._unplaced(fused, kernel, number, leaf, root.name, type, tile))
                 continue
             touches: list[Touch] = []
             traffic, reason = None, ""
@@ -383,7 +402,14 @@ class Memory:
         return known
 
     def _unplaced(
-        self, fused: Fused, kernel: Kernel, number: int, leaf: int, name: str, type: TensorType
+        self,
+        fused: Fused,
+        kernel: Kernel,
+        number: int,
+        leaf: int,
+        name: str,
+        type: TensorType,
+        tile: TileUse | None,
     ) -> ArrayUse:
         """An output of which no lane is known."""
         if not is_array(type):
@@ -394,8 +420,7 @@ class Memory:
         touched = whole(type, element_count(type), is_exact=is_block_level)
         reason = "" if is_block_level else "where it is written is not known"
         tiles = self._tiles(fused) if is_block_level else []
-        tile = None
-        if number < len(tiles) and len(tiles[number]) == type.rank and type.rank:
+        if tile is None and number < len(tiles) and len(tiles[number]) == type.rank and type.rank:
             tile = tile_use(type, tiles[number], [1] * type.rank, self.device.transaction)
         return ArrayUse(number, leaf, name, type, (), None, touched, None, reason, tile, True)
 

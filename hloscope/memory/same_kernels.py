@@ -14,10 +14,9 @@ from hloscope.memory.choice import Choice
 from hloscope.memory.emitting import kernel_of
 from hloscope.memory.fused import Fused, roots_of
 from hloscope.memory.kernel import Kernel
-from hloscope.memory.kinds import config_of
-from hloscope.memory.tile_use import output_tiles
 from hloscope.memory.verdicts import transposes
 from hloscope.ops import Fusion
+from hloscope.tiling import chosen_tiles, fusion_config
 
 
 class SameKernels:
@@ -57,13 +56,12 @@ class SameKernels:
     def _of_fusion(self, ins: Instruction) -> tuple[object, ...] | None:
         if len(ins.calls) != 1 or len(ins.operands) != len(ins.calls[0].parameters):
             return None
-        config = config_of(ins)
-        tiles = output_tiles(config) if config else None
+        config = fusion_config(ins)
         return (
             self._blueprints.number(ins.calls[0]),
             self._blueprints.op_number(ins.op),
             str(config.get("kind", "")),
-            None if tiles is None else tuple(tiles),
+            chosen_tiles(ins) if config else None,
         )
 
 

@@ -6,18 +6,29 @@ Source: XLA `xla/service/gpu/model/coalescing_analysis.cc`, tiled memory access.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, evaluate_array, variables
 from hloscope.arrays import np, sorted_unique
 from hloscope.devices import Device
 from hloscope.errors import UnsupportedError
+from hloscope.fusion import leaf_types
 from hloscope.indexing import Access, IndexingMap, major_to_minor
-from hloscope.ir import TensorType
+from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
+from hloscope.tiling import (
+    ChosenTiles,
+    Fused as TiledFusion,
+    Refusal,
+    chosen_sizes,
+    chosen_tiles,
+    fusion_config,
+    symbolic_tiles,
+    tile_traffics,
+)
 
-CONFIG: Final = "block_level_fusion_config"
 MOST_POINTS: Final = 1 << 16
 """Elements of a tile whose indices are looked at."""
 
@@ -31,12 +42,26 @@ class TileUse:
         strides: Between its elements.
         run: Bytes that stand side by side.
         utilisation: Share of the transactions of a run that is used.
+        asked: Bytes of the elements of all tiles; a tile counts each time that a program fetches
+            it, as a request to L2. 0 where it is not known how many tiles there are.
+        needed: Bytes of as many transactions as each tile's elements fill side by side.
+        moved: Bytes of the transactions that the tiles touch.
+        reason: Why the bytes are not exact; empty if they are, or are not known.
     """
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     run: int
     utilisation: float
+    asked: int = 0
+    needed: int = 0
+    moved: int = 0
+    reason: str = ""
+
+    @property
+    def wasted(self) -> int:
+        """Bytes moved beyond the transactions that the bytes asked for need."""
+        return max(self.moved - self.needed, 0)
 
 
 def tile_use(
@@ -58,28 +83,6 @@ def tile_use(
     size = run * -(-type.element.bits // 8)
     moved = transaction * -(-size // transaction)
     return TileUse(tuple(sizes), tuple(strides), size, size / moved if moved else 1.0)
-
-
-def output_tiles(config: Mapping[str, Any]) -> list[tuple[int, ...]] | None:
-    """Tile sizes of each output that a backend config names.
-
-    >>> output_tiles({"block_level_fusion_config": {"output_tiles": [{"sizes": ["1", "64"]}]}})
-    [(1, 64)]
-    """
-    block = config.get(CONFIG)
-    tiles = block.get("output_tiles") if isinstance(block, Mapping) else None
-    if not isinstance(tiles, Sequence) or isinstance(tiles, str):
-        return None
-    found = []
-    for tile in tiles:
-        sizes = tile.get("sizes", ()) if isinstance(tile, Mapping) else None
-        if not isinstance(sizes, Sequence) or isinstance(sizes, str):
-            return None
-        try:
-            found.append(tuple([int(size) for size in sizes]))
-        except (TypeError, ValueError):
-            return None
-    return found or None
 
 
 def operand_tile(
@@ -141,3 +144,67 @@ def _progression(e: Expr, extents: Mapping[Var, int], map: IndexingMap) -> tuple
     if len(steps) > 1:
         return None
     return len(values), int(steps[0]) if len(steps) else 1
+
+
+class TileUses(NamedTuple):
+    """Tiles of a Triton kernel, as XLA's symbolic tiles have them.
+
+    Attributes:
+        operands: By operand number and leaf; an operand that is passed twice is counted once.
+        outputs: By output number.
+    """
+
+    operands: Mapping[tuple[int, int], TileUse]
+    outputs: Mapping[int, TileUse]
+
+
+def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) -> TileUses | None:
+    """Return the tiles of each array of a Triton fusion; `None` where they are not known.
+
+    Args:
+        ins: The fusion.
+        tile: Sizes of the output's tile, instead of those in the dump.
+        device: For the size of a transaction.
+    """
+    chosen = chosen_tiles(ins)
+    if tile is not None:
+        known = ChosenTiles("") if chosen is None else chosen
+        chosen = replace(known, outputs=(tile,))
+    if chosen is None:
+        return None
+    kind = str(fusion_config(ins).get("kind", ""))
+    symbolic = symbolic_tiles(TiledFusion.of(ins), kind=kind)
+    if isinstance(symbolic, Refusal):
+        return None
+    sizes = chosen_sizes(symbolic, chosen)
+    if isinstance(sizes, str):
+        return None
+    operands: dict[tuple[int, int], TileUse] = {}
+    outputs: dict[int, TileUse] = {}
+    first = {operand: k for k, operand in reversed([*enumerate(ins.operands)])}
+    for traffic in tile_traffics(symbolic, sizes, device.transaction):
+        type = leaf_types(traffic.node.instruction.type)[traffic.node.output]
+        assert isinstance(type, TensorType)
+        use = tile_use(type, traffic.sizes, traffic.strides, device.transaction)
+        use = replace(use, asked=traffic.asked, needed=traffic.needed, moved=traffic.moved,
+                      reason=traffic.reason)  # fmt: skip
+        if traffic.root >= 0:
+            outputs[traffic.root] = use
+        elif traffic.node.instruction in first:
+            place = first[traffic.node.instruction], traffic.node.output
+            operands[place] = _both(operands.get(place), use)
+    return TileUses(operands, outputs)
+
+
+def _both(one: TileUse | None, other: TileUse) -> TileUse:
+    """Return the worse of two uses of an array with the bytes of both."""
+    if one is None:
+        return other
+    worse = min(one, other, key=lambda use: use.utilisation)
+    return replace(
+        worse,
+        asked=one.asked + other.asked,
+        needed=one.needed + other.needed,
+        moved=one.moved + other.moved,
+        reason="; ".join(dict.fromkeys([r for r in (one.reason, other.reason) if r])),
+    )

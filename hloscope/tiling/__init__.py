@@ -11,6 +11,13 @@ if TYPE_CHECKING:
         TiledNode as TiledNode,
         symbolic_tiles as symbolic_tiles,
     )
+    from hloscope.tiling.chosen import (
+        ChosenTiles as ChosenTiles,
+        chosen_sizes as chosen_sizes,
+        chosen_tiles as chosen_tiles,
+        fusion_config as fusion_config,
+        output_tiles as output_tiles,
+    )
     from hloscope.tiling.concrete import (
         TiledComputation as TiledComputation,
         TiledInstruction as TiledInstruction,
@@ -69,9 +76,12 @@ if TYPE_CHECKING:
     from hloscope.tiling.sweeping import (
         Choice as Choice,
         Ranking as Ranking,
+        Standing as Standing,
         Sweep as Sweep,
         search as search,
         sweep as sweep,
+        tile_traffics as tile_traffics,
+        transaction_of as transaction_of,
     )
     from hloscope.tiling.symbolic import (
         SymbolicTile as SymbolicTile,
@@ -83,6 +93,7 @@ if TYPE_CHECKING:
         read_expression as read_expression,
         spelled as spelled,
     )
+    from hloscope.tiling.traffic import TileTraffic as TileTraffic
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

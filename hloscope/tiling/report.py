@@ -10,9 +10,10 @@ from typing import NoReturn
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.indexing import Access, ExactTiles, IndexingMap, Precision, TileVerdict, exact_tiles
-from hloscope.ir import Instruction, TensorType, Type, backend_config
+from hloscope.ir import Instruction, TensorType, Type
 from hloscope.lazy import dataclass
 from hloscope.tiling.analysis import Parameter, SymbolicTiles, symbolic_tiles
+from hloscope.tiling.chosen import ChosenTiles, chosen_sizes, chosen_tiles, fusion_config
 from hloscope.tiling.concrete import TiledComputation, TiledInstruction, Tiler
 from hloscope.tiling.fused import Fused
 from hloscope.tiling.refusal import Refusal, RefusalCode
@@ -64,6 +65,9 @@ class TileReport:
         tiled: The tiles of these sizes, or why XLA has none.
         operands: What is really read.
         ranking: The tilings that were searched for.
+        chosen: The tiling that the dump holds; `None` if it holds none.
+        is_own: Are `sizes` those of the dump?
+        unread: Why the dump's tiling could not be taken over; empty if it could, or holds none.
     """
 
     instruction: Instruction
@@ -75,6 +79,17 @@ class TileReport:
     tiled: TiledComputation | Refusal | None = None
     operands: tuple[OperandTiles, ...] = ()
     ranking: Ranking | None = None
+    chosen: ChosenTiles | None = None
+    is_own: bool = False
+    unread: str = ""
+
+    @property
+    def own_sizes(self) -> tuple[int, ...] | None:
+        """The dump's own tile sizes, one for each parameter; `None` if they are not known."""
+        if self.chosen is None or isinstance(self.symbolic, Refusal):
+            return None
+        sizes = chosen_sizes(self.symbolic, self.chosen)
+        return None if isinstance(sizes, str) else sizes
 
     @property
     def output_sizes(self) -> tuple[int, ...]:
@@ -114,15 +129,14 @@ def tile_report(
         analysis: Says what is really read.
         by_convention: The same by XLA's convention.
         sizes: One for each parameter; or for the output's dimensions alone: what is summed over is
-            then taken whole.
+            then taken whole. If not given, the tile sizes that the dump holds.
         schedule: How programs are numbered.
 
     Raises:
         ValueError: The sizes are of another number, or not positive.
         UnsupportedError: No output is a tensor whose sizes are known.
     """
-    config = backend_config(ins.extras).get("fusion_backend_config", {})
-    kind = str(config.get("kind", "")) if isinstance(config, dict) else ""
+    kind = str(fusion_config(ins).get("kind", ""))
     fused = Fused.of(ins)
     symbolic = symbolic_tiles(fused, by_convention, kind=kind)
     output, type = _output(ins, fused, symbolic, analysis)
@@ -131,7 +145,13 @@ def tile_report(
     else:
         root = fused.roots[min(output, len(fused.roots) - 1)] if fused.roots else ins
         parameters = tuple([Parameter(root, d, n) for d, n in enumerate(type.shape)])
-    report = TileReport(ins, output, type, symbolic, parameters)
+    chosen = chosen_tiles(ins)
+    report = TileReport(ins, output, type, symbolic, parameters, chosen=chosen)
+    if sizes is None and chosen is not None and isinstance(symbolic, SymbolicTiles):
+        known = chosen_sizes(symbolic, chosen)
+        if isinstance(known, str):
+            return replace(report, unread=known)
+        sizes, report = known, replace(report, is_own=True)
     if sizes is None:
         return report
     return _with_sizes(report, [*map(int, sizes)], analysis, schedule)

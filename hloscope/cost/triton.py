@@ -1,0 +1,181 @@
+"""Rating of Triton fusions: bytes at least, as compiled, and of the best tiling that was found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hloscope.cost.footprints import Footprints
+from hloscope.devices import DEFAULT, LIMITS, Device
+from hloscope.errors import HloscopeError
+from hloscope.fusion import Analysis
+from hloscope.ir import Instruction
+from hloscope.lazy import dataclass
+from hloscope.memory import XlaKernels
+from hloscope.tiling import (
+    Choice,
+    ChosenTiles,
+    Fused,
+    Refusal,
+    SymbolicTiles,
+    TileTraffic,
+    chosen_sizes,
+    chosen_tiles,
+    fusion_config,
+    search,
+    symbolic_tiles,
+    tile_traffics,
+)
+
+EXACT: Final = "exact"
+ESTIMATED: Final = "estimated"
+UNKNOWN: Final = "unknown"
+TRITON: Final = "__triton"
+SEARCHED: Final = 1 << 12
+"""Tilings that one kernel's search looks at, at most; of more, sizes are left out evenly."""
+
+
+@dataclass(frozen=True, slots=True)
+class TritonUse:
+    """What a Triton fusion moves, for one run.
+
+    The bytes as compiled are those that tiles ask L2 for: whole transactions of each tile, and a
+    tile that many programs read counts for each of them.  How much of that L2 serves is not part of
+    the figure.
+
+    Attributes:
+        name: Of the fusion, or of an equal one.
+        chosen: The tiling in the dump; `None` if it holds none.
+        sizes: The same, one size for each tile parameter; empty if not known.
+        least: Bytes read and written at least, each byte once.
+        least_precision: `exact`, or `estimated`: then they are the most that they can be.
+        compiled: Bytes of the transactions of all tiles of `sizes`; `None` if not known.
+        asked: Bytes of the elements of these tiles; `None` if not known.
+        arrays: The same array by array, operands before outputs.
+        precision: Of `compiled`: `exact`, `estimated` or `unknown`.
+        best: The tiling with the fewest bytes that was found; `None` if none was.
+        rank: One more than the number of tilings that move fewer bytes; `None` if not known.
+        among: How many tilings were compared, those that XLA accepts and the device can run.
+        searched: How many candidates were looked at: powers of two and whole dimensions.
+        is_thinned: Were some of these left out?
+        reason: Why something is not known or not exact; empty if all is.
+    """
+
+    name: str
+    chosen: ChosenTiles | None
+    sizes: tuple[int, ...]
+    least: int
+    least_precision: str
+    compiled: int | None = None
+    asked: int | None = None
+    arrays: tuple[TileTraffic, ...] = ()
+    precision: str = UNKNOWN
+    best: Choice | None = None
+    rank: int | None = None
+    among: int = 0
+    searched: int = 0
+    is_thinned: bool = False
+    reason: str = ""
+
+    @property
+    def utilisation(self) -> float | None:
+        """Share of the transactions' bytes that tiles asked for; `None` if not known."""
+        return None if not self.compiled or self.asked is None else self.asked / self.compiled
+
+    @property
+    def is_rated(self) -> bool:
+        """Are the bytes as compiled and the rank of the tiling known?"""
+        return self.compiled is not None and self.rank is not None
+
+
+class TritonRatings:
+    """Ratings of the Triton fusions of one program; equal kernels are rated once."""
+
+    def __init__(
+        self, analysis: Analysis, device: Device, kernels: XlaKernels | None = None
+    ) -> None:
+        """Take an analysis and a device, and their kernels where there are some already."""
+        self._device: Final = device
+        self._kernels: Final = kernels or XlaKernels(analysis, device)
+        self._footprints: Final = Footprints(analysis, device, self._kernels)
+        self._known: Final[dict[object, TritonUse]] = {}
+
+    def of(self, ins: Instruction) -> TritonUse:
+        """Return the rating of a Triton fusion; its name may be that of an equal one."""
+        key = self._kernels.key(ins)
+        known = None if key is None else self._known.get(key)
+        if known is None:
+            known = self._of(ins)
+            if key is not None:
+                self._known[key] = known
+        return known
+
+    def _of(self, ins: Instruction) -> TritonUse:
+        footprint = self._footprints.of_equal(ins)
+        chosen = chosen_tiles(ins)
+        precision = EXACT if footprint.is_exact else ESTIMATED
+        least = TritonUse(ins.name, chosen, (), footprint.bytes, precision)
+        try:
+            return self._rated(ins, chosen, least)
+        except HloscopeError as error:
+            return replace(least, reason=error.message)
+
+    def _rated(self, ins: Instruction, chosen: ChosenTiles | None, least: TritonUse) -> TritonUse:
+        kind = str(fusion_config(ins).get("kind", ""))
+        symbolic = symbolic_tiles(Fused.of(ins), kind=kind)
+        if isinstance(symbolic, Refusal):
+            return replace(least, reason=f"XLA's tiling refuses it: {symbolic.reason}")
+        if chosen is None:
+            return self._searched(symbolic, None, least, "the dump holds no tile sizes")
+        sizes = chosen_sizes(symbolic, chosen)
+        if isinstance(sizes, str):
+            return self._searched(symbolic, None, least, sizes)
+        arrays = tile_traffics(symbolic, sizes, self._device.transaction)
+        reasons = dict.fromkeys([a.reason for a in arrays if a.reason])
+        use = replace(
+            least,
+            sizes=sizes,
+            compiled=sum([a.moved for a in arrays]),
+            asked=sum([a.asked for a in arrays]),
+            arrays=tuple(arrays),
+            precision=ESTIMATED if reasons else EXACT,
+        )
+        return self._searched(symbolic, sizes, use, "; ".join(reasons))
+
+    def _searched(
+        self,
+        symbolic: SymbolicTiles,
+        sizes: tuple[int, ...] | None,
+        use: TritonUse,
+        reason: str,
+    ) -> TritonUse:
+        """Return a rating with the best tiling, and the rank of its own one."""
+        limits = LIMITS.get(self._device.name, LIMITS[DEFAULT])
+        stages = max(use.chosen.stages, 1) if use.chosen is not None else 1
+        found = search(symbolic, limits, top=1, budget=SEARCHED, stages=stages, own=sizes)
+        standing = found.standing
+        return replace(
+            use,
+            best=found.best[0] if found.best else None,
+            rank=None if standing is None else standing.rank,
+            among=found.fitting if standing is None else standing.among,
+            searched=found.looked_at,
+            is_thinned=found.is_thinned,
+            reason=reason,
+        )
+
+
+def is_triton(ins: Instruction) -> bool:
+    """Is it a fusion that Triton compiles, by its backend config?"""
+    return str(fusion_config(ins).get("kind", "")).startswith(TRITON)
+
+
+def triton_rating(analysis: Analysis, ins: Instruction, device: Device) -> TritonUse:
+    """Return the rating of one Triton fusion; for many of a program, use `TritonRatings`.
+
+    Args:
+        analysis: What values read of others.
+        ins: The fusion.
+        device: For the size of a transaction, and the limits of a program.
+    """
+    return TritonRatings(analysis, device).of(ins)

@@ -1,0 +1,193 @@
+"""Tile sizes that a dump holds: those that XLA chose for a Triton fusion.
+
+A fusion's backend config names the tiles of its outputs (`block_level_fusion_config`).  A dot
+inside the fusion names the tile of its contracting dimensions in a backend config of its own
+(`{"sizes":["16"]}`).  Older dumps hold `triton_gemm_config` instead: `block_m`, `block_n` and
+`block_k`.
+
+Source: XLA `xla/service/gpu/backend_configs.proto`, `xla/backends/gpu/codegen/triton/tiling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from hloscope.ir import Instruction, TensorType, backend_config
+from hloscope.lazy import dataclass
+from hloscope.ops import Fusion
+from hloscope.tiling.analysis import DOTS, SymbolicTiles
+
+BLOCK_LEVEL: Final = "block_level_fusion_config"
+GEMM: Final = "triton_gemm_config"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenTiles:
+    """The tiling of a Triton fusion as its dump holds it.
+
+    Attributes:
+        kind: Of the fusion, such as `__triton`.
+        outputs: Tile sizes of each output; empty if the dump names none.
+        contractions: Tile sizes of the contracting dimensions, for each dot of the fusion in the
+            order of its text; `None` if a dot names none.
+        warps: Warps of a program, 0 if not named.
+        stages: Pipeline stages of loops, 0 if not named.
+        ctas: Thread blocks of a cluster, 0 if not named.
+        split_k: Parts into which the contraction was split before, 0 if not named.
+    """
+
+    kind: str
+    outputs: tuple[tuple[int, ...], ...] = ()
+    contractions: tuple[tuple[int, ...] | None, ...] = ()
+    warps: int = 0
+    stages: int = 0
+    ctas: int = 0
+    split_k: int = 0
+
+
+def fusion_config(ins: Instruction) -> Mapping[str, Any]:
+    """Return the entries of a fusion's backend config: its kind, tile sizes and so on."""
+    settings = ins.op.settings if isinstance(ins.op, Fusion) else ()
+    found = backend_config(settings, ins.extras).get("fusion_backend_config")
+    return found if isinstance(found, Mapping) else {}
+
+
+def chosen_tiles(ins: Instruction) -> ChosenTiles | None:
+    """Return the tiling that a fusion's dump holds; `None` if it holds no tile sizes.
+
+    >>> from hloscope.hlo_parser import parse_hlo
+    >>> module = parse_hlo(
+    ...     'f { p = f32[8,6] parameter(0) ROOT n = f32[8,6] negate(p) } '
+    ...     'ENTRY e { a = f32[8,6] parameter(0) ROOT x = f32[8,6] fusion(a), kind=kCustom, '
+    ...     'calls=f, backend_config={"fusion_backend_config":{"kind":"__triton",'
+    ...     '"block_level_fusion_config":{"num_warps":"2","output_tiles":[{"sizes":["1","4"]}]}}} }'
+    ... )
+    >>> chosen_tiles(module.entry.root)
+    ChosenTiles(kind='__triton', outputs=((1, 4),), contractions=(), warps=2, stages=0, ctas=0, \
+split_k=0)
+    """
+    config = fusion_config(ins)
+    block, gemm = config.get(BLOCK_LEVEL), config.get(GEMM)
+    if isinstance(block, Mapping):
+        outputs = output_tiles(config) or []
+        contractions = [_sizes_of(dot) for dot in _dots(ins)]
+    elif isinstance(gemm, Mapping):
+        block = gemm
+        outputs, contractions = _of_gemm(ins, gemm)
+    else:
+        return None
+    if not outputs:
+        return None
+    return ChosenTiles(
+        str(config.get("kind", "")),
+        tuple(outputs),
+        tuple(contractions),
+        _number(block, "num_warps"),
+        _number(block, "num_stages"),
+        _number(block, "num_ctas"),
+        _number(block, "split_k"),
+    )
+
+
+def output_tiles(config: Mapping[str, Any]) -> list[tuple[int, ...]] | None:
+    """Return the tile sizes of each output that a fusion's backend config names.
+
+    >>> output_tiles({"block_level_fusion_config": {"output_tiles": [{"sizes": ["1", "64"]}]}})
+    [(1, 64)]
+    """
+    block = config.get(BLOCK_LEVEL)
+    tiles = block.get("output_tiles") if isinstance(block, Mapping) else None
+    if not isinstance(tiles, Sequence) or isinstance(tiles, str):
+        return None
+    found = [_sizes_in(tile) for tile in tiles]
+    known = [sizes for sizes in found if sizes is not None]
+    return known if known and len(known) == len(found) else None
+
+
+def chosen_sizes(symbolic: SymbolicTiles, chosen: ChosenTiles) -> tuple[int, ...] | str:
+    """Return one tile size for each parameter, or the reason why the dump does not name them all.
+
+    The tile of the real root stands at the root's place among the outputs.
+    """
+    place = symbolic.roots.index(symbolic.root)
+    if len(chosen.outputs) not in (1, len(symbolic.roots)):
+        return f"{len(chosen.outputs)} output tiles in the dump, {len(symbolic.roots)} outputs"
+    tile = chosen.outputs[place if len(chosen.outputs) > 1 else 0]
+    own = [p for p in symbolic.parameters if not p.is_contracting]
+    if len(tile) != len(own):
+        return f"an output tile of {len(tile)} sizes in the dump, {len(own)} dimensions"
+    alone = chosen.contractions[0] if len(chosen.contractions) == 1 else None
+    outputs, sizes, summed = iter(tile), [], dict.fromkeys([p.instruction for p in own], 0)
+    for p in symbolic.parameters:
+        if not p.is_contracting:
+            sizes.append(next(outputs))
+            continue
+        known = _sizes_of(p.instruction) or alone
+        k = summed.get(p.instruction, 0)
+        if known is None or k >= len(known):
+            return f"no tile size of what `{p.instruction.name}` sums over in the dump"
+        sizes.append(known[k])
+        summed[p.instruction] = k + 1
+    return tuple(sizes) if min(sizes, default=1) > 0 else "a tile size below 1 in the dump"
+
+
+def _dots(ins: Instruction) -> list[Instruction]:
+    return [inner for called in ins.calls for inner in called if isinstance(inner.op, DOTS)]
+
+
+def _sizes_of(dot: Instruction) -> tuple[int, ...] | None:
+    return _sizes_in(backend_config(dot.extras))
+
+
+def _sizes_in(tile: object) -> tuple[int, ...] | None:
+    sizes = tile.get("sizes") if isinstance(tile, Mapping) else None
+    if not isinstance(sizes, Sequence) or isinstance(sizes, str):
+        return None
+    try:
+        return tuple([int(size) for size in sizes])
+    except (TypeError, ValueError):
+        return None
+
+
+def _of_gemm(
+    ins: Instruction, gemm: Mapping[str, Any]
+) -> tuple[list[tuple[int, ...]], list[tuple[int, ...] | None]]:
+    """Return the tiles that `block_m`, `block_n` and `block_k` stand for; batches have tiles of 1.
+
+    Both lists are empty unless the fusion has one dot with at most one free dimension a side and
+    its output has the shape of the dot.
+    """
+    dots = _dots(ins)
+    sizes = [_number(gemm, name) for name in ("block_m", "block_n", "block_k")]
+    if len(dots) != 1 or min(sizes) < 1 or not isinstance(dots[0].op, DOTS):
+        return [], []
+    (dot,), (m, n, k) = dots, sizes
+    dims = dots[0].op.dimensions
+    free = [
+        _rank(operand) - len(batch) - len(contracting)
+        for operand, batch, contracting in (
+            (dot.operands[0], dims.lhs_batch, dims.lhs_contracting),
+            (dot.operands[1], dims.rhs_batch, dims.rhs_contracting),
+        )
+    ]
+    if max(free) > 1 or len(dims.lhs_contracting) != 1 or not _is_same_shape(ins, dot):
+        return [], []
+    tile = (*[1] * len(dims.lhs_batch), *[m] * free[0], *[n] * free[1])
+    return [tile], [(k,)]
+
+
+def _rank(ins: Instruction) -> int:
+    return ins.type.rank if isinstance(ins.type, TensorType) else 0
+
+
+def _is_same_shape(ins: Instruction, dot: Instruction) -> bool:
+    a, b = ins.type, dot.type
+    return isinstance(a, TensorType) and isinstance(b, TensorType) and a.shape == b.shape
+
+
+def _number(config: Mapping[str, Any], name: str) -> int:
+    try:
+        return max(int(config.get(name, 0)), 0)
+    except (TypeError, ValueError):
+        return 0

@@ -1,0 +1,298 @@
+"""Bytes that the tiles of many tilings read and write: asked for, needed, and moved.
+
+The unit is a transaction between memory and L2.  Each tile that a program loads or stores counts by
+itself, as a request to L2: a tile that many programs read counts for each of them, whether or not
+L2 still holds it.  A tile's transactions are counted as if the tile began at a border of one.
+Tiles at the end of a dimension are cut off, and strided tiles move what lies in between only as far
+as a transaction reaches.
+
+Source: XLA `xla/service/gpu/model/coalescing_analysis.cc`, tiled memory access, for whole tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import gcd, prod
+from typing import Final, NamedTuple
+
+from hloscope.affine import Dim, Range, as_sum, variables
+from hloscope.arrays import Bools, Floats, Ints, np
+from hloscope.fusion import leaf_types
+from hloscope.indexing import major_to_minor
+from hloscope.ir import TensorType
+from hloscope.lazy import dataclass
+from hloscope.tiling.analysis import DOTS, TiledNode
+from hloscope.tiling.concrete import with_parameters
+
+MOST_ROWS: Final = 1 << 16
+"""Rows of a tile that are compared one by one where rows share transactions."""
+MOST_CUT: Final = 6
+"""Dimensions whose last tiles are counted apart; cut tiles of further ones count as whole."""
+UNALIGNED: Final = "not every tile is known to begin at the border of a transaction"
+TOO_MANY: Final = f"more than {MOST_ROWS:,} rows of a tile share transactions: at most this"
+
+
+@dataclass(frozen=True, slots=True)
+class TileTraffic:
+    """What the tiles of one array move, over all programs and iterations.
+
+    Attributes:
+        node: The tiled instruction: an operand of the fusion, or a root.
+        root: Index of the root that is written; -1 of what is read.
+        sizes: Of a whole tile, along each dimension.
+        strides: Between its elements.
+        tiles: How many tiles are read or written, each as often as that happens.
+        asked: Bytes of the tiles' elements.
+        needed: Bytes of as many transactions as the elements fill where they lie side by side.
+        moved: Bytes of the transactions that the tiles touch.
+        reason: Why `moved` is not exact; empty if it is.
+    """
+
+    node: TiledNode
+    root: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    tiles: int
+    asked: int
+    needed: int
+    moved: int
+    reason: str = ""
+
+
+class Counted(NamedTuple):
+    """Figures of one array, a number for each tiling."""
+
+    tiles: Floats
+    asked: Floats
+    needed: Floats
+    moved: Floats
+    is_sure: Bools
+
+
+class Region(NamedTuple):
+    """Where tiles are computed together: the parameters iterated over, and their intervals."""
+
+    root: TiledNode
+    active: tuple[int, ...]
+
+
+def bits_of(type: TensorType) -> int:
+    """Return the bits that an element takes in memory: bytes, unless the layout packs them."""
+    if type.layout is not None and type.layout.element_bits:
+        return type.layout.element_bits
+    return max(8, type.element.bits)
+
+
+def array_type(node: TiledNode) -> TensorType | None:
+    """Return the type of a node's array; `None` unless its sizes are known and fit the tile."""
+    leaves = leaf_types(node.instruction.type)
+    type = leaves[node.output] if node.output < len(leaves) else None
+    if not isinstance(type, TensorType) or not type.is_static or type.rank != node.tile.rank:
+        return None
+    return type
+
+
+def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> Counted:
+    """Count what the tiles of one array move, for each tiling in `table`.
+
+    Args:
+        node: The operand or root.
+        region: Where its tile is loaded or stored.
+        table: A row of tile sizes for each tiling.
+        transaction: Bytes.
+    """
+    rows = len(table)
+    type = array_type(node)
+    used = {*with_parameters(node.map, ())}
+    again = np.ones(rows)
+    kinds: list[tuple[int, Ints, Ints, Ints]] = []
+    for p in region.active:
+        interval, size = region.root.map.dims[p].interval, table[:, p]
+        extent = interval.hi + 1 - interval.lo
+        whole, rest = extent // size, extent % size
+        if p not in used or len(kinds) >= MOST_CUT:
+            again = again * (whole + (rest > 0))
+            continue
+        kinds.append((p, whole, rest, size))
+    zero = np.zeros(rows)
+    if type is None:  # a token or the like
+        return Counted(zero, zero, zero, zero, np.zeros(rows, dtype=bool))
+    bits, per = bits_of(type), transaction * 8
+    shape = np.array(type.shape, dtype=np.int64).reshape(1, -1)
+    tiles, asked, needed, moved = zero, zero, zero, zero
+    is_sure = np.ones(rows, dtype=bool)
+    cut = [p for p, _, rest, _ in kinds if rest.any()]
+    for ends in product((False, True), repeat=len(cut)):
+        chosen = dict(zip(cut, ends, strict=True))
+        times, variant = again, table.copy()
+        for p, whole, rest, _ in kinds:
+            is_last = chosen.get(p, False)
+            times = times * ((rest > 0) if is_last else whole)
+            if is_last:
+                variant[:, p] = np.maximum(rest, 1)
+        if not times.any():
+            continue
+        extents = np.clip(node.tile.sizes_array(variant), 0, shape)
+        strides = np.abs(node.tile.strides_array(variant))
+        blocks, sure = _transactions(extents, strides, type, bits, per, times > 0)
+        elements = extents.prod(axis=1, dtype=float)
+        tiles = tiles + times
+        asked = asked + times * elements * bits / 8
+        needed = needed + times * np.ceil(elements * bits / per) * transaction
+        moved = moved + times * blocks * transaction
+        is_sure = is_sure & (sure | (times == 0))
+    return Counted(tiles, asked, needed, moved, is_sure)
+
+
+def is_repeated(node: TiledNode, earlier: TiledNode, table: Ints) -> Bools:
+    """Return for which tilings two nodes of one array are one tile, which is loaded once.
+
+    XLA compares concrete tiles: sizes, strides and where they begin.
+    """
+    rows = np.ones(len(table), dtype=bool)
+    if (node.instruction, node.output, node.runtime) != (
+        earlier.instruction, earlier.output, earlier.runtime
+    ):  # fmt: skip
+        return ~rows
+    for one, other in (
+        (node.tile.sizes_array(table), earlier.tile.sizes_array(table)),
+        (node.tile.strides_array(table), earlier.tile.strides_array(table)),
+    ):
+        rows &= (one == other).all(axis=1)
+    for a, b in zip(node.map.results, earlier.map.results, strict=True):
+        (terms, constant), (others, other_constant) = as_sum(a), as_sum(b)
+        first = {t: c for t, c in terms if not isinstance(t, Range)}
+        second = {t: c for t, c in others if not isinstance(t, Range)}
+        if constant != other_constant:
+            return np.zeros(len(table), dtype=bool)
+        for t in {*first, *second}:
+            if first.get(t) == second.get(t):
+                continue
+            if not isinstance(t, Dim):
+                return np.zeros(len(table), dtype=bool)
+            interval = node.map.dims[t.index].interval  # a single tile begins at 0
+            rows &= table[:, t.index] > interval.hi
+    return rows
+
+
+def _transactions(
+    extents: Ints, strides: Ints, type: TensorType, bits: int, per: int, wanted: Bools
+) -> tuple[Floats, Bools]:
+    """Count the transactions of a box of each row, as if it began at a border of one.
+
+    From the minor dimension on, the part of the box looked at so far is a run of neighbouring bits
+    or not.  Copies of it along the next dimension are one longer run; or all begin alike, at a
+    border; or leave no whole transaction out in between.  What is left is enumerated.
+    """
+    rows = len(extents)
+    run = np.full(rows, bits, dtype=np.int64)  # bits of the run
+    is_run = np.ones(rows, dtype=bool)
+    found = np.ceil(run / per)
+    open_ = np.zeros(rows, dtype=bool)  # rows to enumerate
+    pitch = bits
+    for d in reversed(major_to_minor(type)):
+        n, step = extents[:, d], np.maximum(strides[:, d], 1) * pitch
+        moves = n > 1
+        longer = moves & is_run & (run == step)
+        alike = moves & ~longer & (step % per == 0)
+        near = moves & ~longer & ~alike & is_run & (step - run < per)
+        apart = moves & ~longer & ~alike & ~near
+        # An element that lies in one transaction, and the next one at least one further.
+        single = apart & is_run & (per % run == 0) & (step % run == 0) & (step >= per)
+        open_ |= apart & ~single
+        ends = (n - 1) * step + run
+        found = np.where(longer | near, np.ceil(ends / per), found)
+        found = np.where(alike | single, found * n, found)
+        run = np.where(longer, ends, run)
+        is_run &= ~moves | longer
+        pitch *= type.shape[d]
+    found = np.where((extents > 0).all(axis=1), found, 0.0)
+    open_ &= wanted & (extents > 0).all(axis=1)
+    is_sure = np.ones(rows, dtype=bool)
+    if open_.any():
+        order = list(reversed(major_to_minor(type)))
+        at = np.flatnonzero(open_)
+        boxes = np.concatenate([extents[at], strides[at]], axis=1)
+        different, which = np.unique(boxes, axis=0, return_inverse=True)
+        counts = [_enumerated(box, order, type.shape, bits, per) for box in different.tolist()]
+        found[at] = np.array([count for count, _ in counts], dtype=float)[which.reshape(-1)]
+        is_sure[at] = np.array([sure for _, sure in counts])[which.reshape(-1)]
+    return found, is_sure
+
+
+def _enumerated(
+    box: Sequence[int], order: Sequence[int], shape: Sequence[int], bits: int, per: int
+) -> tuple[int, bool]:
+    """Count the transactions of one box row by row; at most, if there are too many rows."""
+    rank = len(box) // 2
+    starts = np.zeros(1, dtype=np.int64)
+    run, pitch, is_run = bits, bits, True
+    for d in order:
+        n, step = box[d], max(box[rank + d], 1) * pitch
+        pitch *= shape[d]
+        if n == 1:
+            continue
+        if is_run and step == run:
+            run *= n
+            continue
+        is_run = False
+        if len(starts) * n > MOST_ROWS:
+            elements = prod(box[:rank])
+            return min(elements, elements * bits // run * -(-(run + per) // per)), False
+        starts = (np.arange(n, dtype=np.int64)[:, None] * step + starts[None, :]).reshape(-1)
+    starts = np.sort(starts)
+    first, last = starts // per, (starts + run - 1) // per
+    before = np.maximum.accumulate(np.concatenate([[-1], last[:-1]]))
+    return int(np.maximum(last - np.maximum(first, before + 1) + 1, 0).sum()), True
+
+
+def is_aligned(node: TiledNode, sizes: Sequence[int], transaction: int) -> bool:
+    """Is each tile known to begin at a border of a transaction, or to lie inside of one?"""
+    type = array_type(node)
+    if type is None:
+        return False
+    bits, per = bits_of(type), transaction * 8
+    pitch, common = bits, 0
+    extents = [min(n, most) for n, most in zip(node.tile.sizes_at(sizes), type.shape, strict=True)]
+    strides = node.tile.strides_at(sizes)
+    run, is_run = bits, True
+    for d in reversed(major_to_minor(type)):
+        common = gcd(common, _step(node, d, sizes) * pitch)
+        if extents[d] > 1:
+            is_run &= max(strides[d], 1) * pitch == run
+            run *= extents[d] if is_run else 1
+        pitch *= type.shape[d]
+    return common % per == 0 or (is_run and per % run == 0 and common % run == 0)
+
+
+def _step(node: TiledNode, d: int, sizes: Sequence[int]) -> int:
+    """Return a number that divides where each tile begins along a dimension, 0 for at 0 only."""
+    terms, constant = as_sum(node.map.results[d])
+    common = abs(constant)
+    for t, factor in terms:
+        if isinstance(t, Range):
+            continue  # a tile begins where it is 0
+        if isinstance(t, Dim):
+            interval = node.map.dims[t.index].interval
+            if sizes[t.index] <= interval.hi:
+                common = gcd(common, factor * sizes[t.index])
+            continue
+        if any([not isinstance(v, Range) for v in variables(t)]):
+            common = gcd(common, factor)
+    return common
+
+
+def regions_of(nodes: Sequence[TiledNode]) -> Iterator[tuple[TiledNode, Region]]:
+    """Yield every tiled instruction with the region it is computed in, those of loops too."""
+    root = nodes[-1]
+    todo = [(nodes, Region(root, with_parameters(root.map, ())))]
+    while todo:
+        inside, region = todo.pop()
+        for node in inside:
+            yield node, region
+            for inner in node.regions:
+                active = region.active
+                if isinstance(node.instruction.op, DOTS):
+                    active = with_parameters(inner[-1].map, active)
+                todo.append((inner, Region(inner[-1], active)))
