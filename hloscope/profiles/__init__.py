@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         programs_in as programs_in,
     )
     from hloscope.profiles.reading import read_profile as read_profile
-    from hloscope.profiles.xplane import is_xspace as is_xspace
+    from hloscope.profiles.sniff import is_xspace as is_xspace
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

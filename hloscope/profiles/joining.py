@@ -352,19 +352,27 @@ class _Joining:
         kernels of its body show.  If runs times that order is as long as the list of events, the
         events are those instructions; else the profile is cut or the order is another one.
         """
-        runs, order = self._order(group, counts, len(places))
-        if runs and len(order) * runs == len(places):
-            # Each of several runs on a stream starts after the one before.
-            for index, at in enumerate(places):
-                self._of[at] = order[index % len(order)]
-                self._trust[at] = "order"
-        else:
-            self._reason |= dict.fromkeys(places, _COUNT)
+        for last in _CONDITIONS:
+            runs, order = self._order(group, counts, len(places), last)
+            if runs and len(order) * runs == len(places):
+                # Each of several runs on a device starts after the one before.
+                for index, at in enumerate(places):
+                    self._of[at] = order[index % len(order)]
+                    self._trust[at] = "order"
+                return
+        self._reason |= dict.fromkeys(places, _COUNT)
 
     def _order(
-        self, group: list[Instruction], counts: Counter[Instruction], most: int
+        self, group: list[Instruction], counts: Counter[Instruction], most: int, last: int | None
     ) -> tuple[int, list[Instruction]]:
-        """Return the number of runs and the launches of a group in one run; 0 if not known."""
+        """Return the number of runs and the launches of a group in one run; 0 if not known.
+
+        Args:
+            group: The instructions that share a kernel.
+            counts: Events of the other instructions.
+            most: Launches above which the order is not needed.
+            last: How often a condition runs after the last turn; `None` if conditions do not run.
+        """
         times = self._executions(counts, 0)
         wanted = set(group)
         entry = self._module.entry
@@ -382,12 +390,12 @@ class _Joining:
                     continue
                 ratios = [self._ratio(times, callee, computation) for callee in ins.calls]
                 if isinstance(ins.op, While):
-                    # A loop whose count the backend knows does not run its condition.
-                    condition = inner[0] if known_trip_count(ins) is None else []
-                    body, turns = inner[-1], ratios[-1]
+                    condition, body, turns = inner[0], inner[-1], ratios[-1]
+                    if last is None:
+                        condition = []
                     if turns is None or turns * (len(condition) + len(body)) > most:
                         return 0, []
-                    order += (condition + body) * turns + condition
+                    order += (condition + body) * turns + condition * (last or 0)
                 else:
                     for part, ratio in zip(inner, ratios, strict=True):
                         if part and ratio not in (0, 1):
@@ -558,6 +566,11 @@ class _Joining:
 
 
 _TRUSTED: Final[tuple[Trust, ...]] = ("hlo_op", "annotation", "name", "order")
+
+
+_CONDITIONS: Final = (1, 0, None)
+"""How often a condition runs after the last turn.  A loop of known count may not run it at all, or
+not after the last turn; at most one of these fits the number of launches."""
 
 
 def _body_of(loop: Instruction) -> Computation:

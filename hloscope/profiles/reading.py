@@ -12,13 +12,22 @@ from typing import BinaryIO, Final
 
 from hloscope.errors import InputError, ParseError
 from hloscope.lazy import replace
-from hloscope.profiles.events import MOST_PROFILE, Profile, made, refuse_many
+from hloscope.profiles.events import (
+    MOST_PROFILE,
+    KernelEvent,
+    Profile,
+    ProfiledDevice,
+    ProfiledProgram,
+    made,
+    refuse_many,
+)
 from hloscope.profiles.nsight_csv import RANGES, TRACE, read_gpu_trace, read_ranges
 from hloscope.profiles.nsight_sqlite import MAGIC, read_sqlite
 from hloscope.profiles.rocprof import TOOL, TRACE as DISPATCHES, read_kernel_trace, read_results
+from hloscope.profiles.sniff import is_xspace
 from hloscope.profiles.tables import column
 from hloscope.profiles.traces import read_trace
-from hloscope.profiles.xplane import is_xspace, read_xplane
+from hloscope.profiles.xplane import read_xplane
 
 _GZIP: Final = b"\x1f\x8b"
 _HEAD: Final = 1 << 16
@@ -93,8 +102,9 @@ def _of_folder(folder: Path, called: str) -> Profile:
 
 def _merged(found: list[Profile], called: str, problems: list[str]) -> Profile:
     """Return one profile of several hosts: devices are called by host and name."""
-    events, devices = [], []
-    programs = {}
+    events: list[KernelEvent] = []
+    devices: list[ProfiledDevice] = []
+    programs: dict[int, ProfiledProgram] = {}
     for profile in found:
         host = Path(profile.source).name.removesuffix(".xplane.pb")
         events += [replace(e, device=f"{host}{e.device}") for e in profile.events]

@@ -22,7 +22,6 @@ from hloscope.profiles.events import (
 from hloscope.profiles.timeline import WANTED, Line, Timeline, name_and_id
 
 _HLO_PROTO: Final = ("Hlo Proto", "hlo_proto", "HLO proto")
-_HEAD: Final = 64
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _MODEL: Final = ("gpu_device_name", "device_type_string", "device_type", "Device Name")
 
@@ -93,29 +92,6 @@ class _Bytes:
     def text(self, at: int, end: int) -> str:
         """Return a text, with replacement characters where it is not UTF-8."""
         return self.data[at:end].decode("utf-8", "replace")
-
-
-def is_xspace(data: bytes) -> bool:
-    r"""True if these first bytes are of an `XSpace`: its first plane has a plane's name.
-
-    >>> is_xspace(b"\n\x1b\x08\x01\x12\x0d/device:GPU:0"), is_xspace(b"\n\x0d\n\x05jit_f\x12\x04main")
-    (True, False)
-    """
-    head = data[:_HEAD]
-    if head[:1] != b"\n":
-        return False
-    at = 1
-    while at < len(head) and head[at] > 127:
-        at += 1
-    at += 1
-    if head[at : at + 1] == b"\x08":  # the id
-        at += 1
-        while at < len(head) and head[at] > 127:
-            at += 1
-        at += 1
-    name = head[at + 2 :]
-    starts = (b"/host:", b"/device:", b"Task Environment", b"#Chip", b"/custom:", b"/misc")
-    return head[at : at + 1] == b"\x12" and name.startswith(starts)
 
 
 def read_xplane(data: bytes, source: str) -> Profile:
@@ -329,8 +305,9 @@ class _Plane:
     def _wanted_stat(self, at: int, end: int) -> tuple[str, Any]:
         """Return an `XStat` whose name is wanted, else an empty name."""
         data = self._file.data
-        if end - at > 2 and data[at] == 8 and data[at + 1] < 128:
-            if data[at + 1] not in self._wanted:
-                return "", None
+        # Most stats begin with the number of their name in one byte, and most are not wanted.
+        is_short = end - at > 2 and data[at] == 8 and data[at + 1] < 128
+        if is_short and data[at + 1] not in self._wanted:
+            return "", None
         name, value = self._stat(at, end)
         return (name, value) if name in WANTED else ("", None)
