@@ -79,6 +79,8 @@ class Timeline:
         """Events of `XLA Ops`, which count only if the plane has no streams."""
         self._marks: dict[str, list[Mark]] = {}
         self._with_streams: set[str] = set()
+        self._sizes: dict[str, dict[str, Size]] = {}
+        """Grid and block by the text that has them: a program has few kinds of launches."""
 
     def __len__(self) -> int:
         return len(self.events) + len(self._derived)
@@ -146,8 +148,11 @@ class Timeline:
         kind: Kind = "kernel"
         grid, block, moved = None, None, None
         if details := stats.get("kernel_details"):
-            sizes = _launch_sizes(str(details))
-            grid, block = sizes.get("grid"), sizes.get("block")
+            text = str(details)
+            known = self._sizes.get(text)
+            if known is None:
+                known = self._sizes[text] = _launch_sizes(text)
+            grid, block = known.get("grid"), known.get("block")
         for key, other in (("memcpy_details", "copy"), ("memset_details", "set")):
             if details := stats.get(key):
                 kind = "copy" if other == "copy" else "set"

@@ -305,9 +305,18 @@ class _Plane:
     def _wanted_stat(self, at: int, end: int) -> tuple[str, Any]:
         """Return an `XStat` whose name is wanted, else an empty name."""
         data = self._file.data
-        # Most stats begin with the number of their name in one byte, and most are not wanted.
-        is_short = end - at > 2 and data[at] == 8 and data[at + 1] < 128
-        if is_short and data[at + 1] not in self._wanted:
-            return "", None
-        name, value = self._stat(at, end)
-        return (name, value) if name in WANTED else ("", None)
+        # Most stats have the number of their name in one byte, and a number: reading those here
+        # takes a fifth of the time that `fields` does.
+        if end - at > 3 and data[at] == 8 and data[at + 1] < 128:
+            name = self._wanted.get(data[at + 1], "")
+            if not name:
+                return "", None
+            number = data[at + 2] >> 3
+            if number in (3, 4, 7) and not data[at + 2] & 7:
+                value, stop = data[at + 3], at + 4
+                if value > 127:
+                    value, stop = self._file.varint(at + 3, end, "XStat")
+                if stop == end:
+                    return name, self._value(number, _VARINT, value, stop)
+        name, found = self._stat(at, end)
+        return (name, found) if name in WANTED else ("", None)
