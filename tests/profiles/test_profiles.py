@@ -285,7 +285,7 @@ def test_a_cut_profile_is_refused_or_read_up_to_the_cut(form: str) -> None:
             with suppress(HloscopeError):
                 assert len(read_profile(data[:end]).events) <= len(whole.events)
         else:
-            with pytest.raises(HloscopeError, match="^error: <bytes>"):
+            with pytest.raises(HloscopeError, match=r"^error: <bytes>"):
                 read_profile(data[:end])
 
 
