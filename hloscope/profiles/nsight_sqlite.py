@@ -72,7 +72,7 @@ def read_sqlite(file: Path | bytes, source: str) -> Profile:
             return _Export(connection, source).read()
         finally:
             connection.close()
-    except (sqlite3.Error, OverflowError) as error:
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
         raise ParseError(f"{source}: a damaged SQLite file: {error}") from None
 
 

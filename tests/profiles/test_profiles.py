@@ -7,6 +7,7 @@ import json
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -16,6 +17,7 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Module
 from hloscope.profiles import Joined, join, programs_in, read_profile
 from tests.conftest import SHARED
+from tests.wire import changed_message
 
 COST = SHARED / "conformance" / "cost"
 MODELS = SHARED / "real" / "models"
@@ -287,6 +289,18 @@ def test_a_cut_profile_is_refused_or_read_up_to_the_cut(form: str) -> None:
         else:
             with pytest.raises(HloscopeError, match=r"^error: <bytes>"):
                 read_profile(data[:end])
+
+
+@pytest.mark.parametrize("form", [*FORMS, "nsys sqlite"])
+def test_a_damaged_profile_is_read_or_refused(form: str, tmp_path: Path) -> None:
+    whole = FORMS[form] if form in FORMS else sqlite(tmp_path / "a").read_bytes()
+    module, rng = program(), Random(form)
+    for _ in range(200):
+        data = bytearray(changed_message(whole, rng) if form == "xplane" else whole)
+        for _ in range(rng.choice([1, 3])):
+            data[rng.randrange(len(data))] = rng.choice([0, 34, 44, 57, 123, 255])
+        with suppress(HloscopeError):
+            join(read_profile(bytes(data)), module)
 
 
 def test_a_cut_xplane_names_the_byte() -> None:
