@@ -14,6 +14,7 @@ from hloscope.errors import InputError
 from hloscope.hlo_parser import is_proto
 from hloscope.lazy import lazy
 from hloscope.limits import MOST_ARTIFACT, MOST_INPUT
+from hloscope.profiles import is_xspace
 
 if TYPE_CHECKING:
     import zlib
@@ -64,7 +65,7 @@ def read_stream(stream: BinaryIO, name: str) -> bytes:
         return _joined(_gunzipped(blocks, name), name, "decompressed ")
     if first.startswith(ZSTD):
         return _joined(_unzstd(blocks, name), name, "decompressed ")
-    binary = MLIR in first or is_proto(first)
+    binary = MLIR in first or is_proto(first) or is_xspace(first)
     if b"\0" in first and not binary and len(first) == _BLOCK:
         raise InputError(f"{name} is not text: there is a zero byte at {first.index(0)}")
     return _joined(blocks, name, "")

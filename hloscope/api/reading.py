@@ -13,18 +13,21 @@ from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import decode, is_proto, parse_hlo
 from hloscope.lazy import lazy
 from hloscope.limits import MOST_INPUT
+from hloscope.profiles import is_xspace
 from hloscope.source import Source
 
 if TYPE_CHECKING:
     import hloscope.api.artifacts as artifacts
     import hloscope.hlo_parser as hlo_parser
     import hloscope.mlir as mlir
+    import hloscope.profiles as profiles
     import hloscope.stablehlo as stablehlo
 else:
     artifacts = lazy("hloscope.api.artifacts")
     hlo_parser = lazy("hloscope.hlo_parser")
     stablehlo = lazy("hloscope.stablehlo")
     mlir = lazy("hloscope.mlir")
+    profiles = lazy("hloscope.profiles")
 
 
 @runtime_checkable
@@ -52,8 +55,9 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
 
     Args:
         source: A path; HLO or StableHLO text as `str` or `bytes`; bytes of an HLO proto, a
-            portable artifact, MLIR bytecode or what `jax.export` wrote; an open file; or the
-            result of `jax.jit(f).lower(...)` or of `.compile()` after it.
+            portable artifact, MLIR bytecode or what `jax.export` wrote; an open file; the
+            result of `jax.jit(f).lower(...)` or of `.compile()` after it; or an XPlane profile,
+            `p.xplane.pb`, or one of several programs in it, `p.xplane.pb#jit_f`.
         name: What error messages call the program; a path is its own name.
         strict: Read every part now.  By default parts are read when something asks for them, and
             errors in them show then.
@@ -97,11 +101,11 @@ def _text_of(source: Readable) -> tuple[str, str]:
     if isinstance(source, str):
         if _is_text(source):
             return _whole(source, "<string>"), "<string>"
-        return _text_of_file(source), source
+        return _text_of_file(source)
     if isinstance(source, bytes | bytearray | memoryview):
         return _decoded(read_stream(BytesIO(source), "<bytes>"), "<bytes>"), "<bytes>"
     if isinstance(source, os.PathLike):
-        return _text_of_file(source), os.fspath(source)
+        return _text_of_file(source)
     if hasattr(source, "compiler_ir") or hasattr(source, "as_text"):
         return _text_of_jax(source), f"<{type(source).__name__}>"
     if isinstance(source, TextFile):
@@ -139,8 +143,33 @@ def _text_of_jax(source: Any) -> str:
     return text
 
 
-def _text_of_file(path: str | os.PathLike[str]) -> str:
-    return _decoded(bytes_of_file(path), os.fspath(path))
+def _text_of_file(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The text of a file and what to call it; `p.xplane.pb#jit_f` is a program in a profile."""
+    file = os.fspath(path)
+    profile, mark, choice = file.rpartition("#")
+    if mark and not os.path.lexists(file) and _is_profile(profile):
+        return _text_in_profile(profile, choice)
+    if _is_profile(file):
+        return _text_in_profile(file, "")
+    return _decoded(bytes_of_file(path), file), file
+
+
+def _is_profile(path: str) -> bool:
+    """Is it an XPlane file, by its first bytes?"""
+    if not os.path.isfile(path):
+        return False  # a pipe cannot be read twice
+    try:
+        with open(path, "rb") as stream:
+            return is_xspace(stream.read(64))
+    except OSError:
+        return False
+
+
+def _text_in_profile(path: str, choice: str) -> tuple[str, str]:
+    """The text of a program in a profile, and what to call it."""
+    profile = profiles.read_profile(path)
+    inside = profiles.chosen_program(profile, choice)
+    return profiles.program_text(profile, inside), f"{path}#{inside.label}"
 
 
 def _decoded(data: bytes, name: str) -> str:
@@ -149,6 +178,9 @@ def _decoded(data: bytes, name: str) -> str:
             what = f"{name} has more than {MOST_INPUT >> 20} MiB, too many to be shown as text"
             raise InputError(f"{what}; `doctor`, `serialize` and `deserialize` in Python read it")
         return artifacts.artifact_text(data, name)
+    if is_xspace(data):
+        profile = profiles.read_profile(data, name=name)
+        return profiles.program_text(profile, profiles.chosen_program(profile, ""))
     if is_proto(data):
         return hlo_parser.proto_text(data, name)
     try:

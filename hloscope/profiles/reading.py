@@ -1,0 +1,187 @@
+"""`read_profile`: the format is recognised by what is in the file, not by its name."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterable
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from hloscope.errors import InputError, ParseError
+from hloscope.lazy import replace
+from hloscope.profiles.events import (
+    MOST_PROFILE,
+    KernelEvent,
+    Profile,
+    ProfiledDevice,
+    ProfiledProgram,
+    made,
+    refuse_many,
+)
+from hloscope.profiles.nsight_csv import RANGES, TRACE, read_gpu_trace, read_ranges
+from hloscope.profiles.nsight_sqlite import MAGIC, read_sqlite
+from hloscope.profiles.rocprof import TOOL, TRACE as DISPATCHES, read_kernel_trace, read_results
+from hloscope.profiles.sniff import is_xspace
+from hloscope.profiles.tables import column
+from hloscope.profiles.traces import read_trace
+from hloscope.profiles.xplane import read_xplane
+
+_GZIP: Final = b"\x1f\x8b"
+_HEAD: Final = 1 << 16
+FORMS: Final = (
+    "XPlane (*.xplane.pb), trace.json of jax.profiler or PyTorch, Nsight Systems (cuda_gpu_trace or"
+    " nvtx_gpu_proj_trace as CSV, SQLite), rocprofv3 (*_kernel_trace.csv, *_results.json)"
+)
+_WITHIN: Final = ("plugins", "profile")
+
+
+def read_profile(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -> Profile:
+    """Read a recorded profile.
+
+    Args:
+        source: A path, the bytes of a file, or a directory of `jax.profiler`: the one that was
+            given to `start_trace`, or `plugins/profile/TIME` in it.
+        name: What messages call the profile; a path is its own name.
+
+    Raises:
+        InputError: The file is missing, empty or too large, or a directory without profiles.
+        ParseError: It is not a profile, or is cut or damaged; the message names file and place.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        called = name or "<bytes>"
+        return _of_bytes(_unpacked(BytesIO(source), called), called)
+    path = Path(source)
+    called = name or os.fspath(source)
+    if path.is_dir():
+        return _of_folder(path, called)
+    try:
+        with open(path, "rb") as stream:
+            if stream.read(len(MAGIC)) == MAGIC and path.is_file():
+                return read_sqlite(path, called)
+            if path.is_file():
+                stream.seek(0)
+                data = _unpacked(stream, called)
+            else:
+                raise InputError(f"`{called}` is neither a file nor a directory")
+    except FileNotFoundError:
+        raise InputError(f"no file `{called}`") from None
+    except OSError as error:
+        raise InputError(f"cannot read `{called}`: {error.strerror or error}") from None
+    return _of_bytes(data, called)
+
+
+def _of_folder(folder: Path, called: str) -> Profile:
+    """Read the files of all hosts that one recording of `jax.profiler` wrote."""
+    at = folder
+    for part in _WITHIN:
+        at = at / part if (at / part).is_dir() else at
+    files, problems = sorted(at.glob("*.xplane.pb")), list[str]()
+    if not files:
+        times = sorted({file.parent for file in at.glob("*/*.xplane.pb")})
+        files = sorted(times[-1].glob("*.xplane.pb")) if times else []
+        if len(times) > 1:
+            others = f"{len(times) - 1} older recordings"
+            problems.append(f"`{called}` has {others}: only `{times[-1].name}` is read")
+    if not files:
+        raise InputError(f"`{called}` is a directory without *.xplane.pb in plugins/profile/TIME")
+    found = [read_profile(file) for file in files]
+    if len(found) == 1:
+        return made(
+            list(found[0].events),
+            called,
+            found[0].form,
+            devices=found[0].devices,
+            programs=found[0].programs,
+            problems=[*found[0].problems, *problems],
+        )
+    return _merged(found, called, problems)
+
+
+def _merged(found: list[Profile], called: str, problems: list[str]) -> Profile:
+    """Return one profile of several hosts: devices are called by host and name."""
+    events: list[KernelEvent] = []
+    devices: list[ProfiledDevice] = []
+    programs: dict[int, ProfiledProgram] = {}
+    for profile in found:
+        host = Path(profile.source).name.removesuffix(".xplane.pb")
+        events += [replace(e, device=f"{host}{e.device}") for e in profile.events]
+        devices += [replace(d, name=f"{host}{d.name}") for d in profile.devices]
+        programs |= {program.program_id: program for program in profile.programs}
+        problems += profile.problems
+        refuse_many(len(events), called)
+    return made(
+        events,
+        called,
+        "xplane",
+        devices=devices,
+        programs=programs.values(),
+        problems=problems,
+    )
+
+
+def _unpacked(stream: BinaryIO, called: str) -> bytes:
+    """Return the bytes of a stream, decompressed if they are gzip's.
+
+    Raises:
+        InputError: They are too many, or damaged.
+    """
+    first = stream.read(len(_GZIP))
+    stream.seek(0)
+    try:
+        if first == _GZIP:
+            with gzip.GzipFile(fileobj=stream) as packed:
+                data = packed.read(MOST_PROFILE + 1)
+        else:
+            data = stream.read(MOST_PROFILE + 1)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{called} is a damaged gzip file: {error}") from None
+    if len(data) > MOST_PROFILE:
+        raise InputError(f"{called} has more than {MOST_PROFILE >> 20} MiB")
+    return data
+
+
+def _of_bytes(data: bytes, called: str) -> Profile:
+    if not data.strip():
+        raise InputError(f"{called} is empty")
+    if data.startswith(MAGIC):
+        return read_sqlite(data, called)
+    if is_xspace(data):
+        return read_xplane(data, called)
+    head = data[:_HEAD].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head[:1] in (b"{", b"["):
+        # Only rocprofv3 has this key, which comes first in its results.
+        if f'"{TOOL}"'.encode() in head:
+            return read_results(data, called)
+        return read_trace(data, called)
+    if b"\0" not in head and (form := _table_form(head.decode("utf-8", "replace"))):
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ParseError(f"{called}: byte {error.start} is not UTF-8") from None
+        return {"trace": read_gpu_trace, "ranges": read_ranges, "rocm": read_kernel_trace}[form](
+            text, called
+        )
+    if called.endswith(".xplane.pb"):
+        return read_xplane(data, called)
+    begin = ascii(bytes(data[:16]))[2:-1]
+    raise ParseError(f"{called}: found `{begin}` at byte 0, expected a profile: {FORMS}")
+
+
+def _table_form(head: str) -> str:
+    """Return which table of CSV a text has: `ranges`, `rocm`, `trace`, or an empty text."""
+    for line in head.splitlines():
+        names = {column(cell.strip().strip('"'))[0] for cell in line.split(",")}
+        if _has(names, RANGES):
+            return "ranges"
+        if _has(names, (DISPATCHES,)):
+            return "rocm"
+        if _has(names, (TRACE,)):
+            return "trace"
+    return ""
+
+
+def _has(names: set[str], needed: Iterable[frozenset[str]]) -> bool:
+    return any(need <= names for need in needed)

@@ -1,0 +1,154 @@
+"""CSV files of profilers: lines before the header, columns by name in any case, units in names."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from io import StringIO
+from typing import Final, NoReturn
+
+from hloscope.errors import ParseError
+from hloscope.lazy import pattern
+from hloscope.profiles.events import Size
+
+_UNIT: Final = pattern(r"\s*[(\[](?P<unit>[^)\]]*)[)\]]\s*$")
+_PICOSECONDS: Final = {
+    "ps": 1, "ns": 10**3, "nsec": 10**3, "us": 10**6, "usec": 10**6, "µs": 10**6,
+    "ms": 10**9, "msec": 10**9, "s": 10**12, "sec": 10**12,
+}  # fmt: skip
+_BYTES: Final = {"b": 1, "bytes": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+_HEAD: Final = 200
+"""Lines in which a header is looked for."""
+
+
+def column(text: str) -> tuple[str, str]:
+    """Return the name of a column in lower case without spaces and `_`, and its unit.
+
+    >>> column("Start (ns)"), column("Kernel_Name"), column("Reg/Trd")
+    (('start', 'ns'), ('kernelname', ''), ('reg/trd', ''))
+    """
+    found = _UNIT.search(text)
+    name = text[: found.start()] if found else text
+    unit = found["unit"].strip().lower() if found else ""
+    return name.strip().lower().replace(" ", "").replace("_", ""), unit
+
+
+class Table:
+    """Rows of a CSV text, by the names of columns.
+
+    Attributes:
+        source: File.
+        columns: Position of each column.
+    """
+
+    def __init__(self, text: str, source: str, needed: tuple[frozenset[str], ...]) -> None:
+        """Find the header: the first line with one set of needed columns.
+
+        Raises:
+            ParseError: There is none.
+        """
+        self.source = source
+        self.columns: dict[str, int] = {}
+        self._units: dict[str, str] = {}
+        self._rows = csv.reader(StringIO(text, newline=""))
+        self.header_line = 0
+        for _ in range(_HEAD):
+            row = self._next()
+            if row is None:
+                break
+            found = [column(cell) for cell in row]
+            names = {name for name, _ in found}
+            if any(need <= names for need in needed):
+                for at, (name, unit) in enumerate(found):
+                    self.columns.setdefault(name, at)
+                    self._units.setdefault(name, unit)
+                self.header_line = self._rows.line_num
+                return
+        wanted = " or ".join([", ".join(sorted(need)) for need in needed])
+        raise ParseError(f"{source}: found no header, expected a line with the columns {wanted}")
+
+    def _next(self) -> list[str] | None:
+        try:
+            return next(self._rows, None)
+        except csv.Error as error:
+            raise ParseError(f"{self.source}:{self._rows.line_num}: {error}") from None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def fail(self, what: str) -> NoReturn:
+        """Raise a `ParseError` about the line that was read last."""
+        raise ParseError(f"{self.source}:{self._rows.line_num}: {what}")
+
+    def rows(self) -> Iterator[list[str]]:
+        """Yield the rows after the header until an empty line; headers that come again are not.
+
+        Raises:
+            ParseError: A row has fewer cells than the header.
+        """
+        width = len(self.columns)
+        while (row := self._next()) is not None:
+            if not any(cell.strip() for cell in row):
+                continue
+            if len(row) < width:
+                self.fail(f"found {len(row)} cells, expected {width}: the file may be cut")
+            yield row
+
+    def text(self, row: list[str], *names: str) -> str:
+        """Return the cell of the first column that there is, else an empty text."""
+        for name in names:
+            at = self.columns.get(name)
+            if at is not None and at < len(row):
+                return row[at].strip()
+        return ""
+
+    def picoseconds(self, row: list[str], *names: str) -> int:
+        """Return a time in the unit of its column, nanoseconds if it has none.
+
+        Raises:
+            ParseError: The cell is not a number, or the unit is not known.
+        """
+        name = next((n for n in names if n in self.columns), names[0])
+        unit = self._units.get(name, "") or "ns"
+        factor = _PICOSECONDS.get(unit)
+        if factor is None:
+            self.fail(f"column `{name}` has the unit `{unit}`, expected one of ns, us, ms, s")
+        cell = self.text(row, name)
+        value = number(cell)
+        if value is None:
+            self.fail(f"found `{cell[:40]}` in column `{name}`, expected a number")
+        return round(value * factor)
+
+    def whole(self, row: list[str], *names: str) -> int | None:
+        """Return a whole number, `None` if the cell is empty or not one."""
+        value = number(self.text(row, *names))
+        return int(value) if value is not None and value == value.to_integral_value() else None
+
+    def bytes(self, row: list[str], *names: str) -> int | None:
+        """Return a number of bytes in the unit of its column, `None` if the cell is empty."""
+        for name in names:
+            value, unit = number(self.text(row, name)), self._units.get(name, "")
+            if value is not None:
+                return round(value * _BYTES.get(unit or "b", 1))
+        return None
+
+    def size(self, row: list[str], x: str, y: str, z: str) -> Size | None:
+        """Return three whole numbers, `None` if one is missing."""
+        a, b, c = self.whole(row, x), self.whole(row, y), self.whole(row, z)
+        return None if a is None or b is None or c is None else (a, b, c)
+
+
+def number(text: str) -> Decimal | None:
+    """Return a decimal number, `None` for other texts; a thousands separator is not a number.
+
+    >>> number("1.5"), number("-"), number("1e999999999")
+    (Decimal('1.5'), None, None)
+    """
+    if len(text) > 40:
+        return None
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() and abs(value.adjusted()) < 30 else None
