@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from hloscope.fusion import ALIASES
-from hloscope.ir import Instruction, Op, TensorType, TupleType, Type, backend_config
+from hloscope.ir import Instruction, Op, TensorType, TupleType, Type
 from hloscope.lazy import dataclass, pattern
 from hloscope.ops import (
     AddDependency,
@@ -75,6 +75,7 @@ from hloscope.ops import (
     UnknownOp,
     While,
 )
+from hloscope.tiling import fusion_config
 
 XLA: Final = "xla emitter"
 TRITON: Final = "triton"
@@ -211,13 +212,6 @@ _SCRATCH: Final = "__nop"
 """Target of the call that stands for the workspace of a cuDNN fusion."""
 
 
-def config_of(ins: Instruction) -> Mapping[str, Any]:
-    """The entries of a fusion's backend config: its kind, tile sizes and so on."""
-    settings = ins.op.settings if isinstance(ins.op, Fusion) else ()
-    found = backend_config(settings, ins.extras).get("fusion_backend_config")
-    return found if isinstance(found, Mapping) else {}
-
-
 def kind_of(ins: Instruction) -> KernelKind:
     """Who makes the kernel of an instruction.
 
@@ -261,7 +255,7 @@ def _of_class(op: type[Op]) -> KernelKind:
 
 
 def _of_fusion(ins: Instruction, op: Fusion) -> KernelKind:
-    config = config_of(ins)
+    config = fusion_config(ins)
     kind = str(config.get("kind", ""))
     if kind.startswith(_TRITON_KINDS):
         return KernelKind(TRITON, kind)
