@@ -96,6 +96,11 @@ if TYPE_CHECKING:
         simplified as simplified,
         simplified_line as simplified_line,
     )
+    from hloscope.api.measuring import (
+        MEASURED_SORTS as MEASURED_SORTS,
+        Measured as Measured,
+        measure as measure,
+    )
     from hloscope.api.memory import (
         DEVICES as DEVICES,
         LIMITS as LIMITS,
@@ -109,6 +114,7 @@ if TYPE_CHECKING:
         footprint_of_program as footprint_of_program,
         footprints_of as footprints_of,
         kernels_of as kernels_of,
+        refuse_other_targets as refuse_other_targets,
         thread_map_of as thread_map_of,
     )
     from hloscope.api.modules import (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hloscope.cost import (
     NOT_JUDGED,
@@ -37,7 +38,13 @@ from hloscope.display import (
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction, Module
+from hloscope.lazy import lazy
 from hloscope.memory import Memory, size_text
+
+if TYPE_CHECKING:
+    import hloscope.api.measuring as measuring
+else:
+    measuring = lazy("hloscope.api.measuring")
 
 MOST_NAMES: Final = 8
 """Names that a note lists."""
@@ -139,6 +146,18 @@ class Cost:
         """The groups of accesses as in schema `hloscope.coalesce/2`."""
         grouping = Grouping(by, self.program.module)
         return groups_json(self.accesses(by), lambda group: accesses_json(group, grouping))
+
+    def measured(self, profile: str | os.PathLike[str]) -> measuring.Measured:
+        """The costs beside a profile of the program.
+
+        Args:
+            profile: A file of `jax.profiler`, Nsight Systems or rocprof, or a profile directory.
+
+        Raises:
+            InputError: There is no such file, or the profile is of another program.
+            ParseError: It is not a profile, or is damaged.
+        """
+        return measuring.measure(self, os.fspath(profile))
 
     def to_json(self, by: str = "group", *, sort: str = "bound") -> dict[str, Any]:
         """An object of schema `hloscope.cost/1`."""

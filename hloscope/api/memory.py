@@ -9,8 +9,16 @@ from html import escape
 from typing import Any, Final, Protocol
 
 from hloscope.api.costs import Cost, cost_of
-from hloscope.api.explaining import check_part
-from hloscope.cost import AccessCost, Footprint as FootprintAnswer, Footprints, KernelCost, running
+from hloscope.api.explaining import check, check_part
+from hloscope.cost import (
+    AccessCost,
+    Footprint as FootprintAnswer,
+    Footprints,
+    KernelCost,
+    is_judged_by_threads,
+    running,
+    target_of,
+)
 from hloscope.devices import (
     DEFAULT,
     DEVICES as KNOWN_DEVICES,
@@ -450,6 +458,31 @@ def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
     What fusions and reducers hold is part of them; loops and branches are what they call.
     """
     return [(place.computation, i) for place in running(module) for i in place.kernels]
+
+
+def refuse_other_targets(program: Asked, device: str, *, is_named: bool) -> None:
+    """Refuse to judge a program by a GPU's threads that was compiled for something else.
+
+    Args:
+        program: The program.
+        device: Name of the GPU.
+        is_named: Is the question about kernels by name?  Then a program that was not compiled is
+            judged as if each of them were compiled alone.
+
+    Raises:
+        UnsupportedError: The program was compiled for a CPU or TPU, or not compiled.
+    """
+    target = target_of(program.module)
+    if is_judged_by_threads(program.module, target, gpu_of(device)):
+        return
+    if is_named and not target.is_compiled:
+        return
+    check(program.module)  # a program that is invalid is told so first
+    compiled = f"compiled for {target.kind}" if target.is_compiled else "not compiled"
+    raise UnsupportedError(
+        f"the program is {compiled} ({target.evidence}), so threads of {device} do not judge it:"
+        f" --as-if {device} judges it as if they did"
+    )
 
 
 def coalescing_of_all(

@@ -8,6 +8,7 @@ from typing import Final
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, one_of, share, size, text
 from hloscope.checks.subject import Subject
+from hloscope.cost import NOT_JUDGED
 from hloscope.display import access_cause, glob, opcode_of
 from hloscope.fusion import ALIASES, leaf_types
 from hloscope.indexing import Precision
@@ -30,9 +31,14 @@ from hloscope.ops import (
 
 
 def _utilisation(
-    subject: Subject, min_share: float, min_wasted: int, device: str
+    subject: Subject, min_share: float, min_wasted: int, device: str, as_if: str
 ) -> Iterator[Finding]:
-    for access in subject.cost(device).accesses:
+    cost = subject.cost(as_if or device, transfers=True if as_if else None)
+    if not cost.is_judged and cost.target.is_compiled:
+        evidence = f"{NOT_JUDGED} ({cost.target.kind}: {cost.target.evidence})"
+        message = f"{evidence}; as-if=h100 takes an H100's"
+        yield Finding("utilisation", message, subject.file, severity="note")
+    for access in cost.accesses:
         array, traffic = access.array, access.array.traffic
         if traffic is None or traffic.efficiency >= min_share or traffic.wasted < min_wasted:
             continue
@@ -61,6 +67,7 @@ UTILISATION: Final = Rule(
         "min-share": Parameter(0.5, "Of the ideal, as `hloscope coalesce` counts it.", share),
         "min-wasted": Parameter(0, "Accesses with fewer unused bytes may stay.", size),
         "device": Parameter("h100", "The GPU.", text),
+        "as-if": Parameter("", "A GPU whose threads judge programs compiled for others.", text),
     },
     _utilisation,
     of_bytes=True,

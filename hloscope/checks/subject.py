@@ -32,7 +32,7 @@ class Subject:
     def __init__(self, module: Module, file: str) -> None:
         self.module: Final = module
         self.file: Final = file
-        self._costs: Final[dict[str, ProgramCost]] = {}
+        self._costs: Final[dict[tuple[str, bool | None], ProgramCost]] = {}
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -44,12 +44,18 @@ class Subject:
         """How often the computations run that run by themselves."""
         return {place.computation: place for place in running(self.module)}
 
-    def cost(self, device: str) -> ProgramCost:
-        """The cost of every kernel on a device."""
-        if device not in self._costs:  # rules about one device share it
+    def cost(self, device: str, *, transfers: bool | None = None) -> ProgramCost:
+        """The cost of every kernel on a GPU, whose threads count where the program was compiled so.
+
+        Args:
+            device: Name of the GPU.
+            transfers: Count what threads transfer whatever the program was compiled for.
+        """
+        key = device, transfers
+        if key not in self._costs:  # rules about one device share it
             memory = Memory(self.analysis, gpu_of(device))
-            self._costs[device] = program_cost(self.module, memory, memory.device)
-        return self._costs[device]
+            self._costs[key] = program_cost(self.module, memory, memory.device, transfers=transfers)
+        return self._costs[key]
 
     @cached_property
     def step_bytes(self) -> int:

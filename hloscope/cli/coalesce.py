@@ -13,6 +13,7 @@ from hloscope.api import (
     coalescing_of_all,
     find_all,
     kernels_of,
+    refuse_other_targets,
     thread_map_of,
 )
 from hloscope.cli.common import (
@@ -26,7 +27,14 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
-from hloscope.cli.options import Sizes, by_option, device_option, format_option, top_option
+from hloscope.cli.options import (
+    Sizes,
+    as_if_option,
+    by_option,
+    device_option,
+    format_option,
+    top_option,
+)
 from hloscope.cli.paging import print_long
 from hloscope.errors import ParseError, UnsupportedError
 
@@ -57,6 +65,7 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
 @device_option("The GPU")
+@as_if_option
 @by_option
 @top_option("Of a whole program, the N groups with most unused bytes; the others share one row.")
 @click.option(
@@ -97,6 +106,7 @@ def coalesce(
     file: str,
     name: str | None,
     device: str,
+    as_if: str | None,
     by: str,
     top: int,
     fail_below: float | None,
@@ -121,8 +131,10 @@ def coalesce(
     blocks = None if launch is None else launch[0]
     of_block = launch[1] if launch else threads
     given = None if thread_map is None else thread_map_of(thread_map, tile)
-    model = Model(device, of_block, blocks, vector, given, tile, verdicts_only)
+    model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
     program = read_program(file)
+    if as_if is None:
+        refuse_other_targets(program, device, is_named=name is not None)
     found = _asked(program, name, model)
     if as_json or form == "json":
         print_json(found.to_json(by))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hloscope.api import COST_SORTS, cost_on, find_all
+from hloscope.api import COST_SORTS, MEASURED_SORTS, Measured, cost_on, find_all
 from hloscope.cli.common import (
     command,
     debug_option,
@@ -15,7 +15,7 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_verified_program
-from hloscope.cli.options import any_device_option, as_if_option, by_option, top_option
+from hloscope.cli.options import any_device_option, as_if_option, by_option, file_option, top_option
 
 
 @command()
@@ -26,8 +26,14 @@ from hloscope.cli.options import any_device_option, as_if_option, by_option, top
 @by_option
 @click.option(
     "--sort",
-    type=click.Choice(COST_SORTS),
-    help="The amount that totals state and rows are sorted by: bound, or bytes without a device.",
+    type=click.Choice((*COST_SORTS, *MEASURED_SORTS)),
+    help="The amount that totals state and rows are sorted by: bound, or bytes without a device;"
+    " with --profile: lost, or time.",
+)
+@file_option(
+    "--profile",
+    about="Measured times: *.xplane.pb or *.trace.json.gz of jax.profiler or its folder, CSV or"
+    " SQLite of Nsight Systems, CSV or JSON of rocprofv3.",
 )
 @top_option("The N groups with the largest totals; the others share one row.")
 @json_option
@@ -39,6 +45,7 @@ def cost(
     as_if: str | None,
     by: str,
     sort: str | None,
+    profile: str | None,
     top: int,
     as_json: bool,
 ) -> None:
@@ -51,6 +58,11 @@ def cost(
     program = read_verified_program(file)
     chosen = None if name is None else find_all(program.module, name)
     found = cost_on(program, device, as_if=as_if, only=chosen)
+    if profile is not None:
+        _print_measured(found.measured(profile), by, sort, top, as_json)
+        return
+    if sort in MEASURED_SORTS:
+        raise click.UsageError(f"--sort {sort} needs --profile FILE")
     sort = sort or ("bound" if any(kernel.bound for kernel in found.kernels) else "bytes")
     if as_json:
         print_json(found.to_json(by, sort=sort))
@@ -60,5 +72,20 @@ def cost(
         print_table(found.table(by, sort=sort, top=top))
     for title, figure in found.figures:
         click.echo(f"{title}: {figure}", err=True)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _print_measured(found: Measured, by: str, sort: str | None, top: int, as_json: bool) -> None:
+    """Print the measured time of kernels beside their bounds."""
+    if sort not in (None, *MEASURED_SORTS):
+        raise click.UsageError(f"--profile sorts by lost or time, not by {sort}")
+    has_bounds = any(row.bound for row in found.kernels)
+    sort = sort or ("lost" if has_bounds else "time")
+    if as_json:
+        print_json(found.to_json(by, sort=sort))
+        return
+    click.echo(found.about, err=True)
+    print_table(found.table(by, sort=sort, top=top))
     for note in found.notes:
         click.echo(f"note: {note}", err=True)

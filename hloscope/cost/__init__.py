@@ -46,11 +46,13 @@ if TYPE_CHECKING:
         bodies_with_kernels as bodies_with_kernels,
         kernels_in as kernels_in,
     )
+    from hloscope.cost.measured import MeasuredCost as MeasuredCost
     from hloscope.cost.model import (
         NOT_JUDGED as NOT_JUDGED,
         AccessCost as AccessCost,
         KernelCost as KernelCost,
         ProgramCost as ProgramCost,
+        is_judged_by_threads as is_judged_by_threads,
         program_cost as program_cost,
     )
     from hloscope.cost.runs import (

@@ -110,6 +110,12 @@ if TYPE_CHECKING:
     from hloscope.display.latex import to_latex as to_latex
     from hloscope.display.lines import json_line as json_line, json_text as json_text
     from hloscope.display.listing import Key as Key, Listing as Listing, Place as Place
+    from hloscope.display.measured import (
+        MEASURED_SCHEMA as MEASURED_SCHEMA,
+        measured_group_json as measured_group_json,
+        measured_json as measured_json,
+        measured_table as measured_table,
+    )
     from hloscope.display.movement import (
         chain_html as chain_html,
         chain_json as chain_json,

@@ -67,7 +67,7 @@ def cost_table(
     title = "unused" if sort == "waste" else sort
     text = texts.get(sort, size_text)
     return grouped_table(
-        groups, text, grouping.label, figures, _origins(grouping), top=top, title=title
+        groups, text, grouping.label, figures, origin_columns(grouping), top=top, title=title
     )
 
 
@@ -86,7 +86,13 @@ def access_table(groups: Sequence[Group[AccessCost]], grouping: Grouping, top: i
         Column("why", _why, False, "right"),
     ]
     return grouped_table(
-        groups, size_text, grouping.label, figures, _origins(grouping), top=top, title="unused"
+        groups,
+        size_text,
+        grouping.label,
+        figures,
+        origin_columns(grouping),
+        top=top,
+        title="unused",
     )
 
 
@@ -117,11 +123,11 @@ def footprint_table(
         Column("flops/byte", intensity, is_optional=True),
     ]
     return grouped_table(
-        groups, size_text, grouping.label, figures, _origins(grouping), top=top, title="bytes"
+        groups, size_text, grouping.label, figures, origin_columns(grouping), top=top, title="bytes"
     )
 
 
-def _origins(grouping: Grouping) -> list[Column[R]]:
+def origin_columns(grouping: Grouping) -> list[Column[R]]:
     """The columns that say where a group comes from, if the groups do not say it themselves."""
     if grouping.name not in ("group", "kernel"):
         return []

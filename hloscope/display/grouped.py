@@ -209,6 +209,10 @@ class Grouping:
             case _:
                 return scope_of(origin.op_name, self._depth) or "no scope"
 
+    def origin_of(self, row: CostRow) -> Provenance:
+        """Where a row comes from."""
+        return provenance_of(row.instruction, self._module)
+
     def origin(self, group: Group[R]) -> Provenance:
         """Where the first member of a group comes from."""
         return provenance_of(group.first.instruction, self._module)

@@ -359,9 +359,9 @@ def test_findings_of_one_line_are_one_group_with_their_share_of_the_step() -> No
     (group,) = found.groups
     step = 20 * 512 + 2 * 1024 * 64 * 4  # bytes read and written by the copies and by `y`
     assert len(group.members) == 20
-    assert group.share == pytest.approx(20 * 256 / step)
+    assert group.share == pytest.approx(20 * 512 / step)
     assert "and 19 more" in group.headline.message
-    assert "5 KiB in all, 1.0 % of the step" in group.headline.message
+    assert "10 KiB in all, 1.9 % of the step" in group.headline.message
 
 
 def test_severity_follows_the_share_of_the_step_and_small_groups_are_left_out() -> None:

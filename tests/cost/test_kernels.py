@@ -229,7 +229,7 @@ def test_least_bytes_of_the_regression_files(
     shared: Path, name: str, read: int, written: int, exact: bool
 ) -> None:
     program = hloscope.read(str(shared / f"regressions/round3/decisions/{name}.hlo"))
-    (run,) = footprint_of_program(program).runs
+    (run,) = footprint_of_program(program).kernels
     found = run.footprint
     assert (found.read, found.written, found.is_exact) == (read, written, exact)
 
@@ -266,7 +266,11 @@ def test_starts_count_as_what_they_start_and_their_done_as_nothing() -> None:
     }"""
     module = parse_hlo(text)
     footprints = Footprints(Analysis(), device_of("h100"))
-    runs = {run.instruction.name: run.footprint for run in footprints.of_module(module)}
+    runs = {
+        ins.name: footprints.of_instruction(ins)
+        for place in running(module)
+        for ins in place.kernels
+    }
     assert {name: (f.read, f.written) for name, f in runs.items()} == {
         "g": (256, 512), "c": (256, 256), "r": (256, 128),
     }  # fmt: skip

@@ -1,0 +1,155 @@
+"""Costs beside a profile: the measured time of kernels, and what they lose against their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Final
+
+from hloscope.api.costs import Cost
+from hloscope.api.files import FilePath
+from hloscope.cost import Group, MeasuredCost, grouped
+from hloscope.display import (
+    MEASURED_SCHEMA,
+    Grouping,
+    Table,
+    groups_json,
+    measured_group_json,
+    measured_json,
+    measured_table,
+    share_text,
+    time_text,
+)
+from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.profiles import Joined, join, read_profile
+
+MEASURED_SORTS: Final = ("lost", "time")
+"""Amounts that the groups of measured kernels can be sorted by."""
+MOST_NOT_JOINED: Final = 10
+"""Events without an instruction that text names."""
+
+
+class Measured:
+    """The cost of a program beside a profile of it.
+
+    Attributes:
+        cost: The cost by the model.
+        joined: The profile joined with the program.
+        kernels: Every instruction with measured time, the longest first.
+    """
+
+    def __init__(self, cost: Cost, joined: Joined) -> None:
+        self.cost: Final = cost
+        self.joined: Final = joined
+        known = {kernel.instruction: kernel for kernel in cost.kernels}
+        homes = {
+            ins: computation
+            for computation in cost.program.module
+            for ins in computation
+            if ins in joined.by_instruction
+        }
+        rows = [
+            MeasuredCost(
+                ins, homes[ins], found.executions, found.total, found.events, known.get(ins)
+            )
+            for ins, found in joined.by_instruction.items()
+        ]
+        self.kernels: Final = tuple(sorted(rows, key=lambda row: -row.time))
+
+    def groups(self, by: str = "group", *, sort: str = "lost") -> list[Group[MeasuredCost]]:
+        """The measured kernels in groups, the group with the largest total first.
+
+        Args:
+            by: `group`, `kernel`, `source`, `scope`, `scope:N`, `opcode` or `computation`.
+            sort: The amount that totals state, in picoseconds: `lost` against the bound, or `time`.
+
+        Raises:
+            UnknownNameError: No grouping or amount has that name.
+        """
+        if sort not in MEASURED_SORTS:
+            near = did_you_mean(sort, MEASURED_SORTS)
+            raise UnknownNameError(f"no amount `{sort}`{near}; known: {', '.join(MEASURED_SORTS)}")
+        grouping = Grouping(by, self.cost.program.module)
+        return grouped(
+            self.kernels,
+            lambda row: grouping.key(row, lambda: _equal(row)),
+            lambda row: row.lost if sort == "lost" else row.time,
+        )
+
+    def table(self, by: str = "group", *, sort: str = "lost", top: int | None = None) -> Table:
+        """The groups as rows of text, with the rest and the sum of everything."""
+        grouping = Grouping(by, self.cost.program.module)
+        return measured_table(self.groups(by, sort=sort), grouping, sort, top)
+
+    @property
+    def about(self) -> str:
+        """What the profile recorded, and how much of it is joined, in one line."""
+        joined = self.joined
+        return (
+            f"{joined.profile.source}: {joined.runs:,} runs, {time_text(joined.total)} in all; "
+            f"{share_text(1 - joined.share_not_joined)} joined, "
+            f"{share_text(joined.share_not_joined)} not joined"
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """What is not joined with its time, and what limits the answer."""
+        others = self.joined.not_joined
+        lines = [
+            f"not joined: {row.name}: {time_text(row.time)} in {row.count:,} events ({row.reason})"
+            for row in others[:MOST_NOT_JOINED]
+        ]
+        if len(others) > MOST_NOT_JOINED:
+            rest = sum([row.time for row in others[MOST_NOT_JOINED:]])
+            count = len(others) - MOST_NOT_JOINED
+            lines.append(f"not joined: {count:,} other names: {time_text(rest)}")
+        return list(dict.fromkeys([*lines, *self.joined.profile.problems, *self.joined.notes]))
+
+    def to_json(self, by: str = "group", *, sort: str = "lost") -> dict[str, Any]:
+        """An object of schema `hloscope.measured/1`."""
+        module = self.cost.program.module
+        grouping = Grouping(by, module)
+        joined = self.joined
+        groups = groups_json(
+            self.groups(by, sort=sort), lambda group: measured_group_json(group, grouping)
+        )
+        return {
+            "schema": MEASURED_SCHEMA,
+            "file": self.cost.program.file,
+            "module": module.name,
+            "profile": joined.profile.source,
+            "device": self.cost.model.device.name,
+            "by": by,
+            "sort": sort,
+            "runs": joined.runs,
+            "total_ps": joined.total,
+            "joined_ps": joined.joined_time,
+            "share_not_joined": joined.share_not_joined,
+            "groups": groups,
+            "kernels": [measured_json(row, grouping) for row in self.kernels],
+            "not_joined": [
+                {"name": row.name, "time_ps": row.time, "count": row.count, "reason": row.reason}
+                for row in joined.not_joined
+            ],
+            "notes": [*joined.profile.problems, *joined.notes],
+        }
+
+
+def _equal(row: MeasuredCost) -> Hashable:
+    """What measured kernels of one row have in common: who makes them, and the bytes of one run."""
+    if row.kernel is None:
+        return row.instruction
+    return row.kernel.maker, row.kernel.footprint.bytes
+
+
+def measure(cost: Cost, profile: str) -> Measured:
+    """Join a profile with the costs of its program.
+
+    Args:
+        cost: The cost of the program.
+        profile: A file of `jax.profiler`, Nsight Systems or rocprof, or a profile directory.
+
+    Raises:
+        InputError: There is no such file, or the profile is of another program.
+        ParseError: It is not a profile, or is damaged.
+    """
+    return Measured(cost, join(read_profile(FilePath(profile)), cost.program.module))
