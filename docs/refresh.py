@@ -41,11 +41,14 @@ PICTURES: Final = {
 }
 """Files that a command prints."""
 TOUR: Final = ROOT / "docs/training_step.md"
-DUMP: Final = (
-    Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
-    / "real/models/gpt2_tiny12_train_step.gpu.opt.hlo.txt"
-)
-"""The program of the tour, which is too large for this repository."""
+_REAL: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared")) / "real"
+_BIG: Final = _REAL / "big/gpt48_train_step.gpu.opt.hlo.txt"
+DUMPS: Final = {
+    TOUR: _REAL / "models/gpt2_tiny12_train_step.gpu.opt.hlo.txt",
+    ROOT / "README.md": _BIG,
+    ROOT / "docs/cost.md": _BIG,
+}
+"""The program that the transcripts of a page are about; it is too large for this repository."""
 _TRANSCRIPT: Final = re.compile(r"^```transcript\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ROOMS: Final = re.compile(r"(?<=<!-- rooms -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -99,11 +102,11 @@ def _renewed(block: str, folder: Path = ROOT) -> str:
     )
 
 
-def toured(text: str) -> str:
-    """The text of the tour with what its commands print of the dump today."""
+def toured(text: str, dump: Path) -> str:
+    """The text of a page whose transcripts show what commands print of a dump today."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "train_step.hlo").symlink_to(DUMP.resolve())
+        (folder / "train_step.hlo").symlink_to(dump.resolve())
         return _TRANSCRIPT.sub(
             lambda block: f"```transcript\n{_renewed(block.group(1), folder)}```", text
         )
@@ -201,8 +204,9 @@ def main() -> None:
         for p in PAGES
         if p not in whole
     }
-    if DUMP.exists():
-        pages[TOUR] = toured(TOUR.read_text())
+    for page, dump in DUMPS.items():
+        if dump.exists():
+            pages[page] = toured(pages[page], dump)
     for path, text in (whole | pages).items():
         if not path.exists() or path.read_text() != text:
             path.write_text(text)

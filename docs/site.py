@@ -50,8 +50,8 @@ PARTS: Final = {
     ),
     "Which tiles can it have?": ("tiles", "notebooks/tiles", "tiling_spaces"),
     "What does it waste, and what cancels?": (
-        "devices", "coalescing", "notebooks/coalescing", "cancellation", "notebooks/cancellation",
-        "checks", "scan",
+        "cost", "devices", "coalescing", "notebooks/coalescing", "cancellation",
+        "notebooks/cancellation", "checks", "scan",
     ),
     "More": (
         "command", "python", "stablehlo", "passes", "notebooks/dynamic_shapes", "artifacts",
@@ -70,7 +70,7 @@ def stage(folder: Path) -> None:
     """Write the sources of all pages: Markdown, and lists of what rooms export."""
     for page in (ROOT / "docs").glob("*.md"):
         (folder / page.name).write_text(_page(page.read_text("utf-8")), "utf-8")
-    for picture in (ROOT / "docs").glob("*.svg"):
+    for picture in [*(ROOT / "docs").glob("*.svg"), *(ROOT / "docs").glob("*.png")]:
         shutil.copy(picture, folder)
     (folder / "notebooks").mkdir()
     for notebook in (ROOT / "notebooks").glob("*.ipynb"):

@@ -40,13 +40,14 @@ def test_python_examples_give_what_the_page_shows(
     assert not said, "".join(said)
 
 
-@pytest.mark.skipif(
-    not refresh.DUMP.exists(), reason="needs the conformance data beside the checkout (../shared)"
-)
-def test_the_tour_of_a_training_step_shows_what_the_commands_print() -> None:
-    text = refresh.TOUR.read_text()
+@pytest.mark.parametrize("page", refresh.DUMPS, ids=name)
+def test_transcripts_of_large_dumps_show_what_the_commands_print(page: Path) -> None:
+    dump = refresh.DUMPS[page]
+    if not dump.exists():
+        pytest.skip("needs the conformance data beside the checkout (../shared)")
+    text = page.read_text()
     assert "gemm_fusion_dot" in text
-    assert text == refresh.toured(text), "out of date; `make docs` writes it anew"
+    assert text == refresh.toured(text, dump), "out of date; `make docs` writes it anew"
 
 
 def test_generated_files_are_up_to_date() -> None:

@@ -207,7 +207,7 @@ class Cost:
             (f"bound of the step, by {step.limited_by}", time_text(int(step.seconds * 10**12))),
             ("bytes at least", size_text(totals["bytes"])),
             ("flops", count_text(totals["flops"])),
-            ("unused bytes transferred", size_text(totals["unused_bytes"])),
+            ("unused bytes fetched from L2", size_text(totals["unused_bytes"])),
         ]
 
     @property

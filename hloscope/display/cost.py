@@ -82,17 +82,14 @@ def access_table(groups: Sequence[Group[AccessCost]], grouping: Grouping, top: i
     figures: list[Column[AccessCost]] = [
         Column("transferred", lambda some: size_text(_total(some, lambda a: a.moved))),
         Column("of ideal", _efficiency),
+    ]
+    origins: list[Column[AccessCost]] = [
         Column("array", _array, False),
         Column("why", _why, False, "right"),
     ]
+    origins += origin_columns(grouping)
     return grouped_table(
-        groups,
-        size_text,
-        grouping.label,
-        figures,
-        origin_columns(grouping),
-        top=top,
-        title="unused",
+        groups, size_text, grouping.label, figures, origins, top=top, title="unused"
     )
 
 
