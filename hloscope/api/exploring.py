@@ -68,7 +68,7 @@ EXPLORER_PARTS: Final = ("cost", "maps", *TOGETHER[0], *TOGETHER[1])
 DEVICE: Final = "h100"
 OVERVIEW_ROWS: Final = 60
 """Rows of each table of the overview; the other groups share one row."""
-OVERVIEW_RULES: Final = ("copies", "utilisation")
+OVERVIEW_RULES: Final = ("copies", "utilisation", "padding", "trip-counts")
 """Rules whose findings the overview shows."""
 MOST_FINDINGS: Final = 5
 """Findings that the overview shows."""

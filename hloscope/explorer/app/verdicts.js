@@ -26,14 +26,14 @@ function reason(array) {
   if (!isCounted(array)) return array.tile ? `tiles of ${array.tile.sizes.join(" × ")}` : array.precision;
   if (!array.requests) return "not touched";
   if (array.best !== undefined) return `at worst; ${H.percent(array.best)} at best: values read at run time say where`;
-  return array.efficiency === 1 ? "no sector in vain" : `${H.figure(array.sectors / array.requests)} sectors for each request`;
+  return array.efficiency === 1 ? "no unused sectors" : `${H.figure(array.sectors / array.requests)} sectors for each request`;
 }
 
 // What it comes to, and how good that is.
 function judged({ arrays, wasted_bytes: wasted }) {
   const most = arrays.some((array) => array.best !== undefined) ? "at most " : "";
-  if (wasted) return ["warn", `${most}${H.bytes(wasted)} moved in vain`];
-  if (arrays.every(isCounted)) return ["fine", "nothing is moved in vain"];
+  if (wasted) return ["warn", `${most}${H.bytes(wasted)} transferred and unused`];
+  if (arrays.every(isCounted)) return ["fine", "no unused transfers"];
   const tiles = arrays.flatMap((array) => array.tile || []);
   if (!tiles.length) return ["", "not known: no sectors are counted"];
   const least = Math.min(...tiles.map((tile) => tile.utilisation));
