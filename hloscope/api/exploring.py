@@ -398,6 +398,13 @@ class _Gathering:
         """What the warps of each kernel move; facts name nothing, so equal kernels share them."""
         asked = self._memory
         known: dict[int, tuple[Any, int]] = {}
+        target = cost.target_of(self.program.module)
+        if target.kind in ("cpu", "tpu"):  # its kernels have no threads of a GPU
+            reason = f"compiled for {target.kind}: {target.evidence}"
+            number = self.kernels.number({"refused": visible(reason)})
+            for _, ins in self._kernels:
+                self.kernels.add("coalesce", self.numbering.numbers[ins], number)
+            return
         for _, ins in self.shown(self._kernels, "coalescing"):
             try:
                 answer = asked.of_equal(ins)

@@ -39,7 +39,8 @@ def test_coalescing_and_footprints_are_those_of_the_commands(name: str) -> None:
         "coalesce": ("wasted_bytes", "utilisation", "efficiency", "model"),
         "footprint": ("read_bytes", "written_bytes", "flops", "exact"),
     }.items():
-        told = ask(command, str(ROOT / "examples" / name), "--json")
+        as_if = ["--as-if", "h100"] if command == "coalesce" else []  # as the page takes kernels
+        told = ask(command, str(ROOT / "examples" / name), *as_if, "--json")
         kernels = told.get("kernels", [told])
         mine = facts_of(page, command)
         compared = 0
@@ -131,7 +132,7 @@ TOLD: Final = {
         "at most", "at best: values read at run time say where",
     ),
     "tiles that use a part": (
-        TRITON.replace("SIZE", "8"), "tiles use 25 % of what they move, at worst", "tiles of 2 × 8",
+        TRITON.replace("SIZE", "8"), "transferred and unused", "tiles of 2 × 8",
     ),
     "tiles that use all": (
         TRITON.replace("SIZE", "64"), "tiles use all that they move", "100 %tiles of 2 × 64",
