@@ -118,6 +118,7 @@ class Movement:
 
     Attributes:
         module: The program.
+        places: How often computations run.
         savings: Bytes that are moved, and those that can be saved, chain by chain.
         notes: What is assumed about how often computations run.
     """
@@ -126,6 +127,7 @@ class Movement:
         flow, places = Flow(module), list(running(module))
         runs = {place.computation: place.times for place in places}
         self.module: Final = module
+        self.places: Final = tuple(places)
         self.savings: Final = Savings(flow, list(chains_of(flow)), runs)
         self.notes: Final = tuple(dict.fromkeys([n for place in places for n in place.notes]))
 

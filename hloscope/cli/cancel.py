@@ -8,18 +8,25 @@ from typing import Final
 import click
 
 from hloscope.api import Program, movement_of, movements
-from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
+from hloscope.cli.common import (
+    command,
+    debug_option,
+    file_argument,
+    json_option,
+    print_json,
+    print_table,
+)
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.equal import end_compared, is_map, sides_of
 from hloscope.cli.files import read_program, read_verified_program
-from hloscope.cli.options import format_option
+from hloscope.cli.options import by_option, format_option
 from hloscope.cli.paging import print_long
 from hloscope.display import (
-    GROUPINGS,
     about_movement,
     chain_json,
-    group_json,
-    groups_of,
+    grouped_movement,
+    movement_groups_json,
+    movement_summary,
     movement_table,
 )
 
@@ -33,13 +40,7 @@ TOP: Final = 20
     "name", metavar="[NAME|OTHER]", required=False, shell_complete=complete_instructions
 )
 @click.option("--top", metavar="N", type=click.IntRange(1), help="Show so many rows, else 20.")
-@click.option(
-    "--by",
-    type=click.Choice(GROUPINGS),
-    default="group",
-    show_default=True,
-    help="Rows of the table: equal chains, chains, source lines, op_names or opcodes.",
-)
+@by_option
 @click.option(
     "--by-name", is_flag=True, help="Parameters of FILE and OTHER belong together by their names."
 )
@@ -100,11 +101,15 @@ def _is_other(text: str) -> bool:
 
 def _print_all(program: Program, most: int, by: str, form: str) -> None:
     found = movement_of(program.module)
-    savings, module = found.savings, found.module
+    savings = found.savings
+    groups, grouping = grouped_movement(savings, found.module, found.places, by)
+    notes = [*about_movement(savings), *found.notes]
     if form == "text":
-        print_long(movement_table(savings, module, by, most, found.notes))
+        if groups:
+            print_table(movement_table(groups, grouping, most))
+        for line in (movement_summary(savings), *notes):
+            click.echo(line, err=True)
         return
-    groups = groups_of(savings, module, by)
     kinds: dict[str, int] = {}
     for chain in found.chains:
         kinds[str(chain.kind)] = kinds.get(str(chain.kind), 0) + 1
@@ -114,13 +119,13 @@ def _print_all(program: Program, most: int, by: str, form: str) -> None:
         {
             "schema": SCHEMA,
             "file": program.file,
-            "groups": [group_json(group, module, by, most) for group in groups[:most]],
+            "groups": movement_groups_json(groups, grouping, most)[:most],
             "number_of_groups": len(groups),
             "chains": [chain_json(figures) for figures in chains[:most]],
             "number_of_chains": len(chains),
             "verdicts": kinds,
             "bytes_moved": savings.moved,
             "bytes_saved": savings.saved,
-            "notes": [*about_movement(savings), *found.notes],
+            "notes": notes,
         }
     )

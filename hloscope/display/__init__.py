@@ -122,10 +122,10 @@ if TYPE_CHECKING:
         chain_text as chain_text,
     )
     from hloscope.display.movement_groups import (
-        GROUPINGS as GROUPINGS,
         about_movement as about_movement,
-        group_json as group_json,
-        groups_of as groups_of,
+        grouped_movement as grouped_movement,
+        movement_groups_json as movement_groups_json,
+        movement_summary as movement_summary,
         movement_table as movement_table,
     )
     from hloscope.display.movement_picture import chain_svg as chain_svg

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final
 
+from hloscope.cost import Group, Place, grouped, kernels_and_runs, shares
 from hloscope.display.answer import opcode_of
-from hloscope.display.provenance import Provenance, provenance_of
-from hloscope.display.table import columns
+from hloscope.display.cost import origin_columns
+from hloscope.display.grouped import Column, Grouping, grouped_table
+from hloscope.display.provenance import provenance_of
+from hloscope.display.table import Table
 from hloscope.hlo_parser import print_type
-from hloscope.ir import Module, TensorType
+from hloscope.ir import Computation, Instruction, Module, TensorType
+from hloscope.lazy import dataclass
+from hloscope.memory import size_text
 from hloscope.movement import Chain, Figures, Kind, Savings, is_view
 
-GROUPINGS: Final = ("group", "chain", "source", "scope", "opcode")
-"""What rows of the table may be: equal chains, chains, source lines, op_names, opcodes."""
 _MOST_OPS: Final = 4
 """Opcodes of a chain that the table shows."""
 NO_LAYOUTS: Final = (
@@ -25,69 +28,61 @@ NO_LAYOUTS: Final = (
 NO_FUSIONS: Final = "no fusions: each op counts as a kernel of its own, as written"
 
 
-class Row(NamedTuple):
-    """What is grouped.
+@dataclass(frozen=True, slots=True)
+class MovementRow:
+    """A chain or kernel of movement as a row that is grouped.
 
     Attributes:
-        key: Rows with equal keys are one group.
-        moved: Bytes that are moved, in all runs.
-        saved: Bytes of these that can be saved.
-        runs: How often it runs.
-        member: The chain or kernel.
+        figures: What it moves, and what of that can be saved.
+        instruction: The op that moves the bytes, else the last one with an origin.
+        computation: The computation of the last op.
+        notes: What was assumed about how often it runs.
     """
 
-    key: Hashable
-    moved: int
-    saved: int
-    runs: int
-    member: Figures
+    figures: Figures
+    instruction: Instruction
+    computation: Computation
+    notes: tuple[str, ...]
+
+    @property
+    def runs(self) -> int:
+        """How often it runs."""
+        return self.figures.runs
 
 
-class Group(NamedTuple):
-    """Rows of one key: their sums, and the members in the order of the text."""
+def grouped_movement(
+    savings: Savings, module: Module, places: Sequence[Place], by: str
+) -> tuple[list[Group[MovementRow]], Grouping]:
+    """A program's chains and kernels of movement in groups, those that save most bytes first.
 
-    key: Hashable
-    moved: int
-    saved: int
-    runs: int
-    members: Sequence[Figures]
-
-
-def grouped(rows: Iterable[Row]) -> list[Group]:
-    """Rows by key: groups that save most first, then those that move most."""
-    found: dict[Hashable, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.key, []).append(row)
-    groups = [
-        Group(
-            key,
-            sum([row.moved for row in same]),
-            sum([row.saved for row in same]),
-            sum([row.runs for row in same]),
-            [row.member for row in same],
-        )
-        for key, same in found.items()
-    ]
-    return sorted(groups, key=lambda group: (-group.saved, -group.moved))
-
-
-def groups_of(savings: Savings, module: Module, by: str) -> list[Group]:
-    """A program's chains and kernels of movement, grouped.
+    The totals of the groups are bytes moved; they add up to the bytes of the whole program.
 
     Args:
-        savings: Their bytes.
+        savings: The bytes of each chain and kernel.
         module: The program.
-        by: One of `GROUPINGS`.
+        places: How often its computations run.
+        by: What is grouped by: one of `GROUPINGS`, or `scope:N`.
+
+    Raises:
+        UnknownNameError: No grouping has that name.
     """
-    keys: dict[str, Callable[[Figures], Hashable]] = {
-        "group": _Structures(),
-        "chain": id,
-        "source": lambda found: origin_of(found, module).place or "(no source line)",
-        "scope": lambda found: origin_of(found, module).op_name or "(no op_name)",
-        "opcode": _opcode,
-    }
-    key = keys[by]
-    return grouped([Row(key(f), f.moved, f.saved, f.runs, f) for f in savings.figures])
+    grouping, structures = Grouping(by, module), _Structures()
+    homes = {ins: computation for computation in module for ins in computation}
+    notes = {place.computation: place.notes for place in places}
+    rows = []
+    for found in savings.figures:
+        home = homes.get(found.value, module.entry)
+        rows.append(MovementRow(found, _origin_op(found, module), home, notes.get(home, ())))
+    groups = grouped(
+        rows,
+        lambda row: grouping.key(row, lambda: structures(row.figures)),
+        lambda row: row.figures.moved,
+    )
+    return sorted(groups, key=lambda group: -_saved(group)), grouping
+
+
+def _saved(group: Group[MovementRow]) -> int:
+    return sum([row.figures.saved for row in group.members])
 
 
 class _Structures:
@@ -109,8 +104,8 @@ class _Structures:
         return self._known[model], found.how
 
 
-def origin_of(found: Figures, module: Module) -> Provenance:
-    """Where a chain comes from: the op that moves the bytes, or the last one that tells."""
+def _origin_op(found: Figures, module: Module) -> Instruction:
+    """The op of a chain that moves the bytes, or the last one that states an origin."""
     values = [found.value]
     if found.chain is not None:
         blocking = found.chain.blocking
@@ -118,94 +113,72 @@ def origin_of(found: Figures, module: Module) -> Provenance:
     for value in values:
         origin = provenance_of(value, module)
         if origin.place or origin.op_name:
-            return origin
-    return provenance_of(found.value, module)
-
-
-def _opcode(found: Figures) -> str:
-    """The opcode of the op that moves the bytes, else of the last one."""
-    blocking = None if found.chain is None else found.chain.blocking
-    return opcode_of(blocking or found.value)
+            return value
+    return values[0]
 
 
 def movement_table(
-    savings: Savings, module: Module, by: str, most: int, notes: Sequence[str] = ()
-) -> str:
+    groups: Sequence[Group[MovementRow]], grouping: Grouping, top: int | None
+) -> Table:
     """The groups of a program's movement, the rest as one row, and the sum of everything."""
-    if not savings.figures:
-        return "no chains"
-    groups = groups_of(savings, module, by)
-    chain_rows = by in ("group", "chain")
-    if chain_rows:
-        header = ["chain", "verdict", "ops", "to"]
-    else:
-        header = [{"source": "source", "scope": "op_name", "opcode": "opcode"}[by], "chains"]
-    header += ["runs", "moves", "share", "could save", "how"]
-    header += ["source"] if chain_rows else []
-    rows = [header]
-    for group in groups[:most]:
-        cells = _chain_cells(group) if chain_rows else [str(group.key), f"{len(group.members):,}"]
-        rows.append([*cells, *_amounts(group, savings.moved), _how(group)])
-        if chain_rows:
-            rows[-1].append(origin_of(group.members[0], module).place)
-    rest = groups[most:]
-    sums = [("the rest", rest)] if rest else []
-    for name, some in [*sums, ("all", groups)]:
-        whole = _sum(some)
-        cells = [name, *[""] * (len(header) - (7 if chain_rows else 6))]
-        if chain_rows:
-            cells = [name, f"{len(some):,} group{'' if len(some) == 1 else 's'}", "", ""]
-        else:
-            cells = [name, f"{len(whole.members):,}"]
-        rows.append([*cells, *_amounts(whole, savings.moved), ""])
-        if chain_rows:
-            rows[-1].append("")
-    first = len(header) - (6 if chain_rows else 5)
-    right = tuple(range(first, first + 4)) if chain_rows else tuple(range(1, first + 4))
-    lines = [columns(rows, right=right), "", _counted(savings)]
-    return "\n".join([*lines, *about_movement(savings), *notes])
-
-
-def _sum(groups: Sequence[Group]) -> Group:
-    members = [member for group in groups for member in group.members]
-    return Group(
-        None,
-        sum([group.moved for group in groups]),
-        sum([group.saved for group in groups]),
-        sum([group.runs for group in groups]),
-        members,
+    figures: list[Column[MovementRow]] = [
+        Column("could save", lambda some: size_text(sum(map(_saved, some))))
+    ]
+    origins: list[Column[MovementRow]] = [
+        Column("verdict", _of_one(_verdict), False),
+        Column("ops", _of_one(_ops), False, "right", True),
+        Column("how", _of_one(_how), False, "right"),
+    ]
+    origins += origin_columns(grouping)
+    is_of_chains = grouping.name in ("group", "kernel")
+    label = _name if is_of_chains else grouping.label
+    return grouped_table(
+        groups, size_text, label, figures, origins if is_of_chains else [], top=top, title="moves"
     )
 
 
-def _amounts(group: Group, whole: int) -> list[str]:
-    share = f"{100 * group.moved / whole:.1f} %" if whole else ""
-    return [f"{group.runs:,}", f"{group.moved:,}", share, f"{group.saved:,}"]
+def _of_one(
+    cell: Callable[[Group[MovementRow]], str],
+) -> Callable[[Sequence[Group[MovementRow]]], str]:
+    """A cell that has a text for single groups only."""
+    return lambda groups: cell(groups[0]) if len(groups) == 1 else ""
 
 
-def _how(group: Group) -> str:
+def _name(group: Group[MovementRow]) -> str:
+    """The last op of the first chain, and how many chains are like it."""
+    others = len(group.members) - 1
+    name = group.first.figures.value.name
+    return f"{name} and {others:,} like it" if others else name
+
+
+def _verdict(group: Group[MovementRow]) -> str:
+    chain = group.first.figures.chain
+    return "movement" if chain is None else str(chain.kind)
+
+
+def _ops(group: Group[MovementRow]) -> str:
+    first = group.first.figures
+    if first.chain is None:
+        return opcode_of(first.value)
+    ops = [opcode_of(step) for step in first.chain.steps]
+    more = f" +{len(ops) - _MOST_OPS}" if len(ops) > _MOST_OPS else ""
+    return " ".join(ops[:_MOST_OPS]) + more
+
+
+def _how(group: Group[MovementRow]) -> str:
     """How the group's bytes can be saved, if in one way."""
-    ways = dict.fromkeys([found.how for found in group.members if found.how])
+    members = [row.figures for row in group.members if row.figures.how]
+    ways = dict.fromkeys([found.how for found in members])
     if len(ways) != 1:
         return ""
-    likes = dict.fromkeys([found.like for found in group.members if found.how])
+    likes = dict.fromkeys([found.like for found in members])
     return f"{next(iter(ways))} {next(iter(likes)) if len(likes) == 1 else '…'}".removesuffix(" …")
 
 
-def _chain_cells(group: Group) -> list[str]:
-    first = group.members[0]
-    name = first.value.name
-    if len(group.members) > 1:
-        name += f" and {len(group.members) - 1:,} like it"
-    type_ = print_type(first.value.type)
-    if first.chain is None:
-        return [name, "movement", opcode_of(first.value), type_]
-    ops = [opcode_of(step) for step in first.chain.steps]
-    said = " ".join(ops[:_MOST_OPS]) + (f" +{len(ops) - _MOST_OPS}" if len(ops) > _MOST_OPS else "")
-    return [name, str(first.chain.kind), said, type_]
-
-
-def _counted(savings: Savings) -> str:
+def movement_summary(savings: Savings) -> str:
     """How many chains there are of each verdict, and the sums."""
+    if not savings.figures:
+        return "no chains of data movement"
     chains = [found.chain for found in savings.figures if found.chain is not None]
     counts = Counter([chain.kind for chain in chains])
     said = ", ".join([f"{counts[kind]:,} {kind}" for kind in Kind if counts[kind]])
@@ -226,25 +199,36 @@ def about_movement(savings: Savings) -> list[str]:
     return said if savings.has_fusions or not types else [*said, NO_FUSIONS]
 
 
-def group_json(group: Group, module: Module, by: str, most: int) -> dict[str, Any]:
-    """A group as JSON has it, with its first members."""
-    first = group.members[0]
-    origin = origin_of(first, module)
+def movement_groups_json(
+    groups: Sequence[Group[MovementRow]], grouping: Grouping, most: int
+) -> list[dict[str, Any]]:
+    """The groups of schema `hloscope.cancel/2`, each with its first members."""
+    every = shares([group.total for group in groups])
+    return [
+        {**_group_json(group, grouping, most), "share": share, "cumulated": cumulated}
+        for group, (share, cumulated) in zip(groups, every, strict=True)
+    ]
+
+
+def _group_json(group: Group[MovementRow], grouping: Grouping, most: int) -> dict[str, Any]:
+    first, origin = group.first.figures, grouping.origin(group)
+    kernels, runs = kernels_and_runs([group])
+    chain = first.chain
     return {
-        "by": by,
-        "key": first.value.name if by in ("group", "chain") else str(group.key),
-        "verdict": None if first.chain is None else str(first.chain.kind),
+        "by": grouping.name,
+        "what": _name(group) if grouping.name in ("group", "kernel") else grouping.label(group),
+        "verdict": None if chain is None else str(chain.kind),
         "type": print_type(first.value.type),
         "number_of_members": len(group.members),
-        "members": [member_json(found) for found in group.members[:most]],
-        "runs": group.runs,
-        "bytes_moved": group.moved,
-        "bytes_saved": group.saved,
+        "members": [member_json(row.figures) for row in group.members[:most]],
+        "kernels": kernels,
+        "runs": runs,
+        "total": group.total,
+        "bytes_moved": group.total,
+        "bytes_saved": _saved(group),
         "source": origin.place or None,
         "op_name": origin.op_name or None,
-        "views": []
-        if first.chain is None
-        else [step.name for step in first.chain.steps if is_view(step)],
+        "views": [] if chain is None else [step.name for step in chain.steps if is_view(step)],
     }
 
 
