@@ -109,7 +109,10 @@ class RecoveringParser(LineParser):
 
 T = TypeVar("T")
 
-_RESOURCES: Final = pattern(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
+_RESOURCES: Final = pattern(
+    r"\{-#(?:[^#\"/]|#(?!-\})|\"(?:[^\"\\]|\\.)*+\"|//[^\n]*+|/(?!/))*+#-\}"
+)
+_COMMENT: Final = pattern(r"(\"(?:[^\"\\]|\\.)*+\")|\s*//[^\n]*")
 _KEY: Final = r'\s*+(?:[A-Za-z_][\w$.]*+|"(?:[^"\\]|\\.)*+")\s*+:\s*+'
 _VALUE: Final = r'(?:"(?:[^"\\]|\\.)*+"|\w++)\s*+'
 
@@ -297,7 +300,10 @@ class _ModuleParser(RecoveringParser):
         found = _RESOURCES.match(self.text, self.start)
         if found is None:
             self.fail_plainly("expected '#-}' to end file metadata", self.start, self.end)
-        if _METADATA.fullmatch(found[0]) is None:
+        text = found[0]
+        if "//" in text:
+            text = _COMMENT.sub(lambda comment: comment[1] or "", text)
+        if _METADATA.fullmatch(text) is None:
             self.fail_plainly("file metadata is malformed", self.start, self.end)
-        self.resources = found[0]
+        self.resources = text
         self.move(found.end())
