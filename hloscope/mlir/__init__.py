@@ -71,6 +71,11 @@ if TYPE_CHECKING:
         NameLoc as NameLoc,
         resolve_location as resolve_location,
     )
+    from hloscope.mlir.resources import (
+        ResourceTable as ResourceTable,
+        plain_name as plain_name,
+        resources_of as resources_of,
+    )
     from hloscope.mlir.text.asm import (
         Argument as Argument,
         AsmParser as AsmParser,

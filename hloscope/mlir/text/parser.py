@@ -221,12 +221,9 @@ def _whole(name: str, text: str, dialects: Dialects, read: Callable[[OperationPa
 class _ModuleParser(RecoveringParser):
     """Reads a whole text."""
 
-    __slots__ = ("resources",)
-
-    resources: str
+    __slots__ = ()
 
     def read(self) -> SourceModule:
-        self.resources = ""
         operations: list[Operation] = []
         try:
             with self._names_of("builtin.module"):
@@ -239,7 +236,7 @@ class _ModuleParser(RecoveringParser):
         else:
             block = Block((), tuple(operations))
             module = SourceModule("builtin.module", regions=(Region((block,)),), source=self.source)
-        module.resources = self.resources
+        module.resources = self.resources.text
         return module
 
     def _check_names(self) -> None:
@@ -305,5 +302,5 @@ class _ModuleParser(RecoveringParser):
             text = _COMMENT.sub(lambda comment: comment[1] or "", text)
         if _METADATA.fullmatch(text) is None:
             self.fail_plainly("file metadata is malformed", self.start, self.end)
-        self.resources = text
+        self.resources.text = text
         self.move(found.end())

@@ -26,6 +26,7 @@ from hloscope.mlir.attributes import (
 )
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.locations import LazyLoc, LocationTable, check_location
+from hloscope.mlir.resources import ResourceTable
 from hloscope.mlir.text.asm import AsmParser
 from hloscope.mlir.text.lexer import STRING
 from hloscope.mlir.text.parser_elements import ElementParser
@@ -66,15 +67,24 @@ class AttributeParser(ElementParser):
         attribute_aliases: Attributes and their text by the name after `#`.
         locations: Locations by their names.
         named_locations: Names of locations the text uses, where it does so first.
+        resources: Data at the end of the text, `{-# … #-}`.
     """
 
-    __slots__ = ("_lazy", "_weights", "attribute_aliases", "locations", "named_locations")
+    __slots__ = (
+        "_lazy",
+        "_weights",
+        "attribute_aliases",
+        "locations",
+        "named_locations",
+        "resources",
+    )
 
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, dialects, at)
         self.attribute_aliases: dict[str, tuple[Attribute, str]] = {}
         self._weights: dict[str, tuple[int, int]] = {}  # depth and characters, written out
         self.locations: Final = LocationTable()
+        self.resources: Final = ResourceTable()
         self.named_locations: Final[dict[str, int]] = {}
         self._lazy: dict[str, LazyLoc] = {}
 
@@ -201,7 +211,7 @@ class AttributeParser(ElementParser):
             type = self.type()
             if not isinstance(type, TensorType | VectorType):
                 self.fail_plainly("`dense_resource` expected a shaped type", at)
-        return VerbatimAttr(f"{text} : {type_text(type)}")
+        return VerbatimAttr(f"{text} : {type_text(type)}", self.resources)
 
     # ----------------------------------------------------------------------------- as written
 
@@ -250,6 +260,7 @@ class AttributeParser(ElementParser):
         if head is None or not head[1] == dialect in _STRIPPED:
             return text
         return text[head.end() : -1 if head[2] else None]
+
     def _kept(self, type: Type | None) -> Attribute:
         """Read `word<…>` and perhaps `: type`, and keep them as written."""
         start, word = self.start, self.next()
