@@ -17,6 +17,7 @@ from hloscope.hlo_parser.scanner import (
     closing,
     fail,
     found,
+    refuse_elided,
     skip,
     type_end,
     value_end,
@@ -113,6 +114,7 @@ class InstructionReader:
 
     def _explain_start(self, at: int) -> NoReturn:
         text, source = self._text, self._source
+        refuse_elided(source, at)
         name = _NAME.match(text, at)
         if name is None:
             fail(f"expected an instruction, found {found(text, at)}", source, at)

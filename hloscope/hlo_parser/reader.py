@@ -12,6 +12,7 @@ from hloscope.errors import ParseError
 from hloscope.hlo_parser.body import Texts, read_body
 from hloscope.hlo_parser.layout import in_lines
 from hloscope.hlo_parser.nodes import TextComputation, TextModule
+from hloscope.hlo_parser.pasted import unpasted
 from hloscope.hlo_parser.scanner import NAME, closing, fail, found, skip, type_end
 from hloscope.hlo_parser.scope import Scope, unused
 from hloscope.hlo_parser.sections import (
@@ -78,12 +79,13 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
     Raises:
         ParseError: The text is not HLO; later, when a computation is first visited, its body.
     """
-    source = Source(name, decode(text, name))
+    source, notes = unpasted(Source(name, decode(text, name)))
     refuse_long_numbers(source)
     module, end = _in_lines_if_can_be(source, lambda s: _ModuleReader(s).read(0, strict=strict))
     if end < len(source.text):
         message = "a second module begins here; `parse_hlo_all` reads texts of several modules"
         fail(message, source, end, end + len("HloModule"))
+    module.notes = (*notes, *module.notes)
     return module
 
 
@@ -114,9 +116,12 @@ def parse_hlo_all(
     Raises:
         ParseError: As `parse_hlo`.
     """
-    source = Source(name, decode(text, name))
+    source, notes = unpasted(Source(name, decode(text, name)))
     refuse_long_numbers(source)
-    return _in_lines_if_can_be(source, lambda s: _read_all(s, strict=strict))
+    modules = _in_lines_if_can_be(source, lambda s: _read_all(s, strict=strict))
+    for module in modules:
+        module.notes = (*notes, *module.notes)
+    return modules
 
 
 def _read_all(source: Source, *, strict: bool) -> tuple[Module, ...]:
