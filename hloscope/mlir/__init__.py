@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hloscope.mlir.dialects import (
         Dialect as Dialect,
         Dialects as Dialects,
+        Older as Older,
         Suggestion as Suggestion,
     )
     from hloscope.mlir.ir import (

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Final, TypeVar
 
 from hloscope.errors import Diagnostic, ParseError
@@ -139,6 +140,7 @@ def parse_mlir(
     dialects: Dialects = _NO_DIALECTS,
     allow_unregistered: bool = True,
     errors: list[Diagnostic] | None = None,
+    notes: list[Diagnostic] | None = None,
 ) -> SourceModule:
     """Read a text as a `builtin.module`; ops that are in none are put into one.
 
@@ -152,6 +154,7 @@ def parse_mlir(
         allow_unregistered: Are ops of unknown dialects fine?
         errors: Takes what is wrong, and reading goes on after it; without it the first error is
             raised.
+        notes: Takes what is read otherwise than it is written.
 
     Raises:
         ParseError: The text is not in the grammar.
@@ -167,9 +170,12 @@ def parse_mlir(
     parser = _ModuleParser(source, dialects, allow_unregistered, errors)
     with no_collection(), _room_to_nest():
         try:
-            return parser.read()
+            module = parser.read()
         except RecursionError:
             parser.fail_plainly("nesting is too deep", parser.at)
+    if notes is not None:
+        notes += parser.notes()
+    return module
 
 
 @contextmanager
@@ -238,6 +244,13 @@ class _ModuleParser(RecoveringParser):
             module = SourceModule("builtin.module", regions=(Region((block,)),), source=self.source)
         module.resources = self.resources.text
         return module
+
+    def notes(self) -> list[Diagnostic]:
+        """What is read otherwise than it is written."""
+        remarks = sorted(self.remarks.items(), key=itemgetter(1))
+        return [
+            Diagnostic(message, self._span(at, None), severity="note") for message, at in remarks
+        ]
 
     def _check_names(self) -> None:
         """Are all values and locations defined that the text names?"""

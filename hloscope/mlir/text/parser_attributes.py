@@ -294,7 +294,8 @@ class AttributeParser(ElementParser):
         if dot and not mnemonic:
             self.next()
             self.fail_plainly("expected valid keyword", self.start, self.end)
-        known = self.dialects.named.get(dialect)
+        older = self.dialects.older.get(dialect)
+        known = self.dialects.named.get(dialect if older is None else older.name)
         if known is None or known.read_attribute is None:
             self.next()
             if self.tok == "<" and self.start == self.before:
