@@ -17,7 +17,14 @@ from hloscope.bytecode.ways import Way
 from hloscope.errors import UnsupportedError
 from hloscope.ir import TensorType, Type, VectorType
 from hloscope.lazy import pattern
-from hloscope.mlir import StringAttr, VerbatimAttr, attribute_text, parse_type, type_text, unquoted
+from hloscope.mlir import (
+    StringAttr,
+    VerbatimAttr,
+    attribute_text,
+    parse_type,
+    plain_name,
+    type_text,
+)
 
 BLOB: Final = 0
 PADDING: Final = b"\xcb"
@@ -117,9 +124,6 @@ def write_resources(
 # -------------------------------------------------------------------------------------- in text
 
 _NAME: Final = r'([A-Za-z_][\w$.]*|"(?:[^"\\]|\\.)*")'
-_ENTRY: Final = pattern(rf'\s*{_NAME}\s*:\s*"0x((?:[0-9A-Fa-f]{{2}})*)"\s*(,?)')
-_GROUP: Final = pattern(rf"\s*{_NAME}\s*:\s*\{{")
-_SECTION: Final = pattern(r"(?<![\w$.])dialect_resources\s*:\s*\{")
 
 
 def resource_text(data: bytes, resources: Iterable[Resource]) -> str:
@@ -155,52 +159,6 @@ def _named(name: str) -> str:
 _BARE: Final = pattern(r"[A-Za-z_][\w$.]*")
 
 
-def resources_of(text: str) -> dict[str, tuple[int, bytes]]:
-    r"""Alignment and data of the resources of `builtin`, of the end of a text.
-
-    >>> resources_of('{-# dialect_resources: { builtin: { a: "0x04000000FF" } } #-}')
-    {'a': (4, b'\xff')}
-
-    Raises:
-        UnsupportedError: One of them is damaged.
-    """
-    found: dict[str, tuple[int, bytes]] = {}
-    section = _SECTION.search(text)
-    if section is None:
-        return found
-    at = section.end()
-    while group := _GROUP.match(text, at):
-        at = group.end()
-        while entry := _ENTRY.match(text, at):
-            at = entry.end()
-            if group[1] == "builtin":
-                found[_plain(entry[1])] = _value(entry[1], bytes.fromhex(entry[2]))
-        at = _after(text, at)
-    return found
-
-
-def _after(text: str, at: int) -> int:
-    """Behind the bracket that closes a group, and a comma."""
-    found = _CLOSE.match(text, at)
-    if found is None:
-        raise UnsupportedError("the resources of a module are not understood")
-    return found.end()
-
-
-_CLOSE: Final = pattern(r"\s*\}\s*,?")
-
-
-def _plain(name: str) -> str:
-    return unquoted(name).decode("utf-8", "surrogateescape") if name[0] == '"' else name
-
-
-def _value(name: str, data: bytes) -> tuple[int, bytes]:
-    alignment = int.from_bytes(data[:4], "little")
-    if len(data) < 4 or alignment & (alignment - 1):
-        raise UnsupportedError(f"the resource {name} has no alignment")
-    return alignment, data[4:]
-
-
 _USE: Final = pattern(rf"dense_resource<\s*{_NAME}\s*>\s*:\s*(.*)", re.DOTALL)
 
 
@@ -219,7 +177,7 @@ def _fields(_: str, value: VerbatimAttr) -> tuple[Type, str]:
     found = _USE.fullmatch(value.text)
     if found is None:
         raise UnsupportedError(f"`{value.text[:100]}` cannot be written as bytecode")
-    return parse_type(found[2]), _plain(found[1])
+    return parse_type(found[2]), plain_name(found[1])
 
 
 RESOURCE_WAYS: Final[dict[str, Way]] = {"resource": Way(_make, _fields)}

@@ -26,11 +26,19 @@ from hloscope.bytecode.image import (
 from hloscope.bytecode.isolation import isolated_ops
 from hloscope.bytecode.numbering import Flavours, Numbered, OpAttributes, Tables, located, numbered
 from hloscope.bytecode.properties import registered
-from hloscope.bytecode.resources import padded, resources_of, write_resources
+from hloscope.bytecode.resources import padded, write_resources
 from hloscope.bytecode.segments import GROUPS, NATIVE, packed, sizes_of
 from hloscope.errors import UnsupportedError
 from hloscope.ir import no_collection
-from hloscope.mlir import UNKNOWN, Block, Operation, Region, SourceModule, Value
+from hloscope.mlir import (
+    UNKNOWN,
+    Block,
+    Operation,
+    Region,
+    SourceModule,
+    Value,
+    resources_of,
+)
 
 Orders = Mapping[Value, tuple[bool, tuple[int, ...]]]
 """Orders of uses of values as they are written: are the numbers pairs, and the numbers."""

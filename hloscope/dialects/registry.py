@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -32,7 +32,20 @@ from hloscope.dialects.forms import form_of
 from hloscope.dialects.names import suggestion
 from hloscope.dialects.rows import Definitions, head, split_rows
 from hloscope.dialects.types import read_type
-from hloscope.mlir import Definition, Dialect, Dialects, read_type as read_quantized
+from hloscope.ir import TensorType
+from hloscope.mlir import (
+    I1,
+    I64,
+    Attribute,
+    Definition,
+    DenseArrayAttr,
+    DenseAttr,
+    Dialect,
+    Dialects,
+    Older,
+    expanded,
+    read_type as read_quantized,
+)
 from hloscope.ops import OPS, Op
 
 _TABLES: Final[dict[str, tuple[str, ...]]] = {
@@ -137,5 +150,31 @@ def _dialect(name: str) -> Dialect:
     )
 
 
-DIALECTS: Final = Dialects(map(_dialect, sorted({*_TABLES, *_TAKEN})))
-"""All dialects."""
+def _renewed(name: str, properties: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    """Attributes of an op of MHLO as StableHLO has them: lists of numbers are arrays."""
+    types = {slot.name: slot.constraint for slot in DEFINITIONS[name].attributes}
+    found = dict(properties)
+    for key, value in properties.items():
+        element = _LISTS.get(types.get(key, ""))
+        if element is not None and isinstance(value, DenseAttr) and _is_list(value):
+            found[key] = DenseArrayAttr(element, expanded(value))
+    return found
+
+
+_LISTS: Final = {"dims": I64, "bools": I1}
+"""Element type of attributes that are arrays in StableHLO, by their constraint."""
+
+
+def _is_list(value: DenseAttr) -> bool:
+    type = value.type
+    return isinstance(type, TensorType) and type.rank == 1 and type.element in (I64, I1)
+
+
+DIALECTS: Final = Dialects(
+    map(_dialect, sorted({*_TABLES, *_TAKEN})), {"mhlo": Older("stablehlo", _renewed)}
+)
+"""All dialects.
+
+MHLO came before StableHLO: the ops of its that StableHLO has mean the same.
+Source: XLA, `stablehlo_legalize_to_hlo` and `hlo_legalize_to_stablehlo`.
+"""

@@ -17,6 +17,7 @@ ROWS: Final = """
     data_flow_edge | sharding?
         ~ %input(? sharding=<bare sdy.sharding sharding>?)<attrs> : <each>
     func_data_flow_edge |
+        ~ %input<attrs> : <each>
     all_gather | gathering_axes out_sharding
         ~ <inside list_of_axis_ref_lists gathering_axes> %tensor out_sharding=<bare sdy.sharding
         out_sharding><attrs> : <each>

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias
 
 from hloscope.errors import ParseError, VerifyError
 from hloscope.hlo_parser.attributes import moved, near
 from hloscope.hlo_parser.memo import Types, compatible
+from hloscope.hlo_parser.missing import signature_of_callee
 from hloscope.hlo_parser.nodes import TextInstruction
 from hloscope.hlo_parser.opcodes import SPELLINGS
 from hloscope.hlo_parser.scanner import (
@@ -17,6 +18,7 @@ from hloscope.hlo_parser.scanner import (
     closing,
     fail,
     found,
+    refuse_elided,
     skip,
     type_end,
     value_end,
@@ -25,7 +27,7 @@ from hloscope.hlo_parser.scanner import (
 from hloscope.hlo_parser.scope import Scope, nearest
 from hloscope.hlo_parser.spelling import Read, is_impossible, is_opcode, read_op, read_unknown
 from hloscope.hlo_parser.types import print_type, spell
-from hloscope.ir import Computation, Instruction, Type
+from hloscope.ir import Computation, Instruction, Op, Type
 from hloscope.lazy import lazy, pattern
 from hloscope.ops import Parameter, UnknownOp
 from hloscope.source import Source
@@ -60,6 +62,16 @@ class Callees(Protocol):
 
     def read_inline(self, at: int, stem: str) -> Computation:
         """Read the computation whose braces open at `at`, in an instruction called `stem`."""
+
+
+    def stand_in(
+        self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
+    ) -> Computation | None:
+        """Return what stands for a computation not in the text; `None` if the text is a module."""
+
+
+Caller: TypeAlias = tuple[Op, int, tuple[Instruction, ...], Type | None]
+"""Op of a caller, index of the callee, operands, and the type if it is written."""
 
 
 class InstructionReader:
@@ -113,6 +125,7 @@ class InstructionReader:
 
     def _explain_start(self, at: int) -> NoReturn:
         text, source = self._text, self._source
+        refuse_elided(source, at)
         name = _NAME.match(text, at)
         if name is None:
             fail(f"expected an instruction, found {found(text, at)}", source, at)
@@ -155,7 +168,12 @@ class InstructionReader:
         read = self._read_op(word, op_text, where, inside)
         op, names, predecessors, extras = read
         operands = () if opcode in _WITH_INSIDE else self._operands(*inside, start)
-        calls = tuple(self._call(callee, name, where, end) for callee in names)
+        calls = tuple(
+            [
+                self._call(callee, name, where, end, (op, number, operands, type_))
+                for number, callee in enumerate(names)
+            ]
+        )
         control = tuple(self._predecessor(name, where, end) for name in predecessors)
         if type_ is None:
             type_ = self._infer(read, operands, calls, word.span())
@@ -249,20 +267,33 @@ class InstructionReader:
 
     # ------------------------------------------------------------------------------ references
 
-    def _call(self, callee: str, name: str, at: int, end: int) -> Computation:
+    def _call(self, callee: str, name: str, at: int, end: int, caller: Caller) -> Computation:
         """Return the computation that instruction `name`, with attributes `[at, end)`, calls."""
         if callee.startswith("{"):
             blanked = without_comments(self._text[at:end])
             return self._callees.read_inline(at + blanked.index(callee), name)
         computation = self._callees.find(callee)
         if computation is None:
-            self._unknown_callee(callee, at, end)
+            return self._unknown_callee(callee, at, end, caller)
         return computation
 
-    def _unknown_callee(self, name: str, at: int, end: int) -> NoReturn:
+    def _unknown_callee(self, name: str, at: int, end: int, caller: Caller) -> Computation:
+        """Return a stand-in if the text is a part of a module.
+
+        Raises:
+            ParseError: The text is a module, so the name is wrong.
+        """
         place = re.compile(rf"[=%{{, ]({re.escape(name)})(?![\w.-])").search(self._text, at, end)
         where = place.span(1) if place else (at, end)
         known = self._callees.names()
+        if name not in known and nearest(name, known) is None:
+            op, number, operands, type_ = caller
+            if type_ is not None:
+                types = [operand.type for operand in operands]
+                takes, returns = signature_of_callee(op, number, types, type_)
+                found = self._callees.stand_in(name, takes, returns, where)
+                if found is not None:
+                    return found
         if name in known:
             message = (
                 f"computation `{name}` cannot be called from here: it is this computation or one "

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hloscope.errors import ParseError
+from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser.body import Texts, read_body
 from hloscope.hlo_parser.layout import in_lines
 from hloscope.hlo_parser.nodes import TextComputation, TextModule
+from hloscope.hlo_parser.pasted import unpasted
 from hloscope.hlo_parser.scanner import NAME, closing, fail, found, skip, type_end
 from hloscope.hlo_parser.scope import Scope, unused
 from hloscope.hlo_parser.sections import (
@@ -24,22 +25,25 @@ from hloscope.hlo_parser.sections import (
     read_tables,
 )
 from hloscope.hlo_parser.sniff import explain, from_utf8, refuse_zero
-from hloscope.ir import Body, Computation, Module, no_collection
+from hloscope.ir import Body, Computation, Module, Type, no_collection
 from hloscope.lazy import lazy, pattern
 from hloscope.limits import refuse_long_numbers
-from hloscope.source import Source
+from hloscope.source import Source, Span
 
 if TYPE_CHECKING:
     import hloscope.hlo_parser.instruction as instruction
+    import hloscope.hlo_parser.missing as missing
     from hloscope.hlo_parser.instruction import Callees
 else:
     instruction = lazy("hloscope.hlo_parser.instruction")
+    missing = lazy("hloscope.hlo_parser.missing")
 
 T = TypeVar("T")
 _HEADER: Final = pattern(r"HloModule\b")
 _SPLIT: Final = pattern(r"^// -----+[^\n]*\n", re.MULTILINE)
 _INLINE_DEEPEST: Final = 32
 _CALLERS: Final = ("to_apply", "calls", "body", "condition", "select", "scatter", "computation")
+_CALLED: Final = pattern(rf"\b(?:{'|'.join(_CALLERS)}|\w+_computation)\s*=\s*%?({NAME})")
 _INLINE: Final = pattern(
     rf"(?:{'|'.join(_CALLERS)}|computations)\s*=\s*\{{[\s{{]*(?:ROOT\s+)?%?{NAME}\s*=\s"
 )
@@ -78,12 +82,13 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
     Raises:
         ParseError: The text is not HLO; later, when a computation is first visited, its body.
     """
-    source = Source(name, decode(text, name))
+    source, notes = unpasted(Source(name, decode(text, name)))
     refuse_long_numbers(source)
     module, end = _in_lines_if_can_be(source, lambda s: _ModuleReader(s).read(0, strict=strict))
     if end < len(source.text):
         message = "a second module begins here; `parse_hlo_all` reads texts of several modules"
         fail(message, source, end, end + len("HloModule"))
+    module.notes = (*notes, *module.notes)
     return module
 
 
@@ -114,9 +119,12 @@ def parse_hlo_all(
     Raises:
         ParseError: As `parse_hlo`.
     """
-    source = Source(name, decode(text, name))
+    source, notes = unpasted(Source(name, decode(text, name)))
     refuse_long_numbers(source)
-    return _in_lines_if_can_be(source, lambda s: _read_all(s, strict=strict))
+    modules = _in_lines_if_can_be(source, lambda s: _read_all(s, strict=strict))
+    for module in modules:
+        module.notes = (*notes, *module.notes)
+    return modules
 
 
 def _read_all(source: Source, *, strict: bool) -> tuple[Module, ...]:
@@ -184,6 +192,12 @@ class _Callees:
         """Read the computation whose braces open at `at`, in an instruction called `stem`."""
         return self._reader.read_inline(at, stem, self._number)
 
+    def stand_in(
+        self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
+    ) -> Computation | None:
+        """Return what stands for a computation not in the text; `None` if the text is a module."""
+        return self._reader.stand_in(name, takes, returns, at)
+
 
 class _ModuleReader:
     def __init__(self, source: Source) -> None:
@@ -194,6 +208,9 @@ class _ModuleReader:
         self._inlined: dict[str, Computation] = {}
         self._counts: Counter[str] = Counter()
         self._inline_depth = 0
+        self._is_part = False
+        self._stand_ins: dict[tuple[str, tuple[Type, ...], Type], Computation] = {}
+        self._notes: list[Diagnostic] = []
 
     def read(self, at: int, *, strict: bool) -> tuple[Module, int]:
         """Return the module that begins at `at`, and where it ends."""
@@ -213,10 +230,15 @@ class _ModuleReader:
             fail(f"module `{name}` has no computations", source, begin, max(begin + 1, header))
         entry = self._add(sections)
         computations: Mapping[str, Computation] = self.computations
-        if strict or _has_inline(text, sections[0].start, at, printed):
+        if not has_header:
+            called = _CALLED.finditer(text, begin, at)
+            self._is_part = any(found[1] not in computations for found in called)
+        if strict or self._is_part or _has_inline(text, sections[0].start, at, printed):
             computations = self._read_all()
         if not has_header:
-            return Module(f"module_{entry.name}", computations, entry), at
+            module = Module(f"module_{entry.name}", computations, entry)
+            module.notes = tuple(self._notes)
+            return module, at
         tables = text[preamble].strip()
         module = TextModule(source, name, computations, entry, header=header, preamble=tables)
         if strict:
@@ -275,8 +297,30 @@ class _ModuleReader:
         computation = self._inlined[name] = TextComputation(self._source, section, body)
         return computation
 
+    def stand_in(
+        self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
+    ) -> Computation | None:
+        """Return a stand-in for a computation that a part of a module calls.
+
+        Calls of one name with the same types have the same stand-in.
+        """
+        if not self._is_part:
+            return None
+        key = name, tuple(takes), returns
+        known = self._stand_ins.get(key)
+        if known is None:
+            new = unused(name, self.order, self._counts)
+            known = missing.stand_in(new, takes, returns, self._source, at)
+            self._stand_ins[key] = self._inlined[new] = known
+            message = f"computation `{name}` is not in the text: nothing is known of what it does"
+            self._notes.append(Diagnostic(message, Span(self._source, *at), severity="note"))
+        return known
+
     def _read_instruction(self, at: int) -> Module:
-        """Return a module of the one instruction at `at`; its operands become parameters."""
+        """Return a module of the instructions from `at` on, which stand in no computation.
+
+        Operands with a type that no instruction defines become parameters.
+        """
         source, text = self._source, self._source.text
         if not (instruction.START.match(text, at) or type_end(source, at) > at):
             explain(source, at)
@@ -288,9 +332,12 @@ class _ModuleReader:
             _Callees(self, Section("_", True, at, at, at, at), 0),
             len(text),
         )
+        self._is_part = True
         is_named = instruction.START.match(text, at) is not None
         end = reader.read(at) if is_named else reader.read_unnamed(at, "_")
         end = skip(text, end)
+        while is_named and instruction.START.match(text, end):
+            end = skip(text, reader.read(end))
         if end < len(text):
             fail(
                 f"expected the end of the text after a single instruction, found "
@@ -300,7 +347,9 @@ class _ModuleReader:
             )
         section = Section("_", True, at, at, end, end)
         entry = TextComputation(source, section, scope.finish(source, at, end))
-        return Module("_", {**self._inlined, "_": entry}, entry)
+        module = Module("_", {**self._inlined, "_": entry}, entry)
+        module.notes = tuple(self._notes)
+        return module
 
 
 def _line(computation: Computation) -> int:

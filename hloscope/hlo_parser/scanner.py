@@ -43,6 +43,7 @@ _COMMENT: Final = pattern(
     re.DOTALL,
 )
 _NUMBERED: Final = pattern(r"/\*\w+=\d+\*/")
+_ELIDED: Final = pattern(r"[\[({<]?(\.{2,}|…)[\])}>]?[^\S\n]*(?:\n|\Z)")
 _ARRAY: Final = pattern(r"(?:[A-Za-z]\w*)\s*\[")
 _LAYOUT: Final = pattern(r"\{|\s+\{(?=\s*[\d:])")
 _CONTINUES: Final = pattern(r"[{(\[<]|T\(|device_ids\b|->|<=|unreduced\b|last_tile")
@@ -56,6 +57,18 @@ def fail(message: str, where: Source | str, start: int, end: int | None = None) 
     stop = start + 1 if end is None else end
     size = len(source.text)
     raise ParseError(message, span=Span(source, min(start, size), max(start, min(stop, size))))
+
+
+def refuse_elided(source: Source, at: int) -> None:
+    """Raise if the text at `at` is `...`: lines that somebody left out.
+
+    Raises:
+        ParseError: It is.
+    """
+    elided = _ELIDED.match(source.text, at)
+    if elided is not None:
+        message = f"`{elided[1]}` stands for lines that were left out: the program is not complete"
+        fail(message, source, *elided.span(1))
 
 
 def found(text: str, at: int) -> str:

@@ -16,6 +16,7 @@ from hloscope.hlo_parser.scanner import (
     closing,
     fail,
     found,
+    refuse_elided,
     skip,
     type_end,
     value_end,
@@ -204,6 +205,7 @@ def _careful_section(source: Source, at: int) -> Section:
 
 def _explain_section(source: Source, at: int) -> NoReturn:
     text = source.text
+    refuse_elided(source, at)
     if _INSTRUCTION.match(text, at):
         fail("this instruction is outside of any computation", source, at, text.find("\n", at))
     if text[at] == "}":

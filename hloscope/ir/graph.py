@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
-from hloscope.errors import Spell, plain
+from hloscope.errors import Diagnostic, Spell, plain
 from hloscope.locks import shared_lock
 
 if TYPE_CHECKING:
@@ -247,9 +247,11 @@ class Module:
     Attributes:
         has_tree: It was made of a syntax tree of MLIR, which it remembers.
         spell: How the language of its text writes types and names of ops.
+        notes: What the reader did with a text that is not quite of its language.
     """
 
     has_tree: ClassVar[bool] = False
+    notes: tuple[Diagnostic, ...] = ()
 
     def __init__(
         self,

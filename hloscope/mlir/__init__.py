@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hloscope.mlir.dialects import (
         Dialect as Dialect,
         Dialects as Dialects,
+        Older as Older,
         Suggestion as Suggestion,
     )
     from hloscope.mlir.ir import (
@@ -70,6 +71,11 @@ if TYPE_CHECKING:
         Location as Location,
         NameLoc as NameLoc,
         resolve_location as resolve_location,
+    )
+    from hloscope.mlir.resources import (
+        ResourceTable as ResourceTable,
+        plain_name as plain_name,
+        resources_of as resources_of,
     )
     from hloscope.mlir.text.asm import (
         Argument as Argument,

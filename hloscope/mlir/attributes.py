@@ -6,10 +6,12 @@ dialect by that dialect.
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TypeAlias
 
 from hloscope.ir import Type
 from hloscope.lazy import dataclass
+from hloscope.mlir.resources import ResourceTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +149,13 @@ class StructAttr:
 
 @dataclass(frozen=True, slots=True)
 class VerbatimAttr:
-    """Anything else as written: `#dialect.name<…>`, `affine_map<…>`, `dense_resource<…> : …`."""
+    """Anything else as written: `#dialect.name<…>`, `affine_map<…>`, `dense_resource<…> : …`.
+
+    `resources` are those of the text that a `dense_resource` stands in.
+    """
 
     text: str
+    resources: ResourceTable | None = field(default=None, compare=False, repr=False)
 
 
 Attribute: TypeAlias = (

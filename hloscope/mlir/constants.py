@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, Final
 
-from hloscope.errors import VerifyError
+from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir import MOST_WRITTEN, Dims, ElementType, Literal, TensorType, Type, Value, decode
 from hloscope.lazy import pattern
 from hloscope.mlir.attributes import (
@@ -23,7 +23,7 @@ from hloscope.mlir.attributes import (
     UnitAttr,
     VerbatimAttr,
 )
-from hloscope.mlir.literals import elements, to_array
+from hloscope.mlir.literals import data_size, elements, to_array
 from hloscope.mlir.text.attribute_text import attribute_text
 from hloscope.mlir.types import type_text
 
@@ -41,18 +41,50 @@ class MlirLiteral(Literal):
 
     def array(self, type: Type) -> Value:
         """See `to_array`."""
-        if not isinstance(self.written, DenseAttr):
-            return super().array(type)
-        return to_array(self.written)
+        dense = self._dense(type)
+        return super().array(type) if dense is None else to_array(dense)
+
+    def _dense(self, type: Type) -> DenseAttr | None:
+        """The elements: written, or data of the resource; `None` if the program has neither.
+
+        Raises:
+            VerifyError: The resource has more or fewer bytes than the type.
+            UnsupportedError: The resources of the text are damaged.
+        """
+        written = self.written
+        if isinstance(written, DenseAttr):
+            return written
+        if not isinstance(written, VerbatimAttr) or not isinstance(type, TensorType):
+            return None
+        blob = _blob(written)
+        if blob is None:
+            return None
+        # The bytes of a `DenseAttr` may be one element for all; those of a resource may not.
+        need = data_size(type)
+        if len(blob) != need:
+            name = written.text.partition(" : ")[0]
+            raise VerifyError(f"`{name}` has {len(blob):,} bytes of data, its type {need:,}")
+        return DenseAttr(blob, type)
 
     def _integers(self, type: TensorType) -> tuple[int, ...] | None:
-        literal = self.written
-        if not isinstance(literal, DenseAttr) or len(literal.literal) > MOST_WRITTEN:
-            return None
         try:
+            literal = self._dense(type)
+            if literal is None or len(literal.literal) > MOST_WRITTEN:
+                return None
             return dense_values(literal)
-        except (ValueError, VerifyError):
+        except (ValueError, VerifyError, UnsupportedError):
             return None
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not super().__eq__(other):
+            return self is other
+        assert isinstance(other, MlirLiteral)
+        mine, others = self.written, other.written
+        if not isinstance(mine, VerbatimAttr) or mine.resources is others.resources:
+            return True
+        return _blob(mine) == _blob(others)
+
+    __hash__ = Literal.__hash__
 
     def __str__(self) -> str:
         match self.written:
@@ -60,6 +92,12 @@ class MlirLiteral(Literal):
                 return f"dense<{literal}> : {type_text(type)}"
             case _:
                 return attribute_text(self.written)
+
+
+def _blob(attribute: VerbatimAttr) -> bytes | None:
+    """Data of the resource that an attribute names, if its text has the data."""
+    table = attribute.resources
+    return None if table is None else table.blob(attribute.text)
 
 
 _COMPLEX: Final = pattern(r"#complex\.number<:\w+ ([^,]+), ([^,>]+)>( : .*)?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.ir import Type
 from hloscope.lazy import dataclass
@@ -66,6 +66,22 @@ class Dialect:
     behind: frozenset[str] = frozenset()
 
 
+class Older(NamedTuple):
+    """How the ops of a dialect are read as those of another that took its place.
+
+    Attributes:
+        name: Name of the other dialect.
+        renewed: Makes inherent attributes of an op of the older dialect those of the other's op
+            of this full name.
+    """
+
+    name: str
+    renewed: Callable[[str, Mapping[str, Attribute]], dict[str, Attribute]]
+
+
+NO_OLDER: Final[Mapping[str, Older]] = {}
+
+
 class Dialects:
     """Several dialects.
 
@@ -77,11 +93,15 @@ class Dialects:
         inside: The dialect whose prefix is left out in the regions of an op.
         defaults: Attributes that an op has even if it is not said.
         behind: Ops whose pretty form MLIR says to be behind their name, not at it.
+        older: Dialects whose ops are read as those of another, by name.
     """
 
-    __slots__ = ("behind", "defaults", "forms", "inside", "named", "ops", "suggestions")
+    __slots__ = ("behind", "defaults", "forms", "inside", "named", "older", "ops", "suggestions")
 
-    def __init__(self, dialects: Iterable[Dialect] = ()) -> None:
+    def __init__(
+        self, dialects: Iterable[Dialect] = (), older: Mapping[str, Older] = NO_OLDER
+    ) -> None:
+        self.older = older
         self.named = {dialect.name: dialect for dialect in dialects}
         self.ops = {op: names for d in self.named.values() for op, names in d.ops.items()}
         self.forms = {op: form for d in self.named.values() for op, form in d.forms.items()}

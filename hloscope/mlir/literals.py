@@ -95,6 +95,8 @@ def elements(literal: DenseAttr) -> Elements:
         raise VerifyError(f"elements of type {element.name} are no numbers")
     count = prod(sizes)
     raw, width = _raw(literal.literal, number, count), number.width
+    if number.bits == 1 and isinstance(literal.literal, str) and len(raw) not in (1, count):
+        raw = _unpacked(raw, count)
     if len(raw) == width:
         return Elements(raw, True, width)
     if len(raw) != width * count:
@@ -102,6 +104,31 @@ def elements(literal: DenseAttr) -> Elements:
     if count and raw[width:] == raw[:-width]:
         return Elements(raw[:width], True, width)
     return Elements(raw, False, width)
+
+
+def _unpacked(raw: bytes | memoryview, count: int) -> bytes | memoryview:
+    """A byte for each `i1` of hexadecimal digits that have 8 to a byte, the lowest bit first.
+
+    MLIR wrote them so until 2025.  One byte for up to 8 elements is what MLIR reads today: all
+    are equal.
+    Source: LLVM, `DenseElementsAttr::isValidRawBuffer` before and after that change.
+    """
+    if len(raw) != (count + 7) // 8:
+        return raw
+    return bytes([raw[i >> 3] >> (i & 7) & 1 for i in range(count)])
+
+
+def data_size(type: Type) -> int:
+    """Bytes of all elements of a type, `i1` and other small ones a byte each.
+
+    Raises:
+        VerifyError: Its sizes are not known, or its elements are no numbers.
+    """
+    element, sizes = shaped(type)
+    number = _number(element)
+    if number is None:
+        raise VerifyError(f"elements of type {element.name} are no numbers")
+    return number.width * prod(sizes)
 
 
 def shaped(type: Type) -> tuple[ElementType, tuple[int, ...]]:

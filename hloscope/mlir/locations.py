@@ -86,7 +86,7 @@ _TOKEN: Final = pattern(
     r"|(?P<sign>[()\[\],:<>?]))"
 )
 _ANGLE: Final = pattern(rf"{_STRING}|->|[<>]")
-_ALIAS: Final = pattern(rf"{_STRING}|#[\w$.-]+")
+_ALIAS: Final = pattern(rf"{_STRING}|#[\w$.-]+|<")
 _PLACE: Final = r"\d{1,9}"
 _FILE: Final = rf":{_PLACE}:{_PLACE}(?: to (?:{_PLACE})?:{_PLACE})?"
 _COMMON: Final = pattern(
@@ -159,7 +159,15 @@ def _define(text: str, table: LocationTable) -> None:
 
 
 def _aliases(text: str) -> list[str]:
-    return [found for found in _ALIAS.findall(text) if found[0] == "#"]
+    """Names of locations in the text of a location; metadata in `fused<…>` is an attribute."""
+    names, at = [], 0
+    while found := _ALIAS.search(text, at):
+        at = found.end()
+        if found[0] == "<":
+            at = _closing(text, at)
+        elif found[0][0] == "#":
+            names.append(found[0])
+    return names
 
 
 class _Reader:

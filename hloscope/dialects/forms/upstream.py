@@ -205,12 +205,23 @@ def sizes(context: Context, arguments: list[str]) -> Part:
 
 
 def bare(context: Context, arguments: list[str]) -> Part:
-    """`<bare sdy.mesh name>`: `<…>` of the attribute `#sdy.mesh<…>`."""
+    """`<bare sdy.mesh name>`: `<…>` of the attribute `#sdy.mesh<…>`.
+
+    A mesh may also be written in full, or by an alias; Shardy prints `<…>`.
+    """
     kind, name = arguments
     prefix = f"#{kind}"
 
     def read(reading: Reading) -> None:
-        reading.state.properties[name] = VerbatimAttr(prefix + read_bracketed(reading.parser, "<"))
+        parser = reading.parser
+        if kind == "sdy.mesh" and parser.peek().startswith("#"):
+            at = parser.at
+            found = parser.attribute()
+            if not isinstance(found, VerbatimAttr) or not found.text.startswith(prefix + "<"):
+                parser.fail("invalid kind of attribute specified", at)
+        else:
+            found = VerbatimAttr(prefix + read_bracketed(parser, "<"))
+        reading.state.properties[name] = found
 
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.write(op.properties[name].text.removeprefix(prefix))  # type: ignore[union-attr]

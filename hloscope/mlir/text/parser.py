@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Final, TypeVar
 
 from hloscope.errors import Diagnostic, ParseError
@@ -109,7 +110,10 @@ class RecoveringParser(LineParser):
 
 T = TypeVar("T")
 
-_RESOURCES: Final = pattern(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
+_RESOURCES: Final = pattern(
+    r"\{-#(?:[^#\"/]|#(?!-\})|\"(?:[^\"\\]|\\.)*+\"|//[^\n]*+|/(?!/))*+#-\}"
+)
+_COMMENT: Final = pattern(r"(\"(?:[^\"\\]|\\.)*+\")|\s*//[^\n]*")
 _KEY: Final = r'\s*+(?:[A-Za-z_][\w$.]*+|"(?:[^"\\]|\\.)*+")\s*+:\s*+'
 _VALUE: Final = r'(?:"(?:[^"\\]|\\.)*+"|\w++)\s*+'
 
@@ -136,6 +140,7 @@ def parse_mlir(
     dialects: Dialects = _NO_DIALECTS,
     allow_unregistered: bool = True,
     errors: list[Diagnostic] | None = None,
+    notes: list[Diagnostic] | None = None,
 ) -> SourceModule:
     """Read a text as a `builtin.module`; ops that are in none are put into one.
 
@@ -149,6 +154,7 @@ def parse_mlir(
         allow_unregistered: Are ops of unknown dialects fine?
         errors: Takes what is wrong, and reading goes on after it; without it the first error is
             raised.
+        notes: Takes what is read otherwise than it is written.
 
     Raises:
         ParseError: The text is not in the grammar.
@@ -164,9 +170,12 @@ def parse_mlir(
     parser = _ModuleParser(source, dialects, allow_unregistered, errors)
     with no_collection(), _room_to_nest():
         try:
-            return parser.read()
+            module = parser.read()
         except RecursionError:
             parser.fail_plainly("nesting is too deep", parser.at)
+    if notes is not None:
+        notes += parser.notes()
+    return module
 
 
 @contextmanager
@@ -218,12 +227,9 @@ def _whole(name: str, text: str, dialects: Dialects, read: Callable[[OperationPa
 class _ModuleParser(RecoveringParser):
     """Reads a whole text."""
 
-    __slots__ = ("resources",)
-
-    resources: str
+    __slots__ = ()
 
     def read(self) -> SourceModule:
-        self.resources = ""
         operations: list[Operation] = []
         try:
             with self._names_of("builtin.module"):
@@ -236,8 +242,15 @@ class _ModuleParser(RecoveringParser):
         else:
             block = Block((), tuple(operations))
             module = SourceModule("builtin.module", regions=(Region((block,)),), source=self.source)
-        module.resources = self.resources
+        module.resources = self.resources.text
         return module
+
+    def notes(self) -> list[Diagnostic]:
+        """What is read otherwise than it is written."""
+        remarks = sorted(self.remarks.items(), key=itemgetter(1))
+        return [
+            Diagnostic(message, self._span(at, None), severity="note") for message, at in remarks
+        ]
 
     def _check_names(self) -> None:
         """Are all values and locations defined that the text names?"""
@@ -297,7 +310,10 @@ class _ModuleParser(RecoveringParser):
         found = _RESOURCES.match(self.text, self.start)
         if found is None:
             self.fail_plainly("expected '#-}' to end file metadata", self.start, self.end)
-        if _METADATA.fullmatch(found[0]) is None:
+        text = found[0]
+        if "//" in text:
+            text = _COMMENT.sub(lambda comment: comment[1] or "", text)
+        if _METADATA.fullmatch(text) is None:
             self.fail_plainly("file metadata is malformed", self.start, self.end)
-        self.resources = found[0]
+        self.resources.text = text
         self.move(found.end())

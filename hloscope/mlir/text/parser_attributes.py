@@ -26,7 +26,9 @@ from hloscope.mlir.attributes import (
 )
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.locations import LazyLoc, LocationTable, check_location
+from hloscope.mlir.resources import ResourceTable
 from hloscope.mlir.text.asm import AsmParser
+from hloscope.mlir.text.lexer import STRING
 from hloscope.mlir.text.parser_elements import ElementParser
 from hloscope.mlir.types import type_text
 from hloscope.source import Source
@@ -39,7 +41,22 @@ _LOC: Final = pattern(r"loc\s*\(")
 TOLD: Final = r'\{([A-Za-z_][\w$.]*) = "([^"\\\n]*)"\}'
 """One attribute that is a plain string, as results of JAX's functions have."""
 _TOLD: Final = pattern(TOLD, re.ASCII)
+_FUSED: Final = pattern(rf"{STRING}|(fused\s*)(?=<)")
 _LOCATION_NAME: Final = pattern(r"#[\w$.-]+")
+_VERBATIM: Final = pattern(
+    rf"(?P<kept>{STRING}|\bloc\s*\(\s*#[\w$.-]+)|(?P<space>(?:\s|//[^\n]*(?:\n|\Z))+)"
+    r"|(?<![\w$%])(?P<sign>[#!])(?P<alias>\d+|[A-Za-z_$][\w$-]*)(?![\w$.<-])"
+    r"|(?<![\w$%])#(?P<dialect>\w+)\.\w+(?=<)",
+    re.ASCII,
+)
+"""What is rewritten in text that is kept as written: spaces, aliases, attributes of a dialect."""
+_DIALECT: Final = pattern(r"[#!](\w+)[.<]")
+_HEAD: Final = pattern(r"#(\w+)(?:\.(?:(?=mesh<)|\w+(?=<))|(<)[a-z_]+)")
+_STRIPPED: Final = ("sdy",)
+"""Dialects that print an attribute in another without its name: `[<@mesh, …>]`.
+
+Source: Shardy's printers; MLIR's `printStrippedAttrOrType`.
+"""
 _COMMON_LOCATION: Final = pattern(r"loc\((#loc\d*|unknown)\)")
 
 
@@ -50,15 +67,24 @@ class AttributeParser(ElementParser):
         attribute_aliases: Attributes and their text by the name after `#`.
         locations: Locations by their names.
         named_locations: Names of locations the text uses, where it does so first.
+        resources: Data at the end of the text, `{-# … #-}`.
     """
 
-    __slots__ = ("_lazy", "_weights", "attribute_aliases", "locations", "named_locations")
+    __slots__ = (
+        "_lazy",
+        "_weights",
+        "attribute_aliases",
+        "locations",
+        "named_locations",
+        "resources",
+    )
 
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, dialects, at)
         self.attribute_aliases: dict[str, tuple[Attribute, str]] = {}
         self._weights: dict[str, tuple[int, int]] = {}  # depth and characters, written out
         self.locations: Final = LocationTable()
+        self.resources: Final = ResourceTable()
         self.named_locations: Final[dict[str, int]] = {}
         self._lazy: dict[str, LazyLoc] = {}
 
@@ -185,9 +211,55 @@ class AttributeParser(ElementParser):
             type = self.type()
             if not isinstance(type, TensorType | VectorType):
                 self.fail_plainly("`dense_resource` expected a shaped type", at)
-        return VerbatimAttr(f"{text} : {type_text(type)}")
+        return VerbatimAttr(f"{text} : {type_text(type)}", self.resources)
 
     # ----------------------------------------------------------------------------- as written
+
+    def verbatim(self, start: int) -> str:
+        """The text from `start` to the end of the last token, in one line, without aliases.
+
+        An alias inside is replaced by what it stands for, because the text is printed where its
+        definition is not.
+
+        Raises:
+            ParseError: An alias is not defined.
+        """
+        text, end = self.text, self.before
+        if text.find("#", start + 1, end) < 0 and text.find("!", start + 1, end) < 0:
+            return super().verbatim(start)
+        owner = _DIALECT.match(text, start)
+        dialect = owner[1] if owner is not None else self.op.partition(".")[0]
+        parts, at = [], start
+        for found in _VERBATIM.finditer(text, start, end):
+            new = found[0]
+            if found["space"] is not None:
+                new = " "
+            elif found["alias"] is not None and found.start() > start:
+                new = self._alias_text(found, dialect)
+            elif found["dialect"] is not None and found.start() > start:
+                new = "" if found["dialect"] == dialect in _STRIPPED else new
+            parts += text[at : found.start()], new
+            at = found.end()
+        return "".join([*parts, text[at:end]])
+
+    def _alias_text(self, found: re.Match[str], dialect: str) -> str:
+        """Text of the alias that `_VERBATIM` found in an attribute of the dialect."""
+        sign, name = found["sign"], found["alias"]
+        if not self._is_defined(sign, name):
+            if name.isdecimal():
+                return found[0]  # a number in the syntax of an unknown dialect
+            message = f"undefined symbol alias id '{name}'"
+            self.fail_plainly(message, found.start(), found.end())
+        self._expand(sign + name)
+        if sign == "!":
+            return type_text(self.type_aliases[name])
+        if name not in self.attribute_aliases:
+            return f"loc(#{name})"
+        text = self.attribute_aliases[name][1]
+        head = _HEAD.match(text)
+        if head is None or not head[1] == dialect in _STRIPPED:
+            return text
+        return text[head.end() : -1 if head[2] else None]
 
     def _kept(self, type: Type | None) -> Attribute:
         """Read `word<…>` and perhaps `: type`, and keep them as written."""
@@ -222,7 +294,8 @@ class AttributeParser(ElementParser):
         if dot and not mnemonic:
             self.next()
             self.fail_plainly("expected valid keyword", self.start, self.end)
-        known = self.dialects.named.get(dialect)
+        older = self.dialects.older.get(dialect)
+        known = self.dialects.named.get(dialect if older is None else older.name)
         if known is None or known.read_attribute is None:
             self.next()
             if self.tok == "<" and self.start == self.before:
@@ -299,7 +372,7 @@ class AttributeParser(ElementParser):
         elif _LOC.match(self.text, start):
             self.next()
             end = self.balanced()
-            text = self.text[self.end : end - 1].strip()
+            text = self._location_text(self.end, end - 1)
             self._check_location(text, start)
             self.locations.texts["#" + name] = text
             self.move(end)
@@ -340,8 +413,28 @@ class AttributeParser(ElementParser):
         if end < 0:
             self.move(self.end)
             self._raise("expected ')' in location", self._span(None, None))
+        text = self._location_text(start, end - 1)
         self.move(end)
-        return self.lazy(self.text[start : end - 1].strip(), at)
+        return self.lazy(text, at)
+
+    def _location_text(self, start: int, end: int) -> str:
+        """The text of a location, with the aliases in its `fused<metadata>` expanded.
+
+        Names of locations stay: unlike attributes they may be defined further down.
+        """
+        text = self.text
+        if text.find("<", start, end) < 0:
+            return text[start:end].strip()
+        parts, at = [], start
+        for found in _FUSED.finditer(text, start, end):
+            if found[1] is None or found.end() <= at:
+                continue
+            parts.append(text[at : found.end()])
+            self.move(found.end())
+            at = self.balanced()
+            self.move(at)
+            parts.append(self.verbatim(found.end()))
+        return "".join([*parts, text[at:end]]).strip()
 
     def lazy(self, text: str, at: int) -> LazyLoc:
         """The location with this text, one object for each text."""

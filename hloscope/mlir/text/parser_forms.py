@@ -27,14 +27,29 @@ class FormParser(ValueParser):
     Attributes:
         inherent: Names of the inherent attributes of every known op.
         results: How many results the text gives names to in the op being read.
+        remarks: What is read otherwise than it is written, with where it is first.
     """
 
-    __slots__ = ("inherent", "results")
+    __slots__ = ("inherent", "remarks", "results")
 
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, dialects, at)
         self.inherent = {**CORE_OPS, **dialects.ops}
         self.results = 0
+        self.remarks: Final[dict[str, int]] = {}
+
+    def newer_name(self, name: str) -> str:
+        """Name of the op that stands for an op of an older dialect; `name` if there is none.
+
+        >>> FormParser(Source("", ""), Dialects()).newer_name("mhlo.add")
+        'mhlo.add'
+        """
+        dialect, _, rest = name.partition(".")
+        older = self.dialects.older.get(dialect)
+        if older is None or f"{older.name}.{rest}" not in self.inherent:
+            return name
+        self.remarks.setdefault(f"ops of `{dialect}` are read as those of `{older.name}`", self.at)
+        return f"{older.name}.{rest}"
 
     def token(self, token: str) -> None:
         """Read punctuation."""
@@ -55,7 +70,7 @@ class FormParser(ValueParser):
             if len(words) == 1:
                 self.fail(f"expected '{words[0]}'")
             self.fail(f"expected one of: {', '.join(f'`{word}`' for word in words)}")
-        return found
+        return found if words or "." not in found else self.newer_name(found)
 
     def resolve(self, use: Use, type: Type, state: State) -> None:
         """Find the value of a use, which has this type, and append it to the operands."""

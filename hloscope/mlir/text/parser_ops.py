@@ -136,6 +136,7 @@ class OperationParser(FormParser):
         name = self.string_value().decode("utf-8", "surrogateescape")
         if not name:
             self.fail_plainly("empty operation name is invalid", at, end)
+        written, name = name, self.newer_name(name)
         self._check_registered(name, at, end)
         self.next()
         self.expect("(", "expected '(' to start operand list")
@@ -156,6 +157,9 @@ class OperationParser(FormParser):
             for key, value in self.entries().items():
                 inside = inherent is not None and key in inherent
                 (properties if inside else attributes)[key] = value
+        if written != name:
+            older = self.dialects.older[written.partition(".")[0]]
+            properties = older.renewed(name, properties)
         self.expect(":", "expected ':' followed by operation type")
         at_type = self.start
         type = self.type()
@@ -232,6 +236,9 @@ class OperationParser(FormParser):
         used = self.used
         read(self, state)
         self.op, self.used = outer, used
+        if "." in written and not written.startswith(name.partition(".")[0] + "."):
+            older = self.dialects.older[written.partition(".")[0]]
+            state.properties = older.renewed(name, state.properties)
         location = self.location() or state.location or UNKNOWN
         operation = Operation(
             name,
@@ -251,7 +258,7 @@ class OperationParser(FormParser):
 
     def _full_name(self, written: str) -> str:
         if "." in written:
-            return written
+            return self.newer_name(written)
         name = f"{self.default_dialect}.{written}"
         return name if name in CORE or name in self.dialects.forms else written
 

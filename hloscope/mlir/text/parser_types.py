@@ -363,7 +363,8 @@ class TypeParser(Lexer):
         if dot and not mnemonic:
             self.next()
             self.fail_plainly("expected valid keyword", self.start, self.end)
-        known = self.dialects.named.get(dialect)
+        older = self.dialects.older.get(dialect)
+        known = self.dialects.named.get(dialect if older is None else older.name)
         if known is not None and known.read_type is not None:
             op, self.op = self.op, ""
             mnemonic = self._mnemonic(mnemonic, opaque)
