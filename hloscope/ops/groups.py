@@ -172,7 +172,7 @@ def check_groups(
     for device in range(len(seen)):
         require(device in seen, rules.inside, f"replica id #{device} not seen in replica groups")
     require(
-        group_size is None or not groups.shape[0] or groups.shape[1] == group_size,
+        group_size is None or groups.shape[1] == group_size,
         rules.size,
         f"group size of replica_groups must be {group_size}",
     )

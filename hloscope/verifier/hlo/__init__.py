@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from hloscope.errors import Diagnostic
 from hloscope.ir import Instruction, Module
+from hloscope.verifier.hlo.aliasing import check_operand_aliasing
 from hloscope.verifier.hlo.attributes import check_attributes
 from hloscope.verifier.hlo.calls import check_calls, check_recursion
 from hloscope.verifier.hlo.devices import check_channels, check_groups, module_devices
@@ -54,10 +55,12 @@ def _by_itself(ins: Instruction, right: set[Kind]) -> Iterator[Diagnostic]:
     kind = kind_of(ins)
     if kind in right:
         yield from check_attributes(ins)
+        yield from check_operand_aliasing(ins)
         return
     of_type = [*check_type(ins)]
     yield from of_type
     yield from check_attributes(ins)
+    yield from check_operand_aliasing(ins)
     of_calls = [*check_calls(ins)]
     yield from of_calls
     if not of_type and not of_calls:

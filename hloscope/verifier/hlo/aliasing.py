@@ -1,73 +1,187 @@
-"""Which parts of the result may take the memory of parameters, as the header says it.
+"""Results in the memory of parameters or operands: what a header and an instruction say of them.
 
-Source: XLA `hlo_parser.cc` (`ParseAliasing`, `ParseBufferDonor`), `HloInputOutputAliasConfig`.
+Source: XLA `hlo_parser.cc` (`ParseAliasing`, `ParseBufferDonor`, `ParseInstructionOutputOperand`),
+`HloInputOutputAliasConfig::Verify`, `HloBufferDonorConfig::Verify`, `hlo_verifier.cc`
+(`HandleCustomCall`, `HandleFusion`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from math import prod
+from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.errors import Diagnostic
 from hloscope.hlo_parser import print_type
-from hloscope.ir import Module, TupleType, Type
+from hloscope.ir import Instruction, Module, TensorType, TupleType, Type, storage_bits
 from hloscope.lazy import pattern
+from hloscope.ops import AsyncStart
+from hloscope.source import Span
+from hloscope.verifier.hlo.likeness import placed, same
 
 _INDEX: Final = r"\{\s*((?:\d+\s*(?:,\s*\d+\s*)*)?)\}"
 _BUFFER: Final = rf"\(\s*(\d+)\s*,\s*{_INDEX}\s*(?:,\s*(may-alias|must-alias)\s*)?\)"
 _ALIAS: Final = pattern(rf"\s*{_INDEX}\s*:\s*{_BUFFER}\s*(?:,|$)")
 _DONOR: Final = pattern(rf"\s*{_BUFFER}\s*(?:,|$)")
 
-
-def check_aliasing(module: Module) -> Iterator[Diagnostic]:
-    """Do `input_output_alias` and `buffer_donor` name what there is, and in the grammar?"""
-    extras = dict(module.extras)
-    for name, entry in (("input_output_alias", _ALIAS), ("buffer_donor", _DONOR)):
-        text = extras.get(name)
-        if text is not None:
-            yield from _check_entries(module, name, text, entry)
-
-
-def _check_entries(
-    module: Module, name: str, text: str, entry: re.Pattern[str]
-) -> Iterator[Diagnostic]:
-    span, inside = module.entry.span, text.strip()[1:-1]
-    at = 0
-    while inside[at:].strip():
-        found = entry.match(inside, at)
-        if found is None:
-            form = (
-                "{index}: (parameter, {index}, kind)" if entry is _ALIAS else "(parameter, {index})"
-            )
-            yield Diagnostic(f"{name}: expected {form}, found `{inside[at:].strip()[:40]}`", span)
-            return
-        at = found.end()
-        *outputs, parameter, index, _ = found.groups()
-        if outputs:
-            yield from _missing(module, name, "the result", module.entry.root.type, outputs[0])
-        taken = module.entry.arguments
-        if len(parameter) > _DIGITS or int(parameter) >= len(taken):
-            message = f"{name}: there is no parameter {parameter}, the entry has {len(taken)}"
-            yield Diagnostic(message, span)
-        else:
-            what = f"parameter {parameter}"
-            yield from _missing(module, name, what, taken[int(parameter)], index)
-
-
 _DIGITS: Final = 9
 """No program has parameters, and no tuple parts, whose numbers have more digits."""
 
+Index: TypeAlias = tuple[int, ...]
 
-def _missing(module: Module, name: str, what: str, type_: Type, index: str) -> Iterator[Diagnostic]:
-    """What an index of a tuple names that is not there."""
-    part = type_
-    for number in re.findall(r"\d+", index):
-        size = len(part.elements) if isinstance(part, TupleType) else 0
-        if len(number) > _DIGITS or int(number) >= size:
-            text = print_type(type_, layout=False)
-            message = f"{name}: {what}, {text}, has no part {{{index}}}"
-            yield Diagnostic(message, module.entry.span)
+
+class _Entry(NamedTuple):
+    """One entry: the buffer `(taken, inside)`, and the part of the result that takes it.
+
+    Attributes:
+        output: Index of the part of the result; `None` for a donor.
+        taken: Number of the parameter or operand.
+        inside: Index of its part.
+    """
+
+    output: Index | None
+    taken: int
+    inside: Index
+
+
+def check_aliasing(module: Module) -> Iterator[Diagnostic]:
+    """Check `input_output_alias` and `buffer_donor`: grammar, places, sizes, one use each."""
+    extras = dict(module.extras)
+    span, arguments, result = module.entry.span, module.entry.arguments, module.entry.root.type
+    aliased: set[tuple[int, Index]] = set()
+    for name, form in (("input_output_alias", _ALIAS), ("buffer_donor", _DONOR)):
+        text = extras.get(name)
+        if text is None:
+            continue
+        for entry in _entries(name, text, form, span):
+            if isinstance(entry, Diagnostic):
+                yield entry
+                continue
+            wrong = _wrong_entry(entry, "parameter", arguments, result, aliased)
+            if wrong is None and entry.output is not None:
+                aliased.add((entry.taken, entry.inside))
+            if wrong is not None:
+                yield Diagnostic(f"{name}: {wrong}", span)
+
+
+def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
+    """Check `output_to_operand_aliasing`: grammar, places, and that both types are the same."""
+    name = "output_to_operand_aliasing"
+    text = dict(getattr(ins.op, "settings", ())).get(name)
+    if text is None or isinstance(ins.op, AsyncStart):
+        return  # XLA compares the types of the op that is begun, not of its start
+    operands = tuple([operand.type for operand in ins.operands])
+    for entry in _entries(name, text, _ALIAS, ins.span):
+        if isinstance(entry, Diagnostic):
+            yield entry
+            continue
+        wrong = _wrong_place(entry, "operand", operands, ins.type)
+        if wrong is None and entry.output is not None:
+            taken, made = _part(operands[entry.taken], entry.inside), _part(ins.type, entry.output)
+            if taken is not None and made is not None and not same(taken, made):
+                wrong = (
+                    f"{_place('operand', entry)} is {_text(taken)}, part {_shown(entry.output)} of"
+                    f" the result {_text(made)}; they need the same type"
+                )
+        if wrong is not None:
+            yield Diagnostic(f"{name}: {wrong}", ins.span)
+
+
+def _entries(
+    name: str, text: str, form: re.Pattern[str], span: Span | None
+) -> Iterator[_Entry | Diagnostic]:
+    """Yield the entries of a text in braces; instead of one that is not in the grammar an error."""
+    inside, at = text.strip()[1:-1], 0
+    while inside[at:].strip():
+        found = form.match(inside, at)
+        if found is None or any(len(n) > _DIGITS for n in re.findall(r"\d+", found[0])):
+            needs = "{index}: (parameter, {index}, kind)" if form is _ALIAS else _DONOR_FORM
+            found_text = inside[at:].strip()[:40]
+            yield Diagnostic(f"{name}: expected {needs}, found `{found_text}`", span)
             return
-        assert isinstance(part, TupleType)
-        part = part.elements[int(number)]
+        at = found.end()
+        *outputs, taken, index, _ = found.groups()
+        yield _Entry(_index(outputs[0]) if outputs else None, int(taken), _index(index))
+
+
+_DONOR_FORM: Final = "(parameter, {index})"
+
+
+def _index(text: str) -> Index:
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def _wrong_place(entry: _Entry, what: str, taken: tuple[Type, ...], result: Type) -> str | None:
+    """Message about a part that is not there; `None` if all parts are."""
+    if entry.taken >= len(taken):
+        owner = "the entry" if what == "parameter" else "the instruction"
+        return f"there is no {what} {entry.taken}, {owner} has {len(taken)}"
+    type_ = taken[entry.taken]
+    if _part(type_, entry.inside) is None:
+        return f"{what} {entry.taken}, {_text(type_)}, has no part {_shown(entry.inside)}"
+    if entry.output is not None and _part(result, entry.output) is None:
+        return f"the result, {_text(result)}, has no part {_shown(entry.output)}"
+    return None
+
+
+def _wrong_entry(
+    entry: _Entry,
+    what: str,
+    taken: tuple[Type, ...],
+    result: Type,
+    aliased: set[tuple[int, Index]],
+) -> str | None:
+    """Message about an entry of a header; `None` if it is right."""
+    wrong = _wrong_place(entry, what, taken, result)
+    if wrong is not None:
+        return wrong
+    own, place = _part(taken[entry.taken], entry.inside), _place(what, entry)
+    if isinstance(own, TupleType):
+        return f"{place} is {_text(own)}, needs an array"
+    if (entry.taken, entry.inside) in aliased:
+        return f"{place} is the memory of another part of the result already"
+    if entry.output is None:
+        return None
+    made, where = _part(result, entry.output), f"part {_shown(entry.output)} of the result"
+    if isinstance(made, TupleType):
+        return f"{where} is {_text(made)}, needs an array"
+    sizes = [_bytes(own), _bytes(made)]
+    if None not in sizes and sizes[0] != sizes[1]:
+        return (
+            f"{place} is {_text(own)} of {sizes[0]} bytes, {where} {_text(made)} of {sizes[1]};"
+            " they need the same size"
+        )
+    return None
+
+
+def _bytes(type_: Type | None) -> int | None:
+    """Bytes of an array without padding, with its bounds as sizes; `None` if they are unknown."""
+    if type_ is None:
+        return None
+    whole = placed(type_)
+    if not isinstance(whole, TensorType) or not whole.is_static:
+        return None
+    return (prod(whole.shape) * storage_bits(whole) + 7) // 8
+
+
+def _part(type_: Type, index: Index) -> Type | None:
+    """The part of a type at an index; `None` if there is none."""
+    for number in index:
+        if not isinstance(type_, TupleType) or number >= len(type_.elements):
+            return None
+        type_ = type_.elements[number]
+    return type_
+
+
+def _place(what: str, entry: _Entry) -> str:
+    part = f"part {_shown(entry.inside)} of " if entry.inside else ""
+    return f"{part}{what} {entry.taken}"
+
+
+def _shown(index: Index) -> str:
+    return f"{{{', '.join(map(str, index))}}}"
+
+
+def _text(type_: Type | None) -> str:
+    return "nothing" if type_ is None else print_type(type_, layout=False)

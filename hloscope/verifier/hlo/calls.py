@@ -18,7 +18,18 @@ from hloscope.ir import (
     TupleType,
     Type,
 )
-from hloscope.ops import AsyncStart, Call, Case, Fusion, While
+from hloscope.ops import (
+    AsyncStart,
+    Bitcast,
+    Call,
+    Case,
+    Fusion,
+    Parameter,
+    Recv,
+    Send,
+    Tuple,
+    While,
+)
 from hloscope.verifier.hlo.likeness import placed, same
 from hloscope.verifier.hlo.types import begun, opcode
 
@@ -113,6 +124,13 @@ def _async(ins: Instruction) -> Iterator[Diagnostic]:
     if not isinstance(op, AsyncStart) or op.wrapped is not None:
         return
     callee = ins.calls[0]
+    others = [i for i in callee if i is not callee.root and not isinstance(i.op, Parameter)]
+    if others and not all(isinstance(i.op, _GROUPED) for i in callee):
+        message = (
+            f"`async-start` calls {callee.name}, which needs to be one op and its parameters;"
+            f" `{others[0].name}` is another"
+        )
+        yield Diagnostic(message, ins.span)
     yield from _takes(ins, callee, tuple(o.type for o in ins.operands))
     match ins.type:
         case TupleType((taken, result, *_)):
@@ -129,6 +147,13 @@ def _async(ins: Instruction) -> Iterator[Diagnostic]:
             message = f"`async-start` is declared {_text(ins.type)}, needs (operands, result, …)"
             yield Diagnostic(message, ins.span)
 
+
+_GROUPED: Final = (Send, Recv, Bitcast, Parameter, Tuple)
+"""Ops that an asynchronous computation may have any number of, if it has no others.
+
+Source: XLA `hlo_verifier.cc` (`VerifyAsyncComputation`), `hlo_computation.h`
+(`OnlyContainsSendRecv`).
+"""
 
 _RULES: Final[dict[type[Op], Callable[[Instruction], Iterator[Diagnostic]]]] = {
     Fusion: _call,

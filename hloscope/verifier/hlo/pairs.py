@@ -21,6 +21,7 @@ from hloscope.ops import (
     RecvDone,
     Send,
     SendDone,
+    Tuple,
 )
 from hloscope.verifier.hlo.likeness import like, same
 from hloscope.verifier.hlo.types import opcode
@@ -33,6 +34,15 @@ _ENDS: Final = {
     AsyncDone: (AsyncStart, AsyncUpdate),
 }
 """What the operand of each of these has to be."""
+
+_NEEDED: Final[dict[type, tuple[type, ...]]] = {
+    AsyncStart: (AsyncUpdate, AsyncDone),
+    AsyncUpdate: (AsyncUpdate, AsyncDone),
+    CopyStart: (CopyDone,),
+    Send: (SendDone, Tuple),
+    Recv: (RecvDone, Tuple),
+}
+"""What the only reader of each of these has to be; a loop carries sends and recvs in a tuple."""
 
 _THREAD: Final = "async_execution_thread"
 
@@ -53,9 +63,22 @@ def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
         starts = _ENDS.get(type(ins.op))
         if starts is not None:
             yield from _ending(ins, starts)
-        elif isinstance(ins.op, AsyncStart | CopyStart):
-            uses = users(computation) if uses is None else uses
-            yield from _beginning(ins, uses.get(ins, ()), computation)
+        needed = _NEEDED.get(type(ins.op))
+        if needed is None or _may_stay_open(ins, computation):
+            continue
+        uses = users(computation) if uses is None else uses
+        yield from _beginning(ins, uses.get(ins, ()), needed)
+
+
+def _may_stay_open(ins: Instruction, computation: Computation) -> bool:
+    """Is it an op that XLA lets begin what nothing ends?
+
+    XLA does not ask it of `all-gather-start`, nor of a send or recv that is all of an asynchronous
+    computation.
+    """
+    if isinstance(ins.op, Send | Recv):
+        return ins is computation.root
+    return isinstance(ins.op, AsyncStart) and isinstance(ins.op.wrapped, AllGather)
 
 
 def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
@@ -149,11 +172,23 @@ def _result(operand: Instruction, start: Instruction) -> Type | None:
 
 
 def _beginning(
-    ins: Instruction, readers: tuple[Instruction, ...], computation: Computation
+    ins: Instruction, readers: tuple[Instruction, ...], needed: tuple[type, ...]
 ) -> Iterator[Diagnostic]:
-    ends = [r for r in readers if type(r.op) in _ENDS]
-    if ins is computation.root or (not ends and not readers) or len(ends) == 1:
+    """Check that a start has one reader, and that it is what ends it.
+
+    Source: XLA `hlo_verifier.cc` (`VerifyAsynchronousInstructionPairs`, `VerifySingleUser`).
+    """
+    ends = [r for r in readers if isinstance(r.op, needed)]
+    if len(ends) == len(readers) == 1:
         return
     if len(ends) > 1:
         names = ", ".join(r.name for r in ends)
         yield Diagnostic(f"`{ins.name}` is ended {len(ends)} times, by {names}", ins.span)
+        return
+    end = f"`{opcode(ins).removesuffix('-start').removesuffix('-update')}-done`"
+    if not readers:
+        message = f"`{ins.name}` begins `{opcode(ins)}`, which nothing ends: it needs one {end}"
+    else:
+        other = next(r for r in readers if r not in ends)
+        message = f"`{ins.name}` is read by `{opcode(other)}` {other.name}, needs {end} only"
+    yield Diagnostic(message, ins.span)

@@ -7,7 +7,14 @@ from typing import Final, TypeAlias
 
 from hloscope.errors import Diagnostic, Name, UnsupportedError, VerifyError
 from hloscope.hlo_parser import PAIRED, print_type, signature, spell, template
-from hloscope.ir import IncompatibleTypesError, Instruction, TensorType, TupleType, Type
+from hloscope.ir import (
+    BufferType,
+    IncompatibleTypesError,
+    Instruction,
+    TensorType,
+    TupleType,
+    Type,
+)
 from hloscope.ops import (
     ELEMENTWISE,
     AddDependency,
@@ -55,6 +62,10 @@ def kind_of(ins: Instruction) -> Kind:
 def check_type(ins: Instruction) -> Iterator[Diagnostic]:
     """Does the declared type follow from op, operands and called computations?"""
     yield from _check_layouts(ins)
+    too_large = _too_large(ins.type)
+    if too_large:
+        yield Diagnostic(f"`{opcode(ins)}` is declared {too_large}", ins.span)
+        return
     try:
         _check(ins)
     except IncompatibleTypesError as error:
@@ -247,3 +258,32 @@ def _check_layouts(ins: Instruction) -> Iterator[Diagnostic]:
             if sorted(order) != list(range(part.rank)):
                 text = print_type(part)
                 yield Diagnostic(f"the layout of {text} does not order its dimensions", ins.span)
+
+
+def _too_large(type_: Type) -> str:
+    """Message about an array whose bytes are no number of 63 bits; empty if none is so large.
+
+    Source: XLA `shape_util.cc` (`ValidateShapeSize`, which multiplies the sizes in their order) and
+    `hlo_parser.cc`, which reads sizes as numbers of 64 bits with a sign.
+    """
+    parts: list[Type] = [type_]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, BufferType):
+            parts.append(part.element)
+        elif isinstance(part, TupleType):
+            parts += part.elements
+        elif isinstance(part, TensorType):
+            size = 1
+            for extent in part.most:
+                size *= 1 if extent is None else extent
+                if size > _MOST or (extent or 0) > _MOST:
+                    text = print_type(part, layout=False)
+                    return f"{text}, whose number of elements exceeds {_MOST}"
+            if size * -(-part.element.bits // 8) > _MOST:
+                return f"{print_type(part, layout=False)}, whose bytes exceed {_MOST}"
+    return ""
+
+
+_MOST: Final = (1 << 63) - 1
+"""The largest number of elements or bytes."""

@@ -16,6 +16,7 @@ from hloscope.dialects import DEFINITIONS, is_isolated
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.ir import no_collection
 from hloscope.mlir import NAME_SCOPES, Block, Operation, Region
+from hloscope.verifier.shardy import check_shardy
 from hloscope.verifier.stablehlo.branches import wrong_branch
 from hloscope.verifier.stablehlo.custom_calls import check_custom_call
 from hloscope.verifier.stablehlo.dominance import undominated
@@ -84,6 +85,9 @@ def verify_mlir(
     with no_collection():
         walk.run(root)
     found = walk.found
+    for operation, error in check_shardy(root, walk.broken):
+        if not (first_only and found):
+            found += _diagnostics(operation, error)
     if not first_only:
         found.sort(key=lambda d: d.span.start if d.span else -1)
     return found
@@ -102,7 +106,7 @@ class _Walk:
         """Where in the stack the isolated ops are."""
         self._isolated: dict[int, list[Operation]] = {}
         """Isolated ops in an op, which are walked after all else in it, by its identity."""
-        self._broken: set[int] = set()
+        self.broken: set[int] = set()
         """Ops in which something is wrong, by identity."""
         self._sound: set[Likeness | None] = set()
         """What is alike in ops that were found right, so that the next one need not be checked.
@@ -171,11 +175,11 @@ class _Walk:
         """Note errors; if the first of an isolated op will do, skip the rest of it."""
         self.found += diagnostics
         if operation is not None:
-            self._broken.add(id(operation))
+            self.broken.add(id(operation))
         if self._first_only and self._scopes:
             height = self._scopes[-1]
             root = self._stack[height][0]
-            self._broken.add(id(root))
+            self.broken.add(id(root))
             self._stack[height:] = [(root, iter(()))]
 
     def _refuse(self, operation: Operation, error: VerifyError) -> None:
@@ -253,7 +257,7 @@ class _Walk:
         self._stack.pop()
         if is_scope:
             self._scopes.pop()
-        if id(operation) not in self._broken:
+        if id(operation) not in self.broken:
             try:
                 self._check_after(operation)
             except VerifyError as error:
@@ -286,10 +290,10 @@ class _Walk:
 
     def _note(self, operation: Operation, *diagnostics: Diagnostic) -> None:
         self.found += diagnostics
-        self._broken.add(id(operation))
+        self.broken.add(id(operation))
 
     def _is_done(self, operation: Operation) -> bool:
-        return self._first_only and id(operation) in self._broken
+        return self._first_only and id(operation) in self.broken
 
     def _check_names(self, table: Operation) -> None:
         definition = DEFINITIONS.get(table.name)
@@ -313,8 +317,8 @@ class _Walk:
     def _spread(self, operation: Operation) -> None:
         """Tell the op around that something in it is wrong."""
         around = _owner(operation)
-        if around is not None and id(operation) in self._broken:
-            self._broken.add(id(around))
+        if around is not None and id(operation) in self.broken:
+            self.broken.add(id(around))
 
     # --- blocks -----------------------------------------------------------------------------
 

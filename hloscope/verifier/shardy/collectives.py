@@ -1,0 +1,246 @@
+"""Collectives of Shardy: the result's sharding is what follows from the operand's and the axes.
+
+Source: Shardy `verifiers.cc` (`verifyCollectiveOp`, `verifyCollectiveWithAxesPerDim` and the
+`verify` of each op).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from hloscope.dialects import axes_of
+from hloscope.errors import VerifyError
+from hloscope.mlir import StructAttr
+from hloscope.ops import AxisRef
+from hloscope.verifier.shardy.axes import Axes, Axis, Grid, SeenAxes, ways
+from hloscope.verifier.shardy.shardings import Sharding, cut
+
+Lists: TypeAlias = Sequence[tuple[AxisRef, ...]]
+
+WITHOUT_SHARDING: Final = frozenset({"sdy.all_slice", "sdy.all_reduce"})
+"""Collectives whose operand may have no sharding: it is replicated then."""
+
+AXES: Final = {
+    "sdy.all_gather": "gathering_axes",
+    "sdy.all_slice": "slicing_axes",
+    "sdy.all_to_all": "params",
+    "sdy.all_reduce": "reduction_axes",
+    "sdy.reduce_scatter": "reduce_scatter_axes",
+    "sdy.collective_permute": "",
+    "sdy.sharded_to_unreduced": "axes",
+    "sdy.replicated_to_unreduced": "axes",
+}
+"""The collectives, each with the attribute that lists its axes."""
+
+
+def check_collective(
+    name: str, axes: StructAttr | None, taken: Sharding, made: Sharding, grids: tuple[Grid, Grid]
+) -> None:
+    """Check a collective whose two shardings are right by themselves.
+
+    Args:
+        name: Name of the op.
+        axes: The attribute that `AXES` names; `None` if it has none.
+        taken: Sharding of the operand.
+        made: Sharding of the result.
+        grids: Their meshes.
+
+    Raises:
+        VerifyError: With Shardy's message.
+    """
+    before, after = grids
+    if name == "sdy.collective_permute":
+        _check_permute(taken, made, before, after)
+        return
+    if before.mesh != after.mesh:
+        raise VerifyError("result mesh does not match operand mesh")
+    if len(made.dimensions) != len(taken.dimensions):
+        raise VerifyError(
+            f"result sharding has rank {len(made.dimensions)} but operand sharding has rank"
+            f" {len(taken.dimensions)}"
+        )
+    if axes is not None:
+        _CHECKS[name](axes, taken, made, after)
+
+
+def _gather(grid: Grid, have: Axes, axes: Axes, dimension: int, word: str) -> Axes:
+    """Take axes away from the end of those that cut a dimension.
+
+    Raises:
+        VerifyError: They are not at the end.
+    """
+    found = list(have)
+    for axis in reversed(axes):
+        last = found[-1] if found else None
+        is_end = last is not None and (last.name, last.after) == (axis.name, axis.after)
+        if not is_end or last is None or last.before > axis.before:
+            raise VerifyError(
+                f"can't apply {word} axis {axis} to operand sharding on dimension {dimension}"
+            )
+        found.pop()
+        if last.before < axis.before:
+            found.append(Axis(axis.name, last.before, axis.before, whole=False))
+    return tuple(found)
+
+
+def _expect(expected: Axes, made: Axes, dimension: int) -> None:
+    if expected != made:
+        shown = ", ".join(map(str, expected))
+        raise VerifyError(
+            f"result sharding doesn't match expected sharding [{shown}] on dimension {dimension}"
+        )
+
+
+def _per_dimension(axes: StructAttr, made: Sharding, grid: Grid) -> list[Axes]:
+    """The axes of a collective dimension by dimension, checked as a whole."""
+    lists = _parts(axes, "lists")
+    seen = SeenAxes(grid)
+    found = [seen.add(axes_of(part)) for part in lists]
+    seen.check_parts()
+    if len(made.dimensions) != len(found):
+        raise VerifyError(
+            f"result sharding has rank {len(made.dimensions)} but collective axes has rank"
+            f" {len(found)}"
+        )
+    return found
+
+
+def _check_gather(word: str) -> Callable[[StructAttr, Sharding, Sharding, Grid], None]:
+    def check(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
+        each = _per_dimension(axes, made, grid)
+        parts = zip(cut(taken, grid), each, cut(made, grid), strict=True)
+        for d, (have, gathered, result) in enumerate(parts):
+            _expect(_gather(grid, have, gathered, d, word), result, d)
+
+    return check
+
+
+def _check_slice(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
+    each = _per_dimension(axes, made, grid)
+    parts = zip(cut(taken, grid), each, cut(made, grid), strict=True)
+    for d, (have, sliced, result) in enumerate(parts):
+        _expect(grid.merged(have, sliced), result, d)
+
+
+def _check_to_unreduced(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
+    _check_gather("shard-to-unreduce")(axes, taken, made, grid)
+    given = [ref for part in _parts(axes, "lists") for ref in axes_of(part)]
+    _check_unreduced(given, taken, made, grid, "s2u_axes")
+
+
+def _check_unreduced(
+    given: Sequence[AxisRef], taken: Sharding, made: Sharding, grid: Grid, word: str
+) -> None:
+    """Check that the result has the operand's unreduced axes and the given ones."""
+    expected = grid.set_of(map(grid.axis, (*taken.unreduced, *given)))
+    if expected != grid.set_of(map(grid.axis, made.unreduced)):
+        raise VerifyError(f"out_unreduced_axes should be in_unreduced_axes + {word}")
+
+
+def _check_replicated(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
+    given = axes_of(axes)
+    if not given:
+        raise VerifyError("r2u axes must not be empty")
+    if not grid.is_sorted(given):
+        raise VerifyError("r2u axes are not ordered w.r.t. mesh")
+    seen = SeenAxes(grid)
+    seen.add(given)
+    seen.check_parts()
+    if cut(taken, grid) != cut(made, grid):
+        raise VerifyError("input and output must share the same dimension shardings")
+    _check_unreduced(given, taken, made, grid, "r2u_axes")
+
+
+def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
+    if cut(taken, grid) != cut(made, grid):
+        raise VerifyError("operand and result shardings are not equivalent")
+    given = axes_of(axes)
+    if not grid.is_sorted(given):
+        raise VerifyError("reduction axes are not ordered w.r.t. mesh")
+    seen = SeenAxes(grid)
+    reduced = seen.add(given)
+    seen.check_parts()
+    held = [*[axis for axes in cut(taken, grid) for axis in axes]]
+    held += map(grid.axis, taken.replicated)
+    open_ = [*map(grid.axis, made.unreduced)]
+    for axis in reduced:
+        if any(map(axis.overlaps, held)):
+            raise VerifyError(
+                f"reduction axis {axis} overlaps with operand dimension sharding or replicated axes"
+            )
+        if any(map(axis.overlaps, open_)):
+            raise VerifyError(f"reduction axis {axis} overlaps with result unreduced axes")
+
+
+def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
+    params = _parts(axes, "params")
+    if not params:
+        raise VerifyError("parameter list is empty")
+    rank, seen, last = len(made.dimensions), SeenAxes(grid), -1
+    touched: set[int] = set()
+    moves: list[tuple[Axes, int, int]] = []
+    for param in params:
+        moved = seen.add(axes_of(param))
+        source, target = _number(param, "source"), _number(param, "target")
+        for what, d in (("source", source), ("target", target)):
+            if not 0 <= d < rank:
+                raise VerifyError(f"{what} dimension {d} is out of range [0, {rank})")
+        for d in (source, target):
+            if d in touched:
+                raise VerifyError(f"overlapping source/target dimensions in all-to-all params: {d}")
+            touched.add(d)
+        if last >= source:
+            raise VerifyError(
+                f"source dimensions are not sorted in ascending order: {source} appears after"
+                f" {last}"
+            )
+        last = source
+        moves.append((moved, source, target))
+    seen.check_parts()
+    before, after = cut(taken, grid), cut(made, grid)
+    for moved, source, target in moves:
+        _expect(_gather(grid, before[source], moved, source, "all-to-all"), after[source], source)
+        _expect(grid.merged(before[target], moved), after[target], target)
+    for d, (have, result) in enumerate(zip(before, after, strict=True)):
+        if d not in touched:
+            _expect(have, result, d)
+
+
+def _check_permute(taken: Sharding, made: Sharding, before: Grid, after: Grid) -> None:
+    if before.mesh.axes != after.mesh.axes:
+        raise VerifyError("result mesh has different axes than operand mesh")
+    if taken.mesh != made.mesh and before.devices == after.devices:
+        raise VerifyError("result mesh name is different but same device ids as operand")
+    if len(made.dimensions) != len(taken.dimensions):
+        raise VerifyError(
+            f"result sharding has rank {len(made.dimensions)} but operand sharding has rank"
+            f" {len(taken.dimensions)}"
+        )
+    for d, (have, result) in enumerate(zip(cut(taken, before), cut(made, after), strict=True)):
+        if ways(have) != ways(result):
+            raise VerifyError(
+                f"sharded size of result doesn't match operand on dimension {d}: {ways(result)} !="
+                f" {ways(have)}"
+            )
+
+
+def _parts(attribute: StructAttr, name: str) -> tuple[StructAttr, ...]:
+    found: Any = attribute.get(name)
+    return found if isinstance(found, tuple) else ()
+
+
+def _number(attribute: StructAttr, name: str) -> int:
+    found = attribute.get(name)
+    return found if isinstance(found, int) else -1
+
+
+_CHECKS: Final[dict[str, Callable[[StructAttr, Sharding, Sharding, Grid], None]]] = {
+    "sdy.all_gather": _check_gather("gathering"),
+    "sdy.all_slice": _check_slice,
+    "sdy.all_to_all": _check_all_to_all,
+    "sdy.all_reduce": _check_reduce,
+    "sdy.reduce_scatter": _check_slice,
+    "sdy.sharded_to_unreduced": _check_to_unreduced,
+    "sdy.replicated_to_unreduced": _check_replicated,
+}
