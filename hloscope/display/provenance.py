@@ -124,7 +124,51 @@ def _of_location(location: object) -> Provenance:
         read = mlir.resolve_location(location)
     except ParseError:
         return Provenance()
-    return Provenance(_name(read), "", tuple(_frames(read, "")))
+    return Provenance(_name(read), "", _trace(read))
+
+
+_TRACES: Final[dict[int, tuple[object, tuple[Frame, ...]]]] = {}
+"""Traces of locations, by identity, with the locations, so that no other gets their identity."""
+_MOST_TRACES: Final = 1 << 13
+_DEEP: Final = 64
+"""Traces through more callers are not remembered: each would hold all those around it."""
+
+
+def _trace(location: mlir.Location) -> tuple[Frame, ...]:
+    """The places in the source, the innermost first.
+
+    Ops of one program share their callers, whose traces are remembered: AlphaFold's 85,257 ops have
+    542 callers, and 11 frames each; all traces take 0.4 s instead of 3.8.
+    """
+    pending: list[tuple[mlir.Location, list[Frame]]] = []
+    at: mlir.Location | None = location
+    trace: tuple[Frame, ...] = ()
+    while at is not None:
+        known = _TRACES.get(id(at))
+        if known is not None and known[0] is at:
+            trace = known[1]
+            break
+        own, caller = _until_caller(at)
+        pending.append((at, own))
+        at = caller
+    if len(pending) > _DEEP:
+        return (*[frame for _, own in pending for frame in own], *trace)
+    for at, own in reversed(pending):
+        trace = (*own, *trace)
+        if len(_TRACES) >= _MOST_TRACES:
+            _TRACES.clear()
+        _TRACES[id(at)] = at, trace
+    return trace
+
+
+def _until_caller(location: mlir.Location) -> tuple[list[Frame], mlir.Location | None]:
+    """The frames before the outermost caller, and that one; `None` if there is none."""
+    at, name = mlir.resolve_location(location), ""
+    while isinstance(at, mlir.NameLoc):
+        at, name = mlir.resolve_location(at.child), at.name
+    if isinstance(at, mlir.CallSiteLoc):
+        return list(_frames(at.callee, name)), mlir.resolve_location(at.caller)
+    return list(_frames(at, name)), None
 
 
 def _name(location: mlir.Location) -> str:

@@ -19,7 +19,7 @@ from hloscope.fusion.bodies import is_handed_on
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.walk import Flow, composed
-from hloscope.fusion.widen import hull, join_reasons, relaxed
+from hloscope.fusion.widen import covers_everything, hull, join_reasons, relaxed
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.ir import Computation, Instruction, TensorType, Type
 from hloscope.lazy import lazy, replace
@@ -44,6 +44,9 @@ class Closure:
         self._at, self._types, self._forward = at, types, forward
         identity = at.pool.identity(types[start])
         self.found: dict[int, AccessSet] = {start: {id(identity): identity}}
+        self._dims = None if identity.map is None else identity.map.dims
+        self._covered: set[int] = set()
+        """Parts of which one access touches everything: other maps on one device add nothing."""
         self._whole: set[int] = set()
         self.outside: dict[tuple[Instruction, int], AccessSet] = {}
 
@@ -57,36 +60,64 @@ class Closure:
             return
         known, type = self.found.setdefault(leaf, {}), self._types[leaf]
         if flow.accesses is None:
-            known.update({id(first): first for first in before})
+            reached: Iterable[Access] = before
         else:
-            self._through(before, flow.accesses, type, known)
+            reached = self._through(before, flow.accesses, type, leaf in self._covered)
+        self._add(reached, leaf, type, known)
         if len(known) > MAX_ACCESSES:
             self._whole.add(leaf)
             whole = self._at.pool.keep_all(hull(known.values(), type, REASON))
             self.found[leaf] = {id(access): access for access in whole}
+
+    def _add(self, reached: Iterable[Access], leaf: int, type: Type, known: AccessSet) -> None:
+        """Add accesses of a part of the loop's value to those known.
+
+        Where one of them touches all of the part from every index, the union is that one, and what
+        iterations reach through the others they reach through it: the others are left out.  In
+        AlphaFold, with 83 loops in loops, that leaves 6,000 of 31,000 accesses.
+        """
+        for access in reached:
+            if id(access) in known or (leaf in self._covered and _is_of_one_device(access)):
+                continue
+            if self._covers(access, type):
+                self._covered.add(leaf)
+                others = [a for a in known.values() if not _is_of_one_device(a)]
+                known.clear()
+                known.update({id(a): a for a in others})
+            known[id(access)] = access
+
+    def _covers(self, access: Access, type: Type) -> bool:
+        """Does the access touch every element of the value from each index of the first part?"""
+        map = access.map
+        if map is None or access.replica is not None or map.dims != self._dims:
+            return False
+        return (
+            isinstance(type, TensorType) and type.is_static and covers_everything(map, type.shape)
+        )
 
     def _leave(self, before: Iterable[Access], flow: Flow, source: Instruction) -> None:
         """Add what the accesses reach of a value outside the loop."""
         pool, type = self._at.pool, self._at.leaves(source.type)[flow.leaf]
         known = self.outside.setdefault((source, flow.leaf), {})
         further = (pool.identity(type),) if flow.accesses is None else flow.accesses
-        self._through(before, further, type, known)
+        known.update({id(access): access for access in self._through(before, further, type)})
         if len(known) > MAX_ACCESSES:
             whole = pool.keep_all(hull(known.values(), type, REASON))
             self.outside[source, flow.leaf] = {id(access): access for access in whole}
 
     def _through(
-        self, before: Iterable[Access], further: Accesses, type: Type, known: AccessSet
-    ) -> None:
-        """Add all compositions, made loose, to what is known to be reached of a value."""
+        self, before: Iterable[Access], further: Accesses, type: Type, is_covered: bool = False
+    ) -> Iterator[Access]:
+        """All compositions, made loose; without those on one device if all is touched anyway."""
         compose, loose = self._at.pool.compose, self._at.pool.changed
         nexts = [loose(access, type, _loose) for access in further]
         for first in before:
             for next_ in nexts:
+                if is_covered and _is_of_one_device(first) and _is_of_one_device(next_):
+                    continue
                 both = compose(first, next_, forward=self._forward)
                 if both is not None:
-                    both = loose(both, type, _loose)
-                    known[id(both)] = both
+                    yield loose(both, type, _loose)
 
     def close(self, flows: Callable[[int], Iterable[Flow]]) -> None:
         """Follow the body again and again until nothing new is found."""
@@ -118,6 +149,11 @@ class Closure:
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
         """What was found, claimed as a superset."""
         return self._at.pool.keep_all([_any_number(access) for access in found.values()])
+
+
+def _is_of_one_device(access: Access) -> bool:
+    """Is it known which elements are touched, on the own device?"""
+    return access.map is not None and access.replica is None
 
 
 def _loose(access: Access, type: Type) -> Access:

@@ -133,7 +133,9 @@ def merge_runtime(m: M) -> M:
         same: dict[int, int] = {}
         for i, variable in enumerate(m.runtime):
             if variable.source is not None:
-                key = replace(variable, interval=variable.values, name="", clamp=None)
+                key = variable
+                if variable.name or variable.clamp is not None:
+                    key = replace(variable, interval=variable.values, name="", clamp=None)
                 if (k := first_of.setdefault(key, i)) != i:
                     same[i] = k
         if not same:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Final
 
@@ -14,6 +14,7 @@ from hloscope.affine import (
     Mod,
     Range,
     Runtime,
+    Sum,
     Var,
     depends_on_runtime,
     evaluate,
@@ -119,6 +120,8 @@ def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
         return False
     if not settled:
         return True
+    if len(settled) == 1 and (known := _sum_can_hold(box, *next(iter(settled.items())))) is not None:
+        return known
     middle = {v: (box[v].lo + box[v].hi) // 2 for v in tied}
     if _all_hold(settled, middle):  # windows that fit in the middle are the rule
         return True
@@ -131,6 +134,33 @@ def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
         if _all_hold(settled, at):
             return True
     return None if count > WITNESS_BUDGET else False
+
+
+def _sum_can_hold(box: Mapping[Var, Interval], e: Expr, inside: Interval) -> bool | None:
+    """Does a sum of multiples of variables take a value in an interval?  `None`: not found out.
+
+    Terms by growing coefficient: as long as each is no larger than the width reached so far and
+    one, the sums plus `[0, width]` leave no gap, so that the bounds decide.
+
+    >>> from hloscope.affine import Dim
+    >>> box = {Dim(0): Interval(0, 72), Dim(1): Interval(0, 72)}
+    >>> _sum_can_hold(box, Dim(0) * 73 + Dim(1), Interval(5248, 5328))
+    True
+    >>> _sum_can_hold(box, Dim(0) * 99 + Dim(1), Interval(74, 80)) is None
+    True
+    """
+    if not isinstance(e, Sum) or not all([isinstance(t, Dim | Range | Runtime) for t, _ in e.terms]):
+        return None
+    low = high = e.const
+    width = inside.hi - inside.lo
+    for t, c in sorted(e.terms, key=lambda term: abs(term[1])):
+        if abs(c) > width + 1:
+            return None
+        side = box[t]  # type: ignore[index]  # all terms are variables
+        width += abs(c) * (side.hi - side.lo)
+        ends = side.lo * c, side.hi * c
+        low, high = low + min(ends), high + max(ends)
+    return low <= inside.hi and inside.lo <= high
 
 
 def _all_hold(table: Table, at: dict[Var, int]) -> bool:

@@ -185,7 +185,17 @@ class RuntimeVariable:
         if not self.index and not self.positions:
             return self
         rank = len(self.index)
-        return replace(self, index=tuple(arguments[:rank]), positions=tuple(arguments[rank:]))
+        return RuntimeVariable(  # written out: compositions do nothing else as often
+            self.interval,
+            self.name,
+            self.origin,
+            tuple(arguments[:rank]),
+            self.clamp,
+            self.collective,
+            self.is_every,
+            self.via,
+            tuple(arguments[rank:]),
+        )
 
     @property
     def values(self) -> Interval:
@@ -232,7 +242,9 @@ def replace_interval(variable: V, interval: Interval) -> V:
 
 def renamed(variable: RuntimeVariable, new: dict[Var, Expr]) -> RuntimeVariable:
     """The runtime variable with the variables of its index and positions replaced."""
-    return variable.at(substituted(variable.arguments, new)) if new else variable
+    if not new or not (variable.index or variable.positions):
+        return variable
+    return variable.at(substituted(variable.arguments, new))
 
 
 def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]:
