@@ -69,7 +69,6 @@ _TENSOR_ELEMENTS: Final = (I1, I64)
 
 Source: `convertGeneric` of `StablehloLegalizeToVhlo.cpp`; what jaxlib writes.
 """
-_AS_THEY_ARE: Final = (StringAttr, BoolAttr, EnumAttr)
 _BITS: Final = 64
 """Of a size, which has a sign."""
 
@@ -273,13 +272,9 @@ class _Legalizer:
                 case StructAttr("stablehlo", name):
                     if name not in _STRUCTS:
                         unfit = attribute_text(part)[:100]
-                case EnumAttr(dialect) if dialect not in ("stablehlo", "vhlo"):
-                    strange = attribute_text(part)[:100]
-                case SymbolAttr() if not part.nested:
+                case _ if _is_respelled(part):
                     respelled = True
-                case DenseArrayAttr() if part.element in _TENSOR_ELEMENTS:
-                    respelled = True
-                case _ if isinstance(part, _AS_THEY_ARE):
+                case StringAttr() | BoolAttr() | EnumAttr("stablehlo" | "vhlo"):
                     pass
                 case _:
                     strange = attribute_text(part)[:100]
@@ -296,15 +291,26 @@ class _Legalizer:
         return known[1]
 
 
+def _is_respelled(value: Attribute) -> bool:
+    """Does VHLO have another attribute instead of this one, as `_respelled` gives it?"""
+    match value:
+        case SymbolAttr():
+            return not value.nested
+        case DenseArrayAttr(element):
+            return element in _TENSOR_ELEMENTS
+        case _:
+            return False
+
+
 def _respelled(value: Attribute) -> Attribute:
     """An attribute with strings for names of functions and tensors for arrays of numbers.
 
     Parsers bound how deep attributes are nested.
     """
     match value:
-        case SymbolAttr() if not value.nested:
+        case SymbolAttr() if _is_respelled(value):
             return StringAttr.of(value.root)
-        case DenseArrayAttr(element, values) if element in _TENSOR_ELEMENTS:
+        case DenseArrayAttr(element, values) if _is_respelled(value):
             return tensor(values, truths=element == I1)
         case ArrayAttr(parts):
             return ArrayAttr(tuple(map(_respelled, parts)))
