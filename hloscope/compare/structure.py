@@ -27,6 +27,7 @@ from hloscope.ops import Constant
 
 _NOT_COMPARED: Final = frozenset({"metadata", "loc", "location", "origin", "stack_frame_id"})
 """What is kept as written and says nothing of the program."""
+_OF_SCALARS: Final = Layout(())
 _SAID_BY_NOTHING: Final = (("backend_config", '""'), ("backend_config", "{}"))
 _DRAWN: Final = frozenset({"rng", "rng_get_and_update_state", "infeed", "recv"})
 _MOST_ELEMENTS: Final = 1 << 22
@@ -43,7 +44,9 @@ def with_layouts(type_: Type) -> Type:
     TensorType('f32[4,8]{1,0}')
     """
     match type_:
-        case TensorType(layout=None):
+        case TensorType() if type_.layout == _OF_SCALARS:
+            return replace(type_, layout=None)  # as XLA prints it
+        case TensorType(layout=None) if type_.rank:
             return replace(type_, layout=Layout(tuple(range(type_.rank - 1, -1, -1))))
         case TupleType(parts):
             return TupleType(tuple(map(with_layouts, parts)))
