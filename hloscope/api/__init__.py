@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         deserialize as deserialize,
         is_artifact as is_artifact,
         serialize as serialize,
+        text_of_tree as text_of_tree,
         vhlo_text as vhlo_text,
     )
     from hloscope.api.asking import (

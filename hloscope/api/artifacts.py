@@ -182,10 +182,11 @@ def artifact_text(
     if vhlo:
         tree = read_bytecode(_bytecode(data, name), name).module
         return print_vhlo(tree, generic=generic, locations=locations and _located(tree))
-    return _text(artifact_tree(data, name), generic, locations)
+    return text_of_tree(artifact_tree(data, name), generic=generic, locations=locations)
 
 
-def _text(tree: Operation, generic: bool = False, locations: bool = True) -> str:
+def text_of_tree(tree: Operation, *, generic: bool = False, locations: bool = True) -> str:
+    """The text of a program in StableHLO, with its locations if it has any and they are wanted."""
     locations = locations and _located(tree)
     return print_mlir(tree, dialects=DIALECTS, generic=generic, locations=locations)
 
@@ -230,4 +231,4 @@ def stablehlo_text(text: str, name: str) -> str:
     Raises:
         ParseError: It looks like VHLO but is wrong.
     """
-    return _text(stablehlo_of_tree(parse_vhlo(text, name))) if is_vhlo_text(text) else text
+    return text_of_tree(stablehlo_of_tree(parse_vhlo(text, name))) if is_vhlo_text(text) else text

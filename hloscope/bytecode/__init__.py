@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         read_artifact as read_artifact,
         stablehlo_of as stablehlo_of,
         stablehlo_of_tree as stablehlo_of_tree,
-        version_in as version_in,
         without_locations as without_locations,
         write_artifact as write_artifact,
     )
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
         Image as Image,
         is_bytecode as is_bytecode,
     )
+    from hloscope.bytecode.producer import version_in as version_in
     from hloscope.bytecode.reader import Bytecode as Bytecode, read_bytecode as read_bytecode
     from hloscope.bytecode.vhlo_dialect import (
         is_vhlo_text as is_vhlo_text,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from hloscope.bytecode.producer import PRODUCER, producer_noted
 from hloscope.bytecode.reader import Bytecode, read_bytecode
 from hloscope.bytecode.writer import Orders, write_bytecode
-from hloscope.errors import UnknownNameError
 from hloscope.ir import no_collection
 from hloscope.mlir import UNKNOWN, Operation, Region, Value
 from hloscope.vhlo import (
@@ -24,8 +22,6 @@ from hloscope.vhlo import (
     turn_into_stablehlo,
     version_of,
 )
-
-PRODUCER: Final = "StableHLO_v"
 
 
 def write_artifact(
@@ -100,13 +96,15 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
 
     Raises:
         BytecodeError: The artifact is damaged.
-        UnsupportedError: It has an op that this version does not know, or is not read yet.
+        UnsupportedError: It has an op that no known version has, or that is not read yet; the
+            message names the producer and the newest version known here.
     """
     with no_collection():
         module = read_bytecode(data, name).module
         if not is_vhlo(module):
             return module
-        return turn_into_stablehlo(to_version(module, CURRENT).module)
+        with producer_noted(data, always=True):
+            return turn_into_stablehlo(to_version(module, CURRENT).module)
 
 
 def stablehlo_of(found: Bytecode) -> Operation:
@@ -119,18 +117,6 @@ def stablehlo_of_tree(module: Operation) -> Operation:
     if not is_vhlo(module):
         return module
     return to_stablehlo(to_version(module, CURRENT).module)
-
-
-def version_in(producer: str) -> Version | None:
-    """The version an artifact says it has, in the name of its producer.
-
-    >>> version_in("StableHLO_v1.10.0"), version_in("MLIR23.0.0git")
-    ((1, 10, 0), None)
-    """
-    try:
-        return version_of(producer.removeprefix(PRODUCER)) if PRODUCER in producer else None
-    except UnknownNameError:
-        return None
 
 
 def without_locations(found: Bytecode) -> tuple[Operation, Orders]:

@@ -52,10 +52,15 @@ ENUMS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def _enum(name: str, value: int) -> EnumAttr:
+    dialect = "vhlo" if name in VHLO_ENUMS else "stablehlo"
+    return EnumAttr(dialect, name, _enum_value(name, value))
+
+
+def _enum_value(name: str, value: int) -> str:
     values = ENUMS[name]
     if value >= len(values) or not values[value]:
         raise ValueError(f"{value} is no {name}")
-    return EnumAttr("vhlo" if name in VHLO_ENUMS else "stablehlo", name, values[value])
+    return values[value]
 
 
 def _enum_fields(name: str, value: EnumAttr) -> Fields:
@@ -266,6 +271,9 @@ ATTRIBUTE_WAYS: Final[dict[str, Way]] = {
     "bool": Way(_bool, lambda _, value: (int(value.value),)),
     "dict": Way(_dictionary, _dictionary_fields),
     "enum": Way(_enum, _enum_fields),
+    "chlo_enum": Way(
+        lambda name, value: EnumAttr("chlo", name, _enum_value(name, value)), _enum_fields
+    ),
     "float": Way(_float, _float_fields),
     "integer": Way(_integer, _integer_fields),
     "struct": Way(_struct, _struct_fields),

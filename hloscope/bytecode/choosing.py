@@ -202,7 +202,7 @@ def _verbatim_key(value: VerbatimAttr) -> str:
 
 _SPECIAL: Final[dict[type, Callable[[Any], str]]] = {
     TensorType: lambda value: "encoded" if value.encoding or value.has_bounds else "",
-    EnumAttr: lambda value: f"enum {value.name}",
+    EnumAttr: lambda value: f"{'chlo_' * (value.dialect == 'chlo')}enum {value.name}",
     StructAttr: _struct_key,
     FileLoc: lambda value: "file_range" if value.end_line >= 0 else "",
     FusedLoc: lambda value: "fused_metadata" if value.metadata else "",

@@ -111,6 +111,12 @@ _STABLEHLO_TYPES: Final = """
 """
 """Source: `StablehloBytecode.cpp`."""
 
+_CHLO_ATTRIBUTES: Final = """
+    0 comparison_direction 0.0.0 | value:varint | chlo_enum comparison_direction
+    1 comparison_type      0.0.0 | value:varint | chlo_enum comparison_type
+"""
+"""Source: `ChloBytecode.cpp`; its other attributes are written as text."""
+
 _SDY_ATTRIBUTES: Final = """
     0  manual_axes            0.0.0 | axes:attrs | sdy
     1  mesh_axis              0.0.0 | name:string size:svarint | sdy
@@ -145,6 +151,7 @@ def _rows(text: str) -> tuple[CodeRow, ...]:
 ATTRIBUTES: Final = {
     "builtin": _rows(_BUILTIN_ATTRIBUTES),
     "stablehlo": _rows(_STABLEHLO_ATTRIBUTES),
+    "chlo": _rows(_CHLO_ATTRIBUTES),
     "sdy": _rows(_SDY_ATTRIBUTES),
 }
 """Attributes by dialect."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hloscope.bytecode.artifacts import version_in, without_locations
+from hloscope.bytecode.artifacts import without_locations
 from hloscope.bytecode.exported import Exported, is_exported, read_exported
 from hloscope.bytecode.image import SECTIONS
+from hloscope.bytecode.producer import is_of_the_future, version_in
 from hloscope.bytecode.reader import Bytecode, read_bytecode
 from hloscope.bytecode.writer import write_bytecode
 from hloscope.errors import HloscopeError
@@ -36,12 +37,13 @@ class Health:
         version: The version of VHLO it says it has; empty if it says none.
         bytecode: The version of bytecode.
         ops: How many operations it has.
-        readable_by: The oldest version of StableHLO that can read it as it is.
+        readable_by: The oldest version of StableHLO that can read it as it is; empty if no
+            version known here can, or it has no op of VHLO.
         because: What needs that version.
-        oldest_target: The oldest version it could be written for.
+        oldest_target: The oldest version it could be written for; empty as `readable_by` is.
         forced_by: What needs that version.
         obstacles: Everything that keeps it from some older version.
-        unknown: Ops of versions to come.
+        unknown: Ops of VHLO that no version known here has.
         sections: Bytes of each section.
         without_locations: Bytes of the same artifact without debug information; `None` if unknown.
         repeated: Constants that are there more than once.
@@ -63,6 +65,11 @@ class Health:
     sections: dict[str, int]
     without_locations: int | None
     repeated: tuple[Repeated, ...]
+
+    @property
+    def is_of_the_future(self) -> bool:
+        """Does it say a version newer than the newest one known here?"""
+        return is_of_the_future(self.producer)
 
 
 def examine(data: bytes, name: str) -> Health:
@@ -91,6 +98,8 @@ def _health(found: Bytecode, name: str, size: int, exported: tuple[Exported, ...
     readable = max([container, *(one.version for one in as_it_is)])
     target = max([MINIMUM, *(one.version for one in obstacles)])
     version = version_in(image.producer)
+    unknown = tuple(dict.fromkeys(op.name for op in vhlo if not needs.knows(op)))
+    known = bool(vhlo) and not unknown
     return Health(
         name=name,
         size=size,
@@ -99,12 +108,12 @@ def _health(found: Bytecode, name: str, size: int, exported: tuple[Exported, ...
         version=version_text(version) if version else "",
         bytecode=image.version,
         ops=len(ops) - 1,
-        readable_by=version_text(readable) if vhlo else "",
-        because=tuple(one for one in as_it_is if one.version == readable),
-        oldest_target=version_text(target) if vhlo else "",
-        forced_by=tuple(one for one in obstacles if one.version == target),
+        readable_by=version_text(readable) if known else "",
+        because=tuple(one for one in as_it_is if known and one.version == readable),
+        oldest_target=version_text(target) if known else "",
+        forced_by=tuple(one for one in obstacles if known and one.version == target),
         obstacles=tuple(obstacles),
-        unknown=tuple(dict.fromkeys(op.name for op in vhlo if not needs.knows(op))),
+        unknown=unknown,
         sections={SECTIONS[number]: span.size for number, span in image.sections.items()},
         without_locations=_stripped(found),
         repeated=_repeated(ops),

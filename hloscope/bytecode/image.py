@@ -115,15 +115,9 @@ def read_image(data: bytes, name: str = "<bytes>") -> Image:
     cursor = Cursor(data, 0, len(data), "header", name)
     if not is_bytecode(data):
         cursor.fail("no MLIR bytecode")
-    cursor.at = len(MAGIC)
-    image.version = cursor.varint()
+    image.version, image.producer = _header(cursor)
     if image.version > NEWEST:
         cursor.fail(f"bytecode version {image.version} is newer than the current version {NEWEST}")
-    end = data.find(b"\0", cursor.at)
-    if end < 0:
-        cursor.fail("malformed null-terminated string, no null character found")
-    image.producer = data[cursor.at : end].decode("utf-8", "surrogateescape")
-    cursor.at = end + 1
     while cursor.at < cursor.end:
         _section(cursor, image)
     for number in _REQUIRED:
@@ -139,6 +133,28 @@ def read_image(data: bytes, name: str = "<bytes>") -> Image:
     _properties(image)
     _resources(image)
     return image
+
+
+def producer_of(data: bytes) -> tuple[int, str]:
+    """Version of the bytecode and name of the producer, of a file that may be damaged behind them.
+
+    The name is empty if the file does not even have that much.
+    """
+    try:
+        return _header(Cursor(data, 0, len(data), "header", "")) if is_bytecode(data) else (0, "")
+    except BytecodeError:
+        return 0, ""
+
+
+def _header(cursor: Cursor) -> tuple[int, str]:
+    cursor.at = len(MAGIC)
+    version = cursor.varint()
+    end = cursor.data.find(b"\0", cursor.at)
+    if end < 0:
+        cursor.fail("malformed null-terminated string, no null character found")
+    producer = cursor.data[cursor.at : end].decode("utf-8", "surrogateescape")
+    cursor.at = end + 1
+    return version, producer
 
 
 def section_header(cursor: Cursor) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from hloscope.bytecode.entries import Entries
 from hloscope.bytecode.image import IR, SECTIONS, Image, read_image, section_header
+from hloscope.bytecode.producer import producer_noted
 from hloscope.bytecode.properties import Properties
 from hloscope.bytecode.resources import resource_text
 from hloscope.ir import no_collection
@@ -70,8 +71,10 @@ def read_bytecode(data: bytes, name: str = "<bytes>") -> Bytecode:
     Raises:
         BytecodeError: The file is damaged; the message names the byte and the section.
         UnsupportedError: It has something that is not read yet.
+
+    Errors about a file of a version to come name its producer and the newest version known here.
     """
-    with no_collection():
+    with no_collection(), producer_noted(data):
         image = read_image(data, name)
         return _Reader(image).read()
 

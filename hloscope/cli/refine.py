@@ -11,10 +11,10 @@ from hloscope.api import (
     dims_of,
     explain_dynamic,
     parametric,
-    program_of,
     refined,
     right_tree,
     split_types,
+    text_of_tree,
 )
 from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
 from hloscope.cli.files import read_text
@@ -68,7 +68,7 @@ def refine(
     no_assertions: bool,
     as_json: bool,
 ) -> None:
-    """Print the program of FILE for arguments of given sizes.
+    """Print the program of FILE for arguments of given sizes, with its locations.
 
     Programs that jax.export wrote with symbolic sizes are refined as XLA does before it compiles
     them.  FILE may be text, a portable artifact, or what jax.export wrote.  The exit code is 3 if
@@ -99,13 +99,13 @@ def refine(
                 "static": not dynamic,
                 "signature": signature_text(found.tree),
                 "dynamic": dynamic_json(dynamic),
-                "text": program_of(found.tree).text(),
+                "text": text_of_tree(found.tree),
             }
         )
     elif explain:
         click.echo(dynamic_text(dynamic), nl=False)
     else:
-        click.echo(program_of(found.tree).text(), nl=False)
+        click.echo(text_of_tree(found.tree), nl=False)
         if dynamic:
             click.echo(f"values of unknown size: {len(dynamic)}; --explain tells why", err=True)
 

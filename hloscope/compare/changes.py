@@ -6,10 +6,28 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hloscope.compare.matching import Matching
-from hloscope.compare.structure import Structure, compared_extras, field_of, reads, users_of
-from hloscope.ir import Computation, Instruction, Module, no_collection
+from hloscope.compare.structure import (
+    Structure,
+    compared_extras,
+    field_of,
+    reads,
+    users_of,
+    with_layouts,
+)
+from hloscope.hlo_parser import print_type
+from hloscope.ir import (
+    Computation,
+    Instruction,
+    Layout,
+    Module,
+    TensorType,
+    TupleType,
+    Type,
+    no_collection,
+)
 from hloscope.lazy import dataclass
 from hloscope.ops import Constant
+from hloscope.walks import nested
 
 _HEADER: frozenset[str] = frozenset({"entry_computation_layout", "loc", "name", "is_scheduled"})
 """What the header of a module says that follows from the rest, or is no part of the program."""
@@ -210,8 +228,9 @@ class _Differing:
                 before, after = field_of(x.op, name), field_of(y.op, name)
                 if before != after:
                     yield Aspect(name, _text(before), _text(after))
-        if x.type != y.type:
-            yield Aspect("type", str(x.type), str(y.type))
+        before, after = with_layouts(x.type), with_layouts(y.type)
+        if before != after:
+            yield Aspect("type", *_type_texts(before, after))
         here, there = dict(compared_extras(x)), dict(compared_extras(y))
         for name in sorted(here.keys() | there.keys()):
             if here.get(name) != there.get(name):
@@ -222,6 +241,26 @@ def _text(value: object) -> str:
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return f"[{', '.join(map(_text, value))}]"
     return str(value)
+
+
+def _type_texts(before: Type, after: Type) -> tuple[str, str]:
+    """Texts of two types, with their layouts if those differ too."""
+    plain = print_type(before, layout=False), print_type(after, layout=False)
+    here, there = _layouts(before), _layouts(after)
+    is_layout_change = here != there and [*map(_rank, here)] == [*map(_rank, there)]
+    if plain[0] == plain[1] or is_layout_change:
+        return print_type(before), print_type(after)
+    return plain
+
+
+def _rank(layout: Layout) -> int:
+    return len(layout.minor_to_major)
+
+
+def _layouts(type_: Type) -> list[Layout]:
+    """Layouts of all arrays of a type, those in tuples in order."""
+    parts = nested([type_], lambda t: t.elements if isinstance(t, TupleType) else ())
+    return [t.layout for t in parts if isinstance(t, TensorType) and t.layout is not None]
 
 
 def _change(

@@ -116,14 +116,14 @@ class Matching:
     def _place(self, ins: Instruction) -> object:
         """What an instruction reads, if all is paired: another op may take its place."""
         known = [self._known(one) for one in reads(ins)]
-        return ins if None in known else (ins.type, *known)
+        return ins if None in known else (self._structure.type(ins.type), *known)
 
     def _use(self, ins: Instruction) -> object:
         """Who reads an instruction, if all of them are paired."""
         users = self._users_a.get(ins) or self._users_b.get(ins) or ()
         known = [(self._known(user), place) for user, place in users[:_MOST_USERS]]
         found = not known or any(user is None for user, _ in known)
-        return ins if found else (ins.type, frozenset(known))
+        return ins if found else (self._structure.type(ins.type), frozenset(known))
 
     def _known(self, value: Instruction) -> object:
         """A value in the numbers of the first program, if it is paired."""

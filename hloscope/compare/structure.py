@@ -10,11 +10,24 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.errors import HloscopeError
-from hloscope.ir import Computation, Instruction, Op, TensorType, captured, inside_out
+from hloscope.ir import (
+    BufferType,
+    Computation,
+    Instruction,
+    Layout,
+    Op,
+    TensorType,
+    TupleType,
+    Type,
+    captured,
+    inside_out,
+)
+from hloscope.lazy import replace
 from hloscope.ops import Constant
 
 _NOT_COMPARED: Final = frozenset({"metadata", "loc", "location", "origin", "stack_frame_id"})
 """What is kept as written and says nothing of the program."""
+_OF_SCALARS: Final = Layout(())
 _SAID_BY_NOTHING: Final = (("backend_config", '""'), ("backend_config", "{}"))
 _DRAWN: Final = frozenset({"rng", "rng_get_and_update_state", "infeed", "recv"})
 _MOST_ELEMENTS: Final = 1 << 22
@@ -23,12 +36,32 @@ _CAPTURED: Final = 1 << 20
 """Places of values that regions read come behind those of operands."""
 
 
+def with_layouts(type_: Type) -> Type:
+    """The type with the layout that XLA gives an array whose layout is not written: row-major.
+
+    >>> from hloscope.ir import ELEMENT_TYPES
+    >>> with_layouts(TensorType(ELEMENT_TYPES["f32"], (4, 8)))
+    TensorType('f32[4,8]{1,0}')
+    """
+    match type_:
+        case TensorType() if type_.layout == _OF_SCALARS:
+            return replace(type_, layout=None)  # as XLA prints it
+        case TensorType(layout=None) if type_.rank:
+            return replace(type_, layout=Layout(tuple(range(type_.rank - 1, -1, -1))))
+        case TupleType(parts):
+            return TupleType(tuple(map(with_layouts, parts)))
+        case BufferType(inside):
+            return replace(type_, element=with_layouts(inside))
+        case _:
+            return type_
+
+
 class Structure:
     """Numbers of instructions and computations of several programs."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
-        self._kept: dict[int, tuple[object, int]] = {}
+        self._kept: dict[int, tuple[Type, int]] = {}
         self._ops: dict[int, tuple[Op, int]] = {}
         self._labels: dict[Instruction, int] = {}
         self._down: dict[Computation, dict[Instruction, int]] = {}
@@ -46,15 +79,18 @@ class Structure:
         found = self._labels.get(ins)
         if found is None:
             extras = compared_extras(ins)
-            key = ("label", self._op(ins), self._once(ins.type), extras)
+            key = ("label", self._op(ins), self.type(ins.type), extras)
             found = self._labels[ins] = self.number(key)
         return found
 
-    def _once(self, value: object) -> int:
-        """The number of a value whose hash is asked for once."""
-        kept = self._kept.get(id(value))
+    def type(self, type_: Type) -> int:
+        """The number of a type; layouts that are not written are the default ones.
+
+        A type object is hashed once: programs share them.
+        """
+        kept = self._kept.get(id(type_))
         if kept is None:
-            kept = self._kept[id(value)] = value, self.number(value)
+            kept = self._kept[id(type_)] = type_, self.number(with_layouts(type_))
         return kept[1]
 
     def _op(self, ins: Instruction) -> object:
@@ -108,7 +144,7 @@ class Structure:
                 if known is None:
                     known = outer.get(value)
                 if known is None:
-                    key = ("outer", len(outer), self._once(value.type))
+                    key = ("outer", len(outer), self.type(value.type))
                     known = outer[value] = self.number(key)
                 numbers.append(known)
             key_of = (self.label(ins), len(ins.operands), *numbers, None, *self.called(ins))

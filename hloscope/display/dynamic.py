@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hloscope.ir import TensorType, UnrankedTensorType
 from hloscope.mlir import Block, Operation, StringAttr, TypeAttr, Value, location_text, type_text
+from hloscope.passes import is_wrapper
 
 if TYPE_CHECKING:
     from hloscope.passes import Explanation
@@ -47,6 +48,7 @@ _KINDS: Final = {
     "custom_call": "a custom call",
     "call": "a call",
     "declared": "a declaration",
+    "reader": "a reader",
     "unknown": "an op nobody knows",
     "loop": "a loop",
 }
@@ -68,6 +70,9 @@ def described(value: Value) -> str:
     """A value: its name, its type, and the op that makes it."""
     name = value.name or "?"
     owner = value.owner
+    if isinstance(owner, Operation) and is_wrapper(owner):  # refinement put it there
+        name = owner.operands[0].name or "?"
+        return f"%{name} as it was declared : {type_text(value.type)}"
     if isinstance(owner, Operation):
         number = f"#{value.index}" if len(owner.results) > 1 else ""
         return f"%{name}{number} = {owner.name} : {type_text(value.type)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from hloscope.bytecode import Exported, Health
-from hloscope.vhlo import RELEASES, Obstacle, version_text
+from hloscope.vhlo import CURRENT, RELEASES, Obstacle, version_text
 
 SCHEMA: Final = "hloscope.doctor/1"
 _MOST: Final = 4
@@ -33,8 +33,14 @@ def _lines(health: Health) -> Iterator[str]:
         yield from _exported(one)
     producer = health.producer or "not named"
     yield f"  producer      {producer} (bytecode version {health.bytecode})"
+    newest = f"the newest version known here is {version_text(CURRENT)}"
+    if health.is_of_the_future and not health.unknown:
+        yield f"  version       {health.version}; {newest}"
     for name in health.unknown:
-        yield f"  unknown       {name}: an op of a version to come"
+        yield f"  unknown       {name}: no op of a version known here"
+    if health.unknown:
+        written = f"written by {health.producer}; " if health.producer else ""
+        yield f"  readable by   no version known here: {written}{newest}"
     if health.readable_by:
         yield f"  readable by   StableHLO {health.readable_by} and later"
         yield from _reasons(health.because)
@@ -124,6 +130,7 @@ def health_json(health: Health) -> dict[str, Any]:
         "bytecode_version": health.bytecode,
         "ops": health.ops,
         "unknown_ops": list(health.unknown),
+        "newest_known": version_text(CURRENT),
         "readable_by": health.readable_by or None,
         "because": [_described(one) for one in health.because],
         "oldest_target": health.oldest_target or None,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Origin as Origin,
         explain as explain,
         is_dynamic as is_dynamic,
+        is_wrapper as is_wrapper,
     )
     from hloscope.passes.dynamism.requests import (
         refining_steps as refining_steps,

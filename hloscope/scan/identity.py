@@ -116,7 +116,7 @@ class Digests(Structure):
             self.of(callee)
         is_value_read = _reads_values(ins)
         values = ins.operands
-        types = [self._once(value.type) for value in values]
+        types = [self.type(value.type) for value in values]
         known = [self._value(value, computation, is_value_read) for value in values]
         places = {value: place for place, value in reversed(list(enumerate(values)))}
         same = [places[value] for value in values]

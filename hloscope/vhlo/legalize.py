@@ -22,11 +22,14 @@ from hloscope.ir import (
 )
 from hloscope.mlir import (
     ELEMENTS,
+    I1,
+    I64,
     NO_ATTRIBUTES,
     ArrayAttr,
     Attribute,
     AttributeSlot,
     BoolAttr,
+    DenseArrayAttr,
     DenseAttr,
     DictAttr,
     EnumAttr,
@@ -46,8 +49,8 @@ from hloscope.mlir import (
     resolve_location,
     type_text,
 )
-from hloscope.vhlo.attributes import KINDS, PLAIN, MappingError, default
-from hloscope.vhlo.codes import TYPES
+from hloscope.vhlo.attributes import KINDS, PLAIN, MappingError, default, tensor
+from hloscope.vhlo.codes import ATTRIBUTES, TYPES
 from hloscope.vhlo.mixing import add_casts, unfit_beside_vhlo
 from hloscope.vhlo.ops import OPS, current
 from hloscope.vhlo.trees import Rebuild, copied
@@ -58,7 +61,14 @@ _ELEMENTS: Final = frozenset(
 )
 _BASES: Final = {"func.func": "func", "func.return": "return", "func.call": "call"}
 _TILINGS: Final = AttributeSlot("result_tilings", "tilings", optional=True)
-_AS_THEY_ARE: Final = (StringAttr, BoolAttr, EnumAttr)
+_STRUCTS: Final = frozenset(row.name.removesuffix("_v1") for row in ATTRIBUTES)
+"""Names of StableHLO's structures that VHLO has too; the others stand in attributes of their own
+ops only, which take them apart."""
+_TENSOR_ELEMENTS: Final = (I1, I64)
+"""Element types of the arrays that VHLO writes as tensors; arrays of other types have no form.
+
+Source: `convertGeneric` of `StablehloLegalizeToVhlo.cpp`; what jaxlib writes.
+"""
 _BITS: Final = 64
 """Of a size, which has a sign."""
 
@@ -241,10 +251,11 @@ class _Legalizer:
     def _converted(self, value: Attribute) -> tuple[Attribute, str, str]:
         """An attribute as VHLO has it, the part that it cannot say, the part of no kind it has.
 
-        Names of functions are strings in it, wherever they stand.
+        Names of functions are strings in VHLO and arrays of `i64` and `i1` are tensors, at any
+        depth of the attribute and whatever its name.
         """
         unfit = strange = ""
-        symbols = False
+        respelled = False
         stack = [value]
         while stack:
             part = stack.pop()
@@ -258,15 +269,16 @@ class _Legalizer:
                         unfit = attribute_text(part)[:100]
                 case StringAttr(_, type) if type is not None:
                     unfit = attribute_text(part)[:100]
-                case StructAttr("stablehlo"):
-                    pass
-                case SymbolAttr() if not part.nested:
-                    symbols = True
-                case _ if isinstance(part, _AS_THEY_ARE):
+                case StructAttr("stablehlo", name):
+                    if name not in _STRUCTS:
+                        unfit = attribute_text(part)[:100]
+                case _ if _is_respelled(part):
+                    respelled = True
+                case StringAttr() | BoolAttr() | EnumAttr("stablehlo" | "vhlo"):
                     pass
                 case _:
                     strange = attribute_text(part)[:100]
-        return (_with_strings(value) if symbols else value), unfit, strange
+        return (_respelled(value) if respelled else value), unfit, strange
 
     def _check_type(self, op: Operation, type: Type) -> None:
         if not self._fits(type):
@@ -279,15 +291,31 @@ class _Legalizer:
         return known[1]
 
 
-def _with_strings(value: Attribute) -> Attribute:
-    """An attribute with strings for names of functions; parsers bound how deep it is nested."""
+def _is_respelled(value: Attribute) -> bool:
+    """Does VHLO have another attribute instead of this one, as `_respelled` gives it?"""
     match value:
-        case SymbolAttr() if not value.nested:
+        case SymbolAttr():
+            return not value.nested
+        case DenseArrayAttr(element):
+            return element in _TENSOR_ELEMENTS
+        case _:
+            return False
+
+
+def _respelled(value: Attribute) -> Attribute:
+    """An attribute with strings for names of functions and tensors for arrays of numbers.
+
+    Parsers bound how deep attributes are nested.
+    """
+    match value:
+        case SymbolAttr() if _is_respelled(value):
             return StringAttr.of(value.root)
+        case DenseArrayAttr(element, values) if _is_respelled(value):
+            return tensor(values, truths=element == I1)
         case ArrayAttr(parts):
-            return ArrayAttr(tuple(map(_with_strings, parts)))
+            return ArrayAttr(tuple(map(_respelled, parts)))
         case DictAttr(entries):
-            return DictAttr(tuple([(name, _with_strings(part)) for name, part in entries]))
+            return DictAttr(tuple([(name, _respelled(part)) for name, part in entries]))
         case _:
             return value
 

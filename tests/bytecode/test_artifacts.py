@@ -13,6 +13,7 @@ import hloscope
 from hloscope.api import compressed, reading
 from hloscope.bytecode import (
     Bytecode,
+    BytecodeError,
     examine,
     is_bytecode,
     is_exported,
@@ -25,10 +26,11 @@ from hloscope.bytecode import (
 )
 from hloscope.cli.app import app
 from hloscope.dialects import DIALECTS
+from hloscope.display import health_json, health_text
 from hloscope.errors import HloscopeError, InputError, UnsupportedError
 from hloscope.mlir import parse_mlir, print_mlir
 from hloscope.passes import find_pass
-from hloscope.vhlo import DowngradeError, every_op, version_text
+from hloscope.vhlo import CURRENT, DowngradeError, every_op, version_text
 from tests.conftest import SHARED
 
 HISTORY = sorted((SHARED / "conformance/stablehlo/vhlo").glob("*.bc"))
@@ -116,10 +118,71 @@ def test_programs_are_written_as_jaxlib_writes_them(shared: Path, full: bool) ->
             assert found[:12] == expected[:12], f"{name} {target}"
 
 
-def test_an_op_of_the_future_is_told_and_kept(shared: Path) -> None:
+def future_artifact(damaged: bool = False) -> bytes:
+    """An artifact of version 9.10.0 that has an op, and perhaps a type, of no known version."""
+    data = hloscope.serialize(TAN, "1.10.0").replace(b"v1.10.0", b"v9.10.0")
+    return data.replace(b"tan_v2", b"tan_v7", 1)[: -3 if damaged else None]
+
+
+def test_nobody_known_reads_an_op_of_the_future() -> None:
+    health = examine(future_artifact(), "future")
+    assert health.unknown == ("vhlo.tan_v7",)
+    assert (health.readable_by, health.oldest_target) == ("", "")
+    assert (health.because, health.forced_by) == ((), ())
+    text = health_text(health)
+    newest = version_text(CURRENT)
+    assert "no version known here: written by StableHLO_v9.10.0; the newest" in text
+    assert newest in text
+    assert "and later" not in text
+    assert "could be" not in text
+    described = health_json(health)
+    assert (described["readable_by"], described["newest_known"]) == (None, newest)
+
+
+@pytest.mark.parametrize("damaged", [False, True], ids=["an op", "the file ends"])
+def test_errors_about_artifacts_of_the_future_name_producer_and_newest_version(
+    damaged: bool,
+) -> None:
+    said = (
+        f"produced by: StableHLO_v9.10.0; the newest version known here is {version_text(CURRENT)}"
+    )
+    for read in (hloscope.deserialize, hloscope.read, hloscope.serialize):
+        with pytest.raises(HloscopeError) as error:
+            read(future_artifact(damaged))
+        assert str(error.value).count(said) == 1
+
+
+def test_a_producer_of_the_future_whose_ops_are_known_is_readable() -> None:
+    data = hloscope.serialize(TAN, "1.10.0").replace(b"v1.10.0", b"v9.10.0")
+    text = health_text(examine(data, "future"))
+    assert f"9.10.0; the newest version known here is {version_text(CURRENT)}" in text
+    assert "readable by   StableHLO 1.10.0 and later" in text
+    assert hloscope.deserialize(data).entry.name == "f"
+
+
+def test_bytecode_of_a_version_to_come_names_its_producer() -> None:
+    data = bytearray(future_artifact())
+    assert data[4] == 2 * 6 + 1
+    data[4] = 2 * 7 + 1
+    with pytest.raises(HloscopeError, match=r"version 7 produced by: StableHLO_v9\.10\.0"):
+        hloscope.deserialize(bytes(data))
+
+
+def test_damaged_artifacts_of_known_versions_are_just_damaged() -> None:
+    with pytest.raises(BytecodeError) as error:
+        hloscope.deserialize(hloscope.serialize(TAN, "1.10.0")[:-3])
+    assert "newest version" not in str(error.value)
+
+
+def test_the_artifact_of_the_future_that_upstream_has_is_refused_with_its_note(
+    shared: Path,
+) -> None:
     data = (shared / "conformance/stablehlo/vhlo/invalid_vhlo_future.mlir.bc").read_bytes()
     assert examine(data, "future").unknown == ("vhlo.constant_v99",)
-    with pytest.raises(UnsupportedError, match=r"unregistered operation 'vhlo\.constant_v99'"):
+    said = (
+        r"unregistered operation 'vhlo\.constant_v99'[^\n]*\n  note: in bytecode version 6 produced"
+    )
+    with pytest.raises(UnsupportedError, match=said + r" by: StableHLO_v2\.0\.0"):
         hloscope.deserialize(data)
 
 

@@ -114,6 +114,48 @@ def test_programs_are_the_same_as_themselves(full: bool) -> None:
         assert hs.diff(hs.read(text), hs.read(text)).none, f"seed {seed}"
 
 
+LAYOUTS = "ENTRY e {{ p = f32[4,8]{0} parameter(0) ROOT r = f32[4,8]{1} negate(p) }}"
+
+
+def texts_of_types(a: str, b: str) -> list[tuple[str | None, str | None]]:
+    found = hs.diff(hs.read(a), hs.read(b))
+    changes = [change for part in found.parts for change in part.changes]
+    return [(a.before, a.after) for c in changes for a in c.aspects if a.what == "type"]
+
+
+@pytest.mark.parametrize("written", ["{1,0}", ""])
+def test_a_layout_that_is_not_written_is_the_default_one(written: str) -> None:
+    plain = LAYOUTS.format("", "")
+    assert different(plain, LAYOUTS.format("{1,0}", written)) == []
+    assert texts_of_types(plain, LAYOUTS.format(written, "{0,1}")) == [
+        ("f32[4,8]{1,0}", "f32[4,8]{0,1}")
+    ]
+
+
+@pytest.mark.parametrize("layout", ["{0,1}", "{1,0:T(8,128)}", "{1,0:S(5)}", "{1,0:E(4)}"])
+def test_layouts_that_differ_are_shown(layout: str) -> None:
+    found = texts_of_types(LAYOUTS.format("", ""), LAYOUTS.format("", layout))
+    assert found == [("f32[4,8]{1,0}", f"f32[4,8]{layout}")]
+
+
+def test_layouts_inside_tuples_and_of_scalars_count_too() -> None:
+    text = "ENTRY e {{ p = s32[]{0} parameter(0) ROOT t = (s32[], f32[2,3]{1}) custom-call(p), "
+    text += 'custom_call_target="x" }}'
+    assert different(text.format("", ""), text.format("{}", "{1,0}")) == []
+    assert texts_of_types(text.format("", ""), text.format("", "{0,1}")) == [
+        ("(s32[], f32[2,3]{1,0})", "(s32[], f32[2,3]{0,1})")
+    ]
+
+
+def test_types_of_other_sizes_are_told_without_layouts_unless_those_differ() -> None:
+    other = LAYOUTS.replace("4,8", "4,9")
+    assert set(texts_of_types(LAYOUTS.format("", ""), other.format("", ""))) == {
+        ("f32[4,8]", "f32[4,9]")
+    }
+    found = texts_of_types(LAYOUTS.format("", ""), other.format("", "{0,1}"))
+    assert ("f32[4,8]{1,0}", "f32[4,9]{0,1}") in found
+
+
 MLIR = """func.func public @main(%a: tensor<2xf32>) -> tensor<2xf32> {
   %0 = call @inner(%a) : (tensor<2xf32>) -> tensor<2xf32>
   %c = stablehlo.constant dense<1.0> : tensor<2xf32>

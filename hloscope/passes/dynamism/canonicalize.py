@@ -13,6 +13,7 @@ from hloscope.mlir import NO_ATTRIBUTES, ArrayAttr, Operation
 from hloscope.passes.dynamism.constants import i64_array, ints
 from hloscope.passes.dynamism.forms import STATIC, slice_sizes
 from hloscope.passes.dynamism.shape_operands import SHAPE_OPERANDS, shape_operands, shapes_of
+from hloscope.passes.folding import INDEX_FOLDS
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.patterns import Chooser, Pattern, Patterns
 from hloscope.passes.rewriting import Rewriter
@@ -138,7 +139,7 @@ def _becomes(
 def canonicalize(run: Run, more: Iterable[Pattern] = ()) -> None:
     """Make what can be static so, with more patterns than upstream has."""
     own = Pattern("drop_shape_operands", ("stablehlo.custom_call",), custom_call(run))
-    chooser = Chooser([own, *PATTERNS, *more])
+    chooser = Chooser([own, *PATTERNS, *more, *INDEX_FOLDS])
     for function in run.functions():
         converged = run.greedy(function, chooser, max_iterations=ITERATIONS)
         if not converged:

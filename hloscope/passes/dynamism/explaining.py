@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from hloscope.dialects import CLASSES
+from hloscope.dialects import CLASSES, DEFINITIONS
 from hloscope.ir import TensorType, Type, UnrankedTensorType
 from hloscope.mlir import Block, Operation, StringAttr, SymbolAttr, Value, string_of
+from hloscope.passes.dynamism.arguments import WRAPPER
 from hloscope.passes.dynamism.constants import ints, literal_of
 from hloscope.passes.dynamism.shape_operands import SHAPE_OPERANDS, shape_operands
-from hloscope.passes.dynamism.values import flattened
+from hloscope.passes.dynamism.values import flattened, unready_readers
+from hloscope.passes.folding import known_integers
 from hloscope.passes.framework import Run
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import walk
@@ -40,7 +42,8 @@ class Origin(NamedTuple):
 
     Attributes:
         kind: `argument`, `data` (a size computed from elements), `custom_call`, `call`, `declared`
-            (nothing that is known follows for the op) or `loop` (a value that comes from itself).
+            (nothing that is known follows for the op), `reader` (an op that reads the value keeps
+            its type) or `loop` (a value that comes from itself).
         remedy: What would make the size known.
     """
 
@@ -125,6 +128,10 @@ class _Explainer:
             if op.name == "func.call" and isinstance(callee, SymbolAttr):
                 self.calls.setdefault(callee.root, op)
         self._steps: Final[dict[Value, _Step]] = {}
+        self._readers: Final[dict[Value, list[Operation]]] = {}
+        for op in walk(tree):
+            for value in op.operands:
+                self._readers.setdefault(value, []).append(op)
 
     def of(self, value: Value) -> Explanation:
         """The way back from one value."""
@@ -177,10 +184,30 @@ class _Explainer:
         public = function.get("sym_visibility") != StringAttr(b"private")
         if call is not None and not public and value.index < len(call.operands):
             return _Step("given by a call", call.operands[value.index])
+        kept = self._kept_by_reader(value)
+        if kept is not None:
+            return kept
         remedy = f"give argument {value.index} of @{text} a type with known sizes"
         if not isinstance(value.type, UnrankedTensorType) and not is_dynamic(value.type):
             remedy = f"the size is an element of argument {value.index} of @{text}: give its value"
         return _Step("", None, Origin("argument", remedy))
+
+    def _kept_by_reader(self, value: Value) -> _Step | None:
+        """The end of the way if refinement wrapped an argument whose sizes are known.
+
+        Readers of dialects that refinement does not follow go on reading the old type.
+        """
+        if is_dynamic(value.type):
+            return None
+        for wrapper in self._readers.get(value, ()):
+            if is_wrapper(wrapper):
+                readers = unready_readers(self._readers.get(wrapper.results[0], ()))
+                if readers:
+                    return self._reader_step(readers[0])
+        return None
+
+    def _reader_step(self, reader: Operation) -> _Step:
+        return _Step("", None, Origin("reader", _OF_READERS.format(reader.name)))
 
     def _of_op(self, op: Operation, value: Value) -> _Step:
         """By the first operand that is dynamic; else by the first that is not a constant."""
@@ -188,13 +215,16 @@ class _Explainer:
             for operand in op.operands:
                 if is_dynamic(operand.type):
                     return _Step("sizes of", operand)
-            kind = "declared" if op.name in CLASSES else "unknown"
+            readers = unready_readers(self._readers.get(value, ()))
+            if readers and op.name.startswith(("stablehlo.", "chlo.")):
+                return self._reader_step(readers[0])
+            kind = "declared" if op.name in CLASSES or op.name in DEFINITIONS else "unknown"
             return _Step("", None, Origin(kind, _DECLARED.format(op.name)))
         return self._of_number(op)
 
     def _of_number(self, op: Operation) -> _Step:
         """Of an op that computes a size: what it computes it from."""
-        unknown = [v for v in op.operands if literal_of(v) is None]
+        unknown = [v for v in op.operands if literal_of(v) is None and known_integers(v) is None]
         for operand in unknown:
             if isinstance(operand.type, TensorType) and operand.type.element.kind == "float":
                 return _Step("", None, Origin("data", _OF_DATA))
@@ -236,6 +266,8 @@ class _Explainer:
             held = operands[value.index : value.index + 1] if operands else []
             if held and ints(held[0]) is None:
                 return _Step("sizes held by", held[0])
+        if is_wrapper(op):
+            return _Step("argument read with its old type", op.operands[0])
         name = string_of(op.get("call_target_name"))
         remedy = f"say where @{name} takes its sizes from, by `{SHAPE_OPERANDS}`"
         return _Step("", None, Origin("custom_call", remedy))
@@ -253,6 +285,12 @@ class _Explainer:
             if ints(operand) is None:
                 return _Step("sizes held by", operand)
         return None
+
+
+def is_wrapper(op: Operation) -> bool:
+    """Is it the custom call by which refinement gives readers of an argument its old type?"""
+    target = op.get("call_target_name")
+    return op.name == "stablehlo.custom_call" and target == StringAttr(WRAPPER.encode())
 
 
 def _nowhere() -> Rewriter:
@@ -280,12 +318,19 @@ _SPECIAL: Final[dict[str, Callable[[_Explainer, Operation, Value], _Step | None]
     "stablehlo.if": _Explainer._of_branches,
     "stablehlo.while": _Explainer._of_loop,
     "stablehlo.custom_call": _Explainer._of_custom_call,
-    "stablehlo.get_dimension_size": _Explainer._of_size,
+    **dict.fromkeys(
+        ("stablehlo.get_dimension_size", "shape.dim", "shape.shape_of", "tensor.dim"),
+        _Explainer._of_size,
+    ),
     "stablehlo.set_dimension_size": _Explainer._of_bound,
     **dict.fromkeys(_FIRST_SHAPE, _Explainer._of_shape_operand),
 }
 _OF_DATA: Final = (
     "the size depends on elements of arrays: pad to a known size, as `jnp.nonzero(x, size=n)` does"
+)
+_OF_READERS: Final = (
+    "`{}` reads the value, and sizes are not followed into ops of its dialect: say the same in ops"
+    " of StableHLO"
 )
 _OF_LOOPS: Final = "refine what is carried into the loop"
 _DECLARED: Final = "declare the sizes of `{}`: none follow from what it reads"

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.ir import TensorType, TupleType, Type, UnrankedTensorType
-from hloscope.mlir import ArrayAttr, DictAttr, Operation, StringAttr
+from hloscope.mlir import ArrayAttr, DictAttr, Operation, StringAttr, UnitAttr
 from hloscope.passes.dynamism.assertions import is_assertion
 from hloscope.passes.dynamism.canonicalize import canonicalize
-from hloscope.passes.dynamism.extension import CANONICALIZE, REFINE
+from hloscope.passes.dynamism.extension import CANONICALIZE, REFINE, SIZE_READERS
 from hloscope.passes.dynamism.refining import refine
-from hloscope.passes.dynamism.values import flattened
+from hloscope.passes.dynamism.values import READY_MARK, flattened
 from hloscope.passes.framework import Pass, Run
 
 # --------------------------------------------------------------------------------- chlo-recompose
@@ -118,7 +118,15 @@ def validate(run: Run) -> None:
 
 
 def _refine(run: Run) -> None:
+    rewriter = run.rewriter
+    for op in rewriter.walk():
+        if op.name in SIZE_READERS:
+            rewriter.set_attributes(op, {**op.attributes, READY_MARK: UnitAttr()})
     refine(run, REFINE)
+    for op in rewriter.walk():
+        if READY_MARK in op.attributes:
+            rest = {name: value for name, value in op.attributes.items() if name != READY_MARK}
+            rewriter.set_attributes(op, rest)
 
 
 def _canonicalize(run: Run) -> None:

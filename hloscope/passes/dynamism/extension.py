@@ -28,6 +28,7 @@ from hloscope.mlir import (
 from hloscope.passes.dynamism.arguments import UNKNOWN_SIZE, WRAPPER
 from hloscope.passes.dynamism.constants import i64_array, i64_tensor, integer, ints
 from hloscope.passes.dynamism.values import Sizes, refine_results, refine_shapes
+from hloscope.passes.folding import fold_integers
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import clone, made
@@ -83,6 +84,27 @@ def unwrap(rewriter: Rewriter, op: Operation) -> bool:
         return False
     rewriter.replace_uses(result, operand)
     return True
+
+
+SIZE_READERS: Final = frozenset(
+    ["shape.dim", "shape.shape_of", "tensor.cast", "tensor.dim", "tensor.extract", "tensor.rank"]
+)
+"""Ops beside StableHLO's that read arrays of any type, most of them for their sizes."""
+
+
+@REFINE.on("tensor.cast")
+def refine_cast(rewriter: Rewriter, op: Operation) -> bool:
+    """The sizes of the operand, too.  Upstream follows sizes through ops of StableHLO only."""
+    return refine_results(rewriter, op, [op.operands[0].type])
+
+
+@REFINE.on("shape.shape_of")
+def known_shape(rewriter: Rewriter, op: Operation) -> bool:
+    """A constant, where every size is known."""
+    type = op.operands[0].type
+    if not isinstance(type, TensorType) or not type.is_static or not type.rank:
+        return False
+    return fold_integers(rewriter, op, type.shape)
 
 
 # --------------------------------------------------------------------------------- reduce_window

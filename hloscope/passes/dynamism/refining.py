@@ -27,7 +27,7 @@ from hloscope.passes.dynamism.targets import (
     target_of,
 )
 from hloscope.passes.dynamism.values import refine_results, refine_shapes
-from hloscope.passes.folding import SHAPE_FOLDS
+from hloscope.passes.folding import INDEX_FOLDS, SHAPE_FOLDS
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.greedy import GreedyDriver, PostponedError
 from hloscope.passes.patterns import Chooser, Pattern
@@ -63,6 +63,7 @@ class Refinement:
                 *more,
                 Pattern("refine_custom_call", ("stablehlo.custom_call",), self._custom_call),
                 Pattern("refine_call", ("func.call",), self._call),
+                *INDEX_FOLDS,
                 *SHAPE_FOLDS(None, optimize_float=False),
                 Pattern("refine_inferred", INFERRED, self._infer, benefit=0),
             ]

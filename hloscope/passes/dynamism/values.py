@@ -6,7 +6,7 @@ Source: StableHLO `TypeInference.cpp` (`inferMostSpecificType`), `StablehloRefin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from hloscope.ir import ElementType, TensorType, TupleType, Type, UnrankedTensorType, compatible
@@ -20,6 +20,8 @@ Sizes: TypeAlias = Sequence[int | None]
 CAST: Final = "builtin.unrealized_conversion_cast"
 _READY_DIALECTS: Final = frozenset(["stablehlo", "chlo", "sdy"])
 _READY: Final = frozenset(["func.return", "func.call"])
+READY_MARK: Final = "hloscope.ready"
+"""Marks ops of other dialects whose operands may get stricter types, while shapes are refined."""
 _NO_SIZE: Final = -(1 << 63)
 _MOST: Final = (1 << 63) - 1
 
@@ -111,7 +113,13 @@ def _is_too_large(type: Type) -> bool:
 
 
 def _is_ready(user: Operation) -> bool:
-    return user.name in _READY or user.name.partition(".")[0] in _READY_DIALECTS
+    is_ready = user.name in _READY or user.name.partition(".")[0] in _READY_DIALECTS
+    return is_ready or READY_MARK in user.attributes
+
+
+def unready_readers(users: Iterable[Operation]) -> list[Operation]:
+    """The readers of a value that keep refinement from giving it another type."""
+    return [user for user in users if not _is_ready(user)]
 
 
 def _set_type(rewriter: Rewriter, op: Operation, value: Value, refined: Type) -> None:

@@ -9,6 +9,11 @@ from hloscope.passes.folding.folder import (
     SHAPE_FOLDS as SHAPE_FOLDS,
     fold_patterns as fold_patterns,
 )
+from hloscope.passes.folding.index import (
+    INDEX_FOLDS as INDEX_FOLDS,
+    fold_integers as fold_integers,
+    known_integers as known_integers,
+)
 from hloscope.passes.folding.reduction import (
     body_of as body_of,
     fold_reduce_of_no_dimensions as fold_reduce_of_no_dimensions,
@@ -22,13 +27,16 @@ __all__ = [
     "FOLDER_OPTIONS",
     "FOLDS",
     "FOLD_ELEMENTS",
+    "INDEX_FOLDS",
     "PURE_LOOPS",
     "SHAPE_FOLDS",
     "Limits",
     "body_of",
     "fold_get_dimension_size",
+    "fold_integers",
     "fold_patterns",
     "fold_reduce_of_no_dimensions",
     "fold_reduce_to_outer_values",
     "fold_select",
+    "known_integers",
 ]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hloscope.passes.folding.control import CONTROL, PURE_LOOPS
 from hloscope.passes.folding.elementwise import ELEMENTWISE, SHAPE_ELEMENTWISE
+from hloscope.passes.folding.index import INDEX_FOLDS
 from hloscope.passes.folding.reduction import REDUCTION
 from hloscope.passes.folding.shape import ARRANGING, SHAPE_ARRANGING
 from hloscope.passes.folding.sizes import SIZES
@@ -54,7 +55,7 @@ def fold_patterns(options: Mapping[str, Any]) -> Patterns:
 
 
 def _run(run: Run) -> None:
-    run.greedy_bottom_up(fold_patterns(run.options))
+    run.greedy_bottom_up(fold_patterns(run.options) + INDEX_FOLDS)
 
 
 AGGRESSIVE_FOLDER: Final = Pass(

@@ -9,21 +9,20 @@ Source: MLIR's `fold` and canonicalization patterns of `Shape.cpp`, `TensorOps.c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from hloscope.ir import ElementType, TensorType, Type
+from hloscope.ir import TensorType, Type
 from hloscope.mlir import (
     INDEX,
     Attribute,
     BoolAttr,
     DenseAttr,
-    IntegerAttr,
     Operation,
     Value,
     expanded,
 )
-from hloscope.passes.conversion import CAST
+from hloscope.passes.folding import INDEX_FOLDS, fold_integers, known_integers
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.general.branches import BRANCHES, merge_blocks
 from hloscope.passes.greedy import GreedyDriver
@@ -234,27 +233,6 @@ def _opened(rewriter: Rewriter, op: Operation, end: str, number: int = 0) -> boo
 # -------------------------------------------------------------------------------------------- casts
 
 
-@PATTERNS.on(CAST, "tensor.cast", "memref.cast")
-def same_type(rewriter: Rewriter, op: Operation) -> bool:
-    """A cast to the own type."""
-    if [v.type for v in op.operands] != [v.type for v in op.results] or not op.operands:
-        return False
-    rewriter.replace(op, op.operands)
-    return True
-
-
-@PATTERNS.on(CAST)
-def there_and_back(rewriter: Rewriter, op: Operation) -> bool:
-    """Casts that undo each other."""
-    inner = _owner(op.operands[0], CAST) if op.operands else None
-    if inner is None or inner.results != op.operands:
-        return False
-    if [v.type for v in inner.operands] != [v.type for v in op.results]:
-        return False
-    rewriter.replace(op, inner.operands)
-    return True
-
-
 @PATTERNS.on("tensor.cast")
 def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
     """Back to the type before, or of a constant shape."""
@@ -291,95 +269,27 @@ def to_buffer_and_back(rewriter: Rewriter, op: Operation) -> bool:
 
 # ----------------------------------------------------------------------------------- single numbers
 
-_ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
-    "arith.addi": lambda x, y: x + y,
-    "arith.subi": lambda x, y: x - y,
-    "arith.muli": lambda x, y: x * y,
-    "arith.maxsi": max,
-    "arith.minsi": min,
-    "arith.andi": lambda x, y: x & y,
-    "arith.ori": lambda x, y: x | y,
-    "arith.xori": lambda x, y: x ^ y,
-}
-
-
-def _integer(value: Value) -> int | None:
-    owner = _owner(value, "arith.constant")
-    match owner.get("value") if owner is not None else None:
-        case IntegerAttr(number):
-            return number
-        case BoolAttr(truth):
-            return -int(truth)
-        case _:
-            return None
-
-
-def _fold_integer(rewriter: Rewriter, op: Operation, number: int) -> bool:
-    type = op.result.type
-    if not isinstance(type, ElementType) or type.kind not in ("signed", "pred"):
-        return False
-    bits = 1 if type.kind == "pred" else type.bits
-    wrapped = (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-    value = BoolAttr(bool(wrapped)) if type.kind == "pred" else IntegerAttr(wrapped, type)
-    return _fold(rewriter, op, "arith.constant", value, type)
-
-
-@PATTERNS.on(*_ARITHMETIC)
-def arithmetic(rewriter: Rewriter, op: Operation) -> bool:
-    """Of two constants; `x + 0`, `x - 0`, `x * 1`."""
-    left, right = (_integer(value) for value in op.operands)
-    if left is not None and right is not None:
-        return _fold_integer(rewriter, op, _ARITHMETIC[op.name](left, right))
-    neutral = {"arith.addi": 0, "arith.subi": 0, "arith.muli": 1}.get(op.name)
-    if right is not None and right == neutral:
-        rewriter.replace(op, [op.operands[0]])
-        return True
-    return False
-
-
-@PATTERNS.on("arith.index_cast")
-def index_cast(rewriter: Rewriter, op: Operation) -> bool:
-    """Of a constant."""
-    number = _integer(op.operands[0])
-    return number is not None and _fold_integer(rewriter, op, number)
-
-
-@PATTERNS.on("tensor.dim")
-def known_dim(rewriter: Rewriter, op: Operation) -> bool:
-    """A size that is known."""
-    type, number = op.operands[0].type, _integer(op.operands[1])
-    if number is None or not isinstance(type, TensorType) or not 0 <= number < type.rank:
-        return False
-    size = type.sizes[number]
-    return size is not None and _fold_integer(rewriter, op, size)
-
 
 @PATTERNS.on("tensor.extract")
-def extract_of_elements(rewriter: Rewriter, op: Operation) -> bool:
-    """An element of values side by side, or of a constant shape."""
-    at = [_integer(value) for value in op.operands[1:]]
-    if len(at) != 1 or at[0] is None:
+def extract_of_shape(rewriter: Rewriter, op: Operation) -> bool:
+    """An element of a constant shape."""
+    at, sizes = [known_integers(value) for value in op.operands[1:]], _shape(op.operands[0])
+    if sizes is None or len(at) != 1 or at[0] is None or not 0 <= at[0][0] < len(sizes):
         return False
-    inner, sizes = _owner(op.operands[0], "tensor.from_elements"), _shape(op.operands[0])
-    if inner is not None and 0 <= at[0] < len(inner.operands):
-        rewriter.replace(op, [inner.operands[at[0]]])
-        return True
-    if sizes is not None and 0 <= at[0] < len(sizes):
-        return _fold_integer(rewriter, op, sizes[at[0]])
-    return False
+    return fold_integers(rewriter, op, (sizes[at[0][0]],))
 
 
 @PATTERNS.on("scf.if")
 def known_condition(rewriter: Rewriter, op: Operation) -> bool:
     """One branch stands by itself."""
-    chosen = _integer(op.operands[0]) if len(op.operands) == 1 else None
+    chosen = known_integers(op.operands[0]) if len(op.operands) == 1 else None
     if chosen is None or len(op.regions) != 2:
         return False
-    return _opened(rewriter, op, "scf.yield", 0 if chosen else 1)
+    return _opened(rewriter, op, "scf.yield", 0 if chosen[0] else 1)
 
 
 def _run(run: Run) -> None:
-    patterns = PATTERNS + BRANCHES
+    patterns = INDEX_FOLDS + PATTERNS + BRANCHES
     for function in run.functions():
         for _ in range(_MOST_ROUNDS):
             run.greedy(function, patterns, merges_blocks=False)
