@@ -33,7 +33,7 @@ def number_of_outputs(ins: Instruction) -> int:
 
 
 def output_to_input(
-    ins: Instruction, output: int = 0, *, tight: bool = False, reader: Reader = by_convention
+    ins: Instruction, output: int = 0, *, tight: bool = True, reader: Reader = by_convention
 ) -> tuple[Accesses, ...]:
     """What an element of an output reads: the accesses of each operand, in logical indices.
 
@@ -43,7 +43,7 @@ def output_to_input(
         ins: The instruction.
         output: Which array of its value, counting through nested tuples.
         tight: Leave out elements that are read without effect: those of a convolution's kernel
-            that meet padding.
+            that meet only padding or holes of dilation.  XLA's own maps have them.
         reader: Tells what the computations do that it calls, as `fusion.Analysis.bodies`; unless
             given, each of their results counts as depending on all parameters.
 
@@ -53,12 +53,12 @@ def output_to_input(
     if not 0 <= output < number_of_outputs(ins):
         raise ValueError(f"no output {output}: `{ins.name}` has {number_of_outputs(ins)}")
     answer = _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands), reader)
-    kernel = convolution.tight_accesses(ins) if tight else None
+    kernel = None if tight else convolution.loose_accesses(ins)
     return answer if kernel is None else (answer[0], kernel[0], *answer[2:])
 
 
 def input_to_output(
-    ins: Instruction, operand: int = 0, *, tight: bool = False, reader: Reader = by_convention
+    ins: Instruction, operand: int = 0, *, tight: bool = True, reader: Reader = by_convention
 ) -> tuple[Accesses, ...]:
     """Which elements of each output an element of an operand influences, in logical indices.
 
@@ -75,7 +75,7 @@ def input_to_output(
     """
     if not 0 <= operand < len(ins.operands):
         raise ValueError(f"no operand {operand}: `{ins.name}` has {len(ins.operands)}")
-    kernel = convolution.tight_accesses(ins) if tight and operand == 1 else None
+    kernel = convolution.loose_accesses(ins) if operand == 1 and not tight else None
     if kernel is not None:
         return (kernel[1],)
     return _ask(Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins), reader)
