@@ -57,7 +57,7 @@ def _(asked: Asked, op: Gather | DynamicGather) -> Answer:
     operand = over(_CHOSEN, found) if rooms else exact(found)
     reads = []
     for number, room in sorted(rooms.items()):
-        vectors, position = asked.builder(), [*row]
+        vectors, position = asked.builder(), list[Expr](row)
         vectors.require(room, 1, POS_INF)  # a coordinate that is clamped to [0, 0] is not read
         if vector_dim < len(asked.shape(1)):
             position.insert(vector_dim, Const(number))
