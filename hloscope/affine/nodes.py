@@ -591,6 +591,8 @@ def mod(num: ExprLike, den: ExprLike) -> Expr:
             return Const(num.value % abs(d))
         if d == 1 or d == -1:
             return ZERO
+        if d < 0:  # equal, and a map with it can be printed and read again
+            return Mod(num, Const(-d))
     return Mod(num, den)
 
 

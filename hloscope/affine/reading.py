@@ -97,8 +97,11 @@ class _Reader:
         start: int,
         names: Mapping[str, Var] | None,
         parts: Mapping[str, Expr] | None = None,
+        *,
+        is_xla: bool = False,
     ) -> None:
         self.source, self.text, self.at, self.names = source, source.text, start, names
+        self.is_xla = is_xla
         self.parts = {} if parts is None else dict(parts)
 
     def fail(self, message: str, start: int, stop: int = -1) -> NoReturn:
@@ -133,12 +136,20 @@ class _Reader:
             factor = self.open_or_factor(levels)
             while factor is not None:
                 level = levels[-1]
+                if level.operator == "mod" and type(factor) is Const and factor.value < 0:
+                    self.check_sign(factor.value)
                 level.take(factor)
                 if self.operator(level):
                     break
                 if len(levels) == 1:
                     return level.value()
                 factor = self.close(levels)
+
+    def check_sign(self, divisor: int) -> None:
+        """Refuse a negative divisor of `mod` in a map: of `1 mod -3` XLA makes 1, Python -2."""
+        if not self.is_xla:
+            message = f"mod {divisor}: needs a positive divisor, XLA and Python differ in its sign"
+            self.fail(message, self.at - 1)
 
     def open_or_factor(self, levels: list[_Level]) -> Expr | None:
         """Read signs and a factor; or open a parenthesis and return None."""
@@ -239,7 +250,7 @@ def parse_expr(text: str, names: Mapping[str, Var] | None = None) -> Expr:
     """Read an expression.
 
     Args:
-        text: XLA's or MLIR's notation.
+        text: XLA's or MLIR's notation; `mod` by a negative constant means what it means in XLA.
         names: The variables by name; without it `d0`, `s0`, `rt0` and so on are known.
 
     Raises:
@@ -252,8 +263,8 @@ def parse_expr(text: str, names: Mapping[str, Var] | None = None) -> Expr:
     refuse_long_numbers(source)
     end, parts = len(text), dict[str, Expr]()
     if (where := find_where(text, 0, end)) is not None:
-        parts, end = read_where(source, where[1], end, names), where[0]
-    reader = _Reader(source, 0, names, parts)
+        parts, end = read_where(source, where[1], end, names, is_xla=True), where[0]
+    reader = _Reader(source, 0, names, parts, is_xla=True)
     e = reader.read()
     if reader.at < end and text[reader.at : end].strip():
         reader.expected("an operator or the end")
@@ -272,7 +283,12 @@ def find_where(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def read_where(
-    source: Source, at: int, end: int, names: Mapping[str, Var] | None = None
+    source: Source,
+    at: int,
+    end: int,
+    names: Mapping[str, Var] | None = None,
+    *,
+    is_xla: bool = False,
 ) -> dict[str, Expr]:
     """The names that a text gives to parts, and what they stand for.
 
@@ -281,11 +297,12 @@ def read_where(
         at: The first name.
         end: Where the last part ends.
         names: The variables, as `parse_expr` takes them.
+        is_xla: Is `mod` by a negative constant read, as XLA means it?
 
     Raises:
         ParseError: What stands there is not `name = expression`, again and again.
     """
-    reader = _Reader(source, at, names)
+    reader = _Reader(source, at, names, is_xla=is_xla)
     while True:
         found = _PART.match(source.text, reader.at)
         if found is None:

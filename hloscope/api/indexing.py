@@ -19,7 +19,7 @@ from hloscope.display import (
     to_text,
 )
 from hloscope.fusion import leaf_types
-from hloscope.indexing import Access, Accesses, IndexingMap
+from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, IndexingMap, counts_of
 from hloscope.ir import Module, no_collection
 from hloscope.lazy import lazy
 
@@ -134,7 +134,12 @@ class Indexing:
             return Indexing(proved, self._file, self.asked_module, self._symbolic)
         convention = answer.convention
         if prover is None:
-            prover = proof.Prover(seed=seed, by_execution=by_execution, convention=convention)
+            prover = proof.Prover(
+                seed=seed,
+                by_execution=by_execution,
+                convention=convention,
+                said=counts_of(self.asked_module) if self.asked_module else UNKNOWN_COUNTS,
+            )
         elif prover.convention != convention:
             raise ValueError(f"the answer is by the convention {convention!r}, the prover not")
         outputs = _Proving(answer, prover).proved()

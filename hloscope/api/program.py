@@ -99,6 +99,7 @@ class Program:
                     has_regions=module.has_tree,
                     convention=self._convention,
                     refuse=lambda ins: check_part(module, [ins]),
+                    counts=indexing.counts_of(module),
                 )
             return self._analysis
 

@@ -10,6 +10,7 @@ from hloscope.api.explaining import check
 from hloscope.api.indexing import Indexing
 from hloscope.api.program import Program
 from hloscope.fusion import Convention
+from hloscope.indexing import counts_of
 from hloscope.proof import SECONDS_ALL, Check, Outcome, Prover, write_evidence
 
 SECONDS: Final = 1.0
@@ -44,6 +45,7 @@ def prover_of(
         total=total,
         by_execution=by_execution,
         convention=convention,
+        said=counts_of(program.module),
     )
 
 

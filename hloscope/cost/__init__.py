@@ -17,12 +17,10 @@ if TYPE_CHECKING:
         program_bound as program_bound,
     )
     from hloscope.cost.collectives import (
-        DeviceCounts as DeviceCounts,
         LinkBytes as LinkBytes,
         Overlap as Overlap,
         Transfer as Transfer,
         collective_op as collective_op,
-        counts_of as counts_of,
         link_bytes as link_bytes,
         overlap_of as overlap_of,
         transfers_of as transfers_of,
@@ -89,6 +87,7 @@ if TYPE_CHECKING:
         broadcast_back as broadcast_back,
         rule_of as rule_of,
     )
+    from hloscope.indexing import DeviceCounts as DeviceCounts, counts_of as counts_of
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

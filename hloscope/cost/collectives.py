@@ -28,7 +28,14 @@ from typing import Final, NamedTuple
 from hloscope.cost.runs import running
 from hloscope.errors import HloscopeError
 from hloscope.fusion import ALIASES, size_in_bytes
-from hloscope.indexing import Axis, Groups, groups_of
+from hloscope.indexing import (
+    UNKNOWN_COUNTS,
+    Axis,
+    DeviceCounts,
+    Groups,
+    counts_of,
+    groups_of,
+)
 from hloscope.ir import Computation, Instruction, Module, Op
 from hloscope.lazy import dataclass
 from hloscope.ops import (
@@ -61,8 +68,6 @@ from hloscope.ops import (
     is_in_place,
 )
 
-_MOST_COUNT: Final = 1 << 31
-"""The most replicas or partitions of a header."""
 _KINDS: Final[dict[type[Op], str]] = {
     AllGather: "all-gather",
     AllReduce: "all-reduce",
@@ -74,43 +79,6 @@ _KINDS: Final[dict[type[Op], str]] = {
     RaggedAllToAll: "ragged-all-to-all",
     ReduceScatter: "reduce-scatter",
 }
-
-
-class DeviceCounts(NamedTuple):
-    """Replicas and partitions that a program runs on; `None` if the header does not say it."""
-
-    replicas: int | None = None
-    partitions: int | None = None
-
-
-UNKNOWN_COUNTS: Final = DeviceCounts()
-
-
-def counts_of(module: Module) -> DeviceCounts:
-    """Replicas and partitions as the header says.
-
-    HLO writes `replica_count` and `num_partitions`, StableHLO `mhlo.num_replicas` and
-    `mhlo.num_partitions`.  XLA leaves out a count of 1, so where one is written the other is 1.
-    """
-    extras = dict(module.extras)
-    found = [
-        _count(next((extras[name] for name in names if name in extras), None))
-        for names in (
-            ("replica_count", "mhlo.num_replicas"),
-            ("num_partitions", "mhlo.num_partitions"),
-        )
-    ]
-    if found == [None, None]:
-        return DeviceCounts()
-    return DeviceCounts(found[0] or 1, found[1] or 1)
-
-
-def _count(text: str | None) -> int | None:
-    """A count of a header: `4`, or `4 : i32`."""
-    digits = (text or "").partition(":")[0].strip()
-    if not digits.isdecimal() or len(digits) > len(str(_MOST_COUNT)):
-        return None
-    return int(digits) if 0 < int(digits) <= _MOST_COUNT else None
 
 
 @dataclass(frozen=True, slots=True)

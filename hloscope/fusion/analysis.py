@@ -21,7 +21,7 @@ from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.reaching import Reaching
 from hloscope.fusion.structure import unknown_flows
 from hloscope.fusion.walk import OF_NO_INTEREST, Flow, Walk
-from hloscope.indexing import Access, Accesses, output_to_input
+from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, DeviceCounts, output_to_input
 from hloscope.ir import Computation, Instruction, called_value, captures, no_collection
 from hloscope.ops import Fusion, Parameter
 
@@ -53,6 +53,7 @@ class Analysis(Flows):
         has_regions: bool = True,
         convention: Convention = "structural",
         refuse: Refusal = anything_goes,
+        counts: DeviceCounts = UNKNOWN_COUNTS,
     ) -> None:
         """Start with nothing remembered.
 
@@ -62,8 +63,11 @@ class Analysis(Flows):
             convention: What an output of a reduction reads: what the structure of the body says,
                 or, as in XLA, all inputs and initial values.
             refuse: Called with an instruction that may be wrong.
+            counts: Replicas and partitions that the program runs on.
         """
-        super().__init__(has_regions=has_regions, convention=convention, refuse=refuse)
+        super().__init__(
+            has_regions=has_regions, convention=convention, refuse=refuse, counts=counts
+        )
         self._plain: dict[Computation, bool] = {}
         self._positions: Final = Recent(_places)
         self._order: Final = Recent(_order)
@@ -98,7 +102,8 @@ class Analysis(Flows):
             return {}
         found: dict[Place, Accesses] = {}
         if is_plain(ins) and not self.captured(ins):
-            for k, rule in enumerate(output_to_input(ins, output, reader=self.bodies)):
+            answer = output_to_input(ins, output, reader=self.bodies, counts=self.counts)
+            for k, rule in enumerate(answer):
                 if touching := _touching([self._folded(ins, access) for access in rule]):
                     found[k, 0] = touching
             return found

@@ -23,6 +23,7 @@ from hloscope.indexing import (
     Accesses,
     Bodies,
     Dependence,
+    DeviceCounts,
     Direction,
     by_convention,
     input_to_output,
@@ -83,8 +84,16 @@ class Flows(ABC):
     What whole computations read and reach is for who derives from it to say.
     """
 
-    def __init__(self, *, has_regions: bool, convention: Convention, refuse: Refusal) -> None:
+    def __init__(
+        self,
+        *,
+        has_regions: bool,
+        convention: Convention,
+        refuse: Refusal,
+        counts: DeviceCounts,
+    ) -> None:
         self.has_regions: Final = has_regions
+        self.counts: Final = counts
         self.convention: Final = convention
         self.doubts: Final = Doubts(refuse)
         self._leaves = Leaves()
@@ -344,7 +353,7 @@ class Flows(ABC):
         if key is not None and (found := self._shared.get(key)) is not None:
             return found[1]
         self.doubts.settle(ins)
-        answer = input_to_output(ins, operand, reader=self.bodies)
+        answer = input_to_output(ins, operand, reader=self.bodies, counts=self.counts)
         known = self._written.get((id(answer), leaf))
         if known is not None and known[0] is answer:
             if key is not None:
@@ -390,7 +399,7 @@ class Flows(ABC):
             if dimension is not None:
                 flows = self._sizes.of_size(ins, part)
             else:
-                read = output_to_input(ins, tensor, reader=self.bodies)
+                read = output_to_input(ins, tensor, reader=self.bodies, counts=self.counts)
                 flows = self._sizes.of_elements(ins, tensor, read)
             yield from self._sizes.reached(operand, leaf, k, flows)
 
@@ -420,7 +429,7 @@ class Flows(ABC):
         starts = None if key is not None or concerned else self._starts.key(ins)
         if starts is not None and (told := self._starts.told(starts, ins)) is not None:
             return told
-        answer = output_to_input(ins, output, reader=self.bodies)
+        answer = output_to_input(ins, output, reader=self.bodies, counts=self.counts)
         known = None if concerned else self._flows.get(id(answer))
         if known is not None and known[0] is answer:
             if key is not None:

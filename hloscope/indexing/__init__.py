@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     )
     from hloscope.indexing.flat import ravel as ravel, unravel as unravel
     from hloscope.indexing.groups import (
+        UNKNOWN_COUNTS as UNKNOWN_COUNTS,
         Axis as Axis,
+        DeviceCounts as DeviceCounts,
         Groups as Groups,
         Route as Route,
+        counts_of as counts_of,
         groups_of as groups_of,
         needed as needed,
     )

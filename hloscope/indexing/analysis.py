@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Accesses, Precision
+from hloscope.indexing.groups import UNKNOWN_COUNTS, DeviceCounts
 from hloscope.indexing.rules.build import has_dynamic_sizes, leaves, unknown
 from hloscope.indexing.rules.dependence import Reader, by_convention
 from hloscope.indexing.rules.registry import Direction, Instances, lookup, source_of
@@ -33,7 +34,12 @@ def number_of_outputs(ins: Instruction) -> int:
 
 
 def output_to_input(
-    ins: Instruction, output: int = 0, *, tight: bool = False, reader: Reader = by_convention
+    ins: Instruction,
+    output: int = 0,
+    *,
+    tight: bool = True,
+    reader: Reader = by_convention,
+    counts: DeviceCounts = UNKNOWN_COUNTS,
 ) -> tuple[Accesses, ...]:
     """What an element of an output reads: the accesses of each operand, in logical indices.
 
@@ -43,22 +49,28 @@ def output_to_input(
         ins: The instruction.
         output: Which array of its value, counting through nested tuples.
         tight: Leave out elements that are read without effect: those of a convolution's kernel
-            that meet padding.
+            that meet only padding or holes of dilation.  XLA's own maps have them.
         reader: Tells what the computations do that it calls, as `fusion.Analysis.bodies`; unless
             given, each of their results counts as depending on all parameters.
+        counts: Replicas and partitions of the program, for groups that a collective leaves out.
 
     Raises:
         ValueError: There is no such output.
     """
     if not 0 <= output < number_of_outputs(ins):
         raise ValueError(f"no output {output}: `{ins.name}` has {number_of_outputs(ins)}")
-    answer = _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands), reader)
-    kernel = convolution.tight_accesses(ins) if tight else None
+    answer = _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands), reader, counts)
+    kernel = None if tight else convolution.loose_accesses(ins)
     return answer if kernel is None else (answer[0], kernel[0], *answer[2:])
 
 
 def input_to_output(
-    ins: Instruction, operand: int = 0, *, tight: bool = False, reader: Reader = by_convention
+    ins: Instruction,
+    operand: int = 0,
+    *,
+    tight: bool = True,
+    reader: Reader = by_convention,
+    counts: DeviceCounts = UNKNOWN_COUNTS,
 ) -> tuple[Accesses, ...]:
     """Which elements of each output an element of an operand influences, in logical indices.
 
@@ -69,20 +81,26 @@ def input_to_output(
         operand: Number of the operand; of a tuple, `Access.leaf` says which array is meant.
         tight: As for `output_to_input`.
         reader: As for `output_to_input`.
+        counts: As for `output_to_input`.
 
     Raises:
         ValueError: There is no such operand.
     """
     if not 0 <= operand < len(ins.operands):
         raise ValueError(f"no operand {operand}: `{ins.name}` has {len(ins.operands)}")
-    kernel = convolution.tight_accesses(ins) if tight and operand == 1 else None
+    kernel = convolution.loose_accesses(ins) if operand == 1 and not tight else None
     if kernel is not None:
         return (kernel[1],)
-    return _ask(Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins), reader)
+    return _ask(Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins), reader, counts)
 
 
 def _ask(
-    direction: Direction, ins: Instruction, number: int, answers: int, reader: Reader
+    direction: Direction,
+    ins: Instruction,
+    number: int,
+    answers: int,
+    reader: Reader,
+    counts: DeviceCounts,
 ) -> tuple[Accesses, ...]:
     entry = lookup(direction, type(ins.op))
     if entry is None or entry.rule is None:
@@ -91,6 +109,8 @@ def _ask(
     try:
         if entry.has_bodies:
             answer = entry.rule(ins, ins.op, number, reader(ins) if ins.calls else ())
+        elif entry.has_counts:
+            answer = entry.rule(ins, ins.op, number, counts)
         else:
             answer = entry.rule(ins, ins.op, number)
         if has_dynamic_sizes(ins):

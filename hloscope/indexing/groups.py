@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.affine import Const, Expr
-from hloscope.ir import Dims, Instruction, Op
+from hloscope.ir import Dims, Instruction, Module, Op
 from hloscope.ops import (
     AllToAll,
     AsyncStart,
@@ -36,6 +36,61 @@ class Axis(StrEnum):
     PARTITION = "partition"
     DEVICE = "device"
     REPLICAS_OF_ALL_PARTITIONS = "replicas of all partitions"
+
+
+class DeviceCounts(NamedTuple):
+    """Replicas and partitions that a program runs on; `None` if the header does not say it."""
+
+    replicas: int | None = None
+    partitions: int | None = None
+
+    def along(self, axis: Axis) -> int | None:
+        """How many there are of what groups hold.
+
+        >>> DeviceCounts(2, 4).along(Axis.PARTITION), DeviceCounts(2, 4).along(Axis.DEVICE)
+        (4, 8)
+        """
+        match axis:
+            case Axis.REPLICA:
+                return self.replicas
+            case Axis.PARTITION:
+                return self.partitions
+            case _:
+                if self.replicas is None or self.partitions is None:
+                    return None
+                return self.replicas * self.partitions
+
+
+UNKNOWN_COUNTS: Final = DeviceCounts()
+_MOST_COUNT: Final = 1 << 31
+"""The most replicas or partitions of a header."""
+
+
+def counts_of(module: Module) -> DeviceCounts:
+    """Replicas and partitions as the header says.
+
+    HLO writes `replica_count` and `num_partitions`, StableHLO `mhlo.num_replicas` and
+    `mhlo.num_partitions`.  XLA leaves out a count of 1, so where one is written the other is 1.
+    """
+    extras = dict(module.extras)
+    found = [
+        _count(next((extras[name] for name in names if name in extras), None))
+        for names in (
+            ("replica_count", "mhlo.num_replicas"),
+            ("num_partitions", "mhlo.num_partitions"),
+        )
+    ]
+    if found == [None, None]:
+        return DeviceCounts()
+    return DeviceCounts(found[0] or 1, found[1] or 1)
+
+
+def _count(text: str | None) -> int | None:
+    """A count of a header: `4`, or `4 : i32`."""
+    digits = (text or "").partition(":")[0].strip()
+    if not digits.isdecimal() or len(digits) > len(str(_MOST_COUNT)):
+        return None
+    return int(digits) if 0 < int(digits) <= _MOST_COUNT else None
 
 
 class Groups(NamedTuple):

@@ -8,7 +8,15 @@ from typing import Any, Final
 
 from hloscope.arrays import Ints, np
 from hloscope.fusion import BY_CONVENTION, READS, RECURSIVE, Blueprints, Convention, source_in
-from hloscope.indexing import Bodies, Dependence, by_convention, sizes, unravel
+from hloscope.indexing import (
+    UNKNOWN_COUNTS,
+    Bodies,
+    Dependence,
+    DeviceCounts,
+    by_convention,
+    sizes,
+    unravel,
+)
 from hloscope.ir import Computation, Instruction, inside_out
 from hloscope.proof.graph import Reached, Steps, Walker
 from hloscope.proof.points import Touching
@@ -24,8 +32,10 @@ ELEMENTS: Final = 16
 class StepsThroughBodies(Steps):
     """What one instruction reads, where the bodies it calls may ignore what they are given."""
 
-    def __init__(self, convention: Convention = "structural") -> None:
-        super().__init__()
+    def __init__(
+        self, convention: Convention = "structural", counts: DeviceCounts = UNKNOWN_COUNTS
+    ) -> None:
+        super().__init__(counts)
         self._convention: Final = convention
         self._blueprints = Blueprints()
         self._known: dict[int, Dependence] = {}

@@ -13,7 +13,13 @@ from typing import Final, NamedTuple
 from hloscope.arrays import Ints, np
 from hloscope.errors import HloscopeError
 from hloscope.fusion import leaf_types
-from hloscope.indexing import Axis, Groups, groups_of as read_groups
+from hloscope.indexing import (
+    UNKNOWN_COUNTS,
+    Axis,
+    DeviceCounts,
+    Groups,
+    groups_of as read_groups,
+)
 from hloscope.interpreter import Grid, Group, World, groups_of
 from hloscope.ir import Dims, Instruction, TensorType, Type
 from hloscope.ops import (
@@ -135,8 +141,12 @@ class Counts(NamedTuple):
                 return self.replicas
 
 
-def counts_of(involved: Iterable[Instruction]) -> Counts:
+def counts_of(involved: Iterable[Instruction], said: DeviceCounts = UNKNOWN_COUNTS) -> Counts:
     """The smallest grid that the groups of all collectives fit.
+
+    Args:
+        involved: Instructions.
+        said: What the header of their program says, for an all-to-all that writes no groups.
 
     Raises:
         GridError: There is none, or it is large.
@@ -151,6 +161,8 @@ def counts_of(involved: Iterable[Instruction]) -> Counts:
             continue
         groups = known_groups(ins)
         size = _written_size(as_begun(ins), op)
+        if isinstance(op, AllToAll) and not groups.rows and size < 2:
+            size = said.along(groups.axis) or 0  # split and joined along one dimension
         if groups.axis is Axis.REPLICAS_OF_ALL_PARTITIONS:
             replicas.is_asked = partitions.is_asked = True
             replicas.is_exactly(_largest(groups.rows))

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, ParameterReads, leaf_types
-from hloscope.indexing import Accesses
+from hloscope.indexing import UNKNOWN_COUNTS, Accesses, DeviceCounts
 from hloscope.ir import Computation, Instruction
 from hloscope.proof.allowance import Deadline
 from hloscope.proof.check import Executed
@@ -44,14 +44,17 @@ class Execution:
         computation: Computation | None = None,
         seed: int = 0,
         seconds: float = inf,
+        said: DeviceCounts = UNKNOWN_COUNTS,
     ) -> None:
         self.reason = ""
         self._inverse: dict[Place, Accesses] = {}
         self.evidence: Evidence | None = None
         self._deadline: Final = Deadline(min(seconds, SECONDS))
         try:
-            self.instance = instance_of(ins, computation, self._deadline)
-            self._analysis: Final = Analysis()
+            self.instance = instance_of(ins, computation, self._deadline, said)
+            devices = self.instance.devices
+            counts = DeviceCounts(devices.replicas, devices.partitions)
+            self._analysis: Final = Analysis(counts=counts)
             claims = _asked(self._claims)
             self.evidence = Evidence(self.instance, claims, seed, self._deadline)
         except (NotExecutableError, UndecidedError) as error:

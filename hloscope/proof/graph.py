@@ -26,9 +26,11 @@ from hloscope.fusion import (
     Source,
 )
 from hloscope.indexing import (
+    UNKNOWN_COUNTS,
     Access,
     Accesses,
     Bodies,
+    DeviceCounts,
     Precision,
     by_convention,
     instances,
@@ -110,7 +112,8 @@ class Called(Flow):
 class Steps:
     """What one instruction reads: the entries of `structure.READS` and the rules, as they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: DeviceCounts = UNKNOWN_COUNTS) -> None:
+        self.counts: Final = counts
         self.pool: Final = Pool()
         self._leaves = Leaves()
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
@@ -142,7 +145,7 @@ class Steps:
         part = self.part(ins.type, leaf)
         if part.dimension is not None:
             return tuple(self._sizes.of_size(ins, part))
-        answer = output_to_input(ins, part.tensor, reader=self.bodies)
+        answer = output_to_input(ins, part.tensor, reader=self.bodies, counts=self.counts)
         flows = []
         for k, accesses in enumerate(answer):
             for tensor, i in enumerate(self._leaves.tensors(ins.operands[k].type)):
@@ -181,7 +184,10 @@ class Steps:
         if not ins.operands:
             return False
         count = len(self.tensor_types(ins.type))
-        answers = [a for k in range(count) for a in output_to_input(ins, k, reader=self.bodies)]
+        reads = [
+            output_to_input(ins, k, reader=self.bodies, counts=self.counts) for k in range(count)
+        ]
+        answers = [a for read in reads for a in read]
         maps = [a.map for accesses in answers for a in accesses if a.map is not None]
         return any(m.runtime or any(v.interval.hi >= POS_INF for v in m.ranges) for m in maps)
 

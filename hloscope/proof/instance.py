@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.hlo_parser import print_type
+from hloscope.indexing import UNKNOWN_COUNTS, DeviceCounts
 from hloscope.ir import (
     Body,
     Computation,
@@ -113,7 +114,10 @@ def module_of(entry: Computation) -> Module:
 
 
 def instance_of(
-    ins: Instruction, computation: Computation | None = None, deadline: Deadline | None = None
+    ins: Instruction,
+    computation: Computation | None = None,
+    deadline: Deadline | None = None,
+    said: DeviceCounts = UNKNOWN_COUNTS,
 ) -> Instance:
     """The smallest instance that was found of a question about an instruction.
 
@@ -121,6 +125,7 @@ def instance_of(
         ins: The instruction.
         computation: The instruction's, where the maps lead to its parameters.
         deadline: When it is given up.
+        said: Replicas and partitions that the program says it runs on.
 
     Raises:
         NotExecutableError: There is nothing to run.
@@ -132,7 +137,7 @@ def instance_of(
     largest = max((_elements(i.type) for i in involved), default=0)
     reason = ""
     try:
-        counts = counts_of(involved)
+        counts = counts_of(involved, said)
         reason = f"it runs on {counts.total} devices, and not on fewer"
         for grouping in regroupings(involved, counts):
             try:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Blueprints, Convention, Part
-from hloscope.indexing import Access, Accesses
+from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, DeviceCounts
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Elementwise, Tuple
 from hloscope.proof.allowance import SECONDS, SECONDS_ALL, Allowance
@@ -38,6 +38,7 @@ class Prover:
         allowance: The time for each output and for everything.
         by_execution: Is the program run too?
         convention: Of the answers: what an output of a reduction reads.
+        said: Replicas and partitions that the program says it runs on.
     """
 
     def __init__(
@@ -50,13 +51,15 @@ class Prover:
         total: float = inf,
         by_execution: bool = False,
         convention: Convention = "structural",
+        said: DeviceCounts = UNKNOWN_COUNTS,
     ) -> None:
         self.seed: Final = seed
         self.budget: Final = budget
         self.allowance: Final = Allowance(seconds, seconds_of_isl, total)
         self.by_execution: Final = by_execution
         self.convention: Final = convention
-        self._steps = StepsThroughBodies(convention)
+        self.said: Final = said
+        self._steps = StepsThroughBodies(convention, said)
         self._blueprints = Blueprints()
         self._numbers: dict[object, int] = {}
         self._numbered: tuple[Instruction, int] | None = None
@@ -208,7 +211,7 @@ class Prover:
         key = (ins, computation)
         if self._execution is None or self._execution[0] != key:
             seconds = self.allowance.left() / 2  # something is left for other questions
-            self._execution = (key, Execution(ins, computation, self.seed, seconds))
+            self._execution = (key, Execution(ins, computation, self.seed, seconds, self.said))
         return self._execution[1]
 
     def _truth(self, ins: Instruction, output: int, computation: Computation | None) -> Truth:

@@ -26,6 +26,7 @@ _PADDING = "the padding value is read by padded elements only"
 _SCAN = "an element of a scan depends on all earlier ones"
 _SOLVE = "XLA has no rule"
 _UPDATE = "the operand is read outside the update only, the update inside only"
+_START = "a start that is clamped to [0, 0] is not read"
 _ORDER = "written by hand in the document, with summands in another order"
 EXPLAINED = {
     "indexing_analysis_test::ScanOp::0": _SCAN,
@@ -38,6 +39,7 @@ EXPLAINED = {
     "indexing_analysis_test::UnsupportedOps::0": _SOLVE,
     "indexing_analysis_test::UnsupportedOps::1": _SOLVE,
     "indexing_analysis_test::UnsupportedOps::2": _SOLVE,
+    "indexing_analysis_test::DynamicSliceOp::0": _START,
     "docs_indexing::DynamicUpdateSlice::0": _UPDATE,
     "docs_indexing::DynamicUpdateSlice::1": _UPDATE,
     "docs_indexing::Dot::3": "a slip of the document: d1 for d2",
@@ -68,10 +70,12 @@ def ask(case: dict[str, Any]) -> tuple[Accesses, ...]:
     direction = Direction(query["direction"])
     if direction is Direction.OUTPUT_TO_INPUT:
         number = query.get("output_id", 0)
-        answer = output_to_input(root, number)
+        answer = output_to_input(
+            root, number, tight=False
+        )  # kernels of convolutions as XLA has them
     else:
         number = query.get("input_id", 0)
-        answer = input_to_output(root, number)
+        answer = input_to_output(root, number, tight=False)
     if query.get("physical_layout"):
         answer = physical(answer, root, direction, number)
     if "operands" in case["expected"]:
@@ -106,7 +110,7 @@ def same_text(case: dict[str, Any], answer: tuple[Accesses, ...]) -> bool:
 def test_maps_are_those_of_xla(case: dict[str, Any]) -> None:
     answer = ask(case)
     assert same_text(case, answer) != (case["id"] in EXPLAINED)
-    if case["id"] in EXPLAINED and case.get("xla_exact"):
+    if EXPLAINED.get(case["id"], _START) != _START and case.get("xla_exact"):
         for accesses, texts in zip(answer, expected(case), strict=True):
             (access,), (text,) = accesses, texts
             assert access.map is not None

@@ -40,7 +40,6 @@ EQUAL = [
     ("(d0) -> (d0 ceildiv 4), domain: d0 in [-9, 9]",
      "(d0) -> ((d0 + 3) / 4), domain: d0 in [-9, 9]"),
     ("(d0) -> (d0 / -3), domain: d0 in [-9, 9]", "(d0) -> (-d0 / 3), domain: d0 in [-9, 9]"),
-    ("(d0) -> (d0 mod -3), domain: d0 in [-9, 9]", "(d0) -> (d0 mod 3), domain: d0 in [-9, 9]"),
     ("(d0) -> (min(d0, 4)), domain: d0 in [0, 9]",
      "(d0) -> (4 - max(4 - d0, 0)), domain: d0 in [0, 9]"),
     ("()[s0, s1] -> (s0, s1), domain: s0 in [0, 3], s1 in [0, 4]",

@@ -37,7 +37,7 @@ SIMPLER = [  # before, after
      "(d0)[s0] -> (d0, s0), domain: d0 in [-2, 0], s0 in [0, 7]"),
     # bounds snap to a remainder, also below zero
     (D0 + "[-5, 10], d0 mod 6 in [1, 1]", D0 + "[-5, 7], d0 mod 6 in [1, 1]"),
-    (D0 + "[-5, 10], d0 mod -6 in [1, 1]", D0 + "[-5, 7], d0 mod 6 in [1, 1]"),
+    (D0 + "[-5, 10], d0 mod 6 in [1, 1]", D0 + "[-5, 7], d0 mod 6 in [1, 1]"),
     # remainders with a common modulus
     (D0 + "[0, 99], d0 mod 4 in [3, 3], d0 mod 6 in [1, 1]",
      D0 + "[7, 91], d0 mod 12 in [7, 7]"),

@@ -154,3 +154,20 @@ def test_notebooks_show_latex_and_html() -> None:
     assert "<code>d0 mod 3</code></td><td>0 … 1</td>" in html
     assert IndexingMap.undefined()._repr_html_() == "<code>UNDEFINED</code>"
     assert IndexingMap.parse("KNOWN EMPTY")._repr_latex_() == r"$\varnothing$"
+
+
+@pytest.mark.parametrize("divisor", ["(-3)", "-3", "(0 - 3)", "t"])
+def test_a_negative_divisor_of_mod_is_refused(divisor: str) -> None:
+    """Of 1 mod -3 XLA makes 1, Python -2."""
+    with pytest.raises(ParseError, match="needs a positive divisor"):
+        IndexingMap.parse(f"(d0) -> (d0 mod {divisor}), domain: d0 in [0, 9] where t = 0 - 3")
+
+
+def test_a_negative_divisor_of_a_quotient_is_pythons() -> None:
+    m = IndexingMap.parse("(d0) -> (d0 / (-3), d0 floordiv (-3)), domain: d0 in [0, 9]")
+    assert [m.evaluate((n,)) for n in range(10)] == [(n // -3, n // -3) for n in range(10)]
+
+
+def test_what_operators_make_can_be_read_again() -> None:
+    m = IndexingMap([Variable(Interval(0, 9))], results=(Dim(0) % -3,))
+    assert IndexingMap.parse(str(m)) == m

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from hloscope.errors import UnsupportedError
 from hloscope.interpreter.numbers.floats import _BLOCK, rounded
-from hloscope.interpreter.ops.elementwise import plain_function
+from hloscope.interpreter.ops.elementwise import comparison, plain_function
 from hloscope.interpreter.registry import LIFTED, MAKERS, load_families
+from hloscope.interpreter.values import dtype_of
+from hloscope.ir.types import ELEMENT_TYPES
 from hloscope.mlir.types import ELEMENTS
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST
 from tests.interpreter.helpers import values
@@ -311,6 +314,32 @@ def test_ops_of_hlo() -> None:
     np.testing.assert_allclose(erf, [0, 0.5204999, -0.9999969], rtol=1e-6)
     assert (ones, zeros, greater) == ([0, 8, 32], [32, 24, 0], [False, False, False])
     assert reduced == [0, 0.5, -4]
+
+
+@pytest.mark.parametrize(
+    "type", ["f8e5m2", "f8e4m3", "f8e3m4", "f8e4m3fn", "bf16", "f16", "f4e2m1fn", "f6e2m3fn"]
+)
+def test_the_total_order_of_floats_is_that_of_their_bits(type: str) -> None:
+    """Sign and magnitude, so that the payloads of NaNs count: 0x7d < 0x7e of f8e5m2."""
+    element = ELEMENT_TYPES[type]
+    dtype = dtype_of(element)
+    bits = ml_dtypes.finfo(dtype).bits
+    magnitudes = np.arange(1 << bits - 1, dtype=f"u{dtype.itemsize}")
+    ascending = np.concatenate([magnitudes[::-1] | (1 << bits - 1), magnitudes]).view(dtype)
+    less = comparison(element, "LT", is_total=True)
+    assert less(ascending[:-1], ascending[1:]).all()
+    assert not less(ascending[1:], ascending[:-1]).any()
+    assert not less(ascending, ascending).any()
+
+
+@pytest.mark.parametrize("type", ["f8e4m3fnuz", "f8e5m2fnuz", "f8e4m3b11fnuz"])
+def test_the_only_nan_of_floats_without_minus_zero_is_before_all_numbers(type: str) -> None:
+    """As XLA:CPU compares them (jaxlib 0.10)."""
+    element = ELEMENT_TYPES[type]
+    order = [0x80, *range(0xFF, 0x80, -1), *range(0x80)]
+    ascending = np.array(order, np.uint8).view(dtype_of(element))
+    less = comparison(element, "LT", is_total=True)
+    assert less(ascending[:-1], ascending[1:]).all()
 
 
 def test_stochastic_convert_rounds_up_as_often_as_it_should() -> None:

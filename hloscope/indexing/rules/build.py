@@ -275,6 +275,21 @@ def everything(shape: Dims, target: Dims) -> Accesses:
     return exact(everything_map(shape, target))
 
 
+def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """First and last number of each run of neighbours among ascending numbers.
+
+    >>> runs([0, 1, 4])
+    [(0, 1), (4, 4)]
+    """
+    found: list[tuple[int, int]] = []
+    for n in numbers:
+        if found and found[-1][1] == n - 1:
+            found[-1] = found[-1][0], n
+        else:
+            found.append((n, n))
+    return found
+
+
 def all_of_operands(ins: Instruction, first: int) -> tuple[Accesses, ...]:
     """Every output element reads all of the operands from this one on: indices, sizes."""
     shape = sizes(ins.type)

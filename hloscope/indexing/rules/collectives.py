@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from hloscope.affine import POS_INF, Const, Dim, Expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
-from hloscope.indexing.groups import groups_of
+from hloscope.indexing.groups import DeviceCounts, groups_of
 from hloscope.indexing.rules.build import (
     NEVER,
     MapBuilder,
@@ -149,21 +149,33 @@ def _(ins: Instruction, op: ReduceScatter, operand: int, bodies: Bodies) -> tupl
 # All-to-all: member `q` gets part `q` of everybody, in the order of the members.
 
 
-def _group_size(ins: Instruction, op: AllToAll, source: Dims, target: Dims) -> int:
-    size = _written_size(ins, op, source, target)
+def _group_size(
+    ins: Instruction, op: AllToAll, source: Dims, target: Dims, counts: DeviceCounts
+) -> int:
+    size = _written_size(ins, op, source, target, counts)
     split, concat = _split_and_concat(op)
     if source[split] % size or target[concat] % size:
         raise UnsupportedError(f"an all-to-all of parts that {size} members cannot share")
     return size
 
 
-def _written_size(ins: Instruction, op: AllToAll, source: Dims, target: Dims) -> int:
+def _written_size(
+    ins: Instruction, op: AllToAll, source: Dims, target: Dims, counts: DeviceCounts
+) -> int:
+    """Members of a group: as the op has it, as the types do, or all devices of the program.
+
+    Raises:
+        UnsupportedError: It is written nowhere.
+    """
     split, concat = op.split_dimension, op.concat_dimension
     if op.split_count:
         return op.split_count
     if split is not None and concat is not None and split != concat and target[split]:
         return source[split] // target[split]
-    size = groups_of(ins).size
+    groups = groups_of(ins)
+    size = groups.size
+    if size is None and not groups.rows and not groups.mesh:  # one group of all
+        size = counts.along(groups.axis)
     if size is None:
         raise UnsupportedError("an all-to-all in a group whose size is not written")
     return size
@@ -212,21 +224,21 @@ def _member_to_member(ins: Instruction, shape: Dims, operand: int, output: int) 
     return (_on(ins, at, dims(len(shape)), Const(output)),)
 
 
-@output_to_input(AllToAll, memo=False)
-def _(ins: Instruction, op: AllToAll, output: int) -> tuple[Accesses, ...]:
+@output_to_input(AllToAll, memo=False, counts=True)
+def _(ins: Instruction, op: AllToAll, output: int, counts: DeviceCounts) -> tuple[Accesses, ...]:
     target, count = output_sizes(ins, output), len(ins.operands)
     if _is_tuple_form(ins, op):
         return tuple(_member_to_member(ins, target, k, output) for k in range(count))
-    group = _group_size(ins, op, sizes(ins.operands[output].type), target)
+    group = _group_size(ins, op, sizes(ins.operands[output].type), target, counts)
     return _pairwise(ins, output, (_received(ins, op, target, group),))
 
 
-@input_to_output(AllToAll, memo=False)
-def _(ins: Instruction, op: AllToAll, operand: int) -> tuple[Accesses, ...]:
+@input_to_output(AllToAll, memo=False, counts=True)
+def _(ins: Instruction, op: AllToAll, operand: int, counts: DeviceCounts) -> tuple[Accesses, ...]:
     source, count = sizes(ins.operands[operand].type), len(ins.operands)
     if _is_tuple_form(ins, op):
         return tuple(_member_to_member(ins, source, operand, k) for k in range(count))
-    group = _group_size(ins, op, source, all_output_sizes(ins)[operand])
+    group = _group_size(ins, op, source, all_output_sizes(ins)[operand], counts)
     return _pairwise(ins, operand, (_sent(ins, op, source, group),))
 
 

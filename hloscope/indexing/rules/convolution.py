@@ -1,12 +1,15 @@
 """Convolution: input, kernel and output, and which elements of them meet.
 
 Range variables: the taps of the spatial dimensions, then the input (or output) feature.  A kernel
-element counts as read also where it meets padding; the tight variants leave that out.
+element is read where it meets an element of the input, not where it meets padding or a hole that
+dilation makes: the product there is not part of the sum (XLA:CPU gives numbers where only such a
+tap is NaN).  XLA's own maps count these taps as read; `loose_accesses` has that superset.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from hloscope.affine import Const, Dim, Expr
 from hloscope.indexing.access import Accesses
@@ -18,6 +21,7 @@ from hloscope.indexing.rules.build import (
     everywhere,
     exact,
     integers,
+    over,
     sizes,
 )
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
@@ -91,7 +95,7 @@ class Meeting:
             index[i] = base_index(at, self.op.window, k, Dim(o), taps[k], self.lhs[i], before)
         return at.simplified(index)
 
-    def output_to_kernel(self, *, tight: bool = False) -> IndexingMap:
+    def output_to_kernel(self, *, tight: bool = True) -> IndexingMap:
         names = self.names
         at = MapBuilder(self.out)
         index = dims(len(self.rhs))
@@ -117,7 +121,7 @@ class Meeting:
         index[names.output_feature] = group * self.out_per_group + at.range(self.out_per_group)
         return at.simplified(index)
 
-    def kernel_to_output(self, *, tight: bool = False) -> IndexingMap:
+    def kernel_to_output(self, *, tight: bool = True) -> IndexingMap:
         names = self.names
         at = MapBuilder(self.rhs)
         index = dims(len(self.out))
@@ -184,12 +188,17 @@ def _(ins: Instruction, op: Convolution | DynamicConv, operand: int) -> tuple[Ac
     return (exact(conv.kernel_to_output() if operand else conv.input_to_output()),)
 
 
-def tight_accesses(ins: Instruction) -> tuple[Accesses, Accesses] | None:
-    """What an output reads of the kernel, and reaches from it, without padding.
+_PADDING: Final = "taps count also where they meet padding or holes of dilation"
+
+
+def loose_accesses(ins: Instruction) -> tuple[Accesses, Accesses] | None:
+    """Kernel elements that an output reads, and the inverse, padding and holes counted as read.
 
     `None` for other ops than convolutions.
     """
     if not isinstance(ins.op, Convolution | DynamicConv):
         return None
     conv = _meeting(ins, ins.op)
-    return exact(conv.output_to_kernel(tight=True)), exact(conv.kernel_to_output(tight=True))
+    maps = conv.output_to_kernel(tight=False), conv.kernel_to_output(tight=False)
+    reads, writes = (over(_PADDING, m) for m in maps)
+    return reads, writes

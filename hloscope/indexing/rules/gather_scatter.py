@@ -23,9 +23,11 @@ from hloscope.indexing.rules.build import (
     everything,
     everywhere,
     exact,
+    has_dynamic_sizes,
     identity,
     integers,
     output_sizes,
+    runs,
     sizes,
 )
 from hloscope.indexing.rules.dependence import (
@@ -248,12 +250,15 @@ def _to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
 @output_to_input(Gather, DynamicGather, memo=False)
 def _(ins: Instruction, op: Gather | DynamicGather, output: int) -> tuple[Accesses, ...]:
     slices = slices_of(ins, op)
-    at = MapBuilder(slices.sliced)
-    vector: Expr = Const(0)
-    if slices.index_vector_dim < len(slices.indices):
-        vector = at.range(slices.indices[slices.index_vector_dim])
     row = [Dim(k) for k in slices.row_dims]
-    indices = exact(at.map(slices.position(row, vector)))
+    maps = []
+    for lo, hi in runs(_moving(ins, slices)):
+        at = MapBuilder(slices.sliced)
+        vector: Expr = Const(0)
+        if slices.index_vector_dim < len(slices.indices):
+            vector = at.range(hi - lo + 1) + lo
+        maps.append(at.map(slices.position(row, vector)))
+    indices = exact(*maps)
     rest = [everything(slices.sliced, sizes(operand.type)) for operand in ins.operands[2:]]
     return (_to_whole(ins, op), indices, *rest)
 
@@ -265,14 +270,34 @@ def _(ins: Instruction, op: Gather | DynamicGather, operand: int) -> tuple[Acces
     if operand > 1:
         return everywhere(ins, operand)
     slices = slices_of(ins, op)
-    at = MapBuilder(slices.indices)
     row = [Dim(k) for k in range(len(slices.indices)) if k != slices.index_vector_dim]
-    results: list[Expr] = [Const(0)] * len(slices.sliced)
-    for k, e in zip(slices.row_dims, row, strict=True):
-        results[k] = e
-    for k in slices.window_dims:
-        results[k] = at.range(slices.sliced[k])
-    return (exact(at.map(results)),)
+    maps = []
+    for lo, hi in runs(_moving(ins, slices)):
+        at = MapBuilder(slices.indices)
+        vector_dim = slices.index_vector_dim
+        if vector_dim < len(slices.indices) and (lo, hi) != (0, slices.indices[vector_dim] - 1):
+            at.require(Dim(vector_dim), lo, hi)
+        results: list[Expr] = [Const(0)] * len(slices.sliced)
+        for k, e in zip(slices.row_dims, row, strict=True):
+            results[k] = e
+        for k in slices.window_dims:
+            results[k] = at.range(slices.sliced[k])
+        maps.append(at.map(results))
+    return (exact(*maps),)
+
+
+def _moving(ins: Instruction, slices: Slices) -> list[int]:
+    """Coordinates of an index vector that matter.
+
+    The coordinate of a dimension that slices have whole is clamped to [0, 0].  Of slices without
+    elements nothing is read, wherever they are.
+    """
+    if has_dynamic_sizes(ins):
+        return [*range(len(slices.start_index_map))]
+    if slices.are_empty:
+        return []
+    dimensions = enumerate(slices.start_index_map)
+    return [v for v, k in dimensions if slices.slice_sizes[k] < slices.whole[k]]
 
 
 # Scatter: `old = body(old, update)` for the updates of an element, one after the other.  A body

@@ -46,6 +46,7 @@ class Entry:
         has_bodies: Is the rule told what the computations do that the op calls?
         is_shared: Does the answer depend only on the op and the types, and on the bodies?
         is_of_types: Does it depend on the types alone, and not on the op's attributes?
+        has_counts: Is the rule told how many replicas and partitions the program runs on?
     """
 
     rule: Rule | None
@@ -54,9 +55,10 @@ class Entry:
     has_bodies: bool = False
     is_shared: bool = False
     is_of_types: bool = False
+    has_counts: bool = False
 
 
-Claim: TypeAlias = tuple[Precision, str, bool, bool, bool]
+Claim: TypeAlias = tuple[Precision, str, bool, bool, bool, bool]
 """The fields of an entry after the rule."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
 """The rules by direction and op class, those of the families that were looked up."""
@@ -126,6 +128,7 @@ def output_to_input(
     precision: Precision = Precision.EXACT,
     reason: str = "",
     bodies: bool = False,
+    counts: bool = False,
 ) -> Callable[[R], R]:
     """Register a rule from the index of one output to the elements read of each operand.
 
@@ -138,8 +141,9 @@ def output_to_input(
         precision: The weakest claim the rule makes.
         reason: Why it is not exact.
         bodies: Does it take, last, what the computations do that the op calls?
+        counts: Does it take, last, the `DeviceCounts` of the program?  Then it has no `bodies`.
     """
-    claim = (precision, reason, bodies, memo or shared, of_types)
+    claim = (precision, reason, bodies, memo or shared, of_types, counts)
     return _register(Direction.OUTPUT_TO_INPUT, classes, memo, claim)
 
 
@@ -151,12 +155,13 @@ def input_to_output(
     precision: Precision = Precision.EXACT,
     reason: str = "",
     bodies: bool = False,
+    counts: bool = False,
 ) -> Callable[[R], R]:
     """Register a rule from the index of one operand to the elements influenced of each output.
 
     The arguments are those of `output_to_input`; the relation is its exact inverse.
     """
-    claim = (precision, reason, bodies, memo or shared, of_types)
+    claim = (precision, reason, bodies, memo or shared, of_types, counts)
     return _register(Direction.INPUT_TO_OUTPUT, classes, memo, claim)
 
 

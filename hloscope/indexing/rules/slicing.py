@@ -1,7 +1,8 @@
 """Slices with fixed and with run-time starts.
 
 A run-time start is clamped so that the slice fits: the runtime variable stands for the clamped
-value, its interval is `[0, size - slice size]`.  Index operands are read by every output element.
+value, its interval is `[0, size - slice size]`.  Starts are read by every output element, but for
+those of a dimension that the slice has whole: clamped to [0, 0], they have no influence.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from collections.abc import Iterator, Sequence
 from hloscope.affine import Const, Dim, Expr, linear
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import (
+    NEVER,
     MapBuilder,
     all_of_operands,
+    all_output_sizes,
     dims,
+    everything,
     everywhere,
     exact,
+    has_dynamic_sizes,
     identity,
+    runs,
     sizes,
 )
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
@@ -63,19 +69,64 @@ def _start(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims
         yield at.read(0, size - window, origin, index)
 
 
+def _movable(ins: Instruction, whole: Dims, part: Dims) -> list[int]:
+    """Dimensions in which the slice has more than one place, so that its start matters."""
+    if 0 in part:
+        return []
+    if has_dynamic_sizes(ins):  # what is as large as its bound may be smaller at run time
+        return [*range(len(whole))]
+    return [k for k, (size, window) in enumerate(zip(whole, part, strict=True)) if window < size]
+
+
+def _starts_read(ins: Instruction, first: int, whole: Dims, part: Dims) -> tuple[Accesses, ...]:
+    """What an element of the output reads of each operand with starts."""
+    shape, movable = sizes(ins.type), _movable(ins, whole, part)
+    operands = ins.operands[first:]
+    if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
+        return (_some_of(shape, movable),)
+    all_of = everything(shape, ())
+    return tuple([all_of if k in movable else NEVER for k in range(len(operands))])
+
+
+def _some_of(shape: Dims, numbers: Sequence[int]) -> Accesses:
+    """Each element of a shape touches these elements of a vector."""
+    found = []
+    for lo, hi in runs(numbers):
+        at = MapBuilder(shape)
+        found.append(at.map([at.range(hi - lo + 1) + lo]))
+    return exact(*found)
+
+
+def _from_start(
+    ins: Instruction, first: int, operand: int, whole: Dims, part: Dims
+) -> tuple[Accesses, ...]:
+    """The inverse of `_starts_read` for one operand."""
+    source, movable = sizes(ins.operands[operand].type), _movable(ins, whole, part)
+    if not source:
+        return everywhere(ins, operand) if operand - first in movable else (NEVER,)
+    (target,) = all_output_sizes(ins)
+    found = []
+    for lo, hi in runs(movable):
+        at = MapBuilder(source)
+        if (lo, hi) != (0, source[0] - 1):
+            at.require(Dim(0), lo, hi)
+        found.append(at.map([at.range(size) for size in target]))
+    return (exact(*found),)
+
+
 @output_to_input(DynamicSlice, memo=False)
 def _(ins: Instruction, op: DynamicSlice, output: int) -> tuple[Accesses, ...]:
     whole, part = sizes(ins.operands[0].type), sizes(ins.type)
     at = MapBuilder(part)
     results = [Dim(k) + start for k, start in enumerate(_start(at, ins, 1, whole, part))]
-    return (exact(at.map(results)), *all_of_operands(ins, 1))
+    return (exact(at.map(results)), *_starts_read(ins, 1, whole, part))
 
 
 @input_to_output(DynamicSlice, memo=False)
 def _(ins: Instruction, op: DynamicSlice, operand: int) -> tuple[Accesses, ...]:
-    if operand > 0:
-        return everywhere(ins, operand)
     whole, part = sizes(ins.operands[0].type), sizes(ins.type)
+    if operand > 0:
+        return _from_start(ins, 1, operand, whole, part)
     at = MapBuilder(whole)
     return (exact(at.map(_within(at, ins, 1, whole, part))),)
 
@@ -94,14 +145,14 @@ def _(ins: Instruction, op: DynamicUpdateSlice, output: int) -> tuple[Accesses, 
     whole, part = (sizes(operand.type) for operand in ins.operands[:2])
     at = MapBuilder(whole)
     update = exact(at.map(_within(at, ins, 2, whole, part)))
-    return (_outside(ins, whole, part), update, *all_of_operands(ins, 2))
+    return (_outside(ins, whole, part), update, *_starts_read(ins, 2, whole, part))
 
 
 @input_to_output(DynamicUpdateSlice, memo=False)
 def _(ins: Instruction, op: DynamicUpdateSlice, operand: int) -> tuple[Accesses, ...]:
-    if operand > 1:
-        return everywhere(ins, operand)
     whole, part = (sizes(operand.type) for operand in ins.operands[:2])
+    if operand > 1:
+        return _from_start(ins, 2, operand, whole, part)
     if operand == 0:
         return (_outside(ins, whole, part),)
     at = MapBuilder(part)

@@ -16,6 +16,7 @@ import numpy as np
 from hloscope.interpreter.numbers import special
 from hloscope.interpreter.numbers.rounding import is_native, rounds_to
 from hloscope.interpreter.numbers.transcendental import TRANSCENDENTAL
+from hloscope.ir import ml_dtypes
 
 Function = Callable[..., Any]
 
@@ -213,16 +214,27 @@ def _extremum(is_maximum: bool, dtype: Any) -> Function:
 def total_order(dtype: Any) -> Function:
     """The function to integers that are ordered as IEEE 754's `totalOrder` has the floats.
 
+    It orders bit patterns, so that the payloads of NaNs count.  A conversion to float32 loses the
+    payloads of 8-bit floats.
+
     >>> total_order(np.dtype("float32"))(np.float32([-0.0, 0, np.nan])).tolist()
     [-1, 0, 2143289344]
     """
-    wide = dtype if dtype.name in ("float16", "float32", "float64") else np.dtype("float32")
-    bits = np.dtype(f"i{wide.itemsize}").type
-    shift = bits(8 * wide.itemsize - 1)
+    name = dtype.name
+    if name == "float8_e8m0fnu":  # without a sign
+        return lambda x: np.asarray(x).view(np.uint8)
+    bits = np.dtype(f"i{dtype.itemsize}").type
+    sign = bits(8 * dtype.itemsize - 1)
     size = bits(np.iinfo(bits).max)
+    # Floats of 4 and 6 bits are the low bits of a byte.
+    unused = 8 * dtype.itemsize - int(ml_dtypes().finfo(dtype).bits)
 
     def key(x: Any) -> Any:
-        own = x.astype(wide, copy=False).view(bits) if x.dtype != wide else x.view(bits)
-        return own ^ ((own >> shift) & size)
+        own = x.view(bits) if not unused else np.left_shift(np.asarray(x).view(bits), unused)
+        return own ^ ((own >> sign) & size)
 
-    return key
+    if not name.endswith("fnuz"):
+        return key
+    # The pattern of minus zero is the NaN, which XLA has before all numbers, and here
+    # `key` of it is -1, of the least number the least integer.
+    return lambda x: np.where(np.isnan(x), np.iinfo(bits).min - 1, key(x).astype(np.int16))

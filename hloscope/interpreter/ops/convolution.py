@@ -1,8 +1,8 @@
 """Convolutions: all windows side by side are a matrix, the kernel is another one.
 
-Padding and the holes between spread elements are zeros, multiplied like any element: where the
-kernel is NaN or infinite the result is NaN there too.
-Source: StableHLO spec `convolution`.
+Padding and the holes between spread elements are not part of the sum: a NaN of the kernel that
+meets only these is not in the result, as in XLA (the specification multiplies zeros).
+Source: StableHLO spec `convolution`; XLA:CPU, jaxlib 0.10.
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ def convolved(
         dims.input_batch, *dims.input_spatial, dims.input_feature
     )
     nothing = [(0, 0)]
-    x = padded(x, dtype.type(0), [*nothing, *padding, *nothing], [1, *window.base_dilations, 1])
+    edges, holes = [*nothing, *padding, *nothing], [1, *window.base_dilations, 1]
+    is_element = None
+    if dtype.kind in "fcV" and x.size and not np.isfinite(rhs).all():
+        is_element = padded(np.ones_like(x[:1, ..., :1], np.bool_), np.False_, edges, holes)
+    x = padded(x, dtype.type(0), edges, holes)
     kernel = rhs.astype(dtype, copy=False).transpose(
         *dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature
     )
@@ -70,9 +74,28 @@ def convolved(
             x.shape[1:-1], taps, window.window_dilations, window.strides, strict=True
         )
     ]
-    result = _grouped(op, _windows(x, taps, positions, op), kernel)
+    windows = _windows(x, taps, positions, op)
+    if is_element is None:
+        result = _grouped(op, windows, kernel)
+    else:
+        result = _by_taps(op, windows, _windows(is_element, taps, positions, op), kernel)
     order = (dims.output_batch, *dims.output_spatial, dims.output_feature)
     return result.transpose(np.argsort(order))
+
+
+def _by_taps(
+    op: Convolution | DynamicConv, windows: Array, is_element: Array, kernel: Array
+) -> Array:
+    """The result tap by tap, each added where it meets an element."""
+    spatial = kernel.ndim - 2
+    before = (slice(None),) * (1 + spatial)
+    total: Any = 0
+    for tap in np.ndindex(kernel.shape[:spatial]):
+        at = tuple([slice(t, t + 1) for t in tap])
+        part = _grouped(op, windows[(*before, *at)], kernel[at])
+        met = is_element[(*before, *tap)]
+        total = np.where(met, total + part, total)
+    return np.asarray(total).astype(kernel.dtype, copy=False)
 
 
 def _check(op: Convolution | DynamicConv, paddings: int) -> None:

@@ -122,7 +122,8 @@ def _plain_convolution(lhs: Marks, rhs: Marks, window: Window) -> Marks:
         for i in range(lhs.shape[1]):
             at: tuple[int | slice, ...] = (i, slice(None), *tap)
             weights = kernel[at].reshape((1, -1) + (1,) * rank)
-            term = union(under[:, i : i + 1], weights)
+            met = under[:, i : i + 1]
+            term = as_marks(np.where(met != 0, union(met, weights), 0))
             total = term if total is None else union(total, term)
     if total is None:
         spatial = taps(base, window, axes)[0][1].shape[2:]
@@ -134,7 +135,7 @@ def _plain_convolution(lhs: Marks, rhs: Marks, window: Window) -> Marks:
 def convolution(g: Gen) -> Case:
     """Groups as in the specification: split, convolve, concatenate.
 
-    An output element reads a kernel element also where it meets padding.
+    An output element reads a kernel element where it meets the input, not where it meets padding.
     """
     rank = g.number(0, 2)
     kind = g.number(0, 3)

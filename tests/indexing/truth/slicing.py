@@ -45,11 +45,14 @@ def _starts(g: Gen, shape: Ints) -> tuple[list[Operand], list[int]]:
     return scalars, [int(s.values) for s in scalars if s.values is not None]
 
 
-def _read_all(operands: list[Operand]) -> int:
-    result = 0
-    for o in operands:
-        result |= all_of(o.marks)
-    return result
+def _steering(starts: list[Operand], whole: Ints, part: Ints) -> int:
+    """The marks of the starts that decide anything: of an update that has two places or more."""
+    marks = [mark for o in starts for mark in o.marks.reshape(-1)]
+    steering = 0
+    for mark, size, n in zip(marks, part, whole, strict=True):
+        if size < n and 0 not in part:
+            steering |= int(mark)
+    return steering
 
 
 @case("dynamic_slice")
@@ -61,7 +64,8 @@ def dynamic_slice(g: Gen) -> Case:
     for value, size, n in zip(values, sizes, x.marks.shape, strict=True):
         start = min(max(value, 0), n - size)
         at.append(slice(start, start + size))
-    result = union(as_marks(x.marks[tuple(at)]), _read_all(starts))
+    steering = _steering(starts, x.marks.shape, sizes)
+    result = union(as_marks(x.marks[tuple(at)]), steering)
     return g.case(DynamicSlice(sizes), [x, *starts], result, note=f"starts {values}")
 
 
@@ -76,7 +80,7 @@ def dynamic_update_slice(g: Gen) -> Case:
         start = min(max(value, 0), n - size)
         at.append(slice(start, start + size))
     result[tuple(at)] = update.marks
-    result = union(result, _read_all(starts))
+    result = union(result, _steering(starts, x.marks.shape, update.marks.shape))
     return g.case(DynamicUpdateSlice(), [x, update, *starts], result, note=f"starts {values}")
 
 
@@ -134,10 +138,15 @@ def gather(g: Gen) -> Case:
     result = empty(out_shape)
     for out in indices(out_shape):
         position = tuple(out[d] for d in batch_dims)
-        vector, marks = _vector(starts, position, vector_dim)
-        at = [0] * rank
-        for d, value in zip(mapped, vector, strict=True):
+        vector, _ = _vector(starts, position, vector_dim)
+        components = starts.marks[position] if vector_dim == starts.marks.ndim else 0
+        if vector_dim < starts.marks.ndim:
+            components = starts.marks[(*position[:vector_dim], slice(None), *position[vector_dim:])]
+        at, marks = [0] * rank, 0
+        for d, value, mark in zip(mapped, vector, np.reshape(components, -1), strict=True):
             at[d] = min(max(value, 0), shape[d] - sizes[d])
+            if sizes[d] < shape[d] and not are_empty:
+                marks |= int(mark)
         for d, p in zip(batching, places, strict=True):
             at[d] = position[p]
         for d, w in zip(offset, window, strict=True):

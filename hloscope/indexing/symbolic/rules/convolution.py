@@ -23,6 +23,7 @@ def _(asked: Asked, op: Convolution | DynamicConv) -> Answer:
     for k, (i, o) in enumerate(pairs):
         before = _before(asked, op, k)
         index[i] = base_index(into, window, k, Dim(o), mine[k], lhs[i], before)
+        base_index(over, window, k, Dim(o), theirs[k], lhs[i], before)  # not padding, not a hole
         last = window.sizes[k] - 1
         kernel[names.kernel_spatial[k]] = last - theirs[k] if window.reversal[k] else theirs[k]
     features = rhs[names.kernel_input_feature]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hloscope.affine import Const, Dim, Expr
+from hloscope.affine import POS_INF, Const, Dim, Expr
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import NEVER, exact, over
@@ -37,7 +37,7 @@ def _(asked: Asked, op: Gather | DynamicGather) -> Answer:
     sliced, vector_dim = asked.result, op.index_vector_dim
     row = [Dim(k) for k in range(len(sliced)) if k not in op.offset_dims]
     gone, kept = {*op.collapsed_slice_dims, *op.operand_batching_dims}, iter(op.offset_dims)
-    at, index, is_chosen = asked.builder(), list[Expr](), False
+    at, index, rooms = asked.builder(), list[Expr](), dict[int, Expr]()
     for k, size in enumerate(asked.shape(0)):
         if k in op.operand_batching_dims:
             place = op.start_indices_batching_dims[op.operand_batching_dims.index(k)]
@@ -50,13 +50,19 @@ def _(asked: Asked, op: Gather | DynamicGather) -> Answer:
             offset, extent = Dim(window), sliced[window]
         room = asked.frame.symbols.settled(size - extent)
         if k in op.start_index_map and room != Const(0):
-            is_chosen, offset = True, offset + at.range(room + 1)
+            rooms[op.start_index_map.index(k)] = room
+            offset += at.range(room + 1)
         index.append(offset)
     found = at.map(index)
-    vectors = asked.builder()
-    read = vectors.map(_position(vectors, asked.shape(1), vector_dim, row))
-    operand = over(_CHOSEN, found) if is_chosen else exact(found)
-    return [operand, exact(read), *asked.all_of(2)]
+    operand = over(_CHOSEN, found) if rooms else exact(found)
+    reads = []
+    for number, room in sorted(rooms.items()):
+        vectors, position = asked.builder(), list[Expr](row)
+        vectors.require(room, 1, POS_INF)  # a coordinate that is clamped to [0, 0] is not read
+        if vector_dim < len(asked.shape(1)):
+            position.insert(vector_dim, Const(number))
+        reads.append(vectors.map(position))
+    return [operand, exact(*reads), *asked.all_of(2)]
 
 
 @RULES.add(Scatter)

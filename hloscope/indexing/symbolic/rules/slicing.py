@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from hloscope.affine import Const, Dim, Expr
+from collections.abc import Sequence
+
+from hloscope.affine import POS_INF, Const, Dim, Expr
 from hloscope.errors import UnsupportedError
-from hloscope.indexing.rules.build import exact
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.rules.build import NEVER, exact
 from hloscope.indexing.symbolic.rules.asking import RULES, Answer, Asked, dims, known
 from hloscope.indexing.symbolic.rules.shape import misses
 from hloscope.ops import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
@@ -36,7 +39,20 @@ def _(asked: Asked, op: DynamicSlice) -> Answer:
         if begin is None and room != Const(0):
             raise UnsupportedError("where it begins is not known in terms of sizes")
         index.append(Dim(k) if room == Const(0) else Dim(k) + _moved_inside(asked, begin, room))
-    return [exact(at.map(index)), *asked.all_of(1)]
+    rooms = zip(asked.shape(0), op.slice_sizes, strict=True)
+    return [exact(at.map(index)), *_starts(asked, 1, [size - length for size, length in rooms])]
+
+
+def _starts(asked: Asked, first: int, rooms: Sequence[Expr]) -> list[Accesses]:
+    """A start is read where the slice has room: clamped to [0, 0] it has no influence."""
+    found: list[Accesses] = []
+    for k, room in enumerate(rooms):
+        at = asked.builder()
+        at.require(room, 1, POS_INF)
+        index = [at.range(size) for size in asked.shape(first + k)]
+        is_still = asked.frame.symbols.settled(room) == Const(0)
+        found.append(NEVER if is_still else exact(at.map(index)))
+    return found
 
 
 @RULES.add(DynamicUpdateSlice)
@@ -58,7 +74,8 @@ def _(asked: Asked, op: DynamicUpdateSlice) -> Answer:
                 piece.below(places[j], part[j])
             missed(piece)
             outside.append(piece.map(dims(whole)))
-    return [exact(*outside), exact(at.map(places)), *asked.all_of(2)]
+    rooms = [size - length for size, length in zip(whole, part, strict=True)]
+    return [exact(*outside), exact(at.map(places)), *_starts(asked, 2, rooms)]
 
 
 def _moved_inside(asked: Asked, begin: Expr | None, room: Expr) -> Expr:
