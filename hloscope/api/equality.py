@@ -56,7 +56,9 @@ def comparisons(
         case IndexingMap(), IndexingMap():
             yield Compared("the maps", prove_equal([a], [b]))
         case InstructionView(), InstructionView():
-            yield from _answers(a.indexing(None), b.indexing(None), _headers(a, b))
+            wrong = [*_operand_types(a.ir.operands, b.ir.operands, "operand")]
+            wrong += _types("output", a.ir.type, b.ir.type)
+            yield from wrong or _answers(a.indexing(None), b.indexing(None), _headers(a, b))
         case Program() | ComputationView(), Program() | ComputationView():
             yield from _compared(a, b, seconds)
         case _:
@@ -90,10 +92,14 @@ def movements(
     if isinstance(a, IndexingMap) or isinstance(b, IndexingMap):
         yield from comparisons(a, b)
         return
-    if not (isinstance(a, InstructionView) or isinstance(b, InstructionView)):
-        if not by_name and _same_places(_computation(a), _computation(b)):
-            yield from _compared(a, b, seconds)
-            return
+    if (
+        not by_name
+        and not isinstance(a, InstructionView)
+        and not isinstance(b, InstructionView)
+        and _same_places(_computation(a), _computation(b))
+    ):
+        yield from _compared(a, b, seconds)
+        return
     left, right = (x if isinstance(x, InstructionView) else x.root for x in (a, b))
     order = _by_name(left, right) if by_name else None
     yield from _moved(left, right, order, seconds)
@@ -130,29 +136,32 @@ def _compared(
     a: Program | ComputationView, b: Program | ComputationView, seconds: float
 ) -> Iterator[Compared]:
     one, other = _computation(a), _computation(b)
-    if len(one.parameters) != len(other.parameters):
-        said = f"{len(one.parameters)} parameters, and {len(other.parameters)}"
-        yield _different("parameters", said)
-        return
-    wrong = [
-        *(
-            found
-            for k, (mine, theirs) in enumerate(zip(one.parameters, other.parameters, strict=True))
-            for found in _types(f"parameter {k}", mine.type, theirs.type)
-        ),
-        *_types("output", one.root.type, other.root.type),
-    ]
+    wrong = [*_operand_types(one.parameters, other.parameters, "parameter")]
+    wrong += _types("output", one.root.type, other.root.type)
     if wrong:
         yield from wrong
         return
     yield from compare(one, other, seconds=seconds, headers=_headers(a, b))
 
 
+def _operand_types(
+    a: Sequence[Instruction], b: Sequence[Instruction], what: str
+) -> Iterator[Compared]:
+    """What differs between the types of two programs' parameters, or instructions' operands."""
+    if len(a) != len(b):
+        yield _different(f"{what}s", f"{len(a)} {what}s, and {len(b)}")
+        return
+    for k, (mine, theirs) in enumerate(zip(a, b, strict=True)):
+        yield from _types(f"{what} {k}", mine.type, theirs.type)
+
+
 def _types(what: str, a: Type, b: Type) -> Iterator[Compared]:
     """What differs between two types, layouts left out, leaf by leaf."""
     ours, theirs = leaf_types(a), leaf_types(b)
     if len(ours) != len(theirs):
-        yield _different(f"{what}s", f"{len(ours)} {what}s, and {len(theirs)}")
+        said = "outputs" if what == "output" else "tensors"
+        here = "outputs" if what == "output" else what
+        yield _different(here, f"{len(ours)} {said}, and {len(theirs)}")
         return
     for k, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         if _plain(mine) != _plain(other):
@@ -232,8 +241,9 @@ def _answers(
             said = " and ".join(str(list(size)) for size in sizes)
             yield _different(f"output {one.number}", f"sizes {said}")
             continue
-        if one.type.element != other.type.element:
-            said = f"elements {one.type.element} and {other.type.element}"
+        elements = [x.type.element for x in (one, other) if isinstance(x.type, TensorType)]
+        if len(elements) == 2 and elements[0] != elements[1]:
+            said = f"elements {elements[0]} and {elements[1]}"
             yield _different(f"output {one.number}", said)
             continue
         if len(one.operands) != len(other.operands):
@@ -250,6 +260,14 @@ def _answers(
                 f"{{{leaf}}}" if leaf else ""
             )
             there = number if order is None else order[number]
+            types = [
+                leaf_types(answer.operands[k].type)[leaf]
+                for answer, k in ((one, number), (other, there))
+            ]
+            elements = [t.element for t in types if isinstance(t, TensorType)]
+            if len(elements) == 2 and elements[0] != elements[1]:
+                yield _different(what, f"elements {elements[0]} and {elements[1]}")
+                continue
             left, right = (
                 tuple([x for x in answer.operands[k].accesses if x.leaf == leaf])
                 for answer, k in ((one, number), (other, there))

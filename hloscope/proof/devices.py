@@ -52,9 +52,7 @@ class Devices:
         count: How many devices.
     """
 
-    def __init__(
-        self, replicas: int = 1, partitions: int = 1, world: World | None = None
-    ) -> None:
+    def __init__(self, replicas: int = 1, partitions: int = 1, world: World | None = None) -> None:
         """Take the counts, and the surroundings that define the meshes that groups name."""
         self._world: Final = World() if world is None else world
         self.replicas: Final = replicas
@@ -78,6 +76,8 @@ class Devices:
             members = np.full((self.count, self.count), -1)
             own = np.full(self.count, -1)
             for group in self._groups(ins):
+                if any(member not in self._grid.processes for member in group):
+                    raise UndecidedError(f"`{ins.name}` names devices that the grid does not have")
                 row = [self._ids.index(member) for member in group]
                 for place, device in enumerate(row):
                     members[device, : len(row)] = row

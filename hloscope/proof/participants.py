@@ -31,7 +31,13 @@ from hloscope.indexing import (
 )
 from hloscope.interpreter import World, mesh_groups
 from hloscope.ir import Computation, Dims, Instruction
-from hloscope.ops import Collective, CollectivePermute, PartitionId, ReplicaId
+from hloscope.ops import (
+    Collective,
+    CollectiveBroadcast,
+    CollectivePermute,
+    PartitionId,
+    ReplicaId,
+)
 from hloscope.proof.devices import (
     Counts,
     Devices,
@@ -257,62 +263,28 @@ class Participants:
             axes: What the groups that matter count: what none of them counts makes no difference.
         """
         stated = next((c for c in map(header_counts, self._headers) if c is not None), None)
-        replicas, partitions, devices = set[int](), set[int](), set[int]()
-        least = [1, 1]
+        fit = _Fit()
         for side, ins in self._collectives:
-            table, op = self.table(ins, side), collective_of(ins)
-            assert op is not None
-            if isinstance(op, CollectivePermute):
-                number = table.axis is Axis.PARTITION
-                least[number] = max(least[number], 1 + max(map(max, op.pairs), default=0))
-                continue
-            count = len({n for row in table.rows for n in row})
-            if sorted(n for row in table.rows for n in row) != [*range(count)]:
-                raise GridError(f"the groups of `{ins.name}` do not name each device once")
-            size = written_size(ins)
-            match table.axis:
-                case Axis.REPLICA:
-                    replicas |= {count or size} - {0}
-                case Axis.PARTITION:
-                    partitions |= {count or size} - {0}
-                case Axis.DEVICE:
-                    devices |= {count or size} - {0}
-                case _ if table.rows:
-                    replicas.add(count)
-                    if size:
-                        partitions.add(size // len(table.rows[0]))
-                case _:
-                    devices |= {size} - {0}
-        if any(len(known) > 1 for known in (replicas, partitions, devices)):
+            fit.require(ins, self.table(ins, side))
+        if max(map(len, (fit.replicas, fit.partitions, fit.devices))) > 1:
             return [], True
-        whole = next(iter(devices), 0)
-        sides = []
-        free = []
-        for number, (known, axis) in enumerate(
-            ((replicas, Axis.REPLICA), (partitions, Axis.PARTITION))
-        ):
-            other = Axis.PARTITION if number == 0 else Axis.REPLICA
+        whole = next(iter(fit.devices), 0)
+        sides: list[Iterable[int]] = []
+        is_all = True
+        for number, known in enumerate((fit.replicas, fit.partitions)):
+            least = fit.least[number]
             if stated is not None:
                 sides.append([stated[number]])
             elif known:
-                sides.append([*known])
+                sides.append(known)
             elif whole:
                 sides.append([n for n in range(1, whole + 1) if whole % n == 0])
-            elif axes <= {other}:
-                sides.append([least[number]])  # no group that matters counts these
+            elif axes <= {(Axis.PARTITION, Axis.REPLICA)[number]}:
+                sides.append([least])  # no group that matters counts these
             else:
-                sides.append([*range(least[number], max(_TRIED, least[number] + 1) + 1)])
-                free.append(axis)
-        found = [
-            Counts(r, p)
-            for r, p in product(*sides)
-            if (not whole or r * p == whole)
-            and r >= least[0]
-            and p >= least[1]
-            and replicas <= {r}
-            and partitions <= {p}
-        ]
-        return found, not free
+                sides.append(range(least, max(_TRIED, least + 1) + 1))
+                is_all = False
+        return [grid for r, p in product(*sides) if fit.has(grid := Counts(r, p))], is_all
 
     @cached_property
     def _collectives(self) -> list[tuple[int, Instruction]]:
@@ -323,6 +295,64 @@ class Participants:
             for ins in instructions
             if collective_of(ins) is not None
         ]
+
+
+class _Fit:
+    """Which grids collectives fit: their groups name each replica, partition or device once.
+
+    Attributes:
+        replicas: Numbers of replicas that groups ask for; more than one do not fit together.
+        partitions: Numbers of partitions.
+        devices: Numbers of devices.
+        least: Replicas and partitions that there are at least.
+    """
+
+    def __init__(self) -> None:
+        self.replicas: Final = set[int]()
+        self.partitions: Final = set[int]()
+        self.devices: Final = set[int]()
+        self.least: Final = [1, 1]
+
+    def require(self, ins: Instruction, table: Table) -> None:
+        """Add what a collective asks for.
+
+        Raises:
+            GridError: No grid fits its groups.
+        """
+        op, named = collective_of(ins), [n for row in table.rows for n in row]
+        if isinstance(op, CollectivePermute | CollectiveBroadcast):
+            # Devices in no pair and in no group have zeros: there may be any number of these.
+            pairs = op.pairs if isinstance(op, CollectivePermute) else ()
+            number = table.axis is Axis.PARTITION
+            if table.axis in (Axis.REPLICA, Axis.PARTITION):
+                most = max([*named, *[n for pair in pairs for n in pair]], default=0)
+                self.least[number] = max(self.least[number], 1 + most)
+            return
+        if sorted(named) != [*range(len(named))]:
+            raise GridError(f"the groups of `{ins.name}` do not name each device once")
+        size = written_size(ins)
+        match table.axis:
+            case Axis.REPLICA:
+                found = self.replicas
+            case Axis.PARTITION:
+                found = self.partitions
+            case Axis.REPLICAS_OF_ALL_PARTITIONS if named:
+                self.replicas.add(len(named))
+                found, named, size = self.partitions, [], size // len(table.rows[0])
+            case _:
+                found = self.devices
+        if count := len(named) or size:
+            found.add(count)
+
+    def has(self, grid: Counts) -> bool:
+        """Do all collectives fit a grid?"""
+        return (
+            self.replicas <= {grid.replicas}
+            and self.partitions <= {grid.partitions}
+            and self.devices <= {grid.total}
+            and grid.replicas >= self.least[0]
+            and grid.partitions >= self.least[1]
+        )
 
 
 def is_among_devices(accesses: Iterable[Access]) -> bool:
@@ -412,10 +442,8 @@ def _refuted(proof: Proof, grid: Counts, device: int, there: int) -> Proof:
     def named(number: int) -> str:
         return f"(replica {number // grid.partitions}, partition {number % grid.partitions})"
 
-    example = proof.counter_example
-    side = "" if example is None else f" only in the {('first', 'second')[example.only_in]}"
     reason = (
         f"with {grid.replicas} x {grid.partitions} devices (replicas x partitions), the device"
-        f" {named(device)} reads that element of {named(there)}{side}"
+        f" {named(device)} reads that of {named(there)}"
     )
-    return Proof(Verdict.REFUTED, example, reason)
+    return Proof(Verdict.REFUTED, proof.counter_example, reason)
