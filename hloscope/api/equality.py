@@ -15,7 +15,15 @@ from hloscope.errors import UnknownNameError
 from hloscope.fusion import Blueprints, counterparts, leaf_types, with_origins
 from hloscope.indexing import IndexingMap, major_to_minor, prove_equal
 from hloscope.ir import Computation, Instruction, TensorType, Type
-from hloscope.proof import SECONDS_EQUAL, Compared, compare, same_of_origins
+from hloscope.lazy import replace
+from hloscope.proof import (
+    SECONDS_EQUAL,
+    Compared,
+    Header,
+    Participants,
+    compare,
+    same_of_origins,
+)
 from hloscope.simplifier import Proof, Verdict
 
 Comparable: TypeAlias = IndexingMap | InstructionView | ComputationView | Program
@@ -26,6 +34,9 @@ def comparisons(
     a: Comparable, b: Comparable, *, seconds: float = SECONDS_EQUAL
 ) -> Iterator[Compared]:
     """Do two maps, instructions or programs touch the same elements?  Part by part.
+
+    Types of parameters, operands and results have to be the same, layouts left out.  Which values
+    are computed of the elements is not compared: `value_runs` of the command's `--values` does.
 
     Args:
         a: A map; an instruction; or a program or computation, of which is compared what each output
@@ -45,9 +56,11 @@ def comparisons(
         case IndexingMap(), IndexingMap():
             yield Compared("the maps", prove_equal([a], [b]))
         case InstructionView(), InstructionView():
-            yield from _answers(a.indexing(None), b.indexing(None))
+            wrong = [*_operand_types(a.ir.operands, b.ir.operands, "operand")]
+            wrong += _types("output", a.ir.type, b.ir.type)
+            yield from wrong or _answers(a.indexing(None), b.indexing(None), _headers(a, b))
         case Program() | ComputationView(), Program() | ComputationView():
-            yield from _compared(_computation(a), _computation(b), seconds)
+            yield from _compared(a, b, seconds)
         case _:
             raise TypeError("A and B are two maps, two instructions or two programs")
 
@@ -79,11 +92,14 @@ def movements(
     if isinstance(a, IndexingMap) or isinstance(b, IndexingMap):
         yield from comparisons(a, b)
         return
-    if not (isinstance(a, InstructionView) or isinstance(b, InstructionView)):
-        one, other = _computation(a), _computation(b)
-        if not by_name and _same_places(one, other):
-            yield from _compared(one, other, seconds)
-            return
+    if (
+        not by_name
+        and not isinstance(a, InstructionView)
+        and not isinstance(b, InstructionView)
+        and _same_places(_computation(a), _computation(b))
+    ):
+        yield from _compared(a, b, seconds)
+        return
     left, right = (x if isinstance(x, InstructionView) else x.root for x in (a, b))
     order = _by_name(left, right) if by_name else None
     yield from _moved(left, right, order, seconds)
@@ -103,19 +119,66 @@ def _moved(
             yield Compared(f"output {k}", proof)
             continue
         one, other = (x.to_parameters(k, linear=True) for x in (a, b))
-        yield from _answers(one, other, order)
+        yield from _answers(one, other, _headers(a, b), order)
+
+
+def _headers(*views: Program | ComputationView | InstructionView) -> list[Header]:
+    """Attributes of the modules."""
+    programs = [view if isinstance(view, Program) else view.program for view in views]
+    return [program.module.extras for program in programs]
 
 
 def _computation(a: Program | ComputationView) -> Computation:
     return a.entry.ir if isinstance(a, Program) else a.ir
 
 
-def _compared(a: Computation, b: Computation, seconds: float) -> Iterator[Compared]:
-    one, other = len(a.parameters), len(b.parameters)
-    if one != other:
-        yield _different("parameters", f"{one} parameters, and {other}")
+def _compared(
+    a: Program | ComputationView, b: Program | ComputationView, seconds: float
+) -> Iterator[Compared]:
+    one, other = _computation(a), _computation(b)
+    wrong = [*_operand_types(one.parameters, other.parameters, "parameter")]
+    wrong += _types("output", one.root.type, other.root.type)
+    if wrong:
+        yield from wrong
         return
-    yield from compare(a, b, seconds=seconds)
+    yield from compare(one, other, seconds=seconds, headers=_headers(a, b))
+
+
+def _operand_types(
+    a: Sequence[Instruction], b: Sequence[Instruction], what: str
+) -> Iterator[Compared]:
+    """What differs between the types of two programs' parameters, or instructions' operands."""
+    if len(a) != len(b):
+        yield _different(f"{what}s", f"{len(a)} {what}s, and {len(b)}")
+        return
+    for k, (mine, theirs) in enumerate(zip(a, b, strict=True)):
+        yield from _types(f"{what} {k}", mine.type, theirs.type)
+
+
+def _types(what: str, a: Type, b: Type) -> Iterator[Compared]:
+    """What differs between two types, layouts left out, leaf by leaf."""
+    ours, theirs = leaf_types(a), leaf_types(b)
+    if len(ours) != len(theirs):
+        said = "outputs" if what == "output" else "tensors"
+        here = "outputs" if what == "output" else what
+        yield _different(here, f"{len(ours)} {said}, and {len(theirs)}")
+        return
+    for k, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        if _plain(mine) != _plain(other):
+            here = f"output {k}" if what == "output" else what + (f"{{{k}}}" if k else "")
+            yield _different(here, f"type {_type_text(mine)}, and {_type_text(other)}")
+
+
+def _plain(type: Type) -> object:
+    """What has to be the same of a type: sizes, bounds and elements, not the layout."""
+    if isinstance(type, TensorType):
+        return replace(type, layout=None)
+    return type
+
+
+def _type_text(type: Type) -> str:
+    encoding = type.encoding if isinstance(type, TensorType) else ""
+    return str(type) + (f" with encoding {encoding}" if encoding else "")
 
 
 def _same_places(a: Computation, b: Computation) -> bool:
@@ -151,8 +214,22 @@ def _parameters(view: InstructionView) -> tuple[Instruction, ...]:
     return view.computation.ir.parameters
 
 
-def _answers(a: Indexing, b: Indexing, order: Sequence[int] | None = None) -> Iterator[Compared]:
+def _answers(
+    a: Indexing, b: Indexing, headers: Sequence[Header], order: Sequence[int] | None = None
+) -> Iterator[Compared]:
     """Each output and operand of two answers; `order`: the operand of `b` for each of `a`."""
+    sides = [
+        tuple(x.answer.instruction.calls)
+        if x.answer.computation is None
+        else (x.answer.computation,)
+        for x in (a, b)
+    ]
+    itself = [(x.answer.instruction,) if x.answer.computation is None else () for x in (a, b)]
+    participants = Participants(sides, headers, itself)
+    if participants.reason:
+        proof = Proof(Verdict.UNDECIDED, reason=participants.reason)
+        yield Compared("devices", proof)
+        return
     outputs, others = a.answer.outputs, b.answer.outputs
     if len(outputs) != len(others):
         yield _different("outputs", f"{len(outputs)} outputs, and {len(others)}")
@@ -163,6 +240,11 @@ def _answers(a: Indexing, b: Indexing, order: Sequence[int] | None = None) -> It
         if sizes[0] != sizes[1]:
             said = " and ".join(str(list(size)) for size in sizes)
             yield _different(f"output {one.number}", f"sizes {said}")
+            continue
+        elements = [x.type.element for x in (one, other) if isinstance(x.type, TensorType)]
+        if len(elements) == 2 and elements[0] != elements[1]:
+            said = f"elements {elements[0]} and {elements[1]}"
+            yield _different(f"output {one.number}", said)
             continue
         if len(one.operands) != len(other.operands):
             said = f"{len(one.operands)} {a.answer.what}s, and {len(other.operands)}"
@@ -178,12 +260,20 @@ def _answers(a: Indexing, b: Indexing, order: Sequence[int] | None = None) -> It
                 f"{{{leaf}}}" if leaf else ""
             )
             there = number if order is None else order[number]
+            types = [
+                leaf_types(answer.operands[k].type)[leaf]
+                for answer, k in ((one, number), (other, there))
+            ]
+            elements = [t.element for t in types if isinstance(t, TensorType)]
+            if len(elements) == 2 and elements[0] != elements[1]:
+                yield _different(what, f"elements {elements[0]} and {elements[1]}")
+                continue
             left, right = (
                 tuple([x for x in answer.operands[k].accesses if x.leaf == leaf])
                 for answer, k in ((one, number), (other, there))
             )
             right = tuple([with_origins(access, known) for access in right])
-            yield Compared(what, same_of_origins(left, right))
+            yield Compared(what, same_of_origins(left, right, participants))
 
 
 def _counterparts(

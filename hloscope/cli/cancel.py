@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from hloscope.api import Program, movement_of, movements
+from hloscope.api import IndexingMap, Program, movement_of, movements
 from hloscope.cli.common import (
     command,
     debug_option,
@@ -73,8 +73,10 @@ def cancel(
     """
     form = "json" if as_json else form
     if name is not None and _is_other(name):
-        compared = movements(*sides_of(file, name), by_name=by_name)
-        end_compared(list(compared), SCHEMA if form == "json" else "")
+        one, other = sides_of(file, name)
+        compared = list(movements(one, other, by_name=by_name))
+        is_maps = isinstance(one, IndexingMap)
+        end_compared(compared, SCHEMA if form == "json" else "", maps=is_maps)
     if by_name:
         raise click.UsageError("--by-name is about the parameters of two programs: give OTHER")
     program = read_verified_program(file) if name is None else read_program(file)

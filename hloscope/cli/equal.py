@@ -1,4 +1,4 @@
-"""`equal`: do two maps, instructions or programs mean the same?  Proved, or an index that tells."""
+"""`equal`: do two maps, instructions or programs read the same elements, or return the same?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hloscope.api import (
 from hloscope.cli.common import command, debug_option, json_option, print_json
 from hloscope.cli.completing import complete_places
 from hloscope.cli.files import read_verified_program
-from hloscope.display import compared_json, comparison_text
+from hloscope.display import SAME_ELEMENTS, compared_json, comparison_text
 
 SCHEMA: Final = "hloscope.equal/1"
 DIFFERENT: Final = 1
@@ -54,7 +54,8 @@ def equal(first: str, second: str, seconds: float, as_json: bool) -> None:
     a, b = sides_of(first, second)
     if isinstance(a, InstructionView) is not isinstance(b, InstructionView):
         raise click.UsageError("A and B are two maps, two instructions or two programs")
-    end_compared(list(comparisons(a, b, seconds=seconds)), SCHEMA if as_json else "")
+    found = list(comparisons(a, b, seconds=seconds))
+    end_compared(found, SCHEMA if as_json else "", maps=isinstance(a, IndexingMap))
 
 
 def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
@@ -66,14 +67,21 @@ def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
     return a, b
 
 
-def end_compared(found: list[Compared], schema: str) -> None:
-    """Print comparisons, as JSON if a schema is given, and end with the exit code that they ask."""
+def end_compared(found: list[Compared], schema: str, *, maps: bool) -> None:
+    """Print comparisons, as JSON if a schema is given, and end with the exit code of the verdict.
+
+    Args:
+        found: The comparisons.
+        schema: Name of the JSON schema; empty for text.
+        maps: Are two maps compared?  Of programs, the verdict says that values are not compared.
+    """
     verdict = verdict_of(found)
     if schema:
         compared = list(map(compared_json, found))
-        print_json({"schema": schema, "verdict": str(verdict), "compared": compared})
+        head = {"schema": schema, "what": "elements", "verdict": str(verdict)}
+        print_json({**head, "compared": compared})
     else:
-        for line in comparison_text(found, verdict):
+        for line in comparison_text(found, verdict, "equal" if maps else SAME_ELEMENTS):
             click.echo(line)
     ends = {Verdict.PROVED: 0, Verdict.REFUTED: DIFFERENT, Verdict.UNDECIDED: UNDECIDED}
     click.get_current_context().exit(ends[verdict])

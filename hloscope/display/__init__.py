@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     )
     from hloscope.display.elements import elements_json as elements_json, to_elements as to_elements
     from hloscope.display.equality import (
+        SAME_ELEMENTS as SAME_ELEMENTS,
         compared_json as compared_json,
         comparison_text as comparison_text,
     )

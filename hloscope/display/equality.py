@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from hloscope.proof import Compared
 from hloscope.simplifier import Proof, Verdict
 
+SAME_ELEMENTS: Final = "same elements read; values not compared"
+"""Verdict on instructions and programs that read the same."""
 
-def comparison_text(found: list[Compared], verdict: Verdict) -> Iterator[str]:
-    """The verdict, then what is not proved, what is alike in one line."""
-    word = {Verdict.PROVED: "equal", Verdict.REFUTED: "different", Verdict.UNDECIDED: "undecided"}
+
+def comparison_text(found: list[Compared], verdict: Verdict, equal: str = "equal") -> Iterator[str]:
+    """The verdict, then what is not proved, what is alike in one line.
+
+    Args:
+        found: The comparisons.
+        verdict: Of all of them.
+        equal: Words for what is proved.
+    """
+    word = {Verdict.PROVED: equal, Verdict.REFUTED: "different", Verdict.UNDECIDED: "undecided"}
     proved = sum(c.proof.is_proved for c in found)
     many = f": {proved} of {len(found)} comparisons proved" if len(found) != 1 else ""
     yield f"{word[verdict]}{many}"
@@ -25,7 +34,11 @@ def comparison_text(found: list[Compared], verdict: Verdict) -> Iterator[str]:
 
 
 def _why(proof: Proof) -> str:
-    why = proof.counter_example or proof.reason
+    """The counter-example, and the devices that show it or the reason."""
+    example = proof.counter_example
+    if example is not None and proof.reason:
+        return f": {example}: {proof.reason}"
+    why = example or proof.reason
     return f": {why}" if why else ""
 
 

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
         same_of_origins as same_of_origins,
     )
     from hloscope.proof.execution import Execution as Execution
+    from hloscope.proof.participants import (
+        Header as Header,
+        Participants as Participants,
+        header_counts as header_counts,
+    )
     from hloscope.proof.prover import Prover as Prover
     from hloscope.proof.report import write_evidence as write_evidence
     from hloscope.proof.violation import Violation as Violation

@@ -58,7 +58,9 @@ class Devices:
         count: How many devices.
     """
 
-    def __init__(self, replicas: int = 1, partitions: int = 1) -> None:
+    def __init__(self, replicas: int = 1, partitions: int = 1, world: World | None = None) -> None:
+        """Take the counts, and the surroundings that define the meshes that groups name."""
+        self._world: Final = World() if world is None else world
         self.replicas: Final = replicas
         self.partitions: Final = partitions
         self.count: Final = replicas * partitions
@@ -80,6 +82,8 @@ class Devices:
             members = np.full((self.count, self.count), -1)
             own = np.full(self.count, -1)
             for group in self._groups(ins):
+                if any(member not in self._grid.processes for member in group):
+                    raise UndecidedError(f"`{ins.name}` names devices that the grid does not have")
                 row = [self._ids.index(member) for member in group]
                 for place, device in enumerate(row):
                     members[device, : len(row)] = row
@@ -96,7 +100,7 @@ class Devices:
             others = dict.fromkeys(id[1 - side] for id in self._ids)
             return [tuple([id for id in self._ids if id[1 - side] == k]) for k in others]
         try:
-            return groups_of(op, self._grid.processes[self._ids[0]], World())
+            return groups_of(op, self._grid.processes[self._ids[0]], self._world)
         except HloscopeError as error:
             raise UndecidedError(error.message) from None
 
@@ -160,7 +164,7 @@ def counts_of(involved: Iterable[Instruction], said: DeviceCounts = UNKNOWN_COUN
         if op is None:
             continue
         groups = known_groups(ins)
-        size = _written_size(as_begun(ins), op)
+        size = written_size(ins)
         if isinstance(op, AllToAll) and not groups.rows and size < 2:
             size = said.along(groups.axis) or 0  # split and joined along one dimension
         if groups.axis is Axis.REPLICAS_OF_ALL_PARTITIONS:
@@ -255,8 +259,9 @@ def _largest(rows: Iterable[Dims]) -> int:
     return 1 + max([n for row in rows for n in row], default=-1)
 
 
-def _written_size(ins: Instruction, op: Collective | CrossReplicaSum) -> int:
+def written_size(collective: Instruction) -> int:
     """The size of the groups as the types have it; 0: they do not."""
+    ins, op = as_begun(collective), collective_of(collective)
     if isinstance(op, AllToAll) and op.split_dimension is None:
         return len(ins.operands)
     if isinstance(op, AllToAll) and op.split_count:

@@ -8,7 +8,7 @@ structure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from time import process_time
@@ -25,12 +25,13 @@ from hloscope.fusion import (
     renamed_value,
     with_origins,
 )
-from hloscope.indexing import Access, Accesses, Precision, prove_equal
+from hloscope.indexing import Accesses, Precision, prove_equal
 from hloscope.ir import CalledValue, Computation, Instruction, captured
 from hloscope.lazy import dataclass
 from hloscope.ops import Parameter
 from hloscope.proof.allowance import SECONDS_EQUAL, Allowance
 from hloscope.proof.numbering import CALLING, Numbering
+from hloscope.proof.participants import Header, Participants, is_among_devices
 from hloscope.simplifier import PROVED, Proof, Verdict
 from hloscope.walks import reached
 
@@ -58,7 +59,11 @@ class Unlike:
 
 
 def compare(
-    a: Computation, b: Computation, *, seconds: float = SECONDS_EQUAL
+    a: Computation,
+    b: Computation,
+    *,
+    seconds: float = SECONDS_EQUAL,
+    headers: Sequence[Header] = ((), ()),
 ) -> Iterator[Compared]:
     """What each output of two computations with equally many parameters reads of them.
 
@@ -66,8 +71,13 @@ def compare(
         a: One of them.
         b: The other one.
         seconds: Processor time for all; what would take longer is undecided.
+        headers: Attributes of the module of each: device counts and meshes.
     """
-    comparison = _Comparison(a, b, Allowance(SECONDS_EQUAL, total=seconds))
+    participants = Participants([[a], [b]], headers)
+    if participants.reason:
+        yield Compared("devices", _undecided(participants.reason))
+        return
+    comparison = _Comparison(a, b, Allowance(SECONDS_EQUAL, total=seconds), participants)
     analysis = comparison.analysis
     outputs, others = len(analysis.tensors(a.root.type)), len(analysis.tensors(b.root.type))
     if outputs != others:
@@ -80,8 +90,15 @@ def compare(
 class _Comparison:
     """Two computations, and what is known of pairs of their values."""
 
-    def __init__(self, a: Computation, b: Computation, allowance: Allowance) -> None:
+    def __init__(
+        self,
+        a: Computation,
+        b: Computation,
+        allowance: Allowance,
+        participants: Participants,
+    ) -> None:
         self.analysis: Final = Analysis()
+        self._participants: Final = participants
         self._sides: Final = a, b
         self._allowance: Final = allowance
         until = process_time() + allowance.left()
@@ -174,18 +191,20 @@ class _Comparison:
 
     def _is_alike(self, a: Instruction, one: Flow, b: Instruction, two: Flow) -> bool:
         """Are the elements surely the same, read by the same values where these decide?"""
-        if one.accesses == two.accesses and _is_certain(one.accesses or ()):
-            return True
         if one.accesses is None or two.accesses is None:
+            return one.accesses is two.accesses
+        mine = self._participants.canonical(one.accesses, 0)
+        theirs = self._participants.canonical(two.accesses, 1)
+        if mine == theirs and _is_certain(mine):
+            return True
+        if any(x.precision is not Precision.EXACT for x in mine):
             return False
-        if any(x.precision is not Precision.EXACT for x in one.accesses):
-            return False
-        origins, others = origins_of(one.accesses), origins_of(two.accesses)
+        origins, others = origins_of(mine), origins_of(theirs)
         if len(origins) != len(others):
             return False
         new = dict(zip(others, origins, strict=True))
         return all(self._is_same_value(a, x, b, y) for y, x in new.items()) and (
-            one.accesses == tuple(with_origins(access, new) for access in two.accesses)
+            mine == tuple(with_origins(access, new) for access in theirs)
         )
 
     def _is_same_value(
@@ -247,7 +266,7 @@ class _Comparison:
             {self._place(end): accesses for end, accesses in ends.items()} for ends in (a, b)
         )
         for place, name in names.items():
-            proof = same(mine.get(place, ()), theirs.get(place, ()))
+            proof = same(mine.get(place, ()), theirs.get(place, ()), self._participants)
             if proof.verdict is Verdict.REFUTED and proof.counter_example is not None:
                 return f"`{name}` differently: {proof.counter_example}"
             if not proof.is_proved:
@@ -279,7 +298,7 @@ class _Comparison:
                     tuple([with_origins(access, new) for access in accesses])
                     for accesses in (mine, theirs)
                 )
-            self._same[key] = same_of_origins(mine, theirs)
+            self._same[key] = same_of_origins(mine, theirs, self._participants)
         return self._same[key]
 
     @cached_property
@@ -334,24 +353,22 @@ def _undecided(reason: str) -> Proof:
     return Proof(Verdict.UNDECIDED, reason=reason)
 
 
-def same(a: Iterable[Access], b: Iterable[Access]) -> Proof:
+def same(a: Accesses, b: Accesses, participants: Participants) -> Proof:
     """Do two sets of accesses touch the same?  Only exact ones can be proved to."""
-    a, b = list(a), list(b)
     inexact = next((x for x in (*a, *b) if x.precision is not Precision.EXACT), None)
     if inexact is not None:
         return _undecided(f"{inexact.precision}: {inexact.reason}")
-    if any(x.replica is not None for x in (*a, *b)):
-        alike = [(x.map, x.replica) for x in a] == [(x.map, x.replica) for x in b]
-        return PROVED if alike else _undecided("on several replicas")
+    if is_among_devices((*a, *b)):
+        return participants.same(a, b)
     return prove_equal([x.map for x in a if x.map], [x.map for x in b if x.map])
 
 
-def same_of_origins(a: Accesses, b: Accesses) -> Proof:
+def same_of_origins(a: Accesses, b: Accesses, participants: Participants) -> Proof:
     """Do two sets of accesses touch the same, where other origins may have equal values?
 
     Only values that surely have nothing to do with each other tell them apart: parameters.
     """
-    found = same(a, b)
+    found = same(a, b, participants)
     if found.verdict is not Verdict.REFUTED:
         return found
     apart = [o for o in origins_of(a).keys() ^ origins_of(b).keys()]
