@@ -10,11 +10,16 @@ from hloscope.display.coalescing import percent, sectors_text
 from hloscope.display.grouped import Column, Grouping, grouped_table, place_text
 from hloscope.display.provenance import Provenance
 from hloscope.display.table import Table
-from hloscope.memory import ArrayUse, size_text
+from hloscope.memory import ArrayUse, four_digits, size_text
 
 COST_SCHEMA: Final = "hloscope.cost/1"
 R = TypeVar("R", bound=CostRow)
 
+_DECIMAL_UNITS: Final = (
+    (10**18, 10**18, "E"), (10**15, 10**15, "P"), (10**12, 10**12, "T"),
+    (10**9, 10**9, "G"), (10**6, 10**6, "M"), (10**4, 10**3, "k"),
+)  # fmt: skip
+"""The least count that has a unit, the unit and its prefix."""
 _UNITS: Final = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"))
 
 
@@ -26,7 +31,7 @@ def time_text(picoseconds: int) -> str:
     """
     for size, unit in _UNITS:
         if picoseconds >= size:
-            return f"{picoseconds / size:.4g} {unit}"
+            return f"{four_digits(picoseconds / size)} {unit}"
     return f"{picoseconds} ps" if picoseconds else "0"
 
 
@@ -36,9 +41,9 @@ def count_text(count: int) -> str:
     >>> count_text(1_250_000_000), count_text(640), count_text(0)
     ('1.25 G', '640', '0')
     """
-    for size, unit in ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**4, "k")):
-        if count >= size:
-            return f"{count / size if unit != 'k' else count / 1000:.4g} {unit}"
+    for least, size, unit in _DECIMAL_UNITS:
+        if count >= least:
+            return f"{four_digits(count / size)} {unit}"
     return str(count)
 
 
