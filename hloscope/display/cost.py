@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
-from hloscope.cost import AccessCost, CostRow, Group, KernelCost
+from hloscope.cost import AccessCost, CostRow, Group, KernelCost, TritonUse
 from hloscope.display.coalescing import percent, sectors_text
 from hloscope.display.grouped import Column, Grouping, grouped_table, place_text
 from hloscope.display.provenance import Provenance
@@ -207,8 +207,10 @@ def access_cause(array: ArrayUse) -> str:
 # ----------------------------------------------------------------------------------------- JSON
 
 
-def cost_of_kernel_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any]:
-    """One kernel of schema `hloscope.cost/1`."""
+def cost_of_kernel_json(
+    kernel: KernelCost, origin: Provenance, rating: TritonUse | None = None
+) -> dict[str, Any]:
+    """One kernel of schema `hloscope.cost/1`; of a Triton fusion with the rating of its tiles."""
     footprint = kernel.footprint
     return {
         "name": kernel.instruction.name,
@@ -227,6 +229,7 @@ def cost_of_kernel_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any
         "unused_bytes": kernel.wasted,
         "reason": kernel.reason,
         "assumed": list(kernel.notes),
+        **({} if rating is None else {"triton": triton_json(rating)}),
     }
 
 
@@ -263,4 +266,21 @@ def accesses_json(group: Group[AccessCost], grouping: Grouping) -> dict[str, Any
         "array": _array([group]),
         "why": access_cause(group.first.array),
         "members": list(dict.fromkeys([a.instruction.name for a in group.members])),
+    }
+
+
+def triton_json(use: TritonUse) -> dict[str, Any]:
+    """The rating of a Triton fusion's tiles, for one run."""
+    best = use.best
+    return {
+        "tile": list(use.sizes),
+        "least_bytes": use.least,
+        "compiled_bytes": use.compiled,
+        "precision": use.precision,
+        "best_tile": None if best is None else list(best.sizes),
+        "best_bytes": None if best is None else best.bytes_moved,
+        "saved_bytes": use.saved,
+        "rank": use.rank,
+        "among": use.among,
+        "reason": use.reason,
     }
