@@ -217,14 +217,15 @@ def tile_advice(
     def one(use: TritonUse, changes: list[Change]) -> Advice:
         best = use.best
         assert best is not None
-        assert use.compiled is not None
+        compiled = use.compiled
+        assert compiled is not None
         own, other = (" x ".join(map(str, sizes)) for sizes in (use.sizes, best.sizes))
         runs = sum([change.runs for change in changes])
 
         def text(ordered: list[Change], saved: int) -> str:
             return (
                 f"{_and_more(ordered)}: tile {other} instead of {own} (rank {use.rank:,} of "
-                f"{use.among:,}); {size_text(use.compiled * runs)} of transactions, "
+                f"{use.among:,}); {size_text(compiled * runs)} of transactions, "
                 f"at least {size_text(saved)} fewer"
             )
 

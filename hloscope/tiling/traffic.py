@@ -143,7 +143,8 @@ def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> C
         kinds.append((p, whole, rest, size))
     zero = np.zeros(rows)
     if type is None:  # a token or the like
-        return Counted(zero, zero, zero, zero, np.zeros(rows, dtype=bool))
+        unknown = np.zeros(rows, dtype=bool)
+        return Counted(zero, zero, zero, zero, unknown, unknown)
     bits, per = bits_of(type), transaction * 8
     shape = np.array(type.shape, dtype=np.int64).reshape(1, -1)
     tiles, asked, needed, moved = zero, zero, zero, zero
@@ -214,9 +215,9 @@ def _transactions(
     or not.  Copies of it along the next dimension are one longer run; or all begin alike, at a
     border; or leave no whole transaction out in between.  What is left is enumerated.
 
-    Only what is enumerated may have fewer transactions where it begins elsewhere.  A run of `n` bits
-    needs `ceil(n / per)` or more.  Copies that begin alike need as many each, in transactions of
-    their own, or all of those that the copies stretch over.
+    Only what is enumerated may have fewer transactions where it begins elsewhere.  A run of `n`
+    bits needs `ceil(n / per)` or more.  Copies that begin alike need as many each, in transactions
+    of their own, or all of those that the copies stretch over.
     """
     rows = len(extents)
     run = np.full(rows, bits, dtype=np.int64)  # bits of the run
