@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import permutations
-from typing import Final
+from typing import Final, NamedTuple
 
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, number, size
 from hloscope.checks.subject import Subject, arrays_of
 from hloscope.hlo_parser import print_type
-from hloscope.ir import Bytes, Computation, Instruction, TensorType, array_bytes
+from hloscope.ir import Bytes, Computation, Instruction, Module, TensorType, array_bytes
 from hloscope.lazy import replace
 from hloscope.memory import size_text
 from hloscope.ops import (
@@ -41,17 +41,39 @@ _MOST_PERMUTED: Final = 6
 """Rank up to which every order of dimensions is tried: 720 orders."""
 
 
-def _padding(subject: Subject, min_wasted: int, top: int) -> Iterator[Finding]:
+class PaddedArrays(NamedTuple):
+    """Arrays of a program whose tiles leave memory empty.
+
+    Attributes:
+        groups: The instructions that make them, with their computations, by type.
+        sizes: Bytes of each type of array.
+        total: Bytes of all arrays of the program, with padding.
+    """
+
+    groups: dict[TensorType, list[tuple[Computation, Instruction]]]
+    sizes: dict[TensorType, Bytes]
+    total: int
+
+
+def padded_arrays(
+    module: Module, places: Iterable[tuple[Computation, Instruction]]
+) -> PaddedArrays:
+    """The arrays of a module that tiles pad.
+
+    Args:
+        module: The module.
+        places: The instructions that run, with their computations.
+    """
     groups: dict[TensorType, list[tuple[Computation, Instruction]]] = defaultdict(list)
     total = 0
     sizes: dict[TensorType, Bytes] = {}
-    every = list(subject.places())
+    every = list(places)
     starts = [ins for _, ins in every if isinstance(ins.op, AsyncStart)]
     returned = {called.root for ins in starts for called in ins.calls}  # counts at the `done`
     for computation, ins in every:
         if isinstance(ins.op, _SHOWS_OTHERS) or ins in returned:
             continue
-        if isinstance(ins.op, Argument) and computation is not subject.module.entry:
+        if isinstance(ins.op, Argument) and computation is not module.entry:
             continue  # the caller's array
         for type in arrays_of(ins.type):
             known = sizes.get(type) or array_bytes(type)
@@ -61,6 +83,11 @@ def _padding(subject: Subject, min_wasted: int, top: int) -> Iterator[Finding]:
             total += known.padded
             if known.wasted:
                 groups[type].append((computation, ins))
+    return PaddedArrays(groups, sizes, total)
+
+
+def _padding(subject: Subject, min_wasted: int, top: int) -> Iterator[Finding]:
+    groups, sizes, total = padded_arrays(subject.module, subject.places())
     rows = [(sizes[type].wasted * len(places), type, places) for type, places in groups.items()]
     rows.sort(key=lambda row: -row[0])  # a stable sort: equal ones in the order of the program
     for wasted, type, places in [row for row in rows if row[0] >= max(min_wasted, 1)][:top]:

@@ -12,7 +12,7 @@ from hloscope.checks.subject import Subject, arrays_of
 from hloscope.display import shape_text
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import size_in_bytes
-from hloscope.ir import ELEMENT_TYPES, Instruction
+from hloscope.ir import ELEMENT_TYPES, Instruction, Module
 from hloscope.lazy import pattern
 from hloscope.memory import size_text
 from hloscope.mlir import ArrayAttr, DictAttr
@@ -94,6 +94,29 @@ def _donated(subject: Subject) -> set[tuple[int, str]]:
             if "jax.buffer_donor" in names and "tf.aliasing_output" not in names:
                 found.add((number, ""))
     return found
+
+
+def arguments_taken(module: Module) -> set[int]:
+    """Numbers of the arguments of which a result takes the memory, or may take it."""
+    extras = dict(module.extras)
+    texts = [extras.get(name, "") for name in ("input_output_alias", "buffer_donor")]
+    numbers = {number for text in texts for number, _ in _buffers(text)}
+    function = module.entry
+    given = function.operation.get("arg_attrs") if isinstance(function, Function) else None
+    for number, entries in enumerate(given.elements if isinstance(given, ArrayAttr) else ()):
+        names = {k for k, _ in entries.entries} if isinstance(entries, DictAttr) else set()
+        if names & {"jax.buffer_donor", "tf.aliasing_output"}:
+            numbers.add(number)
+    return numbers
+
+
+_RESULT: Final = pattern(r"\{\s*([\d\s,]*)\}\s*:\s*\(")
+
+
+def results_placed(module: Module) -> set[int]:
+    """Numbers of the results that take the memory of an argument; 0 is also a single result."""
+    text = dict(module.extras).get("input_output_alias", "")
+    return {int((m[1].partition(",")[0]).strip() or 0) for m in _RESULT.finditer(text)}
 
 
 def _buffers(text: str) -> set[tuple[int, str]]:

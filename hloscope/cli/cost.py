@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hloscope.api import COST_SORTS, MEASURED_SORTS, Measured, cost_on, find_all
+from hloscope.api import COST_SORTS, MEASURED_SORTS, Cost, Measured, cost_on, find_all
 from hloscope.cli.common import (
     command,
     debug_option,
@@ -16,6 +16,7 @@ from hloscope.cli.common import (
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_verified_program
 from hloscope.cli.options import any_device_option, as_if_option, by_option, file_option, top_option
+from hloscope.display import advice_lines, triton_text
 
 
 @command()
@@ -35,6 +36,9 @@ from hloscope.cli.options import any_device_option, as_if_option, by_option, fil
     about="Measured times: *.xplane.pb or *.trace.json.gz of jax.profiler or its folder, CSV or"
     " SQLite of Nsight Systems, CSV or JSON of rocprofv3.",
 )
+@click.option(
+    "--advice", "is_advice", is_flag=True, help="Only changes that are proved to save bytes."
+)
 @top_option("The N groups with the largest totals; the others share one row.")
 @json_option
 @debug_option
@@ -46,6 +50,7 @@ def cost(
     by: str,
     sort: str | None,
     profile: str | None,
+    is_advice: bool,
     top: int,
     as_json: bool,
 ) -> None:
@@ -68,10 +73,34 @@ def cost(
         print_json(found.to_json(by, sort=sort))
         return
     click.echo(found.about, err=True)
+    if is_advice:
+        _print_advice(found, top)
+        return
     if found.kernels:
         print_table(found.table(by, sort=sort, top=top))
     for title, figure in found.figures:
         click.echo(f"{title}: {figure}", err=True)
+    if name is not None:
+        for use in dict.fromkeys(found.ratings.values()):
+            click.echo(triton_text(use.name, use), err=True)
+    for line in advice_lines(found.first_advice, program.module):
+        click.echo(line, err=True)
+    _print_notes(found)
+
+
+def _print_advice(found: Cost, top: int) -> None:
+    """Print the changes that are proved to save bytes, those that save most first."""
+    advice = found.advice()
+    if not advice:
+        click.echo("no change is proved to save bytes", err=True)
+    for line in advice_lines(advice[:top], found.program.module):
+        click.echo(line)
+    if len(advice) > top:
+        click.echo(f"{len(advice) - top:,} more", err=True)
+    _print_notes(found)
+
+
+def _print_notes(found: Cost) -> None:
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
 

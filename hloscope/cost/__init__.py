@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.cost.advice import Advice as Advice, AdviceKind as AdviceKind, Level as Level
     from hloscope.cost.bounds import (
         Bound as Bound,
         BoundError as BoundError,

@@ -80,10 +80,18 @@ class KernelCost:
 
     @property
     def wasted(self) -> int | None:
-        """Bytes of sectors that no lane asked for, over all runs; `None` if not known."""
-        if self.coalescing is None or any(a.is_unknown for a in self.coalescing.arrays):
+        """Bytes transferred that no lane and no tile asked for, over all runs.
+
+        `None` if they are not known of every array.
+        """
+        if self.coalescing is None or any(_is_not_counted(a) for a in self.coalescing.arrays):
             return None
         return self.coalescing.wasted * self.runs
+
+
+def _is_not_counted(array: ArrayUse) -> bool:
+    """Is it not known what an array's accesses transfer, though it is accessed?"""
+    return array.is_unknown or (array.tile is not None and array.moved is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +128,13 @@ class AccessCost:
 
     @property
     def moved(self) -> int:
-        """Bytes of the sectors transferred, over all runs."""
-        return self.array.traffic.moved * self.runs if self.array.traffic is not None else 0
+        """Bytes of the sectors or of the tiles' transactions, over all runs; 0 if not known."""
+        return (self.array.moved or 0) * self.runs
 
     @property
     def wasted(self) -> int:
-        """Bytes of sectors that no lane asked for, over all runs."""
-        return self.array.traffic.wasted * self.runs if self.array.traffic is not None else 0
+        """Bytes transferred that no lane and no tile asked for, over all runs."""
+        return self.array.wasted * self.runs
 
 
 class ProgramCost:
@@ -163,7 +171,7 @@ class ProgramCost:
             for kernel in self.kernels
             if kernel.coalescing is not None
             for array in kernel.coalescing.arrays
-            if array.traffic is not None
+            if array.moved is not None
         ]
 
     @property

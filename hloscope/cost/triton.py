@@ -13,6 +13,7 @@ from hloscope.ir import Instruction
 from hloscope.lazy import dataclass
 from hloscope.memory import XlaKernels
 from hloscope.tiling import (
+    MOST_CUT,
     Choice,
     ChosenTiles,
     Fused,
@@ -54,6 +55,7 @@ class TritonUse:
         arrays: The same array by array, operands before outputs.
         precision: Of `compiled`: `exact`, `estimated` or `unknown`.
         best: The tiling with the fewest bytes that was found; `None` if none was.
+        best_arrays: What the tiles of the best tiling move, array by array.
         rank: One more than the number of tilings that move fewer bytes; `None` if not known.
         among: How many tilings were compared, those that XLA accepts and the device can run.
         searched: How many candidates were looked at: powers of two and whole dimensions.
@@ -71,6 +73,7 @@ class TritonUse:
     arrays: tuple[TileTraffic, ...] = ()
     precision: str = UNKNOWN
     best: Choice | None = None
+    best_arrays: tuple[TileTraffic, ...] = ()
     rank: int | None = None
     among: int = 0
     searched: int = 0
@@ -86,6 +89,22 @@ class TritonUse:
     def is_rated(self) -> bool:
         """Are the bytes as compiled and the rank of the tiling known?"""
         return self.compiled is not None and self.rank is not None
+
+    @property
+    def saved(self) -> int:
+        """Bytes that the best tiling moves fewer than that of the dump at least, in one run.
+
+        It is 0 if none is proved: of arrays whose tiles may begin anywhere, the compiled tiling
+        counts as few transactions as that leaves possible, the best one as many.
+        """
+        if self.compiled is None or self.best is None or len(self.sizes) > MOST_CUT:
+            return 0
+        fewest = [array.at_least for array in self.arrays]
+        most = [array.at_most for array in self.best_arrays]
+        known = [n for n in (*fewest, *most) if n is not None]
+        if not most or len(known) < len(fewest) + len(most):
+            return 0
+        return max(sum(known[: len(fewest)]) - sum(known[len(fewest) :]), 0)
 
 
 class TritonRatings:
@@ -154,9 +173,12 @@ class TritonRatings:
         stages = max(use.chosen.stages, 1) if use.chosen is not None else 1
         found = search(symbolic, limits, top=1, budget=SEARCHED, stages=stages, own=sizes)
         standing = found.standing
+        best = found.best[0] if found.best else None
+        moving = tile_traffics(symbolic, best.sizes, self._device.transaction) if best else ()
         return replace(
             use,
-            best=found.best[0] if found.best else None,
+            best=best,
+            best_arrays=tuple(moving),
             rank=None if standing is None else standing.rank,
             among=found.fitting if standing is None else standing.among,
             searched=found.looked_at,

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.display.advice import (
+        advice_json as advice_json,
+        advice_lines as advice_lines,
+        collectives_json as collectives_json,
+        collectives_text as collectives_text,
+        triton_text as triton_text,
+    )
     from hloscope.display.answer import (
         INDEX_SCHEMA as INDEX_SCHEMA,
         Answer as Answer,

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
-from hloscope.cost import AccessCost, CostRow, Group, KernelCost
+from hloscope.cost import AccessCost, CostRow, Group, KernelCost, TritonUse
 from hloscope.display.coalescing import percent, sectors_text
 from hloscope.display.grouped import Column, Grouping, grouped_table, place_text
 from hloscope.display.provenance import Provenance
 from hloscope.display.table import Table
-from hloscope.memory import ArrayUse, size_text
+from hloscope.memory import ArrayUse, four_digits, size_text
 
 COST_SCHEMA: Final = "hloscope.cost/1"
 R = TypeVar("R", bound=CostRow)
 
+_DECIMAL_UNITS: Final = (
+    (10**18, 10**18, "E"), (10**15, 10**15, "P"), (10**12, 10**12, "T"),
+    (10**9, 10**9, "G"), (10**6, 10**6, "M"), (10**4, 10**3, "k"),
+)  # fmt: skip
+"""The least count that has a unit, the unit and its prefix."""
 _UNITS: Final = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"))
 
 
@@ -26,7 +31,7 @@ def time_text(picoseconds: int) -> str:
     """
     for size, unit in _UNITS:
         if picoseconds >= size:
-            return f"{picoseconds / size:.4g} {unit}"
+            return f"{four_digits(picoseconds / size)} {unit}"
     return f"{picoseconds} ps" if picoseconds else "0"
 
 
@@ -36,9 +41,9 @@ def count_text(count: int) -> str:
     >>> count_text(1_250_000_000), count_text(640), count_text(0)
     ('1.25 G', '640', '0')
     """
-    for size, unit in ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**4, "k")):
-        if count >= size:
-            return f"{count / size if unit != 'k' else count / 1000:.4g} {unit}"
+    for least, size, unit in _DECIMAL_UNITS:
+        if count >= least:
+            return f"{four_digits(count / size)} {unit}"
     return str(count)
 
 
@@ -205,8 +210,10 @@ def access_cause(array: ArrayUse) -> str:
 # ----------------------------------------------------------------------------------------- JSON
 
 
-def cost_of_kernel_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any]:
-    """One kernel of schema `hloscope.cost/1`."""
+def cost_of_kernel_json(
+    kernel: KernelCost, origin: Provenance, rating: TritonUse | None = None
+) -> dict[str, Any]:
+    """One kernel of schema `hloscope.cost/1`; of a Triton fusion with the rating of its tiles."""
     footprint = kernel.footprint
     return {
         "name": kernel.instruction.name,
@@ -225,6 +232,7 @@ def cost_of_kernel_json(kernel: KernelCost, origin: Provenance) -> dict[str, Any
         "unused_bytes": kernel.wasted,
         "reason": kernel.reason,
         "assumed": list(kernel.notes),
+        **({} if rating is None else {"triton": triton_json(rating)}),
     }
 
 
@@ -261,4 +269,21 @@ def accesses_json(group: Group[AccessCost], grouping: Grouping) -> dict[str, Any
         "array": _array([group]),
         "why": access_cause(group.first.array),
         "members": list(dict.fromkeys([a.instruction.name for a in group.members])),
+    }
+
+
+def triton_json(use: TritonUse) -> dict[str, Any]:
+    """The rating of a Triton fusion's tiles, for one run."""
+    best = use.best
+    return {
+        "tile": list(use.sizes),
+        "least_bytes": use.least,
+        "compiled_bytes": use.compiled,
+        "precision": use.precision,
+        "best_tile": None if best is None else list(best.sizes),
+        "best_bytes": None if best is None else best.bytes_moved,
+        "saved_bytes": use.saved,
+        "rank": use.rank,
+        "among": use.among,
+        "reason": use.reason,
     }

@@ -165,7 +165,8 @@ def _until_caller(location: mlir.Location) -> tuple[list[Frame], mlir.Location |
     """The frames before the outermost caller, and that one; `None` if there is none."""
     at, name = mlir.resolve_location(location), ""
     while isinstance(at, mlir.NameLoc):
-        at, name = mlir.resolve_location(at.child), at.name
+        name = at.name
+        at = mlir.resolve_location(at.child)
     if isinstance(at, mlir.CallSiteLoc):
         return list(_frames(at.callee, name)), mlir.resolve_location(at.caller)
     return list(_frames(at, name)), None

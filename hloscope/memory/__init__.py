@@ -49,7 +49,11 @@ if TYPE_CHECKING:
         output_names as output_names,
     )
     from hloscope.memory.slices import sliced as sliced
-    from hloscope.memory.spoil import Spoiler as Spoiler, size_text as size_text
+    from hloscope.memory.spoil import (
+        Spoiler as Spoiler,
+        four_digits as four_digits,
+        size_text as size_text,
+    )
     from hloscope.memory.storage import (
         data_bytes as data_bytes,
         element_count as element_count,

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         minimal_reshapes as minimal_reshapes,
     )
     from hloscope.movement.savings import (
+        BEFORE as BEFORE,
+        ONCE as ONCE,
+        SAME as SAME,
         Figures as Figures,
         Plan as Plan,
         Planner as Planner,

@@ -52,6 +52,8 @@ SAME: Final = "the same as"
 """A value is there already."""
 ONCE: Final = "one kernel with"
 """Another kernel reads the same array in the same order."""
+BEFORE: Final = "once before the loop"
+"""The loop moves an array in each turn that it does not change."""
 Runs = Mapping[Computation, int]
 """How often the instructions of each computation run; not those of fused computations."""
 
@@ -331,7 +333,7 @@ class Planner:
         if not all([self._is_invariant(leaf.value, body) for leaf in chain.leaves]):
             return None
         added = sum(map(self.traffic.moved, self.moving_kernels(chain.steps)))
-        return Plan(chain, chain.steps, (), added * before, "once before the loop")
+        return Plan(chain, chain.steps, (), added * before, BEFORE)
 
     def _is_invariant(self, value: Instruction, body: Computation) -> bool:
         """Is a value the same in every turn: a constant, from outside, or handed on unchanged?"""

@@ -93,7 +93,7 @@ if TYPE_CHECKING:
         read_expression as read_expression,
         spelled as spelled,
     )
-    from hloscope.tiling.traffic import TileTraffic as TileTraffic
+    from hloscope.tiling.traffic import MOST_CUT as MOST_CUT, TileTraffic as TileTraffic
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

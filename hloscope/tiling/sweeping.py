@@ -488,6 +488,7 @@ def tile_traffics(
                 int(figures.needed[0]),
                 int(figures.moved[0]),
                 "; ".join([reason for reason in reasons if reason]),
+                bool(figures.is_least[0]),
             )
         )
     return found

@@ -47,6 +47,7 @@ class TileTraffic:
         needed: Bytes of as many transactions as the elements fill where they lie side by side.
         moved: Bytes of the transactions that the tiles touch.
         reason: Why `moved` is not exact; empty if it is.
+        is_least: Do tiles that begin elsewhere than at a border move no fewer bytes?
     """
 
     node: TiledNode
@@ -58,6 +59,30 @@ class TileTraffic:
     needed: int
     moved: int
     reason: str = ""
+    is_least: bool = False
+
+    @property
+    def at_least(self) -> int | None:
+        """Bytes that are moved at least, wherever the tiles begin; `None` if not known."""
+        if not self.reason or (self.reason == UNALIGNED and self.is_least):
+            return self.moved
+        if self.reason == UNALIGNED:
+            # Transactions that two ways to begin need differ by a factor of two at most: each
+            # transaction of the one overlaps two of the other.
+            return max(self.asked, -(-self.moved // 2))
+        return self.asked if self._is_counted else None
+
+    @property
+    def at_most(self) -> int | None:
+        """Bytes that are moved at most, wherever the tiles begin; `None` if not known."""
+        if not self.reason or self.reason == TOO_MANY:
+            return self.moved
+        return 2 * self.moved if self._is_counted else None
+
+    @property
+    def _is_counted(self) -> bool:
+        """Are the tiles known, so that only their transactions are in doubt?"""
+        return not {*self.reason.split("; ")} - {UNALIGNED, TOO_MANY}
 
 
 class Counted(NamedTuple):
@@ -68,6 +93,7 @@ class Counted(NamedTuple):
     needed: Floats
     moved: Floats
     is_sure: Bools
+    is_least: Bools
 
 
 class Region(NamedTuple):
@@ -117,11 +143,12 @@ def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> C
         kinds.append((p, whole, rest, size))
     zero = np.zeros(rows)
     if type is None:  # a token or the like
-        return Counted(zero, zero, zero, zero, np.zeros(rows, dtype=bool))
+        unknown = np.zeros(rows, dtype=bool)
+        return Counted(zero, zero, zero, zero, unknown, unknown)
     bits, per = bits_of(type), transaction * 8
     shape = np.array(type.shape, dtype=np.int64).reshape(1, -1)
     tiles, asked, needed, moved = zero, zero, zero, zero
-    is_sure = np.ones(rows, dtype=bool)
+    is_sure, is_least = np.ones(rows, dtype=bool), np.ones(rows, dtype=bool)
     cut = [p for p, _, rest, _ in kinds if rest.any()]
     for ends in product((False, True), repeat=len(cut)):
         chosen = dict(zip(cut, ends, strict=True))
@@ -135,14 +162,15 @@ def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> C
             continue
         extents = np.clip(node.tile.sizes_array(variant), 0, shape)
         strides = np.abs(node.tile.strides_array(variant))
-        blocks, sure = _transactions(extents, strides, type, bits, per, times > 0)
+        blocks, sure, least = _transactions(extents, strides, type, bits, per, times > 0)
         elements = extents.prod(axis=1, dtype=float)
         tiles = tiles + times
         asked = asked + times * elements * bits / 8
         needed = needed + times * np.ceil(elements * bits / per) * transaction
         moved = moved + times * blocks * transaction
         is_sure = is_sure & (sure | (times == 0))
-    return Counted(tiles, asked, needed, moved, is_sure)
+        is_least = is_least & (least | (times == 0))
+    return Counted(tiles, asked, needed, moved, is_sure, is_least)
 
 
 def is_repeated(node: TiledNode, earlier: TiledNode, table: Ints) -> Bools:
@@ -178,12 +206,18 @@ def is_repeated(node: TiledNode, earlier: TiledNode, table: Ints) -> Bools:
 
 def _transactions(
     extents: Ints, strides: Ints, type: TensorType, bits: int, per: int, wanted: Bools
-) -> tuple[Floats, Bools]:
+) -> tuple[Floats, Bools, Bools]:
     """Count the transactions of a box of each row, as if it began at a border of one.
+
+    Return the counts, which of them are exact, and which are the least of all places to begin.
 
     From the minor dimension on, the part of the box looked at so far is a run of neighbouring bits
     or not.  Copies of it along the next dimension are one longer run; or all begin alike, at a
     border; or leave no whole transaction out in between.  What is left is enumerated.
+
+    Only what is enumerated may have fewer transactions where it begins elsewhere.  A run of `n`
+    bits needs `ceil(n / per)` or more.  Copies that begin alike need as many each, in transactions
+    of their own, or all of those that the copies stretch over.
     """
     rows = len(extents)
     run = np.full(rows, bits, dtype=np.int64)  # bits of the run
@@ -218,7 +252,7 @@ def _transactions(
         counts = [_enumerated(box, order, type.shape, bits, per) for box in different.tolist()]
         found[at] = np.array([count for count, _ in counts], dtype=float)[which.reshape(-1)]
         is_sure[at] = np.array([sure for _, sure in counts])[which.reshape(-1)]
-    return found, is_sure
+    return found, is_sure, ~open_
 
 
 def _enumerated(

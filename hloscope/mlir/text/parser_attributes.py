@@ -229,7 +229,8 @@ class AttributeParser(ElementParser):
             return super().verbatim(start)
         owner = _DIALECT.match(text, start)
         dialect = owner[1] if owner is not None else self.op.partition(".")[0]
-        parts, at = [], start
+        parts: list[str] = []
+        at = start
         for found in _VERBATIM.finditer(text, start, end):
             new = found[0]
             if found["space"] is not None:
