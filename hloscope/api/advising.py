@@ -37,8 +37,7 @@ from hloscope.display import provenance_of
 from hloscope.fusion import ALIASES, Analysis, size_in_bytes
 from hloscope.hlo_parser import print_type
 from hloscope.indexing import Precision
-from hloscope.ir import Computation, Instruction, Module, TensorType, array_bytes
-from hloscope.memory import size_text
+from hloscope.ir import Computation, Instruction, Module, TensorType, array_bytes, size_text
 from hloscope.movement import BEFORE, ONCE, SAME, Figures
 from hloscope.ops import (
     AsyncStart,

@@ -55,9 +55,9 @@ from hloscope.display import (
 )
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import Analysis
-from hloscope.ir import Computation, Instruction, Module
+from hloscope.ir import Computation, Instruction, Module, size_text
 from hloscope.lazy import lazy
-from hloscope.memory import Memory, size_text
+from hloscope.memory import Memory
 
 if TYPE_CHECKING:
     import hloscope.api.measuring as measuring

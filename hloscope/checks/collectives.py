@@ -15,9 +15,8 @@ from hloscope.checks.rule import Parameter, Rule, number, one_of, size
 from hloscope.checks.subject import Subject
 from hloscope.errors import did_you_mean
 from hloscope.fusion import size_in_bytes
-from hloscope.ir import Computation, Instruction, Op
+from hloscope.ir import Computation, Instruction, Op, size_text
 from hloscope.lazy import dataclass
-from hloscope.memory import size_text
 from hloscope.ops import (
     AllGather,
     AllReduce,

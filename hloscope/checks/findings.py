@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from hloscope.display import share_text
 from hloscope.errors import InputError
+from hloscope.ir import size_text
 from hloscope.lazy import dataclass, pattern
-from hloscope.memory import size_text
 
 SCHEMA: Final = "hloscope.check/1"
 SEVERITIES: Final = ("error", "warning", "note")

@@ -12,8 +12,7 @@ from hloscope.cost import NOT_JUDGED
 from hloscope.display import access_cause, glob, opcode_of
 from hloscope.fusion import ALIASES, leaf_types
 from hloscope.indexing import Precision
-from hloscope.ir import Op
-from hloscope.memory import size_text
+from hloscope.ir import Op, size_text
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,

@@ -10,8 +10,7 @@ from hloscope.checks.rule import Parameter, Rule, size, texts
 from hloscope.checks.subject import Subject
 from hloscope.display import opcode_of
 from hloscope.fusion import size_in_bytes
-from hloscope.ir import Instruction
-from hloscope.memory import size_text
+from hloscope.ir import Instruction, size_text
 from hloscope.movement import is_view
 from hloscope.ops import Constant, CopyStart, Fusion, Tuple
 

@@ -11,9 +11,8 @@ from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, number, size
 from hloscope.checks.subject import Subject, arrays_of
 from hloscope.hlo_parser import print_type
-from hloscope.ir import Bytes, Computation, Instruction, Module, TensorType, array_bytes
+from hloscope.ir import Bytes, Computation, Instruction, Module, TensorType, array_bytes, size_text
 from hloscope.lazy import replace
-from hloscope.memory import size_text
 from hloscope.ops import (
     AddDependency,
     AsyncStart,

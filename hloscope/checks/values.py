@@ -12,9 +12,8 @@ from hloscope.checks.subject import Subject, arrays_of
 from hloscope.display import shape_text
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import size_in_bytes
-from hloscope.ir import ELEMENT_TYPES, Instruction, Module
+from hloscope.ir import ELEMENT_TYPES, Instruction, Module, size_text
 from hloscope.lazy import pattern
-from hloscope.memory import size_text
 from hloscope.mlir import ArrayAttr, DictAttr
 from hloscope.stablehlo import Function
 

@@ -8,8 +8,7 @@ from typing import Any
 from hloscope.cost import Advice, Transfer, TritonUse
 from hloscope.display.grouped import share_text
 from hloscope.display.provenance import provenance_of
-from hloscope.ir import Module
-from hloscope.memory import size_text
+from hloscope.ir import Module, size_text
 
 
 def advice_lines(found: Sequence[Advice], module: Module) -> list[str]:

@@ -8,8 +8,9 @@ from typing import Any, Final
 from hloscope.display.provenance import Provenance
 from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_type
+from hloscope.ir import size_text
 from hloscope.lazy import dataclass
-from hloscope.memory import ArrayUse, BankUse, Coalescing, Request, Traffic, size_text
+from hloscope.memory import ArrayUse, BankUse, Coalescing, Request, Traffic
 
 COALESCE_SCHEMA: Final = "hloscope.coalesce/2"
 FULL: Final = 0.995

@@ -10,7 +10,8 @@ from hloscope.display.coalescing import percent, sectors_text
 from hloscope.display.grouped import Column, Grouping, grouped_table, place_text
 from hloscope.display.provenance import Provenance
 from hloscope.display.table import Table
-from hloscope.memory import ArrayUse, four_digits, size_text
+from hloscope.ir import four_digits, size_text
+from hloscope.memory import ArrayUse
 
 COST_SCHEMA: Final = "hloscope.cost/1"
 R = TypeVar("R", bound=CostRow)

@@ -9,8 +9,7 @@ from hloscope.display.provenance import Provenance
 from hloscope.display.sizes import padding_text
 from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_type
-from hloscope.ir import array_bytes
-from hloscope.memory import size_text
+from hloscope.ir import array_bytes, size_text
 
 FOOTPRINT_SCHEMA: Final = "hloscope.footprint/1"
 

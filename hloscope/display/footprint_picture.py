@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from hloscope.cost import ArrayFootprint, Footprint, Group, KernelCost, kernels_and_runs
 from hloscope.display.grouped import Grouping, share_text
 from hloscope.hlo_parser import brief_type
-from hloscope.memory import size_text
+from hloscope.ir import size_text
 from hloscope.visible import in_page
 
 BAR, HIGH, STEP, PAD, CHARACTER = 520, 14, 24, 18, 7.3

@@ -13,9 +13,8 @@ from hloscope.display.grouped import Column, Grouping, grouped_table
 from hloscope.display.provenance import provenance_of
 from hloscope.display.table import Table
 from hloscope.hlo_parser import print_type
-from hloscope.ir import Computation, Instruction, Module, TensorType
+from hloscope.ir import Computation, Instruction, Module, TensorType, size_text
 from hloscope.lazy import dataclass
-from hloscope.memory import size_text
 from hloscope.movement import Chain, Figures, Kind, Savings, is_view
 
 _MOST_OPS: Final = 4

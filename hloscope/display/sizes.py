@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hloscope.ir import Type, array_bytes
-from hloscope.memory import size_text
+from hloscope.ir import Type, array_bytes, size_text
 
 
 def padded_text(type: Type) -> str:

@@ -54,7 +54,9 @@ if TYPE_CHECKING:
     from hloscope.ir.sizes import (
         Bytes as Bytes,
         array_bytes as array_bytes,
+        four_digits as four_digits,
         padded_elements as padded_elements,
+        size_text as size_text,
         storage_bits as storage_bits,
         tiled_sizes as tiled_sizes,
     )

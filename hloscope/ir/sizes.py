@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Final
 
 from hloscope.ir.types import (
     BufferType,
@@ -173,3 +174,31 @@ def tiled_sizes(sizes: Sequence[int], tiles: Sequence[Sequence[int]]) -> list[in
         outer = [-(-size // t) for size, t in zip(joined, whole, strict=False)]
         sizes = [*head, *outer, *joined[len(whole) :], *whole]
     return sizes
+
+
+_BINARY_UNITS: Final = (
+    ("EiB", 1 << 60), ("PiB", 1 << 50), ("TiB", 1 << 40),
+    ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10),
+)  # fmt: skip
+
+
+def four_digits(value: float) -> str:
+    """A number with four digits, or all digits before the point if these are more; no exponent.
+
+    >>> four_digits(1.23456), four_digits(1234.5), four_digits(123456.7)
+    ('1.235', '1234', '123,457')
+    """
+    return f"{value:.4g}" if value < 9999.5 else f"{value:,.0f}"
+
+
+def size_text(count: float) -> str:
+    """Bytes in the largest binary unit that gives at least 1.
+
+    >>> size_text(96), size_text(16384), size_text(3 << 29), size_text(3923 << 30)
+    ('96 bytes', '16 KiB', '1.5 GiB', '3.831 TiB')
+    """
+    sign, count = ("-", -count) if count < 0 else ("", count)
+    for unit, size in _BINARY_UNITS:
+        if count >= size:
+            return f"{sign}{four_digits(count / size)} {unit}"
+    return f"{sign}{count:.4g} byte{'' if count == 1 else 's'}"

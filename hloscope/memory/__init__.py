@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from hloscope.memory.slices import sliced as sliced
     from hloscope.memory.spoil import (
         Spoiler as Spoiler,
-        four_digits as four_digits,
-        size_text as size_text,
     )
     from hloscope.memory.storage import (
         data_bytes as data_bytes,

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from hloscope import parse_hlo
 from hloscope.cli.app import app
-from hloscope.memory import size_text
+from hloscope.ir import size_text
 from tests.conftest import SHARED
 
 BACK_AND_FORTH = """
