@@ -155,6 +155,12 @@ if TYPE_CHECKING:
     from hloscope.api.tensor import Element as Element, Tensor as Tensor
     from hloscope.api.tiles import Tiles as Tiles
     from hloscope.api.tiling import SpaceTiling as SpaceTiling, tiling_space as tiling_space
+    from hloscope.api.value_runs import (
+        RUNS as RUNS,
+        ValueDifference as ValueDifference,
+        ValueRuns as ValueRuns,
+        value_runs as value_runs,
+    )
     from hloscope.api.verifying import (
         check_expected as check_expected,
         check_text as check_text,
