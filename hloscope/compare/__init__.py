@@ -32,6 +32,10 @@ if TYPE_CHECKING:
         restored as restored,
         save as save,
     )
+    from hloscope.compare.outcome import (
+        ValueDifference as ValueDifference,
+        ValueRuns as ValueRuns,
+    )
     from hloscope.compare.structure import (
         Structure as Structure,
         compared_extras as compared_extras,

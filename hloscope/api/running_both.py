@@ -18,6 +18,8 @@ from hloscope.api.views import ComputationView
 from hloscope.compare import (
     WHOLE,
     Cut,
+    ValueDifference,
+    ValueRuns,
     argument_bytes,
     cuts_of,
     edge_arguments,
@@ -45,56 +47,12 @@ from hloscope.interpreter import (
 from hloscope.ir import Computation, Module, TensorType, TupleType, Type
 from hloscope.lazy import dataclass, replace
 from hloscope.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
-from hloscope.proof import SECONDS_EQUAL, header_counts
+from hloscope.proof import SECONDS_EQUAL, fitting_counts, header_counts
 
 RUNS: Final = 64
 """Runs of both programs, unless another number is asked for."""
 
 Side: TypeAlias = Program | ComputationView
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ValueDifference:
-    """The first run in which two programs return different values.
-
-    Attributes:
-        run: Number of the run, from 0; its arguments are made from this number alone.
-        output: Which tensor of the results.
-        device: Replica and partition that return it; `None` on a single device.
-        difference: The element that is furthest off, its value in the first program (`found`) and
-            in the second (`expected`).
-        inputs: The arguments, each with its name and type: those of the whole program, or of that
-            device.
-    """
-
-    run: int
-    output: int
-    device: tuple[int, int] | None
-    difference: Difference
-    inputs: tuple[tuple[str, Type, Value], ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ValueRuns:
-    """Runs of two programs on the same arguments.
-
-    Attributes:
-        runs: How many runs of both there were.
-        replicas: Replicas, and `partitions` partitions of each.
-        divided: The program, "A" or "B", that is partitioned, while the other one is whole and
-            its arguments are cut by their shardings; empty if both run alike.
-        difference: The first difference; `None` if none was found.
-        types: What differs between the types, so that nothing is run; else empty.
-        reason: Why a run is not possible, or ended the comparison; else empty.
-    """
-
-    runs: int = 0
-    replicas: int = 1
-    partitions: int = 1
-    divided: str = ""
-    difference: ValueDifference | None = None
-    types: str = ""
-    reason: str = ""
 
 
 def value_runs(
@@ -119,7 +77,8 @@ def value_runs(
         b: Another one.
         runs: Most runs.
         seconds: Processor time after which no further run begins.
-        replicas: Replicas; by default as many as a header states, else 1.
+        replicas: Replicas; by default as many as a header states, or else as the groups of the
+            collectives name, or 1.
         partitions: Partitions of each replica, by default likewise.
         tolerance: Largest difference of floats; of those larger than 1 it is relative.
         ulps: In place of it: units in the last place.
@@ -135,6 +94,8 @@ def value_runs(
     """
     counts = [header_counts(_module(x).extras) for x in (a, b)]
     stated = next((c for c in counts if c is not None and c.total > 1), None)
+    if stated is None and replicas is None and partitions is None:
+        stated = fitting_counts([_entry(x) for x in (a, b)])
     replicas = replicas or (stated.replicas if stated else 1)
     partitions = partitions or (stated.partitions if stated else 1)
     check_grid(replicas, partitions)
@@ -149,6 +110,8 @@ def value_runs(
         return ValueRuns(0, replicas, partitions, reason=error.message)
     if isinstance(pair, str):
         return ValueRuns(0, replicas, partitions, types=pair)
+    if not any(isinstance(type_, TensorType) for type_ in _tensors(pair.types)):
+        runs = 1  # every run would be the same
     done, reason = 0, ""
     end = process_time() + seconds
     for run in range(runs):
