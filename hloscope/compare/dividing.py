@@ -18,7 +18,7 @@ from hloscope.hlo_parser import Sharding, TileSharding, TupleSharding, WholeShar
 from hloscope.interpreter import Array, divided, meshes
 from hloscope.ir import Computation, Dims, Module, TensorType, Type
 from hloscope.lazy import dataclass, replace
-from hloscope.mlir import ArrayAttr, DictAttr, StringAttr, parse_attribute
+from hloscope.mlir import ArrayAttr, DictAttr, StringAttr, VerbatimAttr, parse_attribute
 from hloscope.ops import NamedSharding
 
 _HLO: Final = "sharding"
@@ -122,7 +122,7 @@ def _stated(extras: Mapping[str, Any]) -> object:
 def _text(attribute: object) -> str:
     if isinstance(attribute, StringAttr):
         return attribute.value.decode("utf-8", "replace")
-    return str(attribute)
+    return attribute.text if isinstance(attribute, VerbatimAttr) else str(attribute)
 
 
 def _spread(sharding: object, type: Type) -> list[object]:

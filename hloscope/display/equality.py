@@ -96,10 +96,11 @@ def value_runs_text(found: ValueRuns) -> Iterator[str]:
 def value_runs_json(found: ValueRuns) -> dict[str, Any]:
     """Runs of two programs as JSON."""
     shown = found.difference
-    verdict = "different" if shown is not None or found.types else "no difference found"
+    verdict = "refuted" if shown is not None or found.types else "no difference found"
     return {
         "what": "values",
         "verdict": "undecided" if found.reason else verdict,
+        "compared": [],
         "runs": found.runs,
         "replicas": found.replicas,
         "partitions": found.partitions,
