@@ -151,6 +151,10 @@ if TYPE_CHECKING:
         check_run as check_run,
         run_program as run_program,
     )
+    from hloscope.api.running_both import (
+        RUNS as RUNS,
+        value_runs as value_runs,
+    )
     from hloscope.api.scanning import ScanReport as ScanReport, scan_files as scan_files
     from hloscope.api.schemas import schema as schema, schema_names as schema_names
     from hloscope.api.selecting import SORTS as SORTS, Selection as Selection, sort_key as sort_key
@@ -172,6 +176,7 @@ if TYPE_CHECKING:
         InstructionView as InstructionView,
     )
     from hloscope.bytecode import Health as Health
+    from hloscope.compare import ValueRuns as ValueRuns
     from hloscope.cost import GROUPINGS as GROUPINGS
     from hloscope.devices import ALL_DEVICES as ALL_DEVICES, Limits as Limits
     from hloscope.display import check_grouping as check_grouping

@@ -35,8 +35,8 @@ def comparisons(
 ) -> Iterator[Compared]:
     """Do two maps, instructions or programs touch the same elements?  Part by part.
 
-    Types of parameters, operands and results have to be the same, layouts left out.  Which values
-    are computed of the elements is not compared: `value_runs` of the command's `--values` does.
+    Types of parameters, operands and results have to be the same, layouts left out.  Values that
+    are computed of the elements are not compared; `value_runs` compares them.
 
     Args:
         a: A map; an instruction; or a program or computation, of which is compared what each output

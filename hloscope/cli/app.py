@@ -39,7 +39,7 @@ COMMANDS: Final = {
     "cost": ("cost", "Show where the bytes, flops and least time of a program go."),
     "coalesce": ("coalesce", "Tell what the warps of fusions move, and what wastes it."),
     "footprint": ("footprint", "Tell how many bytes kernels read and write at least."),
-    "equal": ("equal", "Tell whether two maps, instructions or programs mean the same."),
+    "equal": ("equal", "Tell whether two maps or programs read or return the same."),
     "diff": ("diff", "Tell what is different between two programs, by structure."),
     "cancel": ("cancel", "Classify data movement: free, cancels, or moves bytes."),
     "html": ("html", "Write a page to look at a program, its maps and its verdicts."),

@@ -5,29 +5,40 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from hloscope.api import (
+    RUNS,
     SECONDS_EQUAL,
     Comparable,
     Compared,
+    ComputationView,
     IndexingMap,
     InstructionView,
     Program,
+    ValueRuns,
     Verdict,
     comparisons,
+    value_runs,
     verdict_of,
 )
 from hloscope.cli.common import command, debug_option, json_option, print_json
 from hloscope.cli.completing import complete_places
 from hloscope.cli.files import read_verified_program
-from hloscope.display import SAME_ELEMENTS, compared_json, comparison_text
+from hloscope.display import (
+    SAME_ELEMENTS,
+    compared_json,
+    comparison_text,
+    value_runs_json,
+    value_runs_text,
+)
 
 SCHEMA: Final = "hloscope.equal/1"
 DIFFERENT: Final = 1
 UNDECIDED: Final = 4
+Runnable: Final = (Program, ComputationView)
 
 
 @command()
@@ -40,22 +51,82 @@ UNDECIDED: Final = 4
     default=SECONDS_EQUAL,
     help="Processor time for comparing programs, by default 5.",
 )
+@click.option(
+    "--values", "by_values", is_flag=True, help="Run both programs, and compare what they return."
+)
+@click.option(
+    "--runs",
+    metavar="N",
+    type=click.IntRange(1, 1_000_000),
+    help=f"With --values: most runs, else {RUNS}.",
+)
+@click.option(
+    "--replicas",
+    metavar="R",
+    type=click.IntRange(1, 4096),
+    help="With --values: replicas, else as many as a header or the groups say.",
+)
+@click.option(
+    "--partitions",
+    metavar="P",
+    type=click.IntRange(1, 4096),
+    help="With --values: partitions of each replica; one program may be partitioned.",
+)
+@click.option(
+    "--tolerance",
+    metavar="T",
+    type=float,
+    help="With --values: largest difference of floats, else 0.0001; of those larger than 1 it is"
+    " relative.",
+)
+@click.option(
+    "--ulps", metavar="N", type=click.IntRange(0), help="In place of it: units in the last place."
+)
 @json_option
 @debug_option
-def equal(first: str, second: str, seconds: float, as_json: bool) -> None:
-    """Tell whether A and B touch the same elements: two maps, instructions or programs.
+def equal(
+    first: str, second: str, seconds: float, by_values: bool, as_json: bool, **options: Any
+) -> None:
+    """Tell whether A and B read the same elements; with --values, return the same values.
 
     A and B are maps as text; instructions as FILE:NAME; or FILE, a program, or FILE:NAME of a
-    computation, of which is compared what each output reads of each parameter.  Programs are
-    verified first; what has the same structure up to names is equal, the rest is composed, for
-    --seconds.  The exit code is 0 if they are proved equal, 1 if they are different, 4 if it is
-    undecided.
+    computation, of which is compared what each output reads of each parameter, on every device.
+    Types have to be the same.  What is computed of the elements is not compared: an `add` and a
+    `subtract` read the same.  Programs are verified first; what has the same structure up to names
+    reads the same, the rest is composed, for --seconds.  The exit code is 0 if that is proved, 1 if
+    they are different, 4 if it is undecided.
+
+    With --values both programs run on the same arguments: distinct numbers, starts within and
+    beyond what is clamped, edge values, other ones in each run.  The first difference is shown, and
+    the exit code is 1; it is 0 if none was found, which proves nothing, and 4 if a program cannot
+    be run.  On several devices, a program may be compared with its partitioned form, whose
+    arguments are cut by the shardings.
     """
     a, b = sides_of(first, second)
     if isinstance(a, InstructionView) is not isinstance(b, InstructionView):
         raise click.UsageError("A and B are two maps, two instructions or two programs")
+    given = {name: value for name, value in options.items() if value is not None}
+    if by_values:
+        if not (isinstance(a, Runnable) and isinstance(b, Runnable)):
+            raise click.UsageError("--values runs programs or computations")
+        _end_runs(value_runs(a, b, seconds=seconds, **given), as_json=as_json)
+    if given:
+        raise click.UsageError(f"--{next(iter(given))} is about runs: give --values")
     found = list(comparisons(a, b, seconds=seconds))
     end_compared(found, SCHEMA if as_json else "", maps=isinstance(a, IndexingMap))
+
+
+def _end_runs(found: ValueRuns, *, as_json: bool) -> None:
+    """Print what runs show, and end with its exit code."""
+    if as_json:
+        print_json({"schema": SCHEMA, **value_runs_json(found)})
+    else:
+        for line in value_runs_text(found):
+            click.echo(line)
+    is_different = found.difference is not None or bool(found.types)
+    click.get_current_context().exit(
+        DIFFERENT if is_different else UNDECIDED if found.reason else 0
+    )
 
 
 def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:

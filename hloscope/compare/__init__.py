@@ -12,6 +12,17 @@ if TYPE_CHECKING:
         Part as Part,
         differences as differences,
     )
+    from hloscope.compare.dividing import (
+        WHOLE as WHOLE,
+        Cut as Cut,
+        cuts_of as cuts_of,
+        header_cuts as header_cuts,
+    )
+    from hloscope.compare.edges import (
+        argument_bytes as argument_bytes,
+        edge_arguments as edge_arguments,
+        limits_of as limits_of,
+    )
     from hloscope.compare.files import (
         MOST_BYTES as MOST_BYTES,
         arranged as arranged,
@@ -20,6 +31,10 @@ if TYPE_CHECKING:
         named as named,
         restored as restored,
         save as save,
+    )
+    from hloscope.compare.outcome import (
+        ValueDifference as ValueDifference,
+        ValueRuns as ValueRuns,
     )
     from hloscope.compare.structure import (
         Structure as Structure,

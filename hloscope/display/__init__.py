@@ -87,6 +87,8 @@ if TYPE_CHECKING:
         SAME_ELEMENTS as SAME_ELEMENTS,
         compared_json as compared_json,
         comparison_text as comparison_text,
+        value_runs_json as value_runs_json,
+        value_runs_text as value_runs_text,
     )
     from hloscope.display.footprint import (
         FOOTPRINT_SCHEMA as FOOTPRINT_SCHEMA,

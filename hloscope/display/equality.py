@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from hloscope.arrays import np
+from hloscope.compare import ValueRuns
+from hloscope.display.results import result_json, result_text
+from hloscope.ir import TensorType
 from hloscope.proof import Compared
 from hloscope.simplifier import Proof, Verdict
 
+_MOST_SHOWN: Final = 64
+"""Arguments of more elements are shown by their statistics."""
 SAME_ELEMENTS: Final = "same elements read; values not compared"
 """Verdict on instructions and programs that read the same."""
 
@@ -56,5 +62,64 @@ def compared_json(compared: Compared) -> dict[str, Any]:
             "index": list(example.dims),
             "touched": list(example.results),
             "only_in": ("A", "B")[example.only_in],
+        },
+    }
+
+
+def value_runs_text(found: ValueRuns) -> Iterator[str]:
+    """Runs of two programs: that no difference was found, or the first one with its arguments."""
+    on = f" on {found.replicas} x {found.partitions} devices (replicas x partitions)"
+    where = on if found.replicas * found.partitions > 1 else ""
+    if found.divided:
+        where += f", {found.divided} partitioned"
+    if found.types:
+        yield f"different: {found.types}"
+        return
+    runs = f"{found.runs} run{'s' * (found.runs != 1)}"
+    shown = found.difference
+    if shown is None:
+        said = f"no difference found in {runs}{where}"
+        yield f"undecided: {found.reason} ({said})" if found.reason else said
+        return
+    yield f"different: values differ in run {shown.run}{where}"
+    device = f" of device {shown.device}" if shown.device is not None else ""
+    apart = shown.difference
+    yield (
+        f"  output {shown.output}{device} at {list(apart.index)}: {apart.found} in A,"
+        f" {apart.expected} in B; {apart.count:,} of {apart.size:,} elements differ"
+    )
+    for number, (name, type_, value) in enumerate(shown.inputs):
+        brief = not isinstance(type_, TensorType) or np.asarray(value).size > _MOST_SHOWN
+        yield f"  argument {number} `{name}`: {result_text(value, type_, brief=brief)}"
+
+
+def value_runs_json(found: ValueRuns) -> dict[str, Any]:
+    """Runs of two programs as JSON."""
+    shown = found.difference
+    verdict = "refuted" if shown is not None or found.types else "no difference found"
+    return {
+        "what": "values",
+        "verdict": "undecided" if found.reason else verdict,
+        "compared": [],
+        "runs": found.runs,
+        "replicas": found.replicas,
+        "partitions": found.partitions,
+        "partitioned": found.divided or None,
+        "reason": found.types or found.reason or None,
+        "difference": None
+        if shown is None
+        else {
+            "run": shown.run,
+            "output": shown.output,
+            "device": None if shown.device is None else list(shown.device),
+            "index": [int(n) for n in shown.difference.index],
+            "A": str(shown.difference.found),
+            "B": str(shown.difference.expected),
+            "elements": shown.difference.count,
+            "of": shown.difference.size,
+            "arguments": [
+                {"name": name, "value": result_json(value, type_)}
+                for name, type_, value in shown.inputs
+            ],
         },
     }

@@ -37,6 +37,13 @@ if TYPE_CHECKING:
         parse_hlo as parse_hlo,
         parse_hlo_all as parse_hlo_all,
     )
+    from hloscope.hlo_parser.sharding import (
+        Sharding as Sharding,
+        TileSharding as TileSharding,
+        TupleSharding as TupleSharding,
+        WholeSharding as WholeSharding,
+        read_sharding as read_sharding,
+    )
     from hloscope.hlo_parser.signatures import PAIRED as PAIRED, signature as signature
     from hloscope.hlo_parser.spelling import opcode_of as opcode_of, template as template
     from hloscope.hlo_parser.types import (

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hloscope.interpreter.ops.collectives import groups_of as groups_of
     from hloscope.interpreter.ops.mesh_axes import mesh_groups as mesh_groups, meshes as meshes
     from hloscope.interpreter.ops.observing import PRINT as PRINT, PROBE as PROBE
+    from hloscope.interpreter.ops.partition import divided as divided
     from hloscope.interpreter.parallel import (
         INFEED as INFEED,
         OUTFEED as OUTFEED,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hloscope.proof.participants import (
         Header as Header,
         Participants as Participants,
+        fitting_counts as fitting_counts,
         header_counts as header_counts,
     )
     from hloscope.proof.prover import Prover as Prover

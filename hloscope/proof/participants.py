@@ -43,6 +43,7 @@ from hloscope.proof.devices import (
     Devices,
     GridError,
     collective_of,
+    counts_of,
     written_size,
 )
 from hloscope.simplifier import PROVED, Proof, UndecidedError, Verdict
@@ -71,6 +72,15 @@ def header_counts(header: Header) -> Counts | None:
     if texts == [None, None] or not all(n.isdecimal() and len(n) < 8 for n in found):
         return None
     return Counts(*[max(1, int(n)) for n in found])
+
+
+def fitting_counts(computations: Iterable[Computation]) -> Counts | None:
+    """The smallest grid that the groups of all collectives fit; `None` if none is found."""
+    called = reached(computations, lambda c: c.callees)
+    try:
+        return counts_of([ins for c in called for ins in c.instructions])
+    except GridError:
+        return None
 
 
 class Table(NamedTuple):

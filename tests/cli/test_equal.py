@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 import hloscope
@@ -330,3 +332,122 @@ def test_instructions_are_compared_by_the_numbers_of_their_operands(
     )
     assert run("equal", f"{path}:a", f"{path}:b").exit_code == 0
     assert run("equal", f"{path}:a", f"{path}:c").exit_code == 1
+
+
+ROUND3 = Path(os.environ.get("HLOSCOPE_SHARED", "../shared")) / "regressions/round3/compare"
+needs_round3 = pytest.mark.skipif(not ROUND3.is_dir(), reason="needs ../shared")
+
+
+@needs_round3
+@pytest.mark.parametrize(
+    ("a", "b", "code", "said"),
+    [("agA", "agB", 1, "with 2 x 1 devices"), ("arA", "arB", 1, "with 4 x 1 devices"),
+     ("cbA", "cbB", 1, "with 2 x 1 devices"), ("agA", "agA", 0, SAME), ("arB", "arB", 0, SAME),
+     ("eqA", "eqB", 1, "type s32[4], and s32[3]"), ("eqA", "eqC", 1, "type s32[4], and s32[5]"),
+     ("equal_add", "equal_sub", 0, SAME)],
+)  # fmt: skip
+def test_who_takes_part_and_types_are_compared(
+    run: Any, a: str, b: str, code: int, said: str
+) -> None:
+    files = [ROUND3 / f"{name}.hlo" for name in (a, b)]
+    result = run("equal", *files)
+    assert (result.exit_code, said in result.stdout) == (code, True), result.stdout
+    assert run("cancel", *files).exit_code == code
+
+
+@needs_round3
+@pytest.mark.parametrize(
+    ("a", "b", "code", "said"),
+    [("c08_ds_before", "c08_ds_after", 1, "different: values differ in run"),
+     ("c08_ds_before", "c08_ds_right", 0, "no difference found in 64 runs\n"),
+     ("equal_add", "equal_sub", 1, "output 0 at ["),
+     ("f01_spmd_dus_before", "f01_spmd_dus_after", 1, "output 0 of device (0, 1) at [0, 0]: 99 in"),
+     ("agA", "agB", 1, "on 2 x 1 devices"), ("eqA", "eqB", 1, "different: output 0: type s32[4]")],
+)  # fmt: skip
+def test_values_are_compared_by_runs(run: Any, a: str, b: str, code: int, said: str) -> None:
+    files = [ROUND3 / f"{name}.hlo" for name in (a, b)]
+    result = run("equal", "--values", *files)
+    assert (result.exit_code, said in result.stdout) == (code, True), result.stdout
+    found = json.loads(run("equal", "--values", *files, "--json").stdout)
+    jsonschema.validate(found, json.loads(run("schema", "equal").stdout))
+    assert (found["what"], found["verdict"]) == (
+        "values",
+        "refuted" if code else "no difference found",
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "code"),
+    [("f32", "f32", 0), ("f32", "s32", 1), ("f32", "bf16", 1)],
+)
+def test_elements_of_other_types_are_different(
+    run: Any, tmp_path: Path, one: str, other: str, code: int
+) -> None:
+    files = [tmp_path / "a.hlo", tmp_path / "b.hlo"]
+    for file, element in zip(files, (one, other), strict=True):
+        file.write_text(
+            f"ENTRY e {{ p = {element}[4] parameter(0) ROOT n = {element}[4] negate(p) }}"
+        )
+    assert run("equal", *files).exit_code == code
+    assert run("equal", *[f"{file}:n" for file in files]).exit_code == code
+    assert run("cancel", *files).exit_code == code
+
+
+def test_a_bounded_size_is_another_type(run: Any, tmp_path: Path) -> None:
+    for name, size in (("a.hlo", "4"), ("b.hlo", "<=4")):
+        (tmp_path / name).write_text(
+            f"ENTRY e {{ p = f32[{size}] parameter(0) ROOT n = f32[{size}] negate(p) }}"
+        )
+    result = run("equal", tmp_path / "a.hlo", tmp_path / "b.hlo")
+    assert result.exit_code == 1
+    assert "parameter 0 and 1 more: different: type f32[4], and f32[<=4]" in result.stdout
+
+
+WHOLE = """HloModule m, num_partitions=2
+ENTRY e { p = f32[4,3] parameter(0), sharding={devices=[2,1]<=[2]}
+  w = f32[3,5] parameter(1), sharding={replicated}
+  ROOT d = f32[4,5] dot(p, w), lhs_contracting_dims={1}, rhs_contracting_dims={0},
+    sharding={devices=[1,2]<=[2]} }
+"""
+PARTS = """HloModule m_spmd, num_partitions=2
+ENTRY e { p = f32[2,3] parameter(0)
+  w = f32[3,5] parameter(1)
+  g = f32[4,3] all-gather(p), dimensions={0}, replica_groups={GROUPS}, channel_id=1,
+    use_global_device_ids=true
+  d = f32[4,5] dot(g, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  z = f32[] constant(0)
+  q = f32[4,6] pad(d, z), padding=0_0x0_1
+  i = u32[] partition-id()
+  t = u32[] constant(3)
+  s = u32[] multiply(i, t)
+  o = u32[] constant(0)
+  ROOT r = f32[4,3] dynamic-slice(q, o, s), dynamic_slice_sizes={4,3} }
+"""
+
+
+@pytest.mark.parametrize(("groups", "code"), [("{0,1}", 0), ("{1,0}", 1)])
+def test_a_program_is_compared_with_its_partitioned_form(
+    run: Any, tmp_path: Path, groups: str, code: int
+) -> None:
+    one, other = tmp_path / "a.hlo", tmp_path / "b.hlo"
+    one.write_text(WHOLE)
+    other.write_text(PARTS.replace("GROUPS", groups))
+    for sides, name in (((one, other), "B"), ((other, one), "A")):
+        result = run("equal", "--values", *sides)
+        assert result.exit_code == code, result.stdout
+        assert f"on 1 x 2 devices (replicas x partitions), {name} partitioned" in result.stdout
+
+
+def test_programs_that_cannot_be_run_are_undecided(run: Any, tmp_path: Path) -> None:
+    one = program(tmp_path, "one", '  ROOT c = f32[4,8] custom-call(p0), custom_call_target="mine"')
+    result = run("equal", "--values", one, one)
+    assert result.exit_code == 4
+    assert result.stdout.startswith("undecided: ")
+
+
+def test_options_of_runs_need_values(run: Any, tmp_path: Path) -> None:
+    one = program(tmp_path, "one", "  ROOT c = f32[4,8] negate(p0)")
+    assert run("equal", one, one, "--runs", "3").exit_code == 2
+    assert run("equal", "--values", f"{one}:c", f"{one}:c").exit_code == 2
+    result = run("equal", "--values", one, one, "--runs", "3")
+    assert (result.exit_code, result.stdout) == (0, "no difference found in 3 runs\n")

@@ -66,6 +66,10 @@ class Division(NamedTuple):
             result[tuple(slices)] = at[index[: len(self.dimensions)]]
         return result
 
+    def place(self, device: int) -> tuple[int, ...]:
+        """Which part along each dimension a device has."""
+        return tuple([self._number(axes, device) for axes in self.dimensions])
+
     def _count(self, axes: tuple[AxisRef, ...]) -> int:
         return prod(map(self.mesh.size, axes))
 

@@ -1,0 +1,369 @@
+"""Two programs run on the same arguments: do they return the same values?
+
+Runs show differences and prove nothing: of equal programs the answer is how many runs found none.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import partial
+from time import process_time
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from hloscope.api.program import Program
+from hloscope.api.views import ComputationView
+from hloscope.compare import (
+    WHOLE,
+    Cut,
+    ValueDifference,
+    ValueRuns,
+    argument_bytes,
+    cuts_of,
+    edge_arguments,
+    header_cuts,
+    leaves,
+    limits_of,
+)
+from hloscope.errors import HloscopeError, UnsupportedError
+from hloscope.fusion import leaf_types
+from hloscope.interpreter import (
+    INFEED,
+    OUTFEED,
+    PRINT,
+    PROBE,
+    Array,
+    Difference,
+    EvaluationError,
+    Value,
+    World,
+    check_grid,
+    run_grid,
+    within,
+    within_ulps,
+)
+from hloscope.ir import Computation, Module, TensorType, TupleType, Type
+from hloscope.lazy import dataclass, replace
+from hloscope.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
+from hloscope.proof import SECONDS_EQUAL, fitting_counts, header_counts
+
+RUNS: Final = 64
+"""Runs of both programs, unless another number is asked for."""
+
+Side: TypeAlias = Program | ComputationView
+
+
+def value_runs(
+    a: Side,
+    b: Side,
+    *,
+    runs: int = RUNS,
+    seconds: float = SECONDS_EQUAL,
+    replicas: int | None = None,
+    partitions: int | None = None,
+    tolerance: float = 1e-4,
+    ulps: int | None = None,
+) -> ValueRuns:
+    """Run two programs on the same arguments, up to the first difference.
+
+    Arguments are distinct numbers, starts within and beyond what is clamped, edge values of the
+    types.  Parts of one sharding are cut from one array: a program that is not partitioned is
+    compared with a partitioned one.
+
+    Args:
+        a: A program, or a computation of one.
+        b: Another one.
+        runs: Most runs.
+        seconds: Processor time after which no further run begins.
+        replicas: Replicas; by default as many as a header states, or else as the groups of the
+            collectives name, or 1.
+        partitions: Partitions of each replica, by default likewise.
+        tolerance: Largest difference of floats; of those larger than 1 it is relative.
+        ulps: In place of it: units in the last place.
+
+    Raises:
+        EvaluationError: There are too many processes.
+
+    >>> import hloscope
+    >>> text = "ENTRY e { p = s32[4] parameter(0) ROOT r = s32[4] OP(p, p) }"
+    >>> add, subtract = (hloscope.read(text.replace("OP", op)) for op in ("add", "subtract"))
+    >>> value_runs(add, add).runs, value_runs(add, subtract).difference.run
+    (64, 0)
+    """
+    counts = [header_counts(_module(x).extras) for x in (a, b)]
+    stated = next((c for c in counts if c is not None and c.total > 1), None)
+    if stated is None and replicas is None and partitions is None:
+        stated = fitting_counts([_entry(x) for x in (a, b)])
+    replicas = replicas or (stated.replicas if stated else 1)
+    partitions = partitions or (stated.partitions if stated else 1)
+    check_grid(replicas, partitions)
+    compare = (
+        partial(within_ulps, most=ulps)
+        if ulps is not None
+        else partial(within, tolerance=tolerance, relative=True)
+    )
+    try:
+        pair = _paired(a, b, replicas, partitions)
+    except (UnsupportedError, EvaluationError) as error:
+        return ValueRuns(0, replicas, partitions, reason=error.message)
+    if isinstance(pair, str):
+        return ValueRuns(0, replicas, partitions, types=pair)
+    if not any(isinstance(type_, TensorType) for type_ in _tensors(pair.types)):
+        runs = 1  # every run would be the same
+    done, reason = 0, ""
+    end = process_time() + seconds
+    for run in range(runs):
+        if done and process_time() > end:
+            break
+        try:
+            found = pair.first_difference(run, compare)
+        except HloscopeError as error:
+            reason = error.message
+            break
+        done += 1
+        if found is not None:
+            return ValueRuns(done, replicas, partitions, pair.divided, found)
+    return ValueRuns(done, replicas, partitions, pair.divided, reason=reason)
+
+
+def _module(side: Side) -> Module:
+    return side.module if isinstance(side, Program) else side.program.module
+
+
+def _entry(side: Side) -> Computation:
+    return side.entry.ir if isinstance(side, Program) else side.ir
+
+
+def _tensors(types: Sequence[Type]) -> list[Type]:
+    return [leaf for type_ in types for leaf in leaf_types(type_)]
+
+
+def _plain(type_: Type) -> Type:
+    """The type without layouts."""
+    if isinstance(type_, TupleType):
+        return TupleType(tuple(map(_plain, type_.elements)))
+    return replace(type_, layout=None) if isinstance(type_, TensorType) else type_
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    """Two programs that can be run on the same arguments.
+
+    Attributes:
+        sides: Both.
+        types: Types of the arguments that are made: those of the whole program if one is divided.
+        replicas: Replicas, and `partitions` partitions of each.
+        cuts: How arguments are divided among partitions; `None`: each partition has its own.
+        results: How results of a whole program are; empty if both run alike.
+        divided: Which side is partitioned, "A" or "B"; empty: both run alike.
+    """
+
+    sides: tuple[Side, Side]
+    types: tuple[Type, ...]
+    replicas: int
+    partitions: int
+    cuts: tuple[Cut | None, ...]
+    results: tuple[Cut, ...] = ()
+    divided: str = ""
+
+    def first_difference(self, run: int, compare: Any) -> ValueDifference | None:
+        """Run both once.
+
+        Raises:
+            HloscopeError: One of them cannot be run.
+        """
+        needed = argument_bytes(self.types) * self.replicas * self.partitions
+        if needed > MAX_BYTES:
+            raise EvaluationError(f"arguments of {needed:,} bytes, more than {MAX_BYTES:,}")
+        limits = limits_of([_entry(side) for side in self.sides])
+        whole = [
+            edge_arguments(self.types, limits, run, r * self.partitions)
+            for r in range(self.replicas)
+        ]
+        parts = [
+            self._parts(whole[r], limits, run, r * self.partitions + p)
+            for r in range(self.replicas)
+            for p in range(self.partitions)
+        ]
+        returned = []
+        for number, side in enumerate(self.sides):
+            alone = self.divided == "AB"[1 - number]
+            arguments = whole if alone else parts
+            returned.append(self._run(side, arguments, 1 if alone else self.partitions))
+        return self._compared(run, returned, whole, parts, compare)
+
+    def _parts(
+        self, whole: Sequence[Value], limits: Sequence[int], run: int, device: int
+    ) -> list[Any]:
+        """The arguments of one device, whose replica has these."""
+        own: Sequence[Value] = whole
+        partition = device % self.partitions
+        if partition and None in self.cuts:
+            own = edge_arguments(self.types, limits, run, device)
+        found: list[Any] = []
+        for k, cut in enumerate(self.cuts):
+            if cut is None:
+                found.append(own[k])
+            elif cut.counts:
+                found.append(cut.filled(np.asarray(whole[k]), partition))
+            else:
+                found.append(whole[k])
+        return found
+
+    def _run(
+        self, side: Side, arguments: Sequence[Sequence[Value]], partitions: int
+    ) -> list[list[Array]]:
+        """The tensors that each process returns."""
+        module, entry = _module(side), _entry(side)
+        world = World(
+            functions=module.computations,
+            attributes=module.extras,
+            spell=module.spell,
+            max_steps=MOST_STEPS,
+            max_flops=MOST_FLOPS,
+            max_bytes=MAX_BYTES,
+            extra={PRINT: lambda _: None, PROBE: None, OUTFEED: [], INFEED: deque()},
+        )
+        rows = [[entry] * partitions] * self.replicas
+        return [
+            [
+                np.asarray(array)
+                for value, type_ in zip(own, entry.results, strict=True)
+                for array, _ in leaves(value, type_)
+            ]
+            for own in run_grid(rows, arguments, world)
+        ]
+
+    def _compared(
+        self,
+        run: int,
+        returned: Sequence[list[list[Array]]],
+        whole: Sequence[list[Value]],
+        parts: Sequence[list[Any]],
+        compare: Any,
+    ) -> ValueDifference | None:
+        """The first tensor of a process that differs."""
+        for device in range(self.replicas * self.partitions):
+            replica, partition = divmod(device, self.partitions)
+            for output, (a, b) in enumerate(self._outputs(returned, replica, partition)):
+                found = _difference(a, b, compare)
+                if found is None:
+                    continue
+                given = whole[replica] if self.divided else parts[device]
+                side = self.sides[self.divided == "A"]
+                names = [parameter.name for parameter in _entry(side).parameters]
+                return ValueDifference(
+                    run,
+                    output,
+                    (replica, partition) if len(parts) > 1 else None,
+                    found,
+                    tuple(zip(names, self.types, given, strict=True)),
+                )
+        return None
+
+    def _outputs(
+        self, returned: Sequence[list[list[Array]]], replica: int, partition: int
+    ) -> Iterator[tuple[Array, Array]]:
+        """Pairs of tensors of both sides; of a whole program the parts that a partition has."""
+        device = replica * self.partitions + partition
+        if not self.divided:
+            yield from zip(returned[0][device], returned[1][device], strict=True)
+            return
+        for output, cut in enumerate(self.results):
+            both = []
+            for number in range(2):
+                if self.divided == "AB"[number]:
+                    both.append(returned[number][device][output])
+                else:
+                    both.append(cut.part(returned[number][replica][output], partition))
+            sizes = tuple(min(n, m) for n, m in zip(both[0].shape, both[1].shape, strict=True))
+            valid = tuple(slice(0, n) for n in sizes)  # the rest of a part fills it up
+            yield both[0][valid], both[1][valid]
+
+
+def _difference(a: Array, b: Array, compare: Any) -> Difference | None:
+    if a.shape != b.shape:
+        return Difference(a.size, a.size, (), list(a.shape), list(b.shape), "the shape")
+    found: Difference | None = compare(a, b)
+    return found
+
+
+def _paired(a: Side, b: Side, replicas: int, partitions: int) -> _Pair | str:
+    """How two programs run on the same arguments; what differs between types if they cannot.
+
+    Raises:
+        UnsupportedError: A sharding is of a kind that is not cut here.
+    """
+    entries = _entry(a), _entry(b)
+    arguments = [[*map(_plain, entry.arguments)] for entry in entries]
+    results = [[*map(_plain, _tensors(entry.results))] for entry in entries]
+    if arguments[0] == arguments[1] and results[0] == results[1]:
+        cuts = _replicated((a, b), len(arguments[0]), partitions)
+        return _Pair((a, b), tuple(arguments[0]), replicas, partitions, cuts)
+    if partitions > 1:
+        for number, side in enumerate((a, b)):
+            found = _cut(side, (b, a)[number], partitions)
+            if found is not None:
+                name = "AB"[1 - number]
+                types = tuple(arguments[number])
+                return _Pair((a, b), types, replicas, partitions, *found, name)
+    return _type_difference(arguments, results)
+
+
+def _type_difference(arguments: list[list[Type]], results: list[list[Type]]) -> str:
+    for what, (one, other) in (("parameter", arguments), ("output", results)):
+        if len(one) != len(other):
+            return f"{len(one)} {what}s, and {len(other)}"
+        for k, (mine, theirs) in enumerate(zip(one, other, strict=True)):
+            if mine != theirs:
+                return f"{what} {k}: type {mine}, and {theirs}"
+    return ""
+
+
+def _replicated(sides: Sequence[Side], count: int, partitions: int) -> tuple[Cut | None, ...]:
+    """For programs that run alike: parameters that all partitions have the same of."""
+    found: list[Cut | None] = [None] * count
+    if partitions == 1:
+        return (WHOLE,) * count
+    for side in sides:
+        for stated in (
+            cuts_of(_module(side), _entry(side), partitions)[0],
+            header_cuts(_module(side), partitions)[0],
+        ):
+            if len(stated) == count:
+                found = [
+                    WHOLE if cut is not None and not cut.is_cut else known
+                    for cut, known in zip(stated, found, strict=True)
+                ]
+    return tuple(found)
+
+
+def _cut(
+    whole: Side, other: Side, partitions: int
+) -> tuple[tuple[Cut | None, ...], tuple[Cut, ...]] | None:
+    """The cuts by which the types of a whole program become those of the other; `None`: none."""
+    entry, local = _entry(whole), _entry(other)
+    given, returned = cuts_of(_module(whole), entry, partitions)
+    stated, results = header_cuts(_module(other), partitions)
+    pairs = (
+        (given, stated, [*entry.arguments], [*local.arguments]),
+        (returned, results, _tensors(entry.results), _tensors(local.results)),
+    )
+    found: list[tuple[Cut, ...]] = []
+    for own, theirs, types, parts in pairs:
+        if len(types) != len(parts):
+            return None
+        cuts = []
+        for k, (type_, part) in enumerate(zip(types, parts, strict=True)):
+            candidates = [own[k] if k < len(own) else None, theirs[k] if k < len(theirs) else None]
+            cut = next((c for c in candidates if c is not None), WHOLE)
+            if not isinstance(type_, TensorType):
+                if cut.is_cut or type_ != part:
+                    return None
+            elif _plain(cut.local(type_)) != _plain(part):
+                return None
+            cuts.append(cut)
+        found.append(tuple(cuts))
+    return found[0], found[1]
