@@ -63,7 +63,6 @@ class Callees(Protocol):
     def read_inline(self, at: int, stem: str) -> Computation:
         """Read the computation whose braces open at `at`, in an instruction called `stem`."""
 
-
     def stand_in(
         self, name: str, takes: Sequence[Type], returns: Type, at: tuple[int, int]
     ) -> Computation | None:

@@ -102,7 +102,9 @@ def _without_surroundings(text: str, notes: list[tuple[int, str]]) -> str:
     if text[begin : first.start()].strip():
         return text
     if fences or text[:begin].strip():
-        notes.append((_line(text, begin), "the program begins here; other text around it is not read"))
+        notes.append(
+            (_line(text, begin), "the program begins here; other text around it is not read")
+        )
     text = _blanked(text[:begin]) + text[begin:]
     ends = [closed.end() for closed in _CLOSED.finditer(text, begin)]
     if ends and not _START.search(text, ends[-1]):

@@ -50,6 +50,7 @@ _VERBATIM: Final = pattern(
     re.ASCII,
 )
 """What is rewritten in text that is kept as written: spaces, aliases, attributes of a dialect."""
+_COMMENT: Final = pattern(r"[ \t]*//[^\n]*")
 _DIALECT: Final = pattern(r"[#!](\w+)[.<]")
 _HEAD: Final = pattern(r"#(\w+)(?:\.(?:(?=mesh<)|\w+(?=<))|(<)[a-z_]+)")
 _STRIPPED: Final = ("sdy",)
@@ -227,13 +228,26 @@ class AttributeParser(ElementParser):
         text, end = self.text, self.before
         if text.find("#", start + 1, end) < 0 and text.find("!", start + 1, end) < 0:
             return super().verbatim(start)
+        return self.rewritten(start, end)
+
+    def rewritten(self, start: int, end: int, *, lines: bool = False) -> str:
+        """The text `[start, end)` without aliases and comments, in one line unless `lines`.
+
+        Raises:
+            ParseError: An alias is not defined.
+        """
+        text = self.text
         owner = _DIALECT.match(text, start)
         dialect = owner[1] if owner is not None else self.op.partition(".")[0]
-        parts, at = [], start
+        parts: list[str] = []
+        at = start
         for found in _VERBATIM.finditer(text, start, end):
             new = found[0]
             if found["space"] is not None:
-                new = " "
+                if not lines:
+                    new = " "
+                elif "//" in new:
+                    new = _COMMENT.sub("", new)
             elif found["alias"] is not None and found.start() > start:
                 new = self._alias_text(found, dialect)
             elif found["dialect"] is not None and found.start() > start:
