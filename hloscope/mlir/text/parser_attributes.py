@@ -275,7 +275,9 @@ class AttributeParser(ElementParser):
         if sign == "!":
             return type_text(self.type_aliases[name])
         if name not in self.attribute_aliases:
-            return f"loc({self._whole_location('#' + name, found.start())})"
+            place = self._whole_location("#" + name, found.start())
+            inside = self.text.endswith(("(", " at "), 0, found.start())  # of another location
+            return place if inside else f"loc({place})"
         text = self.attribute_aliases[name][1]
         head = _HEAD.match(text)
         if head is None or not head[1] == dialect in _STRIPPED:
