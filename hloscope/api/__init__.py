@@ -170,6 +170,7 @@ if TYPE_CHECKING:
         check_expected as check_expected,
         check_text as check_text,
         verify as verify,
+        verify_with_notes as verify_with_notes,
     )
     from hloscope.api.views import (
         ComputationView as ComputationView,

@@ -58,14 +58,37 @@ def verify(
             return verifier.verify_mlir(program, allow_unregistered=allow_unregistered)
     assert not isinstance(program, Module | mlir.Operation)
     source = program if isinstance(program, Source) else read_source(program, name=name)
+    return verify_with_notes(source, split=split, allow_unregistered=allow_unregistered)[0]
+
+
+def verify_with_notes(
+    source: Source, *, split: bool = False, allow_unregistered: bool = False
+) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    r"""Everything that is wrong with a text, and what was read otherwise than it is written.
+
+    Args:
+        source: The text.
+        split: Is it several programs with `// -----` between them?
+        allow_unregistered: May StableHLO programs have ops of dialects nobody knows?
+
+    >>> text = "> ENTRY e {\n>   ROOT p = s8[] parameter(0)\n> }"
+    >>> found, [note] = verify_with_notes(Source("a", text))
+    >>> found, note.message
+    ([], 'read without what stands before each line: `> `')
+    """
     found: list[Diagnostic] = []
+    noted: list[Diagnostic] = []
     for start, text in _pieces(source, split):
+        notes: list[Diagnostic] = []
         if language_of(source) == "stablehlo":
-            errors = verifier.verify_text(text, source.name, allow_unregistered=allow_unregistered)
+            errors = verifier.verify_text(
+                text, source.name, allow_unregistered=allow_unregistered, notes=notes
+            )
         else:
-            errors = _verify_hlo_text(text, source.name)
+            errors = _verify_hlo_text(text, source.name, notes)
         found += [moved(error, source, start) for error in errors]
-    return found
+        noted += [moved(note, source, start) for note in notes]
+    return found, noted
 
 
 def check_text(source: Source) -> None:
@@ -103,15 +126,18 @@ def check_expected(
         if language_of(source) == "stablehlo":
             errors = verifier.first_errors(text, source.name, allow_unregistered=allow_unregistered)
         else:
-            errors = _verify_hlo_text(text, source.name)
+            errors = _verify_hlo_text(text, source.name, [])
         wrong = verifier.mismatches(verifier.expectations(Source(source.name, text)), errors)
         found += [moved(error, source, start) for error in wrong]
     return found
 
 
-def _verify_hlo_text(text: str, name: str) -> list[Diagnostic]:
+def _verify_hlo_text(text: str, name: str, notes: list[Diagnostic]) -> list[Diagnostic]:
+    """What is wrong with a module; `notes` takes what was read otherwise than it is written."""
     try:
-        return verifier.verify_hlo(parse_hlo(text, name=name, strict=True))
+        module = parse_hlo(text, name=name, strict=True)
+        notes += module.notes
+        return verifier.verify_hlo(module)
     except ParseError as error:
         return [Diagnostic(error.message, error.span, error.rule)]
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from hloscope.api import check_expected, verify as verify_program
+from hloscope.api import check_expected, verify_with_notes
 from hloscope.cli.common import command, complete_files, debug_option, json_option, print_json
 from hloscope.cli.files import read_text
 from hloscope.errors import Diagnostic, HloscopeError
@@ -43,38 +43,47 @@ def verify(
     """Verify the programs in FILE…: types, references, everything the specification demands.
 
     Every finding is reported, also of the files after one that cannot be read.  The exit code is
-    3 if there are any, and with --verify-diagnostics 1 if they are not the expected ones.
+    3 if there are any, and with --verify-diagnostics 1 if they are not the expected ones.  A note
+    says what is read otherwise than it is written: it is no finding.
     """
-    check = check_expected if verify_diagnostics else verify_program
     reports: list[dict[str, Any]] = []
     code = 0
     for file in files:
         try:
             source = read_text(file)
-            found = check(source, split=split_input_file, allow_unregistered=allow_unregistered)
+            if verify_diagnostics:
+                found = check_expected(
+                    source, split=split_input_file, allow_unregistered=allow_unregistered
+                )
+                notes: list[Diagnostic] = []
+            else:
+                found, notes = verify_with_notes(
+                    source, split=split_input_file, allow_unregistered=allow_unregistered
+                )
             name, ends = source.name, UNEXPECTED if verify_diagnostics else WRONG
         except HloscopeError as error:
             if len(files) == 1:
                 raise
-            found, name, ends = (
+            found, notes, name, ends = (
                 [Diagnostic(error.message, error.span, error.rule)],
+                [],
                 file,
                 error.exit_code,
             )
         if found:
             code = max(code, ends)
-        diagnostics = [described(diagnostic) for diagnostic in found]
+        diagnostics = [described(diagnostic) for diagnostic in [*found, *notes]]
         reports.append({"file": name, "ok": not found, "diagnostics": diagnostics})
         if not as_json:
-            _print(name, found)
+            _print(name, found, notes)
     if as_json:
         print_json({"schema": SCHEMA, "ok": not code, "files": reports})
     if code:
         sys.exit(code)
 
 
-def _print(name: str, found: list[Diagnostic]) -> None:
-    for diagnostic in found:
+def _print(name: str, found: list[Diagnostic], notes: list[Diagnostic]) -> None:
+    for diagnostic in [*found, *notes]:
         click.echo(str(diagnostic), err=True)
     count = len(found)
     click.echo(f"{name}: " + (f"{count} error{'s' * (count > 1)}" if count else "fine"))

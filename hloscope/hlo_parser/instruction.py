@@ -44,6 +44,7 @@ _NAME: Final = pattern(rf"%?({NAME})")
 _WORD: Final = pattern(r"[A-Za-z_][\w.-]*")
 _ATTRIBUTE: Final = pattern(rf"[A-Za-z_][\w.-]*{SPACE}={SPACE}", re.DOTALL)
 _CALLERS: Final = pattern(r"to_apply|calls|body|condition|decomposition|\w+_computations?")
+_NUMBER: Final = pattern(r"\.clone|[._]?\d+")
 _DEEPEST: Final = 32
 _WITH_INSIDE: Final = ("parameter", "constant")
 
@@ -285,7 +286,8 @@ class InstructionReader:
         place = re.compile(rf"[=%{{, ]({re.escape(name)})(?![\w.-])").search(self._text, at, end)
         where = place.span(1) if place else (at, end)
         known = self._callees.names()
-        if name not in known and nearest(name, known) is None:
+        near = nearest(name, known)
+        if name not in known and (near is None or _without_number(near) == _without_number(name)):
             op, number, operands, type_ = caller
             if type_ is not None:
                 types = [operand.type for operand in operands]
@@ -394,6 +396,11 @@ class InstructionReader:
             self._scope.fresh(stem), ins.type, ins.op, ins.operands, ins.calls, ins.extras, "",
             ins.control_predecessors, self._source, span.start, span.end,
         )  # fmt: skip
+
+
+def _without_number(name: str) -> str:
+    """A name without what XLA adds to make it unique: `add.12.clone` and `add.3` are two adders."""
+    return _NUMBER.sub("", name)
 
 
 def _longer(opcode: str) -> str | None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from hloscope.errors import Diagnostic
 from hloscope.hlo_parser.scanner import NAME
+from hloscope.hlo_parser.sniff import is_another
 from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
@@ -25,7 +26,7 @@ _START: Final = pattern(
 """How a line of HLO begins that a paste may begin with."""
 _PLAIN_START: Final = pattern(
     rf"(?:HloModule\b|(?:ENTRY\s+)?%?{NAME}\s*(?:\([^\n]*\)\s*->[^\n]*)?\{{|ENTRY\b"
-    rf"|(?:ROOT\s+)?%?{NAME}\s*=|[a-z]\w*\[|\()"
+    rf"|(?:ROOT\s+)?%?{NAME}\s*=|\(*(?:[a-z]\w*\[|\(\)))"
 )
 _BLANK: Final = pattern(r"(?:\s+|//[^\n]*|/\*.*?\*/)*+", re.DOTALL)
 _PREFIXED: Final = pattern(
@@ -67,7 +68,7 @@ def unpasted(source: Source) -> tuple[Source, tuple[Diagnostic, ...]]:
         text = _ENTITY.sub(lambda entity: _ENTITIES.get(entity[0], "&"), text)
     blank = _BLANK.match(text)
     begin = blank.end() if blank is not None else 0
-    if begin < len(text) and not _PLAIN_START.match(text, begin):
+    if begin < len(text) and not (_PLAIN_START.match(text, begin) or is_another(text, begin)):
         text = _without_surroundings(text, notes)
     if not notes:
         return source, ()

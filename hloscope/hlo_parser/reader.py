@@ -43,6 +43,7 @@ _HEADER: Final = pattern(r"HloModule\b")
 _SPLIT: Final = pattern(r"^// -----+[^\n]*\n", re.MULTILINE)
 _INLINE_DEEPEST: Final = 32
 _CALLERS: Final = ("to_apply", "calls", "body", "condition", "select", "scatter", "computation")
+_UNSPECIFIED: Final = pattern(r"\bapi_version=API_VERSION_UNSPECIFIED\b")
 _CALLED: Final = pattern(rf"\b(?:{'|'.join(_CALLERS)}|\w+_computation)\s*=\s*%?({NAME})")
 _INLINE: Final = pattern(
     rf"(?:{'|'.join(_CALLERS)}|computations)\s*=\s*\{{[\s{{]*(?:ROOT\s+)?%?{NAME}\s*=\s"
@@ -88,8 +89,16 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
     if end < len(source.text):
         message = "a second module begins here; `parse_hlo_all` reads texts of several modules"
         fail(message, source, end, end + len("HloModule"))
-    module.notes = (*notes, *module.notes)
+    module.notes = (*notes, *module.notes, *_unspecified(source))
     return module
+
+
+def _unspecified(source: Source) -> Iterator[Diagnostic]:
+    """A note about the first custom call whose API version XLA printed but does not read."""
+    found = _UNSPECIFIED.search(source.text)
+    if found is not None:
+        message = "XLA prints `API_VERSION_UNSPECIFIED` and refuses it; it is read as written"
+        yield Diagnostic(message, Span(source, *found.span()), severity="note")
 
 
 def _in_lines_if_can_be(source: Source, read: Callable[[Source], T]) -> T:
@@ -124,6 +133,7 @@ def parse_hlo_all(
     modules = _in_lines_if_can_be(source, lambda s: _read_all(s, strict=strict))
     for module in modules:
         module.notes = (*notes, *module.notes)
+        notes = ()
     return modules
 
 
@@ -340,7 +350,7 @@ class _ModuleReader:
             end = skip(text, reader.read(end))
         if end < len(text):
             fail(
-                f"expected the end of the text after a single instruction, found "
+                f"expected the end of the text after the last instruction, found "
                 f"{found(text, end)}; a module begins with `HloModule`",
                 source,
                 end,

@@ -46,7 +46,7 @@ _NUMBERED: Final = pattern(r"/\*\w+=\d+\*/")
 _ELIDED: Final = pattern(r"[\[({<]?(\.{2,}|…)[\])}>]?[^\S\n]*(?:\n|\Z)")
 _ARRAY: Final = pattern(r"(?:[A-Za-z]\w*)\s*\[")
 _LAYOUT: Final = pattern(r"\{|\s+\{(?=\s*[\d:])")
-_CONTINUES: Final = pattern(r"[{(\[<]|T\(|device_ids\b|->|<=|unreduced\b|last_tile")
+_CONTINUES: Final = pattern(r"[{(<]|\[(?!\.\.|…)|T\(|device_ids\b|->|<=|unreduced\b|last_tile")
 _LITERAL: Final = pattern(r"[({]|-?[\d.]|(?:true|false|-?nan|-?inf)\b")
 _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
 

@@ -120,7 +120,10 @@ class Scope:
         elif hint := nearest(name, self.by_name):
             message += f"; did you mean `{hint}`?"
         elif self.free_parameters:
-            message += ": in a text of one instruction, write its type before it"
+            message += (
+                ": in a part of a computation, add the line that defines it or write its type"
+                f" before it, as in `f32[2,3] %{name}`"
+            )
         fail(message, source, at, end)
 
     def finish(self, source: Source, start: int, end: int) -> Body:

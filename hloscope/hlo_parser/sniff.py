@@ -87,6 +87,11 @@ def from_utf8(data: bytes, name: str) -> str:
         ) from None
 
 
+def is_another(text: str, at: int) -> bool:
+    """Does another language begin at `at`?  A bracket may begin a line of a log, too."""
+    return any(kind.match(text, at) for kind, _ in _KINDS if text[at] not in "[{")
+
+
 def explain(source: Source, at: int) -> None:
     """Raise what the text is, if it is recognised as something else than HLO.
 

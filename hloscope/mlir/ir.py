@@ -159,6 +159,13 @@ class Operation:
         return f"<{self.name} of {len(self.operands)} operands>"
 
 
+KEPT_TEXT: Final = "hloscope.text"
+"""The property of an op that is kept as text: all that is written of it, from its name on.
+
+Nothing is known of its dialect.  The name cannot be that of an attribute of such a dialect.
+"""
+
+
 class SourceModule(Operation):
     """The `builtin.module` a text is read as; `resources` is its `{-# … #-}`, as written."""
 

@@ -7,7 +7,7 @@ Source: MLIR language reference, "Location attributes".
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Final, TypeAlias
 
@@ -158,16 +158,19 @@ def _define(text: str, table: LocationTable) -> None:
             table.known[name] = _Reader(text, table.known).read()
 
 
-def _aliases(text: str) -> list[str]:
+def location_names(text: str) -> Iterator[re.Match[str]]:
     """Names of locations in the text of a location; metadata in `fused<…>` is an attribute."""
-    names, at = [], 0
+    at = 0
     while found := _ALIAS.search(text, at):
         at = found.end()
         if found[0] == "<":
             at = _closing(text, at)
         elif found[0][0] == "#":
-            names.append(found[0])
-    return names
+            yield found
+
+
+def _aliases(text: str) -> list[str]:
+    return [found[0] for found in location_names(text)]
 
 
 class _Reader:

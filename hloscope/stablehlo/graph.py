@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, Final
 
 from hloscope.dialects import CALLEES, CLASSES, DIALECTS
-from hloscope.errors import NoFunctionError, VerifyError, did_you_mean
+from hloscope.errors import Diagnostic, NoFunctionError, VerifyError, did_you_mean
 from hloscope.ir import Body, Computation, Instruction, TupleType, no_collection
 from hloscope.mlir import (
     UNKNOWN,
@@ -68,8 +68,11 @@ def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
     >>> module.entry["0"].op
     Transpose(permutation=(1, 0))
     """
+    notes: list[Diagnostic] = []
     with no_collection():
-        return to_graph(parse_mlir(text, name, dialects=DIALECTS))
+        module = to_graph(parse_mlir(text, name, dialects=DIALECTS, notes=notes))
+    module.notes = tuple(notes)
+    return module
 
 
 def to_graph(tree: Operation) -> TreeModule:

@@ -65,8 +65,8 @@ CASES = {
     ),
     "operand of a single instruction": (
         "b = f32[2] abs(a)",
-        "1:16: error: operand `a` is not defined: in a text of one instruction, write its type "
-        "before it\n"
+        "1:16: error: operand `a` is not defined: in a part of a computation, add the line that "
+        "defines it or write its type before it, as in `f32[2,3] %a`\n"
         "b = f32[2] abs(a)\n"
         "               ^",
     ),
@@ -278,11 +278,11 @@ CASES = {
         "HloModule m\ne { a = f32[] parameter(0) }\n}\n",
         "3:1: error: `}` closes nothing\n}\n^",
     ),
-    "two instructions": (
-        "a = f32[] constant(1)\nb = f32[] constant(1)",
-        "2:1: error: expected the end of the text after a single instruction, found `b`; a module "
-        "begins with `HloModule`\n"
-        "b = f32[] constant(1)\n"
+    "text after instructions": (
+        "a = f32[] constant(1)\nb = f32[] constant(1)\nand more",
+        "3:1: error: expected the end of the text after the last instruction, found `and`; a "
+        "module begins with `HloModule`\n"
+        "and more\n"
         "^",
     ),
     # ----------------------------------------------------------------------------- truncation

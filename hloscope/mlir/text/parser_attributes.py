@@ -25,7 +25,7 @@ from hloscope.mlir.attributes import (
     VerbatimAttr,
 )
 from hloscope.mlir.dialects import Dialects
-from hloscope.mlir.locations import LazyLoc, LocationTable, check_location
+from hloscope.mlir.locations import LazyLoc, LocationTable, check_location, location_names
 from hloscope.mlir.resources import ResourceTable
 from hloscope.mlir.text.asm import AsmParser
 from hloscope.mlir.text.lexer import STRING
@@ -42,14 +42,18 @@ TOLD: Final = r'\{([A-Za-z_][\w$.]*) = "([^"\\\n]*)"\}'
 """One attribute that is a plain string, as results of JAX's functions have."""
 _TOLD: Final = pattern(TOLD, re.ASCII)
 _FUSED: Final = pattern(rf"{STRING}|(fused\s*)(?=<)")
+_DEFINED: Final = pattern(r"^[ \t]*(#[\w$.-]+)\s*=\s*loc\s*\(", re.MULTILINE)
+_MOST_PLACES: Final = 1000
+"""Named locations in one that is an attribute; one defined by itself has no end."""
 _LOCATION_NAME: Final = pattern(r"#[\w$.-]+")
 _VERBATIM: Final = pattern(
-    rf"(?P<kept>{STRING}|\bloc\s*\(\s*#[\w$.-]+)|(?P<space>(?:\s|//[^\n]*(?:\n|\Z))+)"
+    rf"(?P<kept>{STRING})|\bloc\s*\(\s*(?P<place>#[\w$.-]+)\s*\)|(?P<space>(?:\s|//[^\n]*(?:\n|\Z))+)"
     r"|(?<![\w$%])(?P<sign>[#!])(?P<alias>\d+|[A-Za-z_$][\w$-]*)(?![\w$.<-])"
     r"|(?<![\w$%])#(?P<dialect>\w+)\.\w+(?=<)",
     re.ASCII,
 )
 """What is rewritten in text that is kept as written: spaces, aliases, attributes of a dialect."""
+_COMMENT: Final = pattern(r"[ \t]*//[^\n]*")
 _DIALECT: Final = pattern(r"[#!](\w+)[.<]")
 _HEAD: Final = pattern(r"#(\w+)(?:\.(?:(?=mesh<)|\w+(?=<))|(<)[a-z_]+)")
 _STRIPPED: Final = ("sdy",)
@@ -72,6 +76,7 @@ class AttributeParser(ElementParser):
 
     __slots__ = (
         "_lazy",
+        "_places",
         "_weights",
         "attribute_aliases",
         "locations",
@@ -83,6 +88,7 @@ class AttributeParser(ElementParser):
         super().__init__(source, dialects, at)
         self.attribute_aliases: dict[str, tuple[Attribute, str]] = {}
         self._weights: dict[str, tuple[int, int]] = {}  # depth and characters, written out
+        self._places: dict[str, int] | None = None  # where `#name = loc(` ends
         self.locations: Final = LocationTable()
         self.resources: Final = ResourceTable()
         self.named_locations: Final[dict[str, int]] = {}
@@ -227,6 +233,15 @@ class AttributeParser(ElementParser):
         text, end = self.text, self.before
         if text.find("#", start + 1, end) < 0 and text.find("!", start + 1, end) < 0:
             return super().verbatim(start)
+        return self.rewritten(start, end)
+
+    def rewritten(self, start: int, end: int, *, lines: bool = False) -> str:
+        """The text `[start, end)` without aliases and comments, in one line unless `lines`.
+
+        Raises:
+            ParseError: An alias is not defined.
+        """
+        text = self.text
         owner = _DIALECT.match(text, start)
         dialect = owner[1] if owner is not None else self.op.partition(".")[0]
         parts: list[str] = []
@@ -234,7 +249,12 @@ class AttributeParser(ElementParser):
         for found in _VERBATIM.finditer(text, start, end):
             new = found[0]
             if found["space"] is not None:
-                new = " "
+                if not lines:
+                    new = " "
+                elif "//" in new:
+                    new = _COMMENT.sub("", new)
+            elif found["place"] is not None:
+                new = f"loc({self._whole_location(found['place'], found.start())})"
             elif found["alias"] is not None and found.start() > start:
                 new = self._alias_text(found, dialect)
             elif found["dialect"] is not None and found.start() > start:
@@ -255,7 +275,9 @@ class AttributeParser(ElementParser):
         if sign == "!":
             return type_text(self.type_aliases[name])
         if name not in self.attribute_aliases:
-            return f"loc(#{name})"
+            place = self._whole_location("#" + name, found.start())
+            inside = self.text.endswith(("(", " at "), 0, found.start())  # of another location
+            return place if inside else f"loc({place})"
         text = self.attribute_aliases[name][1]
         head = _HEAD.match(text)
         if head is None or not head[1] == dialect in _STRIPPED:
@@ -283,8 +305,50 @@ class AttributeParser(ElementParser):
         self.next()
         if self.tok != "(":
             self.wrong("expected '(' in inline location")
-        self.move(self.balanced())
-        return VerbatimAttr(self.verbatim(start))
+        inside = self.end
+        end = self.balanced()
+        text = self._location_text(inside, end - 1)
+        self._check_location(text, start)
+        self.move(end)
+        return VerbatimAttr(f"loc({self._whole_location(text, start)})")
+
+    def _whole_location(self, text: str, at: int) -> str:
+        """The text of a location in an attribute, without names of other locations.
+
+        Locations that have a name may be defined further down, and are printed under other names.
+
+        Raises:
+            ParseError: A name is not defined, or is defined by itself.
+        """
+        count = 0
+        while (found := next(location_names(text), None)) is not None:
+            name = found[0]
+            count += 1
+            meaning = self._location_named(name)
+            if meaning is None:
+                self.fail_plainly(f"undefined symbol alias id '{name[1:]}'", at)
+            text = text[: found.start()] + meaning + text[found.end() :]
+            if len(text) > MOST_ALIASED or count > _MOST_PLACES:
+                self.fail_plainly("aliases stand for too much text", at)
+        return text
+
+    def _location_named(self, name: str) -> str | None:
+        """The text of the location of that name, here or further down; `None` without one."""
+        known = self.locations.texts.get(name)
+        if known is not None:
+            return known
+        if self._places is None:
+            places = _DEFINED.finditer(self.text)
+            self._places = {found[1]: found.end() for found in places}
+        at = self._places.get(name)
+        if at is None:
+            return None
+        here = self.start, self.before
+        self.move(at - 1)
+        text = self._location_text(at, self.balanced() - 1)
+        self.move(here[0])
+        self.before = here[1]
+        return text
 
     def _extended_attribute(self, type: Type | None) -> Attribute:
         start, name = self.start, self.tok[1:]
@@ -322,7 +386,8 @@ class AttributeParser(ElementParser):
         known = self.attribute_aliases.get(name)
         if known is None:
             if "#" + name in self.locations.texts:
-                known = VerbatimAttr(f"loc(#{name})"), ""
+                text = f"loc({self._whole_location('#' + name, self.start)})"
+                known = VerbatimAttr(text), text
             else:
                 self._undefined(name)
         self._expand("#" + name)

@@ -5,6 +5,7 @@ Source: MLIR language reference, "Operations", "Blocks", "Regions".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -12,18 +13,27 @@ from typing import Final, NoReturn
 
 from hloscope.errors import did_you_mean
 from hloscope.ir import FunctionType, Type
-from hloscope.mlir.attributes import Attribute, DictAttr
+from hloscope.lazy import pattern
+from hloscope.mlir.attributes import Attribute, DictAttr, StringAttr
 from hloscope.mlir.dialects import Dialects
-from hloscope.mlir.ir import NO_ATTRIBUTES, Block, Operation, Region, Value
+from hloscope.mlir.ir import KEPT_TEXT, NO_ATTRIBUTES, Block, Operation, Region, Value
 from hloscope.mlir.locations import UNKNOWN
 from hloscope.mlir.text.asm import Argument, State
 from hloscope.mlir.text.attribute_text import attribute_text
 from hloscope.mlir.text.functions import CORE
+from hloscope.mlir.text.lexer import STRING
 from hloscope.mlir.text.parser_forms import FormParser
 from hloscope.source import Source
 
 NAME_SCOPES: Final = frozenset({"builtin.module", "func.func"})
 """Ops whose regions see no values from around them."""
+
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
+_TEXT: Final = pattern(rf"{STRING}|//[^\n]*|\bloc\(|[()\[\]{{}}]|\n|\Z", re.ASCII)
+_PLACE: Final = pattern(
+    rf"({STRING})|[ \t]*\bloc\((?:{STRING}|[^()\"]|\((?:{STRING}|[^()\"])*\))*\)", re.ASCII
+)
+_INDENT: Final = pattern(r"\n([ \t]*)")
 
 MOST_REGIONS: Final = 500
 """How deep regions may be nested in one another."""
@@ -229,6 +239,9 @@ class OperationParser(FormParser):
         form = self.dialects.forms.get(name)
         read = CORE.get(name) if form is None else form.read
         if read is None:
+            stop = self._text_end(name)
+            if stop >= 0:
+                return self._kept_text(name, stop)
             self._unknown(written, name)
         self.next()
         state = State(name)
@@ -255,6 +268,50 @@ class OperationParser(FormParser):
             end,
         )
         return operation, state.types
+
+    def _text_end(self, name: str) -> int:
+        """Where the op of an unknown dialect ends that begins here; -1 if it is not kept as text.
+
+        Such an op stands in a module, begins a line, defines nothing, and ends with the line in
+        which all its brackets are closed.
+        """
+        text, at = self.text, self.start
+        dialect, dot, _ = name.partition(".")
+        known = dialect in self.dialects.named or dialect in ("func", "builtin")
+        before = text[text.rfind("\n", 0, at) + 1 : at]
+        if not self.allow_unregistered or not dot or known or self.results or before.strip():
+            return -1
+        if self.default_dialect != "builtin" or dialect in self.dialects.older:
+            return -1
+        opened: list[str] = []
+        for found in _TEXT.finditer(text, at):
+            sign = found[0]
+            if sign in _CLOSING or (sign == "loc(" and opened):
+                opened.append(_CLOSING[sign[-1]])
+            elif sign in (")", "]", "}"):
+                if not opened or opened.pop() != sign:
+                    # the bracket closes what is around the op, if the op is in its last line
+                    return found.start() if not opened and sign == "}" else -1
+            elif not opened and (sign in ("\n", "", "loc(") or sign.startswith("//")):
+                return found.start()
+            elif sign == "":
+                break
+        return -1
+
+    def _kept_text(self, name: str, stop: int) -> tuple[Operation, Sequence[Type]]:
+        """An op of an unknown dialect, which has nothing but its text."""
+        at, end = self.start, self.end
+        self.remarks.setdefault(f"`{name}` is kept as text: its dialect is not known", at)
+        text = self.rewritten(at, stop, lines=True).rstrip()
+        column = at - self.text.rfind("\n", 0, at) - 1
+        text = _INDENT.sub(lambda found: "\n" + found[1][column:], _PLACE.sub(r"\1", text))
+        self.move(stop)
+        location = self.location() or UNKNOWN
+        kept = {KEPT_TEXT: StringAttr.of(text)}
+        operation = Operation(
+            name, (), (), kept, NO_ATTRIBUTES, (), (), (), location, self.source, at, end
+        )
+        return operation, ()
 
     def _full_name(self, written: str) -> str:
         if "." in written:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type, no_collection
-from hloscope.mlir.attributes import Attribute, DictAttr, VerbatimAttr
+from hloscope.mlir.attributes import Attribute, DictAttr, StringAttr, VerbatimAttr
 from hloscope.mlir.dialects import Dialects
-from hloscope.mlir.ir import Block, Operation, Region, SourceModule, Value, likeness
+from hloscope.mlir.ir import KEPT_TEXT, Block, Operation, Region, SourceModule, Value, likeness
 from hloscope.mlir.text.asm import UnfitError, Write
 from hloscope.mlir.text.attribute_text import entry, write
 from hloscope.mlir.text.escape import quoted, symbol
@@ -192,8 +192,12 @@ class Printer:
         place = self._aliases.location(self._places.of_op(op)) if self._locations else ""
         writer = None if self._generic else _writer(self._dialects, op.name)
         if writer is None:
-            parts.append(quoted(op.name))
-            self.generic(op)
+            text = None if self._generic else op.properties.get(KEPT_TEXT)
+            if isinstance(text, StringAttr):
+                parts.append(text.text.replace("\n", f"\n{where.indent}"))
+            else:
+                parts.append(quoted(op.name))
+                self.generic(op)
         elif op.regions or op.name[: len(_REPEATED)] != _REPEATED:
             self._pretty(op, writer)
         else:

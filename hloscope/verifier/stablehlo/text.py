@@ -9,7 +9,11 @@ from hloscope.verifier.stablehlo.walk import verify_mlir
 
 
 def verify_text(
-    text: str, name: str = "<text>", *, allow_unregistered: bool = False
+    text: str,
+    name: str = "<text>",
+    *,
+    allow_unregistered: bool = False,
+    notes: list[Diagnostic] | None = None,
 ) -> list[Diagnostic]:
     """Everything that is wrong with a text: in its grammar, or, if that is fine, as a program.
 
@@ -17,6 +21,7 @@ def verify_text(
         text: StableHLO text.
         name: What messages call it.
         allow_unregistered: May there be ops of dialects that nobody knows?
+        notes: Takes what is read otherwise than it is written.
 
     >>> [d] = verify_text('%0 = stablehlo.iota dim = 1 : tensor<2xf32>')
     >>> d.message
@@ -25,7 +30,12 @@ def verify_text(
     errors: list[Diagnostic] = []
     try:
         module = parse_mlir(
-            text, name, dialects=DIALECTS, allow_unregistered=allow_unregistered, errors=errors
+            text,
+            name,
+            dialects=DIALECTS,
+            allow_unregistered=allow_unregistered,
+            errors=errors,
+            notes=notes,
         )
     except ParseError as error:
         errors += diagnostics_of(error)
