@@ -96,6 +96,19 @@ def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
     return found
 
 
+def is_one_of(attribute: Attribute, *names: str) -> bool:
+    """Is it an attribute of Shardy of one of these names, however the rest is written?"""
+    if isinstance(attribute, StructAttr):
+        return attribute.dialect == "sdy" and attribute.name in names
+    if not isinstance(attribute, VerbatimAttr):
+        return False
+    found = _NAME.match(attribute.text)
+    return found is not None and found[1] in names
+
+
+_NAME: Final = pattern(r"#sdy(?:\.|<)(\w+)")
+
+
 def _misspelled(text: str) -> VerifyError:
     return VerifyError(f"`{text[:200]}` is not in the grammar of Shardy")
 
