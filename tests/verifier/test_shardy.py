@@ -161,6 +161,14 @@ def test_a_program_that_fulfils_the_rules_of_shardy_is_accepted(text: str) -> No
     assert verify_text(text) == []
 
 
+@pytest.mark.parametrize("what", ["argument", "result"])
+def test_arguments_and_results_have_attributes_of_dialects_only(what: str) -> None:
+    argument, result = (" {x}", "") if what == "argument" else ("", " {x}")
+    text = f"func.func private @f(tensor<f32>{argument}) -> (tensor<f32>{result})"
+    [found] = verify_text(text)
+    assert found.message == f"'func.func' op {what}s may only have dialect attributes"
+
+
 def test_every_wrong_op_is_reported() -> None:
     line = f"%b = sdy.reshard %a <@zz, [{{}}, {{}}]> : {T}\n"
     text = function("@yy, [{}, {}]", line + f"%0 = sdy.reshard %b <@m, [{{}}]> : {T}")
