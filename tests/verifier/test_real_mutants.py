@@ -66,7 +66,7 @@ DIFFERENCES = (
         "lowering drops the layouts of the entry; XLA checks them when it compiles",
     ),
     Difference(
-        "hlo", "jaxlib", r"requires compatible element types|incompatible with return type",
+        "hlo", "jaxlib", r"requires compatible (element )?types|incompatible with return type",
         "HLO lets floats differ in precision, StableHLO, in which jaxlib lowers, does not",
     ),
     Difference(
