@@ -324,7 +324,6 @@ MESH = (
         ('sdy.mesh @m = <["x"=2, "y"=3]>', "@m", "y", "9x4"),
         ('sdy.mesh @m = <["x"=2, "y"=3]>', "@m", "x", "6x4"),
         ('sdy.mesh @m = <["x"=2, "y"=3]>', "@m", "z", "?x?"),
-        ('sdy.mesh @m = <["x"=2, "y"=0]>', "@m", "y", "?x?"),
     ],
 )
 def test_groups_along_axes_of_meshes_have_sizes(

@@ -38,6 +38,7 @@ from hloscope.verifier.shardy.shardings import (
     check_rule,
     check_sharding,
     cut,
+    is_one_of,
     sharding_of,
     shardings_of,
     struct_of,
@@ -102,12 +103,13 @@ class _Checker:
         if own is not None:
             own(self, operation)
         if _SHARDING in operation.attributes and operation.name not in _CARRYING:
-            found = struct_of(operation.attributes[_SHARDING], *PER_VALUE, *SHARDING)
-            if found is not None and found.name not in PER_VALUE:
+            attribute = operation.attributes[_SHARDING]
+            if not is_one_of(attribute, *PER_VALUE):
                 raise refuse(
                     operation,
                     "should have a sharding attribute of type TensorShardingPerValueAttr",
                 )
+            found = struct_of(attribute, *PER_VALUE)
             self._check_values(operation, found, _types(operation.results), "result ")
         if _RULE in operation.attributes:
             self._check_rule(operation)
@@ -193,17 +195,24 @@ class _Checker:
             for i, attribute in enumerate(_argument_attributes(function, key)):
                 if attribute is None or i >= len(types[key]):
                     continue
-                found = struct_of(attribute, *SHARDING, *PER_VALUE)
-                if found is not None and found.name not in SHARDING:
+                if not is_one_of(attribute, *SHARDING):
                     raise refuse(
                         function,
                         f"{what} {i} - should have a sharding attribute of type TensorShardingAttr",
                     )
+                found = struct_of(attribute, *SHARDING)
                 sharding = None if found is None else sharding_of(found)
                 self._check_one(function, sharding, types[key][i], f"{what} {i} - ")
 
     def _check_rule(self, operation: Operation) -> None:
-        rule = struct_of(operation.attributes[_RULE], "op_sharding_rule")
+        attribute = operation.attributes[_RULE]
+        if not is_one_of(attribute, "op_sharding_rule"):
+            raise refuse(
+                operation,
+                "should have a sharding rule attribute of type OpShardingRuleAttr for attr named"
+                f" '{_RULE}'",
+            )
+        rule = struct_of(attribute, "op_sharding_rule")
         if rule is None:
             return
         try:
@@ -265,6 +274,7 @@ class _Checker:
 
     def check_named(self, operation: Operation) -> None:
         """Check `sdy.named_computation`."""
+        _check_end(operation)
         check_isolation(operation)
         block = operation.blocks[0]
         returned = _returned(block)
@@ -291,6 +301,7 @@ class _Checker:
 
     def check_manual(self, operation: Operation) -> None:
         """Check `sdy.manual_computation`."""
+        _check_end(operation)
         check_isolation(operation)
         names = _own_axes(operation)
         around = _manual_axes(operation)
@@ -324,22 +335,11 @@ class _Checker:
                     continue
                 grids.append(grid)
                 _check_local(operation, what, i, sharding, grid, whole, local, names)
-        self._check_common_mesh(
-            operation, names, grids, any(outer for outer in (operation.operands, operation.results))
-        )
+        self._check_common_mesh(operation, names, grids)
 
     def _check_common_mesh(
-        self, operation: Operation, names: Sequence[str], grids: list[Grid], sharded: bool
+        self, operation: Operation, names: Sequence[str], grids: list[Grid]
     ) -> None:
-        if not sharded:
-            is_empty = len(operation.blocks[0].operations) == 1
-            if names and not is_empty:
-                raise refuse(
-                    operation,
-                    "cannot have manual_axes when there are no in/out shardings and the body is not"
-                    " empty.",
-                )
-            return
         meshes = [grid for grid in grids if grid.mesh.axes]
         if any(grid.mesh != meshes[0].mesh for grid in meshes) and names:
             raise refuse(
@@ -500,6 +500,14 @@ def _check_local(
             f" match. Expected local shape '{type_text(expected)}', actual local shape"
             f" '{type_text(local)}'",
         )
+
+
+def _check_end(operation: Operation) -> None:
+    """Check that the region of a computation ends as the dialect ends regions."""
+    block = operation.blocks[0]
+    last = block.operations[-1].name if block.operations else "nothing"
+    if last != "sdy.return":
+        raise refuse(operation, f"expects regions to end with 'sdy.return', found '{last}'")
 
 
 def _bound(name: str) -> VerifyError:

@@ -18,7 +18,7 @@ from hloscope.verifier.shardy.shardings import Sharding, cut
 
 Lists: TypeAlias = Sequence[tuple[AxisRef, ...]]
 
-WITHOUT_SHARDING: Final = frozenset({"sdy.all_slice", "sdy.all_reduce"})
+WITHOUT_SHARDING: Final = frozenset({"sdy.all_slice", "sdy.all_reduce", "sdy.reduce_scatter"})
 """Collectives whose operand may have no sharding: it is replicated then."""
 
 AXES: Final = {
@@ -97,7 +97,6 @@ def _per_dimension(axes: StructAttr, made: Sharding, grid: Grid) -> list[Axes]:
     lists = _parts(axes, "lists")
     seen = SeenAxes(grid)
     found = [seen.add(axes_of(part)) for part in lists]
-    seen.check_parts()
     if len(made.dimensions) != len(found):
         raise VerifyError(
             f"result sharding has rank {len(made.dimensions)} but collective axes has rank"
@@ -126,7 +125,7 @@ def _check_slice(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) 
 def _check_to_unreduced(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
     _check_gather("shard-to-unreduce")(axes, taken, made, grid)
     given = [ref for part in _parts(axes, "lists") for ref in axes_of(part)]
-    _check_unreduced(given, taken, made, grid, "s2u_axes")
+    _check_unreduced(given, taken, made, grid, "sharded_to_unreduced_axes")
 
 
 def _check_unreduced(
@@ -144,9 +143,7 @@ def _check_replicated(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
         raise VerifyError("r2u axes must not be empty")
     if not grid.is_sorted(given):
         raise VerifyError("r2u axes are not ordered w.r.t. mesh")
-    seen = SeenAxes(grid)
-    seen.add(given)
-    seen.check_parts()
+    SeenAxes(grid).add(given)
     if cut(taken, grid) != cut(made, grid):
         raise VerifyError("input and output must share the same dimension shardings")
     _check_unreduced(given, taken, made, grid, "r2u_axes")
@@ -158,9 +155,7 @@ def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid)
     given = axes_of(axes)
     if not grid.is_sorted(given):
         raise VerifyError("reduction axes are not ordered w.r.t. mesh")
-    seen = SeenAxes(grid)
-    reduced = seen.add(given)
-    seen.check_parts()
+    reduced = SeenAxes(grid).add(given)
     held = [*[axis for axes in cut(taken, grid) for axis in axes]]
     held += map(grid.axis, taken.replicated)
     open_ = [*map(grid.axis, made.unreduced)]
@@ -182,6 +177,8 @@ def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
     moves: list[tuple[Axes, int, int]] = []
     for param in params:
         moved = seen.add(axes_of(param))
+        if not moved:
+            raise VerifyError("an all-to-all parameter needs an axis")
         source, target = _number(param, "source"), _number(param, "target")
         for what, d in (("source", source), ("target", target)):
             if not 0 <= d < rank:
@@ -197,7 +194,6 @@ def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
             )
         last = source
         moves.append((moved, source, target))
-    seen.check_parts()
     before, after = cut(taken, grid), cut(made, grid)
     for moved, source, target in moves:
         _expect(_gather(grid, before[source], moved, source, "all-to-all"), after[source], source)

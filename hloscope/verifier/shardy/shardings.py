@@ -63,9 +63,11 @@ class Sharding(NamedTuple):
 
 
 _TOKEN: Final = pattern(r'"(?:[^"\\]|\\.)*"|->|-?\w[\w.$]*|\S')
-_OTHERWISE: Final = pattern(r"#|\b0x|\b(?:unreduced|replicated)\s*=\s*[a-z]+\s*\{")
-"""An alias in the text, hexadecimal numbers, or what later versions of Shardy write: the reduction
-of unreduced axes by its name.  `sdy_struct` reads none of them, MLIR does."""
+_OTHERWISE: Final = pattern(r"#|\b0x")
+"""An alias in the text, or hexadecimal numbers: MLIR reads them, `sdy_struct` does not."""
+
+_REDUCTION: Final = pattern(r"\bunreduced\s*=\s*[a-z]+\s*\{")
+"""What later versions of Shardy write: the reduction of unreduced axes by its name."""
 
 
 def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
@@ -85,6 +87,7 @@ def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
     text = attribute.text
     if _OTHERWISE.search(text, 1):
         return None
+    text = _REDUCTION.sub("unreduced={", text)  # no rule depends on the reduction
     try:
         found = sdy_struct(text)
     except UnsupportedError:
@@ -94,6 +97,19 @@ def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
     if _tokens(sdy_text(found)) != _tokens(text):  # parts in another order, or twice
         raise _misspelled(text)
     return found
+
+
+def is_one_of(attribute: Attribute, *names: str) -> bool:
+    """Is it an attribute of Shardy of one of these names, however the rest is written?"""
+    if isinstance(attribute, StructAttr):
+        return attribute.dialect == "sdy" and attribute.name in names
+    if not isinstance(attribute, VerbatimAttr):
+        return False
+    found = _NAME.match(attribute.text)
+    return found is not None and found[1] in names
+
+
+_NAME: Final = pattern(r"#sdy(?:\.|<)(\w+)")
 
 
 def _misspelled(text: str) -> VerifyError:

@@ -17,6 +17,7 @@ from hloscope.lazy import pattern
 from hloscope.mlir import (
     ArrayAttr,
     Attribute,
+    DictAttr,
     Operation,
     StringAttr,
     StructAttr,
@@ -114,6 +115,10 @@ def check_function(function: Operation) -> None:
                 f" number of function {what}s, got {len(given.elements)}, but expected"
                 f" {len(types)}",
             )
+        for each in given.elements if isinstance(given, ArrayAttr) else ():
+            names = [name for name, _ in each.entries] if isinstance(each, DictAttr) else []
+            if not all("." in name for name in names):
+                raise refuse(function, f"{what}s may only have dialect attributes")
     blocks = function.regions[0].blocks
     if not blocks:
         return
