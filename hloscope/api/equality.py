@@ -13,9 +13,9 @@ from hloscope.api.views import ComputationView, InstructionView
 from hloscope.display import Answer
 from hloscope.errors import UnknownNameError
 from hloscope.fusion import Blueprints, counterparts, leaf_types, with_origins
-from hloscope.indexing import IndexingMap, major_to_minor, prove_equal
+from hloscope.indexing import IndexingMap, major_to_minor
 from hloscope.ir import Computation, Instruction, TensorType, Type
-from hloscope.proof import SECONDS_EQUAL, Compared, compare, same_of_origins
+from hloscope.proof import SECONDS_EQUAL, Compared, compare, same_maps, same_of_origins
 from hloscope.simplifier import Proof, Verdict
 
 Comparable: TypeAlias = IndexingMap | InstructionView | ComputationView | Program
@@ -31,7 +31,7 @@ def comparisons(
         a: A map; an instruction; or a program or computation, of which is compared what each output
             reads of each parameter.
         b: Another one.
-        seconds: Processor time for comparing programs.
+        seconds: Processor time for comparing programs or maps.
 
     Raises:
         TypeError: They are not of one kind.
@@ -43,7 +43,7 @@ def comparisons(
     """
     match a, b:
         case IndexingMap(), IndexingMap():
-            yield Compared("the maps", prove_equal([a], [b]))
+            yield Compared("the maps", same_maps([a], [b], seconds=seconds))
         case InstructionView(), InstructionView():
             yield from _answers(a.indexing(None), b.indexing(None))
         case Program() | ComputationView(), Program() | ComputationView():
