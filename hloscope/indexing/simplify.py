@@ -30,6 +30,7 @@ from hloscope.affine import (
     bounds,
     from_terms,
     to_text,
+    variables,
 )
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, replace_interval

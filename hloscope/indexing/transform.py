@@ -120,7 +120,10 @@ def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
         return False
     if not settled:
         return True
-    if len(settled) == 1 and (known := _sum_can_hold(box, *next(iter(settled.items())))) is not None:
+    if (
+        len(settled) == 1
+        and (known := _sum_can_hold(box, *next(iter(settled.items())))) is not None
+    ):
         return known
     middle = {v: (box[v].lo + box[v].hi) // 2 for v in tied}
     if _all_hold(settled, middle):  # windows that fit in the middle are the rule
@@ -149,7 +152,9 @@ def _sum_can_hold(box: Mapping[Var, Interval], e: Expr, inside: Interval) -> boo
     >>> _sum_can_hold(box, Dim(0) * 99 + Dim(1), Interval(74, 80)) is None
     True
     """
-    if not isinstance(e, Sum) or not all([isinstance(t, Dim | Range | Runtime) for t, _ in e.terms]):
+    if not isinstance(e, Sum) or not all(
+        [isinstance(t, Dim | Range | Runtime) for t, _ in e.terms]
+    ):
         return None
     low = high = e.const
     width = inside.hi - inside.lo

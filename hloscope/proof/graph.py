@@ -355,7 +355,7 @@ class Walker(Generic[T]):
         add(*start, reached)
         while heap:
             _, ins = heappop(heap)
-            for leaf, mine in found[ins].items():
+            for leaf, mine in found.pop(ins).items():  # all its users have been looked at
                 for flow in self._steps.reads(ins, leaf):
                     self._take_step()
                     if isinstance(flow, Called):
@@ -402,9 +402,7 @@ class Walker(Generic[T]):
         table[key] = Reached(elements, known.unknown or more.unknown, known.over or more.over)
 
 
-def _named_in(
-    flow: Called, ins: Instruction, read: tuple[Instruction, ...], names: Names
-) -> Names:
+def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], names: Names) -> Names:
     """The names in a called computation; `read` are the values that `ins` captures."""
     if flow.first is None:
         return Names(caller=names)
