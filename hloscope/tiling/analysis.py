@@ -51,7 +51,7 @@ MAX_TILES: Final = 10_000
 MAX_VALUES: Final = 256
 """Nothing is tiled where more values read at run time decide together which elements are read.
 
-The map of gather k of a chain has k of them, so that the work grows with the square of their number.
+The map of gather k of a chain has k of them: the work grows with the square of their number.
 """
 
 
