@@ -138,7 +138,7 @@ def _trace(location: mlir.Location) -> tuple[Frame, ...]:
     """The places in the source, the innermost first.
 
     Ops of one program share their callers, whose traces are remembered: AlphaFold's 85,257 ops have
-    542 callers, and 11 frames each; all traces take 0.4 s instead of 3.8.
+    542 callers, and 11 frames each; all origins take 3 s instead of 14 on a busy machine.
     """
     pending: list[tuple[mlir.Location, list[Frame]]] = []
     at: mlir.Location | None = location
@@ -165,7 +165,8 @@ def _until_caller(location: mlir.Location) -> tuple[list[Frame], mlir.Location |
     """The frames before the outermost caller, and that one; `None` if there is none."""
     at, name = mlir.resolve_location(location), ""
     while isinstance(at, mlir.NameLoc):
-        at, name = mlir.resolve_location(at.child), at.name
+        name = at.name
+        at = mlir.resolve_location(at.child)
     if isinstance(at, mlir.CallSiteLoc):
         return list(_frames(at.callee, name)), mlir.resolve_location(at.caller)
     return list(_frames(at, name)), None
