@@ -216,6 +216,40 @@ def calls(n: int) -> str:
     )
 
 
+def shifted(n: int) -> str:
+    """A fusion of `x[:-1] + x[1:]`, n times over."""
+    lines, value, size = [f"p = f32[{n + 8}] parameter(0)"], "p", n + 8
+    for k in range(n):
+        size -= 1
+        lines += [
+            f"a{k} = f32[{size}] slice({value}), slice={{[0:{size}]}}",
+            f"b{k} = f32[{size}] slice({value}), slice={{[1:{size + 1}]}}",
+            f"x{k} = f32[{size}] add(a{k}, b{k})",
+        ]
+        value = f"x{k}"
+    body = "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}"
+    return (
+        f"HloModule m\nf {{\n{body}\n}}\nENTRY e {{\np = f32[{n + 8}] parameter(0)\n"
+        "ROOT r = f32[8] fusion(p), kind=kLoop, calls=f\n}"
+    )
+
+
+def gathers(n: int) -> str:
+    """A fusion of n gathers of rows, each of what the one before gathered."""
+    lines, value = ["p = f32[64,32] parameter(0)", "i = s32[64,1] parameter(1)"], "p"
+    for k in range(n):
+        lines.append(
+            f"x{k} = f32[64,32] gather({value}, i), offset_dims={{1}}, collapsed_slice_dims={{0}}, "
+            "start_index_map={0}, index_vector_dim=1, slice_sizes={1,32}"
+        )
+        value = f"x{k}"
+    body = "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}"
+    return (
+        f"HloModule m\nf {{\n{body}\n}}\nENTRY e {{\np = f32[64,32] parameter(0)\n"
+        "i = s32[64,1] parameter(1)\nROOT r = f32[64,32] fusion(p, i), kind=kLoop, calls=f\n}"
+    )
+
+
 def reached(program: hloscope.Program) -> int:
     """The number of flows from all parameters of the computation that the root calls."""
     callee = program.root.ir.calls[0]
@@ -258,6 +292,8 @@ ROWS: Final = {
     ),
     "warps of a wide reduction": Row(sums, lambda p: p.root.coalescing(), doubled(20)),
     "nested calls to parameters": Row(calls, lambda p: p.root.to_parameters(), doubled(40)),
+    "shifted slices": Row(shifted, lambda p: p.root.indexing(), doubled(8)),
+    "tiles of gathers": Row(gathers, lambda p: p.root.tiles(), doubled(16)),
     "sums by shifts": Row(scan, lambda p: p.root.indexing(), doubled(1)),
     "each part of a loop": Row(carried, lambda p: p.root.indexing_from(0), doubled(10)),
     "each part of a loop to parameters": Row(

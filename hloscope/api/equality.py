@@ -13,7 +13,7 @@ from hloscope.api.views import ComputationView, InstructionView
 from hloscope.display import Answer
 from hloscope.errors import UnknownNameError
 from hloscope.fusion import Blueprints, counterparts, leaf_types, with_origins
-from hloscope.indexing import IndexingMap, major_to_minor, prove_equal
+from hloscope.indexing import IndexingMap, major_to_minor
 from hloscope.ir import Computation, Instruction, TensorType, Type
 from hloscope.lazy import replace
 from hloscope.proof import (
@@ -22,6 +22,7 @@ from hloscope.proof import (
     Header,
     Participants,
     compare,
+    same_maps,
     same_of_origins,
 )
 from hloscope.simplifier import Proof, Verdict
@@ -42,7 +43,7 @@ def comparisons(
         a: A map; an instruction; or a program or computation, of which is compared what each output
             reads of each parameter.
         b: Another one.
-        seconds: Processor time for comparing programs.
+        seconds: Processor time for comparing programs or maps.
 
     Raises:
         TypeError: They are not of one kind.
@@ -54,7 +55,7 @@ def comparisons(
     """
     match a, b:
         case IndexingMap(), IndexingMap():
-            yield Compared("the maps", prove_equal([a], [b]))
+            yield Compared("the maps", same_maps([a], [b], seconds=seconds))
         case InstructionView(), InstructionView():
             wrong = [*_operand_types(a.ir.operands, b.ir.operands, "operand")]
             wrong += _types("output", a.ir.type, b.ir.type)

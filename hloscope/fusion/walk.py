@@ -7,12 +7,12 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.fusion.pool import AccessSet, Pool
-from hloscope.fusion.widen import contains_all, hull, simpler
+from hloscope.fusion.widen import contains_all, hull, simpler, with_runs
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Instruction, Type
 
 COMPRESS_AT: Final = 64
-"""A value reached by more maps is searched for a map that contains all the others."""
+"""A value reached by more maps is searched for one that contains all others, and for runs."""
 WIDEN_AT: Final = 256
 """The maps of a value reached by more of them become one."""
 OF_NO_INTEREST: Final = -1
@@ -61,6 +61,10 @@ def with_accesses(
         known[id(access)] = access
     if len(known) > COMPRESS_AT:
         fewer = contains_all(known.values(), type)
+        if fewer is None:
+            runs = with_runs([*known.values()])
+            if len(runs) < len(known):
+                known = as_set(pool.keep_all(runs))
         if fewer is None and len(known) > WIDEN_AT:
             reason = f"touched in more than {WIDEN_AT} ways"
             fewer = pool.keep_all(hull(known.values(), type, reason))

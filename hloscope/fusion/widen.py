@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hloscope.affine import Dim, Expr, Interval, Range, Var, substitute, variables
+from hloscope.affine import (
+    Dim,
+    Expr,
+    Interval,
+    Range,
+    Var,
+    as_sum,
+    from_terms,
+    substitute,
+    variables,
+)
 from hloscope.indexing import (
     Access,
     Accesses,
@@ -202,6 +212,94 @@ def _is_domain_of(around: IndexingMap, map: IndexingMap) -> bool:
         if not theirs.interval.contains(mine.interval):
             return False
     return True
+
+
+def with_runs(accesses: Sequence[Access]) -> list[Access]:
+    """The same union, where maps that differ by consecutive constants of a result become one.
+
+    As `d0`, `d0 + 1`, … that chains of shifted slices read: one range variable says the same.
+
+    >>> texts = [f"(d0) -> (d0 + {k}), domain: d0 in [0, 3]" for k in (2, 0, 1, 9)]
+    >>> for access in with_runs([Access(IndexingMap.parse(text)) for text in texts]):
+    ...     print(access.map)
+    (d0)[s0] -> (d0 + s0), domain: d0 in [0, 3], s0 in [0, 2]
+    (d0) -> (d0 + 9), domain: d0 in [0, 3]
+    """
+    found = list(accesses)
+    for k in range(max([len(a.map.results) for a in found if a.map is not None], default=0)):
+        runs: dict[object, list[tuple[Interval, Access]]] = {}
+        others: list[Access] = []
+        for access in found:
+            part = _run_of(access, k)
+            if part is None:
+                others.append(access)
+            else:
+                runs.setdefault(part[0], []).append((part[1], access))
+        found = [x for some in runs.values() for x in _joined_runs(some, k)] + others
+    return found
+
+
+def _run_of(access: Access, k: int) -> tuple[object, Interval] | None:
+    """All of an access but what is added to dimensions in result `k`, and the values of that."""
+    map = access.map
+    if map is None or map.constraints or map.runtime or access.replica is not None:
+        return None
+    if k >= len(map.results):
+        return None
+    parts = _split(map, k)
+    if parts is None:
+        return None
+    rest, base, values = parts
+    return (access.precision, access.reason, rest, base), values
+
+
+def _split(map: IndexingMap, k: int) -> tuple[IndexingMap, Expr, Interval] | None:
+    """The map without result `k`, the sum of dimensions in that, and the values added to it."""
+    terms, const = as_sum(map.results[k])
+    own = [(t, c) for t, c in terms if isinstance(t, Range)]
+    base = [(t, c) for t, c in terms if not isinstance(t, Range)]
+    if len(own) > 1 or any([not isinstance(v, Dim) for t, _ in base for v in variables(t)]):
+        return None
+    others = [e for i, e in enumerate(map.results) if i != k]
+    values = Interval(const, const)
+    ranges, new = map.ranges, dict[Var, Expr]()
+    if own:
+        (mine, factor), number = own[0], own[0][0].index
+        if factor != 1 or mine in variables(*others):
+            return None
+        side = ranges[number].interval
+        values = Interval(side.lo + const, side.hi + const)
+        ranges = (*ranges[:number], *ranges[number + 1 :])
+        new = {Range(i): Range(i - 1) for i in range(number + 1, len(map.ranges))}
+    rest = IndexingMap(map.dims, ranges, (), [substitute(e, new) for e in others], ())
+    return rest, from_terms(base, 0), values
+
+
+def _joined_runs(some: list[tuple[Interval, Access]], k: int) -> Iterator[Access]:
+    """Accesses that are alike but for the values added in result `k`: one for each run of these."""
+    some.sort(key=lambda pair: (pair[0].lo, pair[0].hi))
+    values, first = some[0]
+    count = 1
+    for side, access in [*some[1:], (None, first)]:
+        if side is not None and side.lo <= values.hi + 1:
+            values = Interval(values.lo, max(values.hi, side.hi))
+            count += 1
+            continue
+        yield first if count == 1 else _with_values(first, k, values)
+        if side is not None:
+            values, first, count = side, access, 1
+
+
+def _with_values(access: Access, k: int, values: Interval) -> Access:
+    """The access with a range variable for what is added in result `k`."""
+    assert access.map is not None
+    parts = _split(access.map, k)
+    assert parts is not None
+    rest, base, _ = parts
+    results = list(rest.results)
+    results.insert(k, base + Range(len(rest.ranges)))
+    map = IndexingMap(rest.dims, (*rest.ranges, Variable(values)), (), results, ())
+    return replace(access, map=map.simplify())
 
 
 def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hloscope.proof.equality import (
         Compared as Compared,
         compare as compare,
+        same_maps as same_maps,
         same_of_origins as same_of_origins,
     )
     from hloscope.proof.execution import Execution as Execution

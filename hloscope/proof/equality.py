@@ -25,17 +25,21 @@ from hloscope.fusion import (
     renamed_value,
     with_origins,
 )
-from hloscope.indexing import Accesses, Precision, prove_equal
+from hloscope.indexing import Accesses, IndexingMap, Precision, prove_equal
 from hloscope.ir import CalledValue, Computation, Instruction, captured
 from hloscope.lazy import dataclass
 from hloscope.ops import Parameter
 from hloscope.proof.allowance import SECONDS_EQUAL, Allowance
+from hloscope.proof.isolated import Isolated
 from hloscope.proof.numbering import CALLING, Numbering
 from hloscope.proof.participants import Header, Participants, is_among_devices
-from hloscope.simplifier import PROVED, Proof, Verdict
+from hloscope.simplifier import BUDGET, PROVED, CounterExample, Proof, UndecidedError, Verdict
 from hloscope.walks import reached
 
 Pair: TypeAlias = tuple[Leaf, Leaf]
+
+FEW_STEPS: Final = BUDGET // 100
+"""Steps of isl that are taken without another process: a tenth of a second at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +364,45 @@ def same(a: Accesses, b: Accesses, participants: Participants) -> Proof:
         return _undecided(f"{inexact.precision}: {inexact.reason}")
     if is_among_devices((*a, *b)):
         return participants.same(a, b)
-    return prove_equal([x.map for x in a if x.map], [x.map for x in b if x.map])
+    return same_maps([x.map for x in a if x.map], [x.map for x in b if x.map])
+
+
+def same_maps(
+    a: Sequence[IndexingMap], b: Sequence[IndexingMap], *, seconds: float = SECONDS_EQUAL
+) -> Proof:
+    """Do two unions of maps touch the same?  Undecided where that takes longer than `seconds`.
+
+    isl is asked here as long as few steps are enough, which is nearly always, and then in a process
+    of its own: it counts its steps, but where divisions are nested one takes a millisecond.
+
+    Args:
+        a: The maps of one side.
+        b: Those of the other one.
+        seconds: Processor time of isl.
+    """
+    if any(m.runtime for m in (*a, *b)):
+        return prove_equal(a, b)  # a counter-example has tables, which the process could not send
+    found = prove_equal(a, b, budget=FEW_STEPS)
+    if found.verdict is not Verdict.UNDECIDED:
+        return found
+    apart = Isolated([lambda: _as_json(prove_equal(a, b))])
+    try:
+        verdict, reason, example = apart.ask(0, seconds)
+    except UndecidedError as error:
+        return _undecided(str(error))
+    finally:
+        apart.stop()
+    if example is not None:
+        dims, results, only_in = example
+        example = CounterExample(tuple(dims), tuple(results), only_in=only_in)
+    return Proof(Verdict(verdict), example, reason)
+
+
+def _as_json(proof: Proof) -> tuple[str, str, tuple[Sequence[int], Sequence[int], int] | None]:
+    """A proof about maps without run-time values, as JSON can say it."""
+    example = proof.counter_example
+    found = None if example is None else (example.dims, example.results, example.only_in)
+    return str(proof.verdict), proof.reason, found
 
 
 def same_of_origins(a: Accesses, b: Accesses, participants: Participants) -> Proof:

@@ -37,7 +37,7 @@ from hloscope.indexing import (
     output_to_input,
 )
 from hloscope.ir import Computation, Instruction, captured
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, once_for_each
 from hloscope.ops import Parameter, While
 from hloscope.proof.kept import Kept
 from hloscope.proof.names import AS_THEY_ARE, Names
@@ -234,6 +234,7 @@ class Walker(Generic[T]):
         self._known: dict[Hashable, Ends[T]] = {}
         self._open: set[Computation] = set()
         self._names: dict[Hashable, Names] = {}
+        self._captured = once_for_each(captured)  # an instruction calls 2,048 branches one by one
 
     def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
         """What is reached of the operands' leaves from elements of an instruction's value.
@@ -245,7 +246,7 @@ class Walker(Generic[T]):
         """
         first = Reached(start)
         found: dict[tuple[int, int], Reached[T]] = {}
-        more = {value: len(ins.operands) + k for k, value in enumerate(captured(ins))}
+        more = {value: len(ins.operands) + k for k, value in enumerate(self._captured(ins))}
         for flow in self._steps.reads(ins, leaf):
             if isinstance(flow, Called):
                 names = (
@@ -327,7 +328,7 @@ class Walker(Generic[T]):
         key = (ins, flow.callee, flow.first, names)
         known = self._names.get(key)
         if known is None:
-            known = self._names[key] = _named_in(flow, ins, names)
+            known = self._names[key] = _named_in(flow, ins, self._captured(ins), names)
         return known
 
     def _take_step(self) -> None:
@@ -360,7 +361,7 @@ class Walker(Generic[T]):
         add(*start, reached)
         while heap:
             _, ins = heappop(heap)
-            for leaf, mine in found[ins].items():
+            for leaf, mine in found.pop(ins).items():  # all its users have been looked at
                 for flow in self._steps.reads(ins, leaf):
                     self._take_step()
                     if isinstance(flow, Called):
@@ -407,13 +408,14 @@ class Walker(Generic[T]):
         table[key] = Reached(elements, known.unknown or more.unknown, known.over or more.over)
 
 
-def _named_in(flow: Called, ins: Instruction, names: Names) -> Names:
+def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], names: Names) -> Names:
+    """The names in a called computation; `read` are the values that `ins` captures."""
     if flow.first is None:
         return Names(caller=names)
     given = zip(flow.callee.parameters, ins.operands[flow.first :], strict=False)
     handed = {parameter: names.of(value) for parameter, value in given}
     call = None if isinstance(ins.op, CALLED_ONCE) else (ins, flow.first)
-    return Names(handed, captured(ins), call, names)
+    return Names(handed, read, call, names)
 
 
 def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction | None:

@@ -48,6 +48,11 @@ GEMM_KINDS: Final = ("__triton_nested_gemm_fusion", "__triton_gemm")
 """Kinds of fusions, by their backend config, in which a pad may be tiled."""
 MAX_TILES: Final = 10_000
 """More tiled instructions are not looked at: nested regions may double with every level."""
+MAX_VALUES: Final = 256
+"""Nothing is tiled where more values read at run time decide together which elements are read.
+
+The map of gather k of a chain has k of them: the work grows with the square of their number.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +403,9 @@ class _Walk:
         composed = first.compose(m).simplify(replace_points=not self.keeps_points)
         if composed.is_known_empty:
             raise refused("nothing is read of an operand", node.instruction)
+        if len(composed.runtime) > MAX_VALUES:
+            reason = f"more than {MAX_VALUES} run-time values decide where a tile lies"
+            raise refused(reason, node.instruction, "RESOURCE_EXHAUSTED")
         return composed.rescale_symbols().remove_unused_symbols()
 
     def _runtime(
