@@ -14,20 +14,25 @@ from tests.hlo_parser.test_proto import F32, f, ins, shape
 BEFORE = """HloModule before
 ENTRY e {
   x = f32[4] parameter(0)
-  sin.1 = f32[4] sine(x), metadata={op_name="jit(f)/sin" source_file="f.py" source_line=3}
-  mul.2 = f32[4] multiply(sin.1, sin.1), metadata={op_name="jit(f)/mul" source_file="f.py" source_line=4}
-  ROOT add.3 = f32[4] add(mul.2, x), metadata={op_name="jit(f)/add" source_file="f.py" source_line=5}
+  sin.1 = f32[4] sine(x), @sin3
+  mul.2 = f32[4] multiply(sin.1, sin.1), @mul4
+  ROOT add.3 = f32[4] add(mul.2, x), @add5
 }"""
 AFTER = """HloModule after
 fused { p = f32[4] parameter(0)
-  s = f32[4] sine(p), metadata={op_name="jit(f)/sin" source_file="f.py" source_line=3}
+  s = f32[4] sine(p), @sin3
   two = f32[] constant(2) e = f32[4] broadcast(two), dimensions={}
-  m = f32[4] power(s, e), metadata={op_name="jit(f)/mul" source_file="f.py" source_line=4}
-  ROOT a = f32[4] add(p, m), metadata={op_name="jit(f)/add" source_file="f.py" source_line=5} }
+  m = f32[4] power(s, e), @mul4
+  ROOT a = f32[4] add(p, m), @add5 }
 ENTRY main {
   q = f32[4] parameter(0)
-  ROOT fusion = f32[4] fusion(q), kind=kLoop, calls=fused, metadata={op_name="jit(f)/add" source_file="f.py" source_line=5}
+  ROOT fusion = f32[4] fusion(q), kind=kLoop, calls=fused, @add5
 }"""
+PLACES = {"sin": 3, "mul": 4, "add": 5}
+for _op, _line in PLACES.items():
+    _said = f'metadata={{op_name="jit(f)/{_op}" source_file="f.py" source_line={_line}}}'
+    BEFORE = BEFORE.replace(f"@{_op}{_line}", _said)
+    AFTER = AFTER.replace(f"@{_op}{_line}", _said)
 ARGS = ("--args", "[dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>]")
 
 
@@ -60,10 +65,9 @@ def test_the_first_that_differs_is_named_where_results_differ(tmp_path: Path) ->
 def test_other_steps_of_a_line_are_no_difference(tmp_path: Path) -> None:
     """The product is computed in another way; results are the same."""
     line = "m = f32[4] power(s, e)"
-    other = AFTER.replace(line, "m = f32[4] multiply(s, s)").replace(
-        'source_line=3}\n  two', 'source_line=3}\n  h = f32[4] exponential(s), metadata={op_name='
-        '"jit(f)/mul" source_file="f.py" source_line=4}\n  two'
-    )  # fmt: skip
+    place = 'metadata={op_name="jit(f)/mul" source_file="f.py" source_line=4}'
+    other = AFTER.replace(line, "m = f32[4] multiply(s, s)")
+    other = other.replace("  two =", f"  h = f32[4] exponential(s), {place}\n  two =")
     found = compared(tmp_path, other, BEFORE)
     assert found.exit_code == 0, found.output
     assert "1 differ, which no result shows" in found.output
