@@ -21,7 +21,11 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.api.arguments import Given as Given, arguments_of as arguments_of
+    from hloscope.api.arguments import (
+        Given as Given,
+        arguments_of as arguments_of,
+        recorded_in as recorded_in,
+    )
     from hloscope.api.artifacts import (
         artifact_text as artifact_text,
         deserialize as deserialize,

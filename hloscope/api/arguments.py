@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from hloscope.api.files import bytes_of_file
 from hloscope.compare import MOST_BYTES, arranged, load
 from hloscope.errors import HloscopeError, UnsupportedError
+from hloscope.hlo_parser import is_proto, recorded_arguments
 from hloscope.interpreter import (
     TOKEN,
     EvaluationError,
@@ -32,6 +35,8 @@ from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES, WIDEST
 from hloscope.mlir import ArrayAttr, DenseAttr, parse_attribute, spell, to_array, type_text
 
+_HEAD: Final = 1 << 12
+"""Bytes by which a file is told to be a proto."""
 _SPARE: Final = 1 << 20
 _LIKE: Final = "i.e. --args=[dense<1> : tensor<2xi32>, ...]"
 
@@ -44,11 +49,13 @@ class Given:
         literals: `[dense<1> : tensor<2xi32>, …]`.
         inputs: Files of arrays, `.npz` or `.npy`.
         random: The seed of random numbers.
+        recorded: Those that the file of the program records: an `HloSnapshot` does.
     """
 
     literals: str | None = None
     inputs: Sequence[str] = ()
     random: int | None = None
+    recorded: Sequence[Any] = ()
 
 
 def arguments_of(
@@ -83,7 +90,22 @@ def arguments_of(
         return _from_files(given.inputs, entry, processes)
     if given.random is not None:
         return [_random_arguments(types, given.random, max_bytes)]
-    return [_checked([], types)]
+    return [_checked(given.recorded, types)]
+
+
+def recorded_in(path: str) -> list[Any]:
+    """The arguments that a file records beside its program, as an `HloSnapshot` does.
+
+    Raises:
+        ParseError: The file is damaged.
+        UnsupportedError: An argument has a shape that is not read.
+    """
+    if path == "-" or not os.path.isfile(path):
+        return []
+    with open(path, "rb") as stream:
+        if not is_proto(stream.read(_HEAD)):
+            return []
+    return recorded_arguments(bytes_of_file(path), path)
 
 
 def _random_arguments(types: Sequence[Type], seed: int, max_bytes: int) -> list[Value]:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from hloscope.api.program import Program
-from hloscope.compare import Differences, differences
+from hloscope.compare import (
+    Differences,
+    differences,
+    differences_of_languages,
+    in_two_languages,
+)
 
 
 def diff(a: Program, b: Program) -> Differences:
@@ -22,4 +27,6 @@ def diff(a: Program, b: Program) -> Differences:
     >>> diff(a, b).none
     True
     """
+    if in_two_languages(a.module, b.module):
+        return differences_of_languages(a.module, b.module)
     return differences(a.module, b.module)

@@ -22,6 +22,7 @@ from hloscope.api import (
     arguments_of,
     check_run,
     entry_of,
+    recorded_in,
     run_program,
 )
 from hloscope.cli.common import command, debug_option, file_argument, json_option, print_json
@@ -109,6 +110,8 @@ def run(
 ) -> None:
     """Run the program of FILE and print what it returns.
 
+    Arguments that FILE records (HloSnapshot) are used if none are given.
+
     The exit code is 1 if an assertion of the program fails, a limit is reached, or the results are
     not the expected ones.
     """
@@ -118,7 +121,7 @@ def run(
     stored = compare if compare and compare.endswith((".npz", ".npy")) else None
     asked = _Asked(
         entry,
-        Given(literals, inputs, random),
+        Given(literals, inputs, random, recorded_in(file)),
         RunOptions(compare=stored, **options),
         other=None if stored else compare,
         as_json=as_json,

@@ -92,10 +92,12 @@ class Differences:
     Attributes:
         header: What differs in the attributes of the modules.
         parts: Computations in which something differs.
+        notes: What was not compared.
     """
 
     header: tuple[Aspect, ...]
     parts: tuple[Part, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def none(self) -> bool:
@@ -230,7 +232,7 @@ class _Differing:
                     yield Aspect(name, _text(before), _text(after))
         before, after = with_layouts(x.type), with_layouts(y.type)
         if before != after:
-            yield Aspect("type", *_type_texts(before, after))
+            yield Aspect("type", *type_texts(before, after))
         here, there = dict(compared_extras(x)), dict(compared_extras(y))
         for name in sorted(here.keys() | there.keys()):
             if here.get(name) != there.get(name):
@@ -243,7 +245,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _type_texts(before: Type, after: Type) -> tuple[str, str]:
+def type_texts(before: Type, after: Type) -> tuple[str, str]:
     """Texts of two types, with their layouts if those differ too."""
     plain = print_type(before, layout=False), print_type(after, layout=False)
     here, there = _layouts(before), _layouts(after)

@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from typing import Any, Final
 
 from hloscope.compare.files import leaves, restored
+from hloscope.compare.origins import by_source
 from hloscope.compare.pairing import STRUCTURE, paired, reachable
 from hloscope.interpreter import (
     PRINT,
@@ -43,6 +44,11 @@ class Finding:
         evaluation: How often the instruction had been evaluated, counted from 1.
         operands: Its operands' values, as far as they are known.
         instructions: How many instructions were compared, and `values` how many of their values.
+        of: How many instructions the program has that could be compared if the other had their
+            like; 0 if that was not counted.
+        by_source: How many of those compared are matched by `op_name`, source and shape only.
+        unlike: How many of those differ though results do not: they are other steps of the
+            same line of source.
         left_out: Values that were not kept for want of memory.
     """
 
@@ -54,6 +60,9 @@ class Finding:
     operands: list[tuple[Instruction, Value | None]] = field(default_factory=list)
     instructions: int = 0
     values: int = 0
+    of: int = 0
+    by_source: int = 0
+    unlike: int = 0
     left_out: int = 0
 
 
@@ -106,6 +115,11 @@ def compare_programs(
 ) -> Finding:
     """The first instruction of `mine` whose value is not that of its partner in `theirs`.
 
+    Partners compute the same of the parameters, or stand in the same place.  Others are matched by
+    where they come from: `op_name`, line of source and shape.  One of several that come from there
+    has to have the value; if none has, they may be other steps of that line, so that this counts
+    only if what is returned differs too.
+
     Args:
         mine: The program that is looked at.
         theirs: The one that is right.
@@ -118,15 +132,33 @@ def compare_programs(
         EvaluationError: One of the programs cannot be evaluated.
     """
     pairs = {a: b for a, b in paired(mine, theirs).items() if not isinstance(a.op, STRUCTURE)}
-    kept = Kept(iter(pairs.values()), other.max_bytes)
+    likely = by_source(mine, theirs, pairs)
+    wanted = [*pairs.values(), *[y for group in likely.values() for y in group]]
+    kept = Kept(iter(wanted), other.max_bytes)
     expected = evaluate(theirs, arguments, replace(other, watch=kept.watch))
     known = {a: kept.values[b] for a, b in pairs.items()}
-    finding, found = _compared(mine, arguments, known, compare, world)
+    choices = {a: [v for b in group for v in kept.values[b]] for a, group in likely.items()}
+    finding, found, first = _compared(mine, arguments, known, compare, world, choices)
     finding.left_out = kept.left_out
-    if finding.instruction is None:
-        _compare_results(finding, mine, found, theirs, expected, compare)
-    else:
-        finding.partner = pairs[finding.instruction]
+    computations = reachable(mine)
+    finding.of = sum(not isinstance(ins.op, STRUCTURE) for c in computations for ins in c)
+    at = finding.instruction
+    if at is None:
+        at = _compare_results(finding, mine, found, theirs, expected, compare)
+        if at is not None and first is not None:
+            finding = _earlier(finding, first)
+            at = first.instruction
+            assert at is not None
+            finding.operands = _operands(mine, arguments, at, finding, world)
+    if at is not None:
+        finding.partner = pairs.get(at) or next(iter(likely.get(at, ())), None)
+    return finding
+
+
+def _earlier(finding: Finding, first: Finding) -> Finding:
+    """The finding with the first likely difference in place of the result that differs."""
+    finding.instruction, finding.difference = first.instruction, first.difference
+    finding.part, finding.evaluation = first.part, first.evaluation
     return finding
 
 
@@ -151,7 +183,9 @@ def compare_values(
     if not known:
         some = ", ".join(list(values)[:3])
         raise EvaluationError(f"no instruction has a name of the values given ({some}, …)")
-    return _compared(mine, arguments, known, compare, world)[0]
+    finding = _compared(mine, arguments, known, compare, world, {})[0]
+    finding.of = sum(isinstance(ins.type, TensorType) for ins in names.values())
+    return finding
 
 
 def _compared(
@@ -160,35 +194,66 @@ def _compared(
     known: Mapping[Instruction, list[Value | None]],
     compare: Compare,
     world: World,
-) -> tuple[Finding, tuple[Value, ...]]:
+    choices: Mapping[Instruction, list[Value | None]],
+) -> tuple[Finding, tuple[Value, ...], Finding | None]:
+    """The first difference, what is returned, and the first value that is none of its choices.
+
+    Those with choices may rightly differ: the run goes on after them.
+    """
     finding = Finding()
+    first: Finding | None = None
     times: defaultdict[Instruction, int] = defaultdict(int)
 
     def watch(ins: Instruction, value: Value) -> None:
         expected = known.get(ins)
         if expected is None:
+            if ins in choices:
+                choose(ins, value)
             return
         times[ins] += 1
         if times[ins] > len(expected) or expected[times[ins] - 1] is None:
             return
         finding.instructions += times[ins] == 1
         finding.values += 1
-        right: Any = expected[times[ins] - 1]
-        pairs = zip(leaves(value, ins.type), leaves(right, ins.type), strict=True)
-        for part, ((a, _), (b, _)) in enumerate(pairs):
-            difference = _difference(a, b, compare)
-            if difference is not None:
-                finding.instruction, finding.difference = ins, difference
-                finding.part, finding.evaluation = part, times[ins]
-                raise _Found
+        found = _unlike(value, expected[times[ins] - 1], ins, compare)
+        if found is not None:
+            finding.instruction, finding.part, finding.difference = ins, *found
+            finding.evaluation = times[ins]
+            raise _Found
+
+    def choose(ins: Instruction, value: Value) -> None:
+        nonlocal first
+        found = [_unlike(value, one, ins, compare) for one in choices[ins] if one is not None]
+        if not found:
+            return
+        finding.instructions += 1
+        finding.by_source += 1
+        finding.values += 1
+        if all(each is not None for each in found):
+            finding.unlike += 1
+            if first is None and found[0] is not None:
+                part, difference = found[0]
+                first = Finding(ins, difference, part=part, evaluation=1)
 
     try:
         results = evaluate(mine, arguments, replace(world, watch=watch))
     except _Found:
         assert finding.instruction is not None
         finding.operands = _operands(mine, arguments, finding.instruction, finding, world)
-        return finding, ()
-    return finding, results
+        return finding, (), first
+    return finding, results, first
+
+
+def _unlike(
+    value: Value, right: Any, ins: Instruction, compare: Compare
+) -> tuple[int, Difference] | None:
+    """Which array of a value differs, and how."""
+    pairs = zip(leaves(value, ins.type), leaves(right, ins.type), strict=True)
+    for part, ((a, _), (b, _)) in enumerate(pairs):
+        difference = _difference(a, b, compare)
+        if difference is not None:
+            return part, difference
+    return None
 
 
 def _difference(a: Array, b: Array, compare: Compare) -> Difference | None:
@@ -247,8 +312,8 @@ def _compare_results(
     theirs: Computation,
     expected: tuple[Value, ...],
     compare: Compare,
-) -> None:
-    """Compare what is returned."""
+) -> Instruction | None:
+    """Compare what is returned; what makes the first result that differs, if one does."""
     a = [leaf for v, t in zip(found, mine.results, strict=True) for leaf in leaves(v, t)]
     b = [leaf for v, t in zip(expected, theirs.results, strict=True) for leaf in leaves(v, t)]
     if len(a) != len(b):
@@ -259,7 +324,8 @@ def _compare_results(
         if difference is not None:
             finding.instruction, finding.part = _returned(mine.root, part)
             finding.difference, finding.evaluation = difference, 1
-            return
+            return finding.instruction
+    return None
 
 
 def _returned(root: Instruction, part: int) -> tuple[Instruction, int]:

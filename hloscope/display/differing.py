@@ -20,6 +20,7 @@ def differences_text(found: Differences, *, most: int) -> Iterator[str]:
     """Counts, then a line for each change under the computation it is in."""
     if found.none:
         yield "the same"
+        yield from (f"note: {note}" for note in found.notes)
         return
     counts = [f"{count} {kind}" for kind in SIGNS if (count := found.count(kind))]
     alone = [part for part in found.parts if part.before is None or part.after is None]
@@ -38,6 +39,7 @@ def differences_text(found: Differences, *, most: int) -> Iterator[str]:
         for change in part.changes[:left]:
             yield from _lines(change)
         left -= max(len(part.changes), 1)
+    yield from (f"note: {note}" for note in found.notes)
     hidden = sum(len(part.changes) for part in found.parts) - most
     if hidden > 0:
         yield f"… and {hidden:,} more changes"
@@ -99,6 +101,7 @@ def differences_json(found: Differences) -> dict[str, Any]:
         "counts": {kind: found.count(kind) for kind in SIGNS},
         "header": list(map(_aspect_json, found.header)),
         "computations": [_part_json(part) for part in found.parts],
+        "notes": list(found.notes),
     }
 
 

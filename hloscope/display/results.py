@@ -74,6 +74,9 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     """A comparison as JSON has it."""
     found: dict[str, Any] = {
         "instructions": finding.instructions,
+        "of": finding.of,
+        "by_source": finding.by_source,
+        "unlike": finding.unlike,
         "values": finding.values,
         "first": None,
     }
@@ -105,8 +108,9 @@ def finding_text(finding: Finding) -> Iterator[str]:
         yield f"nothing was compared: no instruction of one has its like in the other{lost}"
         return
     if ins is None:
-        much = f"{finding.values:,} values of {finding.instructions:,} instructions"
+        much = f"{finding.values:,} values of {_how_many(finding)}"
         yield f"no difference in {much}{lost}"
+        yield from _about_sources(finding)
         return
     where = ""
     if ins.span is not None:
@@ -121,7 +125,23 @@ def finding_text(finding: Finding) -> Iterator[str]:
         yield ins.span.render()
     for operand, lines in _operand_lines(finding):
         yield f"operand `{operand.name}` {type_text(operand.type)}: {'; '.join(lines)}"
-    yield f"no difference in {finding.values - 1:,} values before{lost}"
+    yield f"no difference in {finding.values - 1 - finding.unlike:,} values before{lost}"
+    yield f"compared: {_how_many(finding)}"
+    yield from _about_sources(finding)
+
+
+def _how_many(finding: Finding) -> str:
+    """How many instructions were compared, of how many."""
+    of = f" of {finding.of:,}" if finding.of else ""
+    return f"{finding.instructions:,}{of} instructions"
+
+
+def _about_sources(finding: Finding) -> Iterator[str]:
+    """How many instructions are matched by where they come from."""
+    if finding.by_source:
+        yield f"matched by op_name, source and shape: {finding.by_source:,}"
+    if finding.unlike and finding.instruction is None:
+        yield f"of these {finding.unlike:,} differ, which no result shows: other steps of a line"
 
 
 def _operand_lines(finding: Finding) -> list[tuple[Any, list[str]]]:

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
         print_instruction as print_instruction,
         rest_printer as rest_printer,
     )
-    from hloscope.hlo_parser.proto.module import proto_text as proto_text
+    from hloscope.hlo_parser.proto.module import (
+        proto_text as proto_text,
+        recorded_arguments as recorded_arguments,
+    )
     from hloscope.hlo_parser.proto.sniff import is_proto as is_proto
     from hloscope.hlo_parser.reader import (
         decode as decode,

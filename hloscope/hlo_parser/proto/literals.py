@@ -38,6 +38,16 @@ def literal_text(literal: Message) -> str:
     return "{...}" if value is None else print_literal(type_, value)
 
 
+def literal_arrays(literal: Message) -> Value | None:
+    """The arrays of a literal, in tuples as its shape is; `None` where values are left out.
+
+    Raises:
+        ParseError: The values do not fill the shape.
+        UnsupportedError: It has a shape that is not read.
+    """
+    return _value(literal, parse_type(shape_text(literal["shape"])))
+
+
 def _value(literal: Message, type_: Type) -> Value | None:
     """The arrays; `None` where values are left out, or are too many."""
     if isinstance(type_, TupleType):

@@ -13,7 +13,7 @@ from hloscope.errors import InputError
 from hloscope.hlo_parser.opcodes import COMMON, SPELLINGS, Spelling
 from hloscope.hlo_parser.printer import joined
 from hloscope.hlo_parser.proto.attributes import ATTRIBUTES, frontend_text
-from hloscope.hlo_parser.proto.literals import literal_text
+from hloscope.hlo_parser.proto.literals import literal_arrays, literal_text
 from hloscope.hlo_parser.proto.shapes import ELEMENTS, shape_text
 from hloscope.hlo_parser.proto.sharding import numbers, source_text
 from hloscope.hlo_parser.proto.sniff import form
@@ -71,6 +71,25 @@ def proto_text(data: bytes, name: str) -> str:
     if kind != "HloModuleProto":
         message = message["hlo_module"]
     return _Text(message).text()
+
+
+def recorded_arguments(data: bytes, name: str) -> list[Any]:
+    """The arguments that an `HloSnapshot` records; none of other files.
+
+    Raises:
+        ParseError: The bytes are damaged.
+        UnsupportedError: An argument has a shape that is not read, or its values are left out.
+    """
+    if form(data) != "HloSnapshot":
+        return []
+    message = Message(File(name, data), "HloSnapshot", 0, len(data))
+    found = []
+    for literal in message["arguments"]:
+        value = literal_arrays(literal)
+        if value is None:
+            literal.refuse("shape", "the values of an argument are left out")
+        found.append(value)
+    return found
 
 
 class _Ids:

@@ -13,6 +13,7 @@ from hloscope.lazy import dataclass
 
 _ROWS: Final = """
     HloSnapshot                   hlo   1 hlo HloProto
+    HloSnapshot                   hlo   2 arguments LiteralProto*
     HloProto                      hlo   1 hlo_module HloModuleProto
     HloModuleProto                hlo   1 name string
     HloModuleProto                hlo   2 entry_computation_name string

@@ -1,0 +1,211 @@
+"""HLO against StableHLO: one program is the same in both, and a changed one is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import hloscope as hs
+from hloscope.cli.app import app
+from tests.conftest import SHARED
+
+MODELS = SHARED / "real/models"
+needs_models = pytest.mark.skipif(not MODELS.is_dir(), reason="needs ../shared/real/models")
+
+HLO = """HloModule m
+sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+less { t = (s32[], f32[4,8]) parameter(0) i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(3) ROOT p = pred[] compare(i, n), direction=LT }
+turn { t = (s32[], f32[4,8]) parameter(0) i = s32[] get-tuple-element(t), index=0
+  x = f32[4,8] get-tuple-element(t), index=1 one = s32[] constant(1) j = s32[] add(i, one)
+  y = f32[4,8] tanh(x) ROOT r = (s32[], f32[4,8]) tuple(j, y) }
+scale { a = f32[4,8] parameter(0) two = f32[] constant(2) b = f32[4,8] broadcast(two), dimensions={}
+  ROOT m = f32[4,8] multiply(a, b) }
+ENTRY e {
+  x = f32[4,8]{1,0} parameter(0)
+  w = f32[8]{0} parameter(1)
+  b = f32[4,8]{1,0} broadcast(w), dimensions={1}
+  s = f32[4,8]{1,0} subtract(x, b)
+  k = f32[4,8] call(s), to_apply=scale
+  zero = s32[] constant(0)
+  t = (s32[], f32[4,8]) tuple(zero, k)
+  l = (s32[], f32[4,8]) while(t), condition=less, body=turn
+  v = f32[4,8] get-tuple-element(l), index=1
+  z = f32[] constant(0)
+  r = f32[4] reduce(v, z), dimensions={1}, to_apply=sum
+  q = f32[4,1] reshape(r)
+  ROOT out = (f32[4,1], f32[4,8]) tuple(q, v)
+}"""
+MLIR = """module @m {
+func.func private @scale(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %two = stablehlo.constant dense<2.0> : tensor<4x8xf32>
+  %0 = stablehlo.multiply %two, %a : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+func.func public @main(%x: tensor<4x8xf32>, %w: tensor<8xf32>)
+    -> (tensor<4x1xf32>, tensor<4x8xf32>) {
+  %n = stablehlo.constant dense<3> : tensor<i32>
+  %w1 = stablehlo.reshape %w : (tensor<8xf32>) -> tensor<1x8xf32>
+  %b = stablehlo.broadcast_in_dim %w1, dims = [0, 1] : (tensor<1x8xf32>) -> tensor<4x8xf32>
+  %s = stablehlo.subtract %x, %b : tensor<4x8xf32>
+  %k = func.call @scale(%s) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %l:2 = stablehlo.while(%i = %zero, %v = %k) : tensor<i32>, tensor<4x8xf32>
+  cond {
+    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %y = stablehlo.tanh %v : tensor<4x8xf32>
+    stablehlo.return %j, %y : tensor<i32>, tensor<4x8xf32>
+  }
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %r = stablehlo.reduce(%l#1 init: %z) applies stablehlo.add across dimensions = [1] :
+      (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  %q = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<4xf32>) -> tensor<4x1xf32>
+  return %q, %l#1 : tensor<4x1xf32>, tensor<4x8xf32>
+}
+}"""
+
+CHANGED = [
+    ("f32[4,8]{1,0} subtract(x, b)", "f32[4,8]{1,0} subtract(b, x)"),
+    ("subtract(x, b)", "add(x, b)"),
+    ("constant(2)", "constant(3)"),
+    ("n = s32[] constant(3)", "n = s32[] constant(4)"),
+    ("direction=LT", "direction=LE"),
+    ("add(i, one)", "subtract(i, one)"),
+    ("tanh(x)", "sine(x)"),
+    ("f32[] add(a, b)", "f32[] maximum(a, b)"),
+    ("z = f32[] constant(0)", "z = f32[] constant(1)"),
+    ("while(t)", "while(t0)"),
+    ("tuple(q, v)", "tuple(q, k)"),
+    ("to_apply=scale", "to_apply=other"),
+]
+
+
+def changed(before: str, after: str) -> str:
+    assert HLO.count(before) >= 1
+    text = HLO.replace(before, after)
+    text = text.replace("l = (s32[]", "t0 = (s32[], f32[4,8]) tuple(zero, s)\n  l = (s32[]")
+    return text.replace("ENTRY e", "other { ROOT a = f32[4,8] parameter(0) }\nENTRY e")
+
+
+def test_one_program_in_both_languages_is_the_same() -> None:
+    for a, b in ((HLO, MLIR), (MLIR, HLO)):
+        found = hs.diff(hs.read(a), hs.read(b))
+        assert found.none
+        assert "do not count" in found.notes[0]
+    assert hs.diff(hs.read(changed("e", "e")), hs.read(MLIR)).none  # what nothing reads
+
+
+@pytest.mark.parametrize(("before", "after"), CHANGED)
+def test_a_changed_program_is_told(before: str, after: str) -> None:
+    text = changed(before, after)
+    for a, b in ((text, MLIR), (MLIR, text)):
+        found = hs.diff(hs.read(a), hs.read(b))
+        assert not found.none
+        assert found.parts[0].changes
+
+
+def test_an_op_in_the_place_of_another_is_one_change() -> None:
+    found = hs.diff(hs.read(HLO.replace("subtract(x, b)", "maximum(x, b)")), hs.read(MLIR))
+    (change,) = found.parts[0].changes
+    assert change.kind == "changed"
+    (aspect,) = change.aspects
+    assert (aspect.what, aspect.before, aspect.after) == ("op", "maximum", "subtract")
+
+
+def test_parameters_and_results_are_part_of_the_question() -> None:
+    narrow = "ENTRY e { x = f32[4] parameter(0) ROOT y = f32[4] negate(x) }"
+    wide = """func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.negate %x : tensor<8xf32>
+      return %0 : tensor<8xf32> }"""
+    found = hs.diff(hs.read(narrow), hs.read(wide))
+    assert [aspect.what for aspect in found.header] == ["types of parameters"]
+    assert not found.none
+    two = wide.replace("tensor<8xf32>)", "tensor<8xf32>, %y: tensor<f32>)")
+    assert [a.what for a in hs.diff(hs.read(wide.replace("8", "4")), hs.read(narrow)).header] == []
+    assert [a.what for a in hs.diff(hs.read(two), hs.read(narrow)).header] == ["parameters"]
+
+
+ADDED = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %z = stablehlo.constant dense<{0}> : tensor<4xf32>
+  %0 = stablehlo.{1} %x, %z : tensor<4xf32>
+  %1 = stablehlo.negate %0 : tensor<4xf32>
+  return %1 : tensor<4xf32> }}"""
+
+
+@pytest.mark.parametrize(
+    ("value", "op", "same"),
+    [("1.0", "multiply", True), ("0.0", "subtract", True), ("1.0", "divide", True),
+     ("0.0", "add", False), ("-0.0", "subtract", False), ("2.0", "multiply", False)],
+)  # fmt: skip
+def test_ops_that_change_no_bit_do_not_count(value: str, op: str, same: bool) -> None:
+    """`x + 0.0` is 0 for -0, and `x - -0.0` too."""
+    text = "ENTRY e { x = f32[4] parameter(0) ROOT y = f32[4] negate(x) }"
+    assert hs.diff(hs.read(text), hs.read(ADDED.format(value, op))).none is same
+
+
+def test_elements_that_the_text_leaves_out_are_not_compared() -> None:
+    text = "ENTRY e { x = f32[12] parameter(0) c = f32[12] constant({...}) "
+    text += "ROOT y = f32[12] add(x, c) }"
+    numbers = ", ".join(f"{n}.0" for n in range(12))
+    mlir = f"""func.func @main(%x: tensor<12xf32>) -> tensor<12xf32> {{
+      %z = stablehlo.constant dense<[{numbers}]> : tensor<12xf32>
+      %0 = stablehlo.add %x, %z : tensor<12xf32>
+      return %0 : tensor<12xf32> }}"""
+    found = hs.diff(hs.read(text), hs.read(mlir))
+    assert found.none
+    assert any("not compared" in note for note in found.notes)
+
+
+def test_the_command_says_what_does_not_count(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.hlo", tmp_path / "b.mlir"
+    a.write_text(HLO)
+    b.write_text(MLIR)
+    run = CliRunner().invoke(app, ["diff", str(a), str(b)])
+    assert run.exit_code == 0
+    assert run.output.startswith("the same\nnote: HLO against StableHLO")
+    run = CliRunner().invoke(app, ["diff", str(a), str(b), "--json"])
+    assert json.loads(run.output)["notes"]
+
+
+def test_functions_that_call_each_other_often_are_compared_in_time() -> None:
+    depth = 40
+    functions = "".join(
+        f"""func.func private @f{k}(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {{
+          %0 = call @f{k + 1}(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+          %1 = call @f{k + 1}(%0, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+          return %1 : tensor<f32> }}\n"""
+        for k in range(depth)
+    )
+    mlir = f"""{functions}
+      func.func private @f{depth}(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {{
+        %0 = stablehlo.add %x, %y : tensor<f32>
+        return %0 : tensor<f32> }}
+      func.func @main(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {{
+        %0 = call @f0(%x, %y) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+        return %0 : tensor<f32> }}"""
+    hlo = f"f{depth} {{ x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = f32[] add(x, y) }}"
+    for k in reversed(range(depth)):
+        hlo += f"""f{k} {{ x = f32[] parameter(0) y = f32[] parameter(1)
+          a = f32[] call(x, y), to_apply=f{k + 1}
+          ROOT r = f32[] call(a, x), to_apply=f{k + 1} }}\n"""
+    hlo += """ENTRY e { x = f32[] parameter(0) y = f32[] parameter(1)
+      ROOT r = f32[] call(x, y), to_apply=f0 }"""
+    assert hs.diff(hs.read(hlo), hs.read(mlir)).none
+
+
+@needs_models
+@pytest.mark.parametrize(
+    "name",
+    ["kmeans_loop", "mlp_train_step", "vit_fwd", "mandelbrot_while", "smith_waterman",
+     "transformer_decoder_fwd", "unet_fwd", "sharded_tensor_parallel_mlp", "large_constants"],
+)  # fmt: skip
+def test_programs_of_jax_are_the_same_in_both_languages(name: str) -> None:
+    hlo = hs.read(MODELS / f"{name}.hlo.txt")
+    assert hs.diff(hlo, hs.read(MODELS / f"{name}.stablehlo.mlir")).none
