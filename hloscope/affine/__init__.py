@@ -69,8 +69,8 @@ if TYPE_CHECKING:
         from_terms as from_terms,
         linear as linear,
         mod as mod,
-        operators as operators,
         mod_by as mod_by,
+        operators as operators,
         product as product,
         sum_of as sum_of,
     )
