@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         linear as linear,
         mod as mod,
         mod_by as mod_by,
+        operators as operators,
         product as product,
         sum_of as sum_of,
     )

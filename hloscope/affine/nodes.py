@@ -517,6 +517,31 @@ def primitive(e: Sum) -> tuple[int, Expr]:
     return content, from_terms([(t, c // content) for t, c in e.terms], e.const // content)
 
 
+def operators(e: Expr) -> int:
+    """The number of operators of an expression as it is printed, without names for its parts.
+
+    >>> operators(Dim(0) // 4 * 3 + Dim(1) - 1), operators(Dim(0))
+    (4, 0)
+    """
+    known: dict[Expr, int] = {}
+    stack = [e]
+    while stack:
+        x = stack[-1]
+        below = children(x)
+        if missing := [y for y in below if y not in known]:
+            stack += missing
+            continue
+        stack.pop()
+        count = sum([known[y] for y in below])
+        if type(x) is Sum:
+            count += len(x.terms) - 1 + (x.const != 0)
+            count += sum([c != 1 and c != -1 for _, c in x.terms])
+        elif below:
+            count += len(below) - 1
+        known[x] = count
+    return known[e]
+
+
 def floordiv(num: ExprLike, den: ExprLike) -> Expr:
     """`num / den` rounded down; a division by zero stays and has no value.
 

@@ -209,7 +209,7 @@ def _(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[Flow]:
         closure.step([decides], flow)
     closure.close(lambda i: _read(at, ins, body, i))
     for i in sorted(closure.found):
-        yield Flow(*_part(at, ins, i), closure.accesses(closure.found[i]))
+        yield Flow(*_part(at, ins, i), _claimed(at, ins, leaf, i, closure))
     for (source, i), found in closure.outside.items():
         yield Flow(source, i, closure.accesses(found))
 
@@ -236,7 +236,28 @@ def _(at: Context, ins: Instruction, op: While, operand: int, leaf: int) -> Iter
         inner = closure.found.get(i, {})
         found |= {key: access for key, access in inner.items() if access.via or not has_all}
         if found:
-            yield Flow(operand, i, closure.accesses(found))
+            is_alone = found.keys() == inner.keys()
+            known = _claimed(at, ins, start, i, closure) if is_alone else closure.accesses(found)
+            yield Flow(operand, i, known)
+
+
+def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure) -> Accesses:
+    """What was found between part `start` and part `i`; exact where no number of turns matters.
+
+    Of no turn an element is the initial one.  If the body reads each element of a part at its own
+    index, exactly, so do all turns one after the other, however many there are.  Nothing else of
+    the part was found, so that this is all.
+    """
+    found = closure.found[i]
+    identity = at.pool.identity(at.leaves(ins.type)[i])
+    if i != start or any(access is not identity for access in found.values()):
+        return closure.accesses(found)
+    for flow in _read(at, ins, ins.calls[1], i):
+        if isinstance(flow.operand, int) and flow.leaf == i:
+            kept = flow.accesses
+            if kept is None or (len(kept) == 1 and kept[0] is identity):
+                return (identity,)
+    return closure.accesses(found)
 
 
 def _is_handed_on(at: Context, ins: Instruction, leaf: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from hloscope.affine import POS_INF, Dim, Interval
+from hloscope.affine import POS_INF, Dim, Interval, first_dims
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.pool import compose
 from hloscope.indexing import (
@@ -20,6 +20,7 @@ from hloscope.indexing import (
     unplace,
 )
 from hloscope.ir import TensorType, Type
+from hloscope.lazy import replace
 
 
 def physical(accesses: Accesses, here: Type, there: Type) -> Accesses:
@@ -56,8 +57,24 @@ def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
         both = compose(Access(start), access)
         both = compose(both, Access(end)) if both is not None else None
         if both is not None:
-            found.append(both)
+            found.append(_shortened(both, access, here, there))
     return tuple(found)
+
+
+def _shortened(both: Access, access: Access, here: TensorType, there: TensorType) -> Access:
+    """An element at the same index of an array that lies alike is at the same position.
+
+    The composition has the position's digits, and puts them together again: in tilings with
+    padding no law of sums finds that these are all digits that it has.
+    """
+    same, m = access.map, both.map
+    if same is None or m is None or same.results != first_dims(here.rank):
+        return both
+    if same.ranges or same.runtime or same.constraints:
+        return both
+    if here.shape != there.shape or address_map(here) != address_map(there):
+        return both
+    return replace(both, map=m.with_(results=(Dim(0),)))
 
 
 def _from_address(type: TensorType) -> IndexingMap:

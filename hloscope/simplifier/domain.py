@@ -18,6 +18,8 @@ from hloscope.affine import (
     as_sum,
     bounds,
     largest_number,
+    linear,
+    operators,
     postorder,
     variables,
 )
@@ -36,6 +38,8 @@ _KEEP: Final = 256
 _ROUNDS: Final = 16
 _SEVERAL: Final = 3
 _MANY: Final = 8
+_FEW_VALUES: Final = 256
+"""Quotients of so many values are gone through."""
 
 
 class Domain:
@@ -125,8 +129,52 @@ class Domain:
             if not e._divisions and self._is_simple(e):
                 return e
             with _LOCK:
-                found = self._simple[e] = self._find(e)
+                found = self._simple[e] = self._short(e, self._find(e))
         return found
+
+    def _short(self, e: Expr, found: Expr) -> Expr:
+        """`found`, if it has no more operators than `e`; else the best form that has not.
+
+        The flat form writes remainders out: `x mod 10 mod 3` becomes two quotients, which is as
+        many divisions, but six operators more.  The engine that keeps remainders leaves it as it
+        is.
+        """
+        if not found._divisions:
+            return found
+        if found._divisions == 2 and found.by:
+            found = self._merged(found)
+        if found is e:
+            return found
+        most = operators(e)
+        if operators(found) <= most:
+            return found
+        best = e
+        with suppress(TooDeepError):
+            kept = self._engine(2).simplify(e)
+            size = operators(kept)
+            if size <= most and (kept._divisions, size) < (e._divisions, most):
+                best = kept
+        self._simple[best] = best
+        return best
+
+    def _merged(self, e: Expr) -> Expr:
+        """`(k * (x // a) + r) // c` as `(k * x + r * a) // (a * c)`, if that is equal.
+
+        With `x = q * a + t` the latter is `(k * q + r + k * t / a) // c`: equal if the largest
+        `(k * q + r) mod c` leaves room for `k * (a - 1) / a` below `c`.
+        """
+        terms, r = as_sum(e.num)  # type: ignore[union-attr]
+        ((q, k), *others), c = terms, e.by
+        if others or not q.by or k <= 0:
+            return e
+        values = self.bounds(q)
+        if not values.is_finite or values.size > _FEW_VALUES:
+            return e
+        a = q.by
+        largest = max([(k * n + r) % c for n in range(values.lo, values.hi + 1)], default=0)
+        if largest * a + k * (a - 1) >= c * a:
+            return e
+        return FloorDiv(linear((q.num, k), (r * a, 1)), Const(c * a))  # type: ignore[union-attr]
 
     def _is_free(self, e: Expr) -> bool:
         """Is it a linear combination of variables of which no constraint says anything?"""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from itertools import combinations, product
 from math import prod
 from typing import Final, TypeAlias
 
@@ -41,9 +42,9 @@ from hloscope.indexing.rules.dependence import (
     uses_of,
 )
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
-from hloscope.ir import Dims, Instruction, Type
+from hloscope.ir import Dims, Instruction, TensorType, Type
 from hloscope.lazy import dataclass, replace
-from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect
+from hloscope.ops import Constant, DynamicGather, Gather, Scatter, TorchIndexSelect
 
 _set: Final = object.__setattr__
 
@@ -345,11 +346,53 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
     count = len(ins.operands) // 2
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
     most = prod(n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in _window(op))
-    if op.unique_indices:
-        most = min(most, 1)
+    if most > 1 and (op.unique_indices or _are_apart(ins, op)):
+        most = 1
     some, hit = fold(body, count, 0, most), fold(body, count, min(most, 1), most)
     unchanged = frozenset(k for k, source in enumerate(body.unchanged) if source == k)
     return Combined(some.initial, hit.initial, hit.elements, hit.results, unchanged)
+
+
+MOST_ROWS: Final = 256
+"""Rows of constant indices that are compared with each other."""
+
+
+def _are_apart(ins: Instruction, op: Scatter) -> bool:
+    """Are the indices constant, and such that no two rows update the same element?
+
+    Windows of two rows are apart if their starts differ by a window's size along a dimension, or
+    if the rows are of different batches.
+    """
+    origin = ins.operands[_indices_at(ins, op)]
+    if not isinstance(origin.op, Constant) or not isinstance(origin.type, TensorType):
+        return False
+    if origin.type.num_elements > MOST_ROWS * max(1, len(op.scatter_dims_to_operand_dims)):
+        return False
+    found = origin.op.literal.integers(origin.type)
+    if found is None:
+        return False
+    slices = slices_of(ins, op)
+    numbers = list(found)
+    if len(numbers) == 1:  # of a splat
+        numbers *= prod(slices.indices)
+    at, extents = slices.index_vector_dim, slices.slice_sizes
+    rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for row in product(*[range(n) for k, n in enumerate(slices.indices) if k != at]):
+        starts = []
+        for v in range(len(slices.start_index_map)):
+            place = (*row[:at], v, *row[at:]) if at < len(slices.indices) else row
+            flat = 0
+            for n, size in zip(place, slices.indices, strict=True):
+                flat = flat * size + n
+            starts.append(numbers[flat])
+        batches = [slices.batch_row(k) for k in slices.batching_dims]
+        rows.setdefault(tuple([row[b] for b in batches if b is not None]), []).append(tuple(starts))
+    sizes_ = [extents[k] for k in slices.start_index_map]
+    return all(
+        any(abs(a - b) >= n for a, b, n in zip(one, other, sizes_, strict=True))
+        for same in rows.values()
+        for one, other in combinations(same, 2)
+    )
 
 
 def _window(op: Scatter) -> frozenset[int]:

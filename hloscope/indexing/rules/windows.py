@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import Final
 
 from hloscope.affine import ZERO, Const, Expr
 from hloscope.indexing.access import Accesses, Precision
@@ -39,7 +40,7 @@ from hloscope.indexing.rules.reduction import applications
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
 from hloscope.lazy import replace
-from hloscope.ops import ReduceWindow, SelectAndScatter, Window
+from hloscope.ops import Compare, Parameter, ReduceWindow, SelectAndScatter, Window
 
 
 def base_index(
@@ -164,6 +165,36 @@ def _windows(op: SelectAndScatter, shape: Dims, source: Dims) -> IndexingMap:
     return at.simplified(_positions(at, op.window, dims(len(shape)), source))
 
 
+def _is_any_selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> bool:
+    """May each element of each window be the one that is selected and added?
+
+    If `select` compares its two parameters by order, an element that is before all others of its
+    windows is the one that they select.  A window of one element has no choice.  What another
+    window adds later does not hide it if windows do not overlap, or if `scatter` uses the old and
+    the new value.
+    """
+    window = op.window
+    are_apart = all(n <= step for n, step in zip(window.sizes, window.strides, strict=True))
+    if len(bodies) != 2 or not (are_apart or {0, 1} <= bodies[1].sure[0]):
+        return False
+    if prod(window.sizes) == 1:
+        return True
+    root = ins.calls[0].root
+    if not isinstance(root.op, Compare) or root.op.comparison_direction not in _ORDERS:
+        return False
+    types = [sizes(operand.type) for operand in root.operands]
+    numbers = [o.op.number for o in root.operands if isinstance(o.op, Parameter)]
+    return types == [(), ()] and sorted(numbers) == [0, 1]
+
+
+_ORDERS: Final = ("LT", "LE", "GT", "GE")
+
+
+def _added(ins: Instruction, op: SelectAndScatter, bodies: Bodies, *maps: IndexingMap) -> Accesses:
+    """Between source elements and the elements of their windows."""
+    return exact(*maps) if _is_any_selected(ins, op, bodies) else over(_CHOICE, *maps)
+
+
 def _selected(op: SelectAndScatter, bodies: Bodies) -> tuple[Use, Use, Use]:
     """The use of the operand, of the source and of the initial value."""
     if not bodies:
@@ -179,18 +210,33 @@ def _selected(op: SelectAndScatter, bodies: Bodies) -> tuple[Use, Use, Use]:
     )
 
 
-@output_to_input(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE, bodies=True)
+# What `select` compares is looked up, so that answers are not remembered by the types.
+@output_to_input(
+    SelectAndScatter,
+    memo=False,
+    shared=True,
+    precision=Precision.OVER,
+    reason=_CHOICE,
+    bodies=True,
+)
 def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
     compared, added, begun = _selected(op, bodies)
     return (
         claimed(compared, _neighbours(op, shape, source)),
-        claimed(added, over(_CHOICE, _windows(op, shape, source))),
+        claimed(added, _added(ins, op, bodies, _windows(op, shape, source))),
         claimed(begun, everything(shape, sizes(ins.operands[2].type))),
     )
 
 
-@input_to_output(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE, bodies=True)
+@input_to_output(
+    SelectAndScatter,
+    memo=False,
+    shared=True,
+    precision=Precision.OVER,
+    reason=_CHOICE,
+    bodies=True,
+)
 def _(ins: Instruction, op: SelectAndScatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
     use = _selected(op, bodies)[operand]
@@ -199,8 +245,8 @@ def _(ins: Instruction, op: SelectAndScatter, operand: int, bodies: Bodies) -> t
     if operand == 2:
         return (claimed(use, everything((), shape)),)
     at = MapBuilder(source)
-    found = over(_CHOICE, at.simplified(_base(at, op.window, dims(len(source)), shape)))
-    return (claimed(use, found),)
+    windows = at.simplified(_base(at, op.window, dims(len(source)), shape))
+    return (claimed(use, _added(ins, op, bodies, windows)),)
 
 
 @comes_from(SelectAndScatter)
@@ -210,4 +256,4 @@ def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> It
     inside = windows.with_(results=()).simplify()
     if prod(op.window.sizes) > 1 and bodies[1].unchanged[0] != 0:
         yield Instances(0, 0, exact(inside))
-    yield Instances(1, 0, over(_CHOICE, inside))
+    yield Instances(1, 0, _added(ins, op, bodies, inside))
