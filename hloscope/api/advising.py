@@ -11,7 +11,7 @@ What is not proved is left out, so there is no advice about most programs:
 from __future__ import annotations
 
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
@@ -292,29 +292,29 @@ def donation_advice(program: Advised) -> list[Advice]:
     results = root.operands if isinstance(root.op, Tuple | Return) else (root,)
     placed, taken = results_placed(module), arguments_taken(module)
     lives = _Lives(entry)
-    writers = [
-        (result, lives.writer(result))
-        for number, result in enumerate(results)
-        if number not in placed and list(results).count(result) == 1
-    ]
-    free = [
-        (parameter, lives.last_reads(parameter))
-        for parameter in entry.parameters
-        if isinstance(parameter.op, Parameter) and parameter.op.number not in taken
-    ]
+    times = Counter(results)
+    writers: dict[TensorType, list[Instruction]] = defaultdict(list)
+    for number, result in enumerate(results):
+        is_free = number not in placed and times[result] == 1
+        if is_free and isinstance(result.type, TensorType) and lives.writer(result) is not None:
+            writers[result.type].append(result)
     changes = []
-    used = set[Instruction]()
-    for parameter, last in free:
-        if last is None or not isinstance(parameter.type, TensorType):
+    for parameter in entry.parameters:
+        type, op = parameter.type, parameter.op
+        if not isinstance(type, TensorType) or not isinstance(op, Parameter) or op.number in taken:
             continue
-        for result, writer in writers:
-            if writer is None or result in used or result.type != parameter.type:
-                continue
+        candidates = writers.get(type, [])
+        last = lives.last_reads(parameter) if candidates else None
+        if last is None:
+            continue
+        for result in candidates:
+            writer = lives.writer(result)
+            assert writer is not None
             if lives.order[last] < lives.order[writer] or (
                 last is writer and _reads_in_place(program.analysis, writer, parameter)
             ):
-                used.add(result)
-                changes.append(Change(parameter, entry, 1, size_in_bytes(parameter.type)))
+                candidates.remove(result)
+                changes.append(Change(parameter, entry, 1, size_in_bytes(type)))
                 break
     if not changes:
         return []
