@@ -50,7 +50,9 @@ class Facts:
         self._target: Final = target_of(program.module)
         is_judged = is_judged_by_threads(program.module, self._target, of)
         self._device: Final = f"{of!r} {is_judged}"
-        self._costs: Final = KernelCosts(Memory(analysis, of), of, is_judged=is_judged)
+        self._is_judged: Final = is_judged
+        self._memory: Final = Memory(analysis, of)
+        self._costs: Final = KernelCosts(self._memory, of, is_judged=is_judged)
 
     def rows(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The row of the program, and those of its kernels in the order of the text."""
@@ -136,18 +138,18 @@ class Facts:
         try:
             digest = self._digests.of_kernel(ins, place.computation)
         except TypeError:  # a part of it has no equality, so its answers are not shared
-            return {"structure": None, **self._structural(ins, place)}
+            return {"structure": None, **self._structural(ins)}
         known = self._known.get(digest)
         if known is None:
             key = self._store.key("kernel", digest, self._device)
             known = self._store.get(key)
             if not isinstance(known, dict):
-                known = self._structural(ins, place)
+                known = self._structural(ins)
                 self._store.put(key, known)
             self._known[digest] = known
         return {"structure": digest, **known}
 
-    def _structural(self, ins: Instruction, place: Place) -> dict[str, Any]:
+    def _structural(self, ins: Instruction) -> dict[str, Any]:
         inside = [i for callee in ins.calls for i in callee]
         problems: list[str] = []
         row: dict[str, Any] = {
@@ -159,11 +161,10 @@ class Facts:
             "dynamic": any(map(_is_dynamic, [i.type for i in (ins, *ins.operands, *inside)])),
         }
         row |= _tried("maps", lambda: self._maps(ins), problems)
-        once = Place(place.computation, 1, (), 1, 1)
         costs = list[KernelCost]()
-        row |= _tried("cost", lambda: self._cost(ins, once, costs), problems)
+        row |= _tried("cost", lambda: self._cost(ins, costs), problems)
         if costs:
-            row |= _tried("coalescing", lambda: _coalescing(costs[0]), problems)
+            row |= _tried("coalescing", lambda: self._coalescing(costs[0]), problems)
         return {
             **row,
             "reasons": _text(row.get("reasons", "")),
@@ -191,9 +192,9 @@ class Facts:
             "indexing": _text("\n".join(sorted(lines))),
         }
 
-    def _cost(self, ins: Instruction, once: Place, costs: list[KernelCost]) -> dict[str, Any]:
+    def _cost(self, ins: Instruction, costs: list[KernelCost]) -> dict[str, Any]:
         """What one run of the kernel costs; the cost is added to the list."""
-        found = self._costs.of(ins, once)
+        found = self._costs.of(ins, Place(self._program.module.entry, 1, (), 1, 1))
         costs.append(found)
         footprint = found.footprint
         return {
@@ -202,20 +203,19 @@ class Facts:
             "padded_bytes": _padded([ins]), "bound_ps": found.bound, "maker": found.maker,
         }  # fmt: skip
 
+    def _coalescing(self, kernel: KernelCost) -> dict[str, Any]:
+        """What the threads and tiles of a kernel transfer.
 
-def _coalescing(kernel: KernelCost) -> dict[str, Any]:
-    """What the threads and tiles of a kernel transfer.
-
-    Raises:
-        UnsupportedError: Its thread map is not known.
-    """
-    found = kernel.coalescing
-    if found is None:
-        raise UnsupportedError(kernel.reason)
-    return {
-        "emitter": str(found.kernel.emitter), "wasted_bytes": kernel.wasted,
-        "utilisation": found.utilisation, "efficiency": found.lowest,
-    }  # fmt: skip
+        Raises:
+            UnsupportedError: Its thread map is not known.
+        """
+        if not self._is_judged:
+            raise UnsupportedError(kernel.reason)
+        found = kernel.coalescing or self._memory.of_instruction(kernel.instruction)
+        return {
+            "emitter": str(found.kernel.emitter), "wasted_bytes": kernel.wasted,
+            "utilisation": found.utilisation, "efficiency": found.lowest,
+        }  # fmt: skip
 
 
 def _padded(values: Iterable[Instruction]) -> int:
