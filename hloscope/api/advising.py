@@ -345,13 +345,13 @@ class _Lives:
             for operand in dict.fromkeys(ins.operands):
                 self._users[operand].append(ins)
 
-    def _readers(self, value: Instruction) -> Iterator[Instruction]:
-        """What reads a value or a view of it, and the root where a view of it is returned."""
+    def _readers(self, value: Instruction) -> Iterator[Instruction | None]:
+        """What reads a value or a view of it, and `None` where such a view is returned."""
         waiting, seen = [value], {value}
         while waiting:
             at = waiting.pop()
             if at is self._root:
-                yield at
+                yield None
             for user in self._users[at]:
                 if isinstance(user.op, ALIASES):
                     if user not in seen:
@@ -365,8 +365,12 @@ class _Lives:
 
         `None` if nothing does, if it is returned, or if an instruction may read it later.
         """
-        readers = [*self._readers(value)]
-        if not readers or self._root in readers or any(map(_may_hold, readers)):
+        readers = list[Instruction]()
+        for reader in self._readers(value):
+            if reader is None or _may_hold(reader):
+                return None
+            readers.append(reader)
+        if not readers:
             return None
         return max(readers, key=self.order.__getitem__)
 
