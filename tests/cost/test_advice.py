@@ -6,7 +6,7 @@ import hloscope
 from hloscope.cost import AdviceKind
 from hloscope.devices import device_of
 from hloscope.memory import size_text
-from hloscope.tiling import Fused, symbolic_tiles, tile_traffics
+from hloscope.tiling import Fused, SymbolicTiles, symbolic_tiles, tile_traffics
 from tests.cost.test_triton import NAMED
 
 TRANSPOSES = """
@@ -59,8 +59,9 @@ def test_a_better_tile_transfers_as_much_less_as_the_advice_says() -> None:
     assert use.best is not None
     kind = "__triton_nested_gemm_fusion"
     symbolic = symbolic_tiles(Fused.of(program.root.ir), kind=kind)
+    assert isinstance(symbolic, SymbolicTiles)
     moved = [
-        sum(a.moved for a in tile_traffics(symbolic, sizes, device_of("h100").transaction))
+        sum([a.moved for a in tile_traffics(symbolic, sizes, device_of("h100").transaction)])
         for sizes in (use.sizes, use.best.sizes)
     ]
     assert advice.kind is AdviceKind.TILE
