@@ -11,7 +11,7 @@ What is not proved is left out, so there is no advice about most programs:
 from __future__ import annotations
 
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
@@ -291,29 +291,29 @@ def donation_advice(program: Advised) -> list[Advice]:
     results = root.operands if isinstance(root.op, Tuple | Return) else (root,)
     placed, taken = results_placed(module), arguments_taken(module)
     lives = _Lives(entry)
-    writers = [
-        (result, lives.writer(result))
-        for number, result in enumerate(results)
-        if number not in placed and list(results).count(result) == 1
-    ]
-    free = [
-        (parameter, lives.last_reads(parameter))
-        for parameter in entry.parameters
-        if isinstance(parameter.op, Parameter) and parameter.op.number not in taken
-    ]
+    times = Counter(results)
+    writers: dict[TensorType, list[Instruction]] = defaultdict(list)
+    for number, result in enumerate(results):
+        is_free = number not in placed and times[result] == 1
+        if is_free and isinstance(result.type, TensorType) and lives.writer(result) is not None:
+            writers[result.type].append(result)
     changes = []
-    used = set[Instruction]()
-    for parameter, last in free:
-        if last is None or not isinstance(parameter.type, TensorType):
+    for parameter in entry.parameters:
+        type, op = parameter.type, parameter.op
+        if not isinstance(type, TensorType) or not isinstance(op, Parameter) or op.number in taken:
             continue
-        for result, writer in writers:
-            if writer is None or result in used or result.type != parameter.type:
-                continue
+        candidates = writers.get(type, [])
+        last = lives.last_reads(parameter) if candidates else None
+        if last is None:
+            continue
+        for result in candidates:
+            writer = lives.writer(result)
+            assert writer is not None
             if lives.order[last] < lives.order[writer] or (
                 last is writer and _reads_in_place(program.analysis, writer, parameter)
             ):
-                used.add(result)
-                changes.append(Change(parameter, entry, 1, size_in_bytes(parameter.type)))
+                candidates.remove(result)
+                changes.append(Change(parameter, entry, 1, size_in_bytes(type)))
                 break
     if not changes:
         return []
@@ -344,13 +344,13 @@ class _Lives:
             for operand in dict.fromkeys(ins.operands):
                 self._users[operand].append(ins)
 
-    def _readers(self, value: Instruction) -> Iterator[Instruction]:
-        """What reads a value or a view of it, and the root where a view of it is returned."""
+    def _readers(self, value: Instruction) -> Iterator[Instruction | None]:
+        """What reads a value or a view of it, and `None` where such a view is returned."""
         waiting, seen = [value], {value}
         while waiting:
             at = waiting.pop()
             if at is self._root:
-                yield at
+                yield None
             for user in self._users[at]:
                 if isinstance(user.op, ALIASES):
                     if user not in seen:
@@ -364,8 +364,12 @@ class _Lives:
 
         `None` if nothing does, if it is returned, or if an instruction may read it later.
         """
-        readers = [*self._readers(value)]
-        if not readers or self._root in readers or any(map(_may_hold, readers)):
+        readers = list[Instruction]()
+        for reader in self._readers(value):
+            if reader is None or _may_hold(reader):
+                return None
+            readers.append(reader)
+        if not readers:
             return None
         return max(readers, key=self.order.__getitem__)
 

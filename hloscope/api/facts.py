@@ -7,19 +7,27 @@ whichever program they are in: names that messages speak of are left out, and ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from hloscope.api.explaining import findings
 from hloscope.api.program import Program
 from hloscope.checks import Subject, collectives_of
-from hloscope.cost import Footprints, running
+from hloscope.cost import (
+    KernelCost,
+    KernelCosts,
+    Place,
+    counted_runs,
+    is_judged_by_threads,
+    running,
+    target_of,
+)
 from hloscope.devices import gpu_of
 from hloscope.display import opcode_of, provenance_of, shape_text
-from hloscope.errors import HloscopeError, Label, plain
+from hloscope.errors import HloscopeError, Label, UnsupportedError, plain
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Precision
-from hloscope.ir import Computation, Instruction, TensorType, Type
+from hloscope.ir import Computation, Instruction, TensorType, Type, array_bytes
 from hloscope.memory import Memory
 from hloscope.movement import Flow, Savings, chains_of
 from hloscope.ops import Fusion
@@ -39,9 +47,12 @@ class Facts:
         self._digests: Final = Digests()
         self._known: dict[str, dict[str, Any]] = {}
         analysis, of = program.analysis, gpu_of(device)
-        self._device: Final = repr(of)
+        self._target: Final = target_of(program.module)
+        is_judged = is_judged_by_threads(program.module, self._target, of)
+        self._device: Final = f"{of!r} {is_judged}"
+        self._is_judged: Final = is_judged
         self._memory: Final = Memory(analysis, of)
-        self._footprints: Final = Footprints(analysis, of, self._memory.kernels)
+        self._costs: Final = KernelCosts(self._memory, of, is_judged=is_judged)
 
     def rows(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The row of the program, and those of its kernels in the order of the text."""
@@ -59,6 +70,10 @@ class Facts:
             "dynamic_sizes": sum(_is_dynamic(i.type) for c in module for i in c),
             "moved_bytes": _total(kernels, "read_bytes", "written_bytes"),
             "wasted_bytes": _total(kernels, "wasted_bytes"),
+            "bound_ps": _total(kernels, "bound_ps"),
+            "padded_bytes": _padded(module.entry.parameters)
+            + sum([row.get("padded_bytes") or 0 for row in kernels]),
+            "compiled_for": self._target.kind,
         }
         for name, part in (
             ("collectives", self._collectives),
@@ -94,25 +109,34 @@ class Facts:
 
     def _kernels(self) -> Iterator[dict[str, Any]]:
         module = self._program.module
-        for place in running(module):
+        places = {place.computation: place for place in running(module)}
+        found: list[tuple[Computation, dict[str, Any]]] = []
+        each: dict[Computation, int] = {}
+        for place in places.values():
             for ins in place.kernels:
                 origin = provenance_of(ins, module)
                 source = origin.source
-                yield {
+                facts = self._of_kernel(ins, place)
+                row = {
                     "module": module.name,
                     "computation": place.computation.name,
                     "name": ins.name,
                     "op_name": origin.op_name,
                     "source": "" if source is None else source.file,
                     "line": None if source is None else source.line,
-                    "times": place.times,
-                    **self._of_kernel(ins, place.computation),
+                    **facts,
                 }
+                moved = (facts.get("read_bytes") or 0) + (facts.get("written_bytes") or 0)
+                each[place.computation] = each.get(place.computation, 0) + moved
+                found.append((place.computation, row))
+        runs = counted_runs(each, places)
+        for computation, row in found:
+            yield {**row, "times": runs[computation]}
 
-    def _of_kernel(self, ins: Instruction, computation: Computation) -> dict[str, Any]:
+    def _of_kernel(self, ins: Instruction, place: Place) -> dict[str, Any]:
         """What its structure says; taken from elsewhere if it is known."""
         try:
-            digest = self._digests.of_kernel(ins, computation)
+            digest = self._digests.of_kernel(ins, place.computation)
         except TypeError:  # a part of it has no equality, so its answers are not shared
             return {"structure": None, **self._structural(ins)}
         known = self._known.get(digest)
@@ -136,12 +160,11 @@ class Facts:
             "opcodes": _counted(map(opcode_of, inside or [ins])),
             "dynamic": any(map(_is_dynamic, [i.type for i in (ins, *ins.operands, *inside)])),
         }
-        for name, part in (
-            ("maps", self._maps),
-            ("footprint", self._footprint),
-            ("coalescing", self._coalescing),
-        ):
-            row |= _tried(name, lambda part=part: part(ins), problems)  # type: ignore[misc]
+        row |= _tried("maps", lambda: self._maps(ins), problems)
+        costs = list[KernelCost]()
+        row |= _tried("cost", lambda: self._cost(ins, costs), problems)
+        if costs:
+            row |= _tried("coalescing", lambda: self._coalescing(costs[0]), problems)
         return {
             **row,
             "reasons": _text(row.get("reasons", "")),
@@ -169,19 +192,37 @@ class Facts:
             "indexing": _text("\n".join(sorted(lines))),
         }
 
-    def _footprint(self, ins: Instruction) -> dict[str, Any]:
-        found = self._footprints.of_instruction(ins)
+    def _cost(self, ins: Instruction, costs: list[KernelCost]) -> dict[str, Any]:
+        """What one run of the kernel costs; the cost is added to the list."""
+        found = self._costs.of(ins, Place(self._program.module.entry, 1, (), 1, 1))
+        costs.append(found)
+        footprint = found.footprint
         return {
-            "read_bytes": found.read, "written_bytes": found.written,
-            "bytes_exact": found.is_exact, "flops": found.flops,
+            "read_bytes": footprint.read, "written_bytes": footprint.written,
+            "bytes_exact": footprint.is_exact, "flops": footprint.flops,
+            "padded_bytes": _padded([ins]), "bound_ps": found.bound, "maker": found.maker,
         }  # fmt: skip
 
-    def _coalescing(self, ins: Instruction) -> dict[str, Any]:
-        found = self._memory.of_instruction(ins)
+    def _coalescing(self, kernel: KernelCost) -> dict[str, Any]:
+        """What the threads and tiles of a kernel transfer.
+
+        Raises:
+            UnsupportedError: Its thread map is not known.
+        """
+        if not self._is_judged:
+            raise UnsupportedError(kernel.reason)
+        found = kernel.coalescing or self._memory.of_instruction(kernel.instruction)
         return {
-            "emitter": str(found.kernel.emitter), "wasted_bytes": found.wasted,
+            "emitter": str(found.kernel.emitter), "wasted_bytes": kernel.wasted,
             "utilisation": found.utilisation, "efficiency": found.lowest,
         }  # fmt: skip
+
+
+def _padded(values: Iterable[Instruction]) -> int:
+    """Bytes that arrays take in memory, with what the tiles of their layouts leave empty."""
+    types = [leaf for value in values for leaf in leaf_types(value.type)]
+    sizes = [array_bytes(type) for type in types if isinstance(type, TensorType)]
+    return sum([size.padded for size in sizes if size is not None])
 
 
 def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -> dict[str, Any]:

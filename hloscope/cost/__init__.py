@@ -50,7 +50,9 @@ if TYPE_CHECKING:
         NOT_JUDGED as NOT_JUDGED,
         AccessCost as AccessCost,
         KernelCost as KernelCost,
+        KernelCosts as KernelCosts,
         ProgramCost as ProgramCost,
+        counted_runs as counted_runs,
         is_judged_by_threads as is_judged_by_threads,
         program_cost as program_cost,
     )

@@ -269,49 +269,84 @@ def program_cost(
     chosen = only
     if chosen is None:
         chosen = [(place.computation, ins) for place in places.values() for ins in place.kernels]
-    footprints = Footprints(memory.analysis, memory.device, memory.kernels)
-    kernels = []
-    for computation, ins in chosen:
-        coalescing, reason = None, "" if is_judged else NOT_JUDGED
+    costs = KernelCosts(memory, device, is_judged=is_judged)
+    kernels = [
+        costs.of(ins, places.get(computation) or Place(computation, 1, (), 1, 1))
+        for computation, ins in chosen
+    ]
+    return ProgramCost(
+        module, device, target, _with_one_branch(kernels, places), is_judged=is_judged
+    )
+
+
+class KernelCosts:
+    """Costs of kernels, one by one."""
+
+    def __init__(self, memory: Memory, device: Device, *, is_judged: bool) -> None:
+        """Take a model of transfers, the device of the bounds, and whether transfers count."""
+        self._memory: Final = memory
+        self._device: Final = device
+        self._is_judged: Final = is_judged
+        self._footprints: Final = Footprints(memory.analysis, memory.device, memory.kernels)
+
+    def of(self, ins: Instruction, place: Place) -> KernelCost:
+        """The cost of one kernel of a computation.
+
+        Raises:
+            VerifyError: The instruction is invalid.
+        """
+        coalescing, reason = None, "" if self._is_judged else NOT_JUDGED
         try:
-            coalescing = memory.of_instruction(ins) if is_judged else None
+            coalescing = self._memory.of_instruction(ins) if self._is_judged else None
         except VerifyError:
             raise
         except HloscopeError as error:
             reason = error.message
-        place = places.get(computation) or Place(computation, 1, (), 1, 1)
-        footprint = footprints.of_instruction(ins)
+        footprint = self._footprints.of_instruction(ins)
         work = footprint.work
         bound = bound_of(
             footprint.read,
             footprint.written,
             units_of(work),
-            device,
+            self._device,
             transcendentals=work.transcendental_count,
             exact_f32=is_exact(work),
             unknown=work.unknown,
         )
-        kernels.append(
-            KernelCost(
-                ins, computation, footprint, coalescing, reason, bound,
-                place.times, place.low, place.high, place.notes,
-            )
+        return KernelCost(
+            ins, place.computation, footprint, coalescing, reason, bound,
+            place.times, place.low, place.high, place.notes,
         )  # fmt: skip
-    costs = _with_one_branch(kernels, places)
-    return ProgramCost(module, device, target, costs, is_judged=is_judged)
 
 
 def _with_one_branch(
     kernels: list[KernelCost], places: Mapping[Computation, Place]
 ) -> list[KernelCost]:
-    """The kernels; of each conditional only those of the branch that moves most bytes have runs.
+    """The kernels; of each conditional only those of the branch that moves most bytes have runs."""
+    each: dict[Computation, int] = {}
+    for kernel in kernels:
+        each[kernel.computation] = each.get(kernel.computation, 0) + kernel.footprint.bytes
+    runs = counted_runs(each, places)
+    return [
+        kernel
+        if kernel.runs == runs[kernel.computation]
+        else replace(kernel, runs=runs[kernel.computation])
+        for kernel in kernels
+    ]
+
+
+def counted_runs(
+    each: Mapping[Computation, int], places: Mapping[Computation, Place]
+) -> dict[Computation, int]:
+    """How often computations count as run: of a conditional, only the largest branch does.
 
     One branch runs, so the sum over all of them is more than any run of the program needs.
+
+    Args:
+        each: Bytes of one run of each computation.
+        places: How often computations run; one that is not there runs once.
     """
-    runs = {kernel.computation: kernel.runs for kernel in kernels}
-    each: dict[Computation, int] = dict.fromkeys(runs, 0)
-    for kernel in kernels:
-        each[kernel.computation] += kernel.footprint.bytes
+    runs = {c: places[c].times if c in places else 1 for c in each}
     around = {c: places[c].branches for c in runs if c in places and places[c].branches}
     # Conditionals inside of branches are decided first: the outer ones count what they chose.
     for depth in reversed(range(max(map(len, around.values()), default=0))):
@@ -326,9 +361,4 @@ def _with_one_branch(
         for computation, branches in around.items():
             if depth < len(branches) and largest[branches[depth][0]] != branches[depth][1]:
                 runs[computation] = 0
-    return [
-        kernel
-        if kernel.runs == runs[kernel.computation]
-        else replace(kernel, runs=runs[kernel.computation])
-        for kernel in kernels
-    ]
+    return runs

@@ -21,7 +21,8 @@ MODULES: Final = {
     "module": "string", "language": "string", "computations": "int64", "instructions": "int64",
     "fusions": "int64", "kernels": "int64", "structures": "int64", "opcodes": "counts",
     "collectives": "counts", "collective_bytes": "int64", "dynamic_sizes": "int64",
-    "moved_bytes": "int64", "wasted_bytes": "int64",
+    "moved_bytes": "int64", "wasted_bytes": "int64", "bound_ps": "int64", "padded_bytes": "int64",
+    "compiled_for": "string",
     "chains": "int64", "free_chains": "int64", "cancelled_bytes": "int64", "findings": "int64",
     "first_finding": "string", "problems": "string",
 }  # fmt: skip
@@ -32,7 +33,8 @@ KERNELS: Final = {
     "op_name": "string", "source": "string", "line": "int64", "times": "int64",
     "instructions": "int64", "opcodes": "counts", "maps": "int64", "precision": "string",
     "reasons": "string", "indexing": "string", "dynamic": "bool", "read_bytes": "int64",
-    "written_bytes": "int64", "bytes_exact": "bool", "flops": "int64", "emitter": "string",
+    "written_bytes": "int64", "bytes_exact": "bool", "flops": "int64", "padded_bytes": "int64",
+    "bound_ps": "int64", "maker": "string", "emitter": "string",
     "wasted_bytes": "int64", "utilisation": "double", "efficiency": "double", "problems": "string",
 }  # fmt: skip
 """Columns of `kernels.parquet` and their types."""

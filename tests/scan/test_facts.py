@@ -66,10 +66,43 @@ def test_equal_structure_means_equal_facts_whatever_the_names(path: Path) -> Non
 
 
 def test_problems_of_a_kernel_are_told_without_its_name() -> None:
-    text = """ENTRY e { p = f32[4] parameter(0)
+    text = """f { a = f32[4] parameter(0) ROOT b = f32[4] negate(a) }
+      ENTRY e { q = f32[4] parameter(0) p = f32[4] fusion(q), kind=kLoop, calls=f
       mine = f32[4] custom-call(p), custom_call_target="theirs"
       ROOT n = f32[4] negate(mine) }"""
     kernels = Facts(hloscope.read(text), "h100", Store(None)).rows()[1]
     problems = {row["name"]: row["problems"] for row in kernels}
     assert "`_` is a custom call" in problems["mine"]
     assert "mine" not in problems["mine"]
+
+
+LOOP = """f { a = f32[64,64] parameter(0) ROOT b = f32[64,64] negate(a) }
+b { s = (f32[64,64], s32[]) parameter(0) i = s32[] get-tuple-element(s), index=1
+  x = f32[64,64] get-tuple-element(s), index=0 y = f32[64,64] fusion(x), kind=kLoop, calls=f
+  one = s32[] constant(1) j = s32[] add(i, one) ROOT t = (f32[64,64], s32[]) tuple(y, j) }
+c { s = (f32[64,64], s32[]) parameter(0) i = s32[] get-tuple-element(s), index=1
+  n = s32[] constant(7) ROOT l = pred[] compare(i, n), direction=LT }
+ENTRY e { p = f32[64,64] parameter(0) z = s32[] constant(0)
+  t = (f32[64,64], s32[]) tuple(p, z)
+  ROOT w = (f32[64,64], s32[]) while(t), condition=c, body=b }"""
+
+
+def test_totals_are_those_of_the_cost_of_the_program() -> None:
+    program = hloscope.read(LOOP)
+    row, kernels = Facts(program, "h100", Store(None)).rows()
+    totals = program.cost(device="h100").to_json()["totals"]
+    assert row["moved_bytes"] == totals["bytes"] > 7 * 2 * 64 * 64 * 4
+    assert row["bound_ps"] == totals["bound_ps"]
+    assert row["wasted_bytes"] == totals["unused_bytes"]
+    assert row["compiled_for"] == "uncompiled", "text cut from a dump has no mark"
+    (y,) = [kernel for kernel in kernels if kernel["name"] == "y"]
+    assert (y["times"], y["maker"], y["emitter"]) == (7, "loop", "loop")
+    assert y["padded_bytes"] == 64 * 64 * 4
+
+
+def test_a_program_that_is_not_compiled_is_not_judged_by_threads() -> None:
+    text = "ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }"
+    row, (kernel,) = Facts(hloscope.read(text), "h100", Store(None)).rows()
+    assert row["compiled_for"] == "uncompiled"
+    assert "emitter" not in kernel
+    assert "not compiled for a GPU" in kernel["problems"]

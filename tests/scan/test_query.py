@@ -17,7 +17,7 @@ pytest.importorskip("pyarrow", reason="needs pyarrow (the extra `scan`)")
 pytest.importorskip("duckdb", reason="needs duckdb (the extra `scan`)")
 
 ROOT = Path(__file__).parents[2]
-OLD = """HloModule m
+OLD = """HloModule m, is_scheduled=true, frontend_attributes={fingerprint_before_lhs="1"}
 ENTRY e {
   p = f32[1024,1024] parameter(0)
   t = f32[1024,1024] transpose(p), dimensions={1,0},
