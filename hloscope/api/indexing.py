@@ -20,7 +20,7 @@ from hloscope.display import (
 )
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Access, Accesses, IndexingMap
-from hloscope.ir import Module, no_collection
+from hloscope.ir import Module
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
@@ -147,13 +147,11 @@ class Indexing:
         return tuple([check for check in every if check is not None])
 
     @explains_invalid_program
-    @no_collection()
     def to_json(self) -> dict[str, Any]:
         """The answer as an object of schema `hloscope.index/3`."""
         return to_json(self.answer, self._file)
 
     @explains_invalid_program
-    @no_collection()
     def to_print_indexing(self) -> str:
         """The answer as XLA's tool `print_indexing` prints it."""
         return to_print_indexing(self.answer)
@@ -196,7 +194,6 @@ class Indexing:
         return display.elements_json(self.answer, tuple(at), self._file)
 
     @explains_invalid_program
-    @no_collection()
     def to_html(self, at: Sequence[int] | None = None) -> str:
         """A page with the picture and a table of the maps; needs nothing from elsewhere.
 
@@ -206,20 +203,17 @@ class Indexing:
         return display.to_html(self.answer, None if at is None else tuple(at))
 
     @explains_invalid_program
-    @no_collection()
     def to_latex(self) -> str:
         """The maps as LaTeX, an `aligned` environment, which needs `amsmath`."""
         return display.to_latex(self.answer)
 
     @explains_invalid_program
-    @no_collection()
     def __str__(self) -> str:
         return to_text(self.answer)
 
     __repr__ = __str__
 
     @explains_invalid_program
-    @no_collection()
     def _repr_html_(self) -> str:
         return display.html_fragment(self.answer)
 

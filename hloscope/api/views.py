@@ -29,7 +29,7 @@ from hloscope.display import (
 from hloscope.errors import UnknownNameError, UnsupportedError
 from hloscope.hlo_parser import Frame, Metadata
 from hloscope.indexing import Access, Accesses
-from hloscope.ir import Computation, Instruction, Module, Type, no_collection
+from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
@@ -164,7 +164,6 @@ class InstructionView(KernelQuestions):
         return tuple([ComputationView(self.program, c) for c in self.ir.calls])
 
     @explains_invalid_program
-    @no_collection()
     def indexing(
         self,
         output: int | None = 0,
@@ -205,7 +204,6 @@ class InstructionView(KernelQuestions):
         return self._answer("output_to_input", answers, _order(physical, linear))
 
     @explains_invalid_program
-    @no_collection()
     def indexing_from(
         self,
         operand: int = 0,
@@ -248,7 +246,6 @@ class InstructionView(KernelQuestions):
         return self._answer("input_to_output", answers, _order(physical, linear))
 
     @explains_invalid_program
-    @no_collection()
     def to_parameters(
         self,
         output: int | None = 0,

@@ -7,7 +7,6 @@ from typing import Final
 from hloscope.bytecode.reader import Bytecode, read_bytecode
 from hloscope.bytecode.writer import Orders, write_bytecode
 from hloscope.errors import UnknownNameError
-from hloscope.ir import no_collection
 from hloscope.mlir import UNKNOWN, Operation, Region, Value
 from hloscope.vhlo import (
     CURRENT,
@@ -52,14 +51,13 @@ def write_artifact(
     of = version_of(library) if library else CURRENT
     producer = target_of(target, of)
     version = version_of(producer)
-    with no_collection():
-        made = in_version(module, version, of, allow_other_dialects=allow_other_dialects)
-        return write_bytecode(
-            made.module,
-            producer=PRODUCER + producer,
-            version=bytecode_version(version),
-            orders=made.orders,
-        )
+    made = in_version(module, version, of, allow_other_dialects=allow_other_dialects)
+    return write_bytecode(
+        made.module,
+        producer=PRODUCER + producer,
+        version=bytecode_version(version),
+        orders=made.orders,
+    )
 
 
 def artifact_in_version(
@@ -72,8 +70,7 @@ def artifact_in_version(
     """What `write_artifact` writes with these arguments, as a tree of VHLO."""
     of = version_of(library) if library else CURRENT
     version = version_of(target_of(target, of))
-    with no_collection():
-        return in_version(module, version, of, allow_other_dialects=allow_other_dialects)
+    return in_version(module, version, of, allow_other_dialects=allow_other_dialects)
 
 
 def in_version(
@@ -102,11 +99,10 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
         BytecodeError: The artifact is damaged.
         UnsupportedError: It has an op that this version does not know, or is not read yet.
     """
-    with no_collection():
-        module = read_bytecode(data, name).module
-        if not is_vhlo(module):
-            return module
-        return turn_into_stablehlo(to_version(module, CURRENT).module)
+    module = read_bytecode(data, name).module
+    if not is_vhlo(module):
+        return module
+    return turn_into_stablehlo(to_version(module, CURRENT).module)
 
 
 def stablehlo_of(found: Bytecode) -> Operation:

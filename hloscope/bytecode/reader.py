@@ -17,7 +17,6 @@ from hloscope.bytecode.entries import Entries
 from hloscope.bytecode.image import IR, SECTIONS, Image, read_image, section_header
 from hloscope.bytecode.properties import Properties
 from hloscope.bytecode.resources import resource_text
-from hloscope.ir import no_collection
 from hloscope.lazy import dataclass
 from hloscope.mlir import (
     NO_ATTRIBUTES,
@@ -71,9 +70,8 @@ def read_bytecode(data: bytes, name: str = "<bytes>") -> Bytecode:
         BytecodeError: The file is damaged; the message names the byte and the section.
         UnsupportedError: It has something that is not read yet.
     """
-    with no_collection():
-        image = read_image(data, name)
-        return _Reader(image).read()
+    image = read_image(data, name)
+    return _Reader(image).read()
 
 
 class _Frame:

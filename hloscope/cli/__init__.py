@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from importlib import import_module
 
@@ -14,9 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["command", "guard", "main"]
-
-NEW_OBJECTS = 100_000
-"""Garbage is looked for when there are so many more: what modules define is none."""
 
 
 def command() -> Any:
@@ -38,12 +34,9 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"hloscope {__version__}")
         return
-    gc.set_threshold(NEW_OBJECTS)
     guard()
     app = command()
     try:
         app(prog_name="hloscope")
     except SystemExit as ended:
-        if "duckdb" not in sys.modules:  # which tells what is left at the end as leaks
-            gc.freeze()  # what is left goes with the process
         end(ended.code)

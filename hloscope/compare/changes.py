@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hloscope.compare.matching import Matching
 from hloscope.compare.structure import Structure, compared_extras, field_of, reads, users_of
-from hloscope.ir import Computation, Instruction, Module, no_collection
+from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
 from hloscope.ops import Constant
 
@@ -103,8 +103,7 @@ def differences(a: Module, b: Module) -> Differences:
     >>> [change.aspects for change in differences(one, two).parts[0].changes]
     [(Aspect(what='op', before='tan', after='tanh'),)]
     """
-    with no_collection():
-        return _Differing(a, b).run()
+    return _Differing(a, b).run()
 
 
 class _Differing:

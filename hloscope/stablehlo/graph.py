@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hloscope.dialects import CALLEES, CLASSES, DIALECTS
 from hloscope.errors import NoFunctionError, VerifyError, did_you_mean
-from hloscope.ir import Body, Computation, Instruction, TupleType, no_collection
+from hloscope.ir import Body, Computation, Instruction, TupleType
 from hloscope.mlir import (
     UNKNOWN,
     ArrayAttr,
@@ -68,8 +68,7 @@ def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
     >>> module.entry["0"].op
     Transpose(permutation=(1, 0))
     """
-    with no_collection():
-        return to_graph(parse_mlir(text, name, dialects=DIALECTS))
+    return to_graph(parse_mlir(text, name, dialects=DIALECTS))
 
 
 def to_graph(tree: Operation) -> TreeModule:
@@ -163,8 +162,7 @@ class _Modules:
         regions = self.computations.regions[name] = {}
 
         def body() -> Body:
-            with no_collection():
-                return _Function(self, name, prefix, operation, regions).body()
+            return _Function(self, name, prefix, operation, regions).body()
 
         functions[name] = Function(name, body, extras, operation)
         if visibility == "public":
