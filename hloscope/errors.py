@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from hloscope.lazy import dataclass, lazy
 from hloscope.source import Span
@@ -106,6 +106,9 @@ class HloscopeError(Exception):
         self.said, self.span, self.rule = message, span, rule
         self.spell: Spell = plain
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.args, self.__dict__)  # whatever `__init__` takes
+
     @property
     def message(self) -> str:
         """What is wrong: types and names as `spell` writes them, which a front end sets."""
@@ -122,6 +125,15 @@ class HloscopeError(Exception):
         line, col = self.span.line_col
         where = f"{self.span.source.name}:{line}:{col}"
         return f"{where}: error: {_shown(self.message)}{tag}\n{self.span.render()}"
+
+
+def _unpickled(
+    kind: type[HloscopeError], args: tuple[object, ...], fields: dict[str, object]
+) -> HloscopeError:
+    """Return the error that another process raised, with its fields, without calling `__init__`."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 @dataclass(frozen=True, slots=True)

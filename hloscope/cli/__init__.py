@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib import import_module
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["command", "guard", "main"]
+
+
+NEW_OBJECTS = 100_000
+"""New objects before a collection.  A third less time to read 11 MB of HLO than with 700."""
 
 
 def command() -> Any:
@@ -34,6 +39,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"hloscope {__version__}")
         return
+    gc.set_threshold(NEW_OBJECTS)  # the command's own process, which `end` ends
     guard()
     app = command()
     try:

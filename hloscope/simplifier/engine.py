@@ -107,6 +107,12 @@ class Engine(Context):
         self._floors: dict[tuple[Expr, int], Expr] = {}
         self._surfaces: dict[Expr, Expr] = {}
 
+    @property
+    def size(self) -> int:
+        """Number of entries of the memo tables."""
+        tables = (self._flat, self._floors, self._surfaces, self._bounds, self._shown)
+        return sum(map(len, tables)) + len(self._relaxed) + len(self._values)
+
     def twin(self) -> Engine:
         """The same box and facts, with memo tables of its own."""
         twin = Engine({}, reduce_all=self.reduce_all, keep_remainders=self.keep_remainders)
