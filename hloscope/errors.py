@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from hloscope.lazy import dataclass, lazy
 from hloscope.source import Span
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import difflib
@@ -121,10 +122,10 @@ class HloscopeError(Exception):
     def __str__(self) -> str:
         tag = f" [{self.rule}]" if self.rule else ""
         if self.span is None:
-            return f"error: {_shown(self.message)}{tag}"
+            return visible(f"error: {_shown(self.message)}{tag}")
         line, col = self.span.line_col
         where = f"{self.span.source.name}:{line}:{col}"
-        return f"{where}: error: {_shown(self.message)}{tag}\n{self.span.render()}"
+        return visible(f"{where}: error: {_shown(self.message)}{tag}\n{self.span.render()}")
 
 
 def _unpickled(
@@ -158,11 +159,11 @@ class Diagnostic:
         tag = f" [{self.rule}]" if self.rule else ""
         notes = "".join(f"\n{note}" for note in self.notes)
         if self.span is None:
-            return f"{self.severity}: {_shown(self.message)}{tag}{notes}"
+            return visible(f"{self.severity}: {_shown(self.message)}{tag}{notes}")
         line, col = self.span.line_col
         where = f"{self.span.source.name}:{line}:{col}"
         text = f"{where}: {self.severity}: {_shown(self.message)}{tag}"
-        return f"{text}\n{self.span.render()}{notes}"
+        return visible(f"{text}\n{self.span.render()}{notes}")
 
 
 class ParseError(HloscopeError):

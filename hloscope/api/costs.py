@@ -38,6 +38,7 @@ from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.memory import Memory, size_text
+from hloscope.visible import visible
 
 MOST_NAMES: Final = 8
 """Names that a note lists."""
@@ -206,7 +207,7 @@ class Cost:
 
     def __str__(self) -> str:
         table = self.table(top=20)
-        return columns([table.header, *table.rows], right=table.right)
+        return visible(columns([table.header, *table.rows], right=table.right))
 
     __repr__ = __str__
 

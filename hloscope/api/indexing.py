@@ -22,6 +22,7 @@ from hloscope.fusion import leaf_types
 from hloscope.indexing import Access, Accesses, IndexingMap
 from hloscope.ir import Module
 from hloscope.lazy import lazy
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.unknown_sizes as in_sizes
@@ -209,7 +210,7 @@ class Indexing:
 
     @explains_invalid_program
     def __str__(self) -> str:
-        return to_text(self.answer)
+        return visible(to_text(self.answer))
 
     __repr__ = __str__
 

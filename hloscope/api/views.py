@@ -31,6 +31,7 @@ from hloscope.hlo_parser import Frame, Metadata
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
@@ -80,7 +81,7 @@ class ComputationView:
         return InstructionView(self.program, instruction_of(self.ir, name), self.ir)
 
     def __repr__(self) -> str:
-        return f"<computation {self.name}: {len(self)} instructions>"
+        return visible(f"<computation {self.name}: {len(self)} instructions>")
 
 
 class InstructionView(KernelQuestions):
@@ -497,7 +498,7 @@ upper bounds [6, 8]
         return hash(self.ir)
 
     def __repr__(self) -> str:
-        return f"<{headline(self.ir, self.opcode)}>"
+        return visible(f"<{headline(self.ir, self.opcode)}>")
 
 
 def _order(physical: bool, linear: bool) -> Order:
