@@ -54,7 +54,7 @@ PARTS: Final = {
         "checks", "scan",
     ),
     "More": (
-        "command", "python", "stablehlo", "passes", "notebooks/dynamic_shapes", "artifacts",
+        "command", "python", "threads", "stablehlo", "passes", "notebooks/dynamic_shapes", "artifacts",
         "interpreter", "layouts",
         "notebooks/layouts", "simplifier", "proof", "cost_rules", "limits",
     ),

@@ -406,7 +406,7 @@ def _has_plain_division(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Int
 _VARIABLES: Final = frozenset((Dim, Range, Runtime))
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _remembered(m: MapBase, replace_points: bool) -> MapBase:
     return _simplify(m, replace_points, None)
 

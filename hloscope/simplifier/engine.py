@@ -110,8 +110,9 @@ class Engine(Context):
     @property
     def size(self) -> int:
         """Number of entries of the memo tables."""
-        tables = (self._flat, self._floors, self._surfaces, self._bounds, self._shown)
-        return sum(map(len, tables)) + len(self._relaxed) + len(self._values)
+        forms = len(self._flat) + len(self._floors) + len(self._surfaces)
+        ends = len(self._bounds) + len(self._shown)
+        return forms + ends + len(self._relaxed) + len(self._values)
 
     def twin(self) -> Engine:
         """The same box and facts, with memo tables of its own."""
