@@ -35,7 +35,8 @@ def test_every_class_of_error_crosses_a_process() -> None:
         hs.HloscopeError.__init__(error, "what is wrong", span=Span(Source("m", "abc"), 1, 2))
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is kind
-        assert str(again) == str(error)
+        assert (again.args, again.message) == (error.args, error.message)
+        assert again.__dict__ == error.__dict__
 
 
 @pytest.mark.parametrize("text", ["func.func @main( {", "ENTRY e { x", "ENTRY e {", ""])
@@ -72,7 +73,7 @@ def test_a_file_is_written_whole_or_stays(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     write_whole(path, b"old")
     path.chmod(0o640)
-    with pytest.raises(OSError, match="full"), whole_file(path) as file:
+    with pytest.raises(OSError, match="full"), whole_file(path) as file:  # noqa: PT012
         file.write(b"half")
         raise OSError("full")
     assert path.read_bytes() == b"old"
