@@ -54,9 +54,9 @@ PARTS: Final = {
         "notebooks/cancellation", "checks", "scan",
     ),
     "More": (
-        "command", "python", "stablehlo", "passes", "notebooks/dynamic_shapes", "artifacts",
-        "interpreter", "layouts",
-        "notebooks/layouts", "simplifier", "proof", "cost_rules", "limits",
+        "command", "python", "threads", "stablehlo", "passes", "notebooks/dynamic_shapes",
+        "artifacts", "interpreter", "layouts", "notebooks/layouts",
+        "simplifier", "proof", "cost_rules", "limits",
     ),
     "Facts": ("ops", "laws", "architecture", "status"),
 }  # fmt: skip

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from hloscope.lazy import dataclass, lazy
 from hloscope.source import Span
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import difflib
@@ -106,6 +107,9 @@ class HloscopeError(Exception):
         self.said, self.span, self.rule = message, span, rule
         self.spell: Spell = plain
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.args, self.__dict__)  # whatever `__init__` takes
+
     @property
     def message(self) -> str:
         """What is wrong: types and names as `spell` writes them, which a front end sets."""
@@ -118,10 +122,19 @@ class HloscopeError(Exception):
     def __str__(self) -> str:
         tag = f" [{self.rule}]" if self.rule else ""
         if self.span is None:
-            return f"error: {_shown(self.message)}{tag}"
+            return visible(f"error: {_shown(self.message)}{tag}")
         line, col = self.span.line_col
         where = f"{self.span.source.name}:{line}:{col}"
-        return f"{where}: error: {_shown(self.message)}{tag}\n{self.span.render()}"
+        return visible(f"{where}: error: {_shown(self.message)}{tag}\n{self.span.render()}")
+
+
+def _unpickled(
+    kind: type[HloscopeError], args: tuple[object, ...], fields: dict[str, object]
+) -> HloscopeError:
+    """Return the error that another process raised, with its fields, without calling `__init__`."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +159,11 @@ class Diagnostic:
         tag = f" [{self.rule}]" if self.rule else ""
         notes = "".join(f"\n{note}" for note in self.notes)
         if self.span is None:
-            return f"{self.severity}: {_shown(self.message)}{tag}{notes}"
+            return visible(f"{self.severity}: {_shown(self.message)}{tag}{notes}")
         line, col = self.span.line_col
         where = f"{self.span.source.name}:{line}:{col}"
         text = f"{where}: {self.severity}: {_shown(self.message)}{tag}"
-        return f"{text}\n{self.span.render()}{notes}"
+        return visible(f"{text}\n{self.span.render()}{notes}")
 
 
 class ParseError(HloscopeError):

@@ -69,6 +69,9 @@ class CheckFailedError(AssertionError):
         self.program = program
         self.checked = checked
 
+    def __reduce__(self) -> tuple[type[AssertionError], tuple[str]]:
+        return AssertionError, (str(self),)  # programs do not cross processes, the message does
+
 
 def _require(program: Program, rule: str, **values: Any) -> None:
     __tracebackhide__ = True  # what pytest shows ends at the assertion

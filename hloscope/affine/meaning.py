@@ -82,7 +82,7 @@ def depends_on_runtime(*exprs: Expr) -> bool:
     return any([isinstance(v, Runtime) for v in variables(*exprs)])
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def _variables(root: Expr) -> frozenset[Var]:
     return frozenset([x for x in postorder(root) if isinstance(x, Dim | Range | Runtime)])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from hloscope.api.explaining import check_part
 from hloscope.cost import running
@@ -22,6 +22,7 @@ from hloscope.movement import (
     chains_of,
     rewrite,
 )
+from hloscope.visible import visible
 
 
 class Cancellation:
@@ -50,6 +51,9 @@ class Cancellation:
         self.chain: Final = chain
         self.module: Final = module
         self._movement: Final = movement
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a chain of a program does not cross processes: send `to_json()` instead")
 
     @cached_property
     def figures(self) -> Figures:
@@ -108,7 +112,7 @@ class Cancellation:
         return self.to_svg()
 
     def __str__(self) -> str:
-        return chain_text(self.chain, self.rewriting, self.figures)
+        return visible(chain_text(self.chain, self.rewriting, self.figures))
 
     __repr__ = __str__
 

@@ -34,6 +34,7 @@ from hloscope.checks import (
 )
 from hloscope.errors import HloscopeError, InputError
 from hloscope.limits import read_json
+from hloscope.visible import visible
 
 CHECK_FILE: Final = FILE
 """Where rules are looked for, if none are named."""
@@ -77,7 +78,7 @@ class Checked:
         return not self.report.failed
 
     def __str__(self) -> str:
-        return self.told()
+        return visible(self.told())
 
     __repr__ = __str__
 

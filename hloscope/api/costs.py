@@ -58,6 +58,7 @@ from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction, Module, size_text
 from hloscope.lazy import lazy
 from hloscope.memory import Memory
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.measuring as measuring
@@ -315,7 +316,7 @@ class Cost:
 
     def __str__(self) -> str:
         table = self.table(top=20)
-        return columns([table.header, *table.rows], right=table.right)
+        return visible(columns([table.header, *table.rows], right=table.right))
 
     __repr__ = __str__
 

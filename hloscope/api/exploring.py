@@ -29,7 +29,7 @@ from hloscope.explorer import (
 )
 from hloscope.fusion import Analysis, has_runtime, linear, physical
 from hloscope.indexing import Access, Accesses
-from hloscope.ir import Computation, Instruction, Type, no_collection
+from hloscope.ir import Computation, Instruction, Type
 from hloscope.lazy import lazy
 from hloscope.visible import visible
 
@@ -137,7 +137,7 @@ def explore(
     if unknown:
         raise ValueError(f"no part `{unknown[0]}`; there are {', '.join(EXPLORER_PARTS)}")
     devices.gpu_of(device)
-    with program.lock, no_collection():
+    with program.lock:
         return Explorer(_Gathering(program, device, shown, jobs).contents(parts, before))
 
 

@@ -20,8 +20,9 @@ from hloscope.display import (
 )
 from hloscope.fusion import leaf_types
 from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, IndexingMap, counts_of
-from hloscope.ir import Module, no_collection
+from hloscope.ir import Module
 from hloscope.lazy import lazy
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.unknown_sizes as in_sizes
@@ -152,13 +153,11 @@ class Indexing:
         return tuple([check for check in every if check is not None])
 
     @explains_invalid_program
-    @no_collection()
     def to_json(self) -> dict[str, Any]:
         """The answer as an object of schema `hloscope.index/3`."""
         return to_json(self.answer, self._file)
 
     @explains_invalid_program
-    @no_collection()
     def to_print_indexing(self) -> str:
         """The answer as XLA's tool `print_indexing` prints it."""
         return to_print_indexing(self.answer)
@@ -201,7 +200,6 @@ class Indexing:
         return display.elements_json(self.answer, tuple(at), self._file)
 
     @explains_invalid_program
-    @no_collection()
     def to_html(self, at: Sequence[int] | None = None) -> str:
         """A page with the picture and a table of the maps; needs nothing from elsewhere.
 
@@ -211,20 +209,17 @@ class Indexing:
         return display.to_html(self.answer, None if at is None else tuple(at))
 
     @explains_invalid_program
-    @no_collection()
     def to_latex(self) -> str:
         """The maps as LaTeX, an `aligned` environment, which needs `amsmath`."""
         return display.to_latex(self.answer)
 
     @explains_invalid_program
-    @no_collection()
     def __str__(self) -> str:
-        return to_text(self.answer)
+        return visible(to_text(self.answer))
 
     __repr__ = __str__
 
     @explains_invalid_program
-    @no_collection()
     def _repr_html_(self) -> str:
         return display.html_fragment(self.answer)
 

@@ -62,6 +62,7 @@ from hloscope.memory import (
     on_grid,
     parse_thread_map,
 )
+from hloscope.visible import visible
 
 DEVICES: Final = tuple(KNOWN_DEVICES)
 LIMITS: Final = tuple(KNOWN_LIMITS)
@@ -210,7 +211,7 @@ class Coalescing:
         return warps_html([self.answer], [str(self)])
 
     def __str__(self) -> str:
-        return coalescing_text(self.answer)
+        return visible(coalescing_text(self.answer))
 
     __repr__ = __str__
 
@@ -276,7 +277,7 @@ class Footprint:
         return page(self.answer.name, f"{self.to_svg()}<pre>{escape(str(self))}</pre>")
 
     def __str__(self) -> str:
-        return footprint_text(self.answer)
+        return visible(footprint_text(self.answer))
 
     __repr__ = __str__
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from hloscope.api.explaining import check_part, explains_invalid_program
 from hloscope.api.finding import find, find_all
@@ -16,6 +16,7 @@ from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy, once_for_each
 from hloscope.limits import MAX_BYTES
 from hloscope.ops import Fusion
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
@@ -73,6 +74,9 @@ class Program:
         self._is_unbounded: Final[Callable[[Type], bool]] = once_for_each(
             lambda type: indexing.is_unbounded(type)
         )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a program and its views do not cross processes: send its text instead")
 
     @property
     def name(self) -> str:
@@ -340,4 +344,5 @@ class Program:
         return Program(passes.fold(self.module, **limits), file=self.file)
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {len(self.module.computations)} computations, {self.file}>"
+        text = f"<{self.name}: {len(self.module.computations)} computations, {self.file}>"
+        return visible(text)

@@ -24,6 +24,7 @@ from hloscope.ir import ELEMENT_TYPES, ElementType, Instruction, TensorType
 from hloscope.mlir import DenseAttr, array_text, parse_attribute, to_array
 from hloscope.ops import ELEMENTWISE, Compare, Parameter
 from hloscope.source import Source, Span
+from hloscope.whole_files import whole_file
 
 Index = Sequence[int]
 
@@ -280,7 +281,7 @@ class Tensor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a `.npy` file; types numpy does not know are written as their bytes."""
-        with open(path, "wb") as file:
+        with whole_file(path) as file:
             np.lib.format.write_array(file, self.array, allow_pickle=False)
 
     @staticmethod

@@ -22,6 +22,7 @@ from hloscope.tiling import (
     search,
     tile_report,
 )
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     from hloscope.api.views import InstructionView
@@ -129,7 +130,7 @@ class Tiles:
 
     @explains_invalid_program
     def __str__(self) -> str:
-        return tiles_text(self.report)
+        return visible(tiles_text(self.report))
 
     __repr__ = __str__
 

@@ -9,6 +9,7 @@ from hloscope.display import kernel_json, kernel_text
 from hloscope.errors import UnsupportedError
 from hloscope.ir import Instruction
 from hloscope.tiling import Fused, Refusal, Roots, TiledKernel, TilingSpace, tiled_kernel
+from hloscope.visible import visible
 
 SCHEMA: Final = "hloscope.tile_space/1"
 _SEVERAL_ROOTS: Final = (
@@ -47,7 +48,7 @@ class SpaceTiling:
         return {"schema": SCHEMA, **said, **kernel_json(self.kernel)}
 
     def __repr__(self) -> str:
-        return self.text()
+        return visible(self.text())
 
 
 def tiling_space(

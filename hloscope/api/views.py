@@ -29,8 +29,9 @@ from hloscope.display import (
 from hloscope.errors import UnknownNameError, UnsupportedError
 from hloscope.hlo_parser import Frame, Metadata
 from hloscope.indexing import Access, Accesses
-from hloscope.ir import Computation, Instruction, Module, Type, no_collection
+from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
@@ -80,7 +81,7 @@ class ComputationView:
         return InstructionView(self.program, instruction_of(self.ir, name), self.ir)
 
     def __repr__(self) -> str:
-        return f"<computation {self.name}: {len(self)} instructions>"
+        return visible(f"<computation {self.name}: {len(self)} instructions>")
 
 
 class InstructionView(KernelQuestions):
@@ -164,7 +165,6 @@ class InstructionView(KernelQuestions):
         return tuple([ComputationView(self.program, c) for c in self.ir.calls])
 
     @explains_invalid_program
-    @no_collection()
     def indexing(
         self,
         output: int | None = 0,
@@ -205,7 +205,6 @@ class InstructionView(KernelQuestions):
         return self._answer("output_to_input", answers, _order(physical, linear))
 
     @explains_invalid_program
-    @no_collection()
     def indexing_from(
         self,
         operand: int = 0,
@@ -248,7 +247,6 @@ class InstructionView(KernelQuestions):
         return self._answer("input_to_output", answers, _order(physical, linear))
 
     @explains_invalid_program
-    @no_collection()
     def to_parameters(
         self,
         output: int | None = 0,
@@ -500,7 +498,7 @@ upper bounds [6, 8]
         return hash(self.ir)
 
     def __repr__(self) -> str:
-        return f"<{headline(self.ir, self.opcode)}>"
+        return visible(f"<{headline(self.ir, self.opcode)}>")
 
 
 def _order(physical: bool, linear: bool) -> Order:

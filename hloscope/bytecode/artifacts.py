@@ -5,7 +5,6 @@ from __future__ import annotations
 from hloscope.bytecode.producer import PRODUCER, producer_noted
 from hloscope.bytecode.reader import Bytecode, read_bytecode
 from hloscope.bytecode.writer import Orders, write_bytecode
-from hloscope.ir import no_collection
 from hloscope.mlir import UNKNOWN, Operation, Region, Value
 from hloscope.vhlo import (
     CURRENT,
@@ -48,14 +47,13 @@ def write_artifact(
     of = version_of(library) if library else CURRENT
     producer = target_of(target, of)
     version = version_of(producer)
-    with no_collection():
-        made = in_version(module, version, of, allow_other_dialects=allow_other_dialects)
-        return write_bytecode(
-            made.module,
-            producer=PRODUCER + producer,
-            version=bytecode_version(version),
-            orders=made.orders,
-        )
+    made = in_version(module, version, of, allow_other_dialects=allow_other_dialects)
+    return write_bytecode(
+        made.module,
+        producer=PRODUCER + producer,
+        version=bytecode_version(version),
+        orders=made.orders,
+    )
 
 
 def artifact_in_version(
@@ -68,8 +66,7 @@ def artifact_in_version(
     """What `write_artifact` writes with these arguments, as a tree of VHLO."""
     of = version_of(library) if library else CURRENT
     version = version_of(target_of(target, of))
-    with no_collection():
-        return in_version(module, version, of, allow_other_dialects=allow_other_dialects)
+    return in_version(module, version, of, allow_other_dialects=allow_other_dialects)
 
 
 def in_version(
@@ -99,12 +96,11 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
         UnsupportedError: It has an op that no known version has, or that is not read yet; the
             message names the producer and the newest version known here.
     """
-    with no_collection():
-        module = read_bytecode(data, name).module
-        if not is_vhlo(module):
-            return module
-        with producer_noted(data, always=True):
-            return turn_into_stablehlo(to_version(module, CURRENT).module)
+    module = read_bytecode(data, name).module
+    if not is_vhlo(module):
+        return module
+    with producer_noted(data, always=True):
+        return turn_into_stablehlo(to_version(module, CURRENT).module)
 
 
 def stablehlo_of(found: Bytecode) -> Operation:

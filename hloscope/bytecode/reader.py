@@ -18,7 +18,6 @@ from hloscope.bytecode.image import IR, SECTIONS, Image, read_image, section_hea
 from hloscope.bytecode.producer import producer_noted
 from hloscope.bytecode.properties import Properties
 from hloscope.bytecode.resources import resource_text
-from hloscope.ir import no_collection
 from hloscope.lazy import dataclass
 from hloscope.mlir import (
     NO_ATTRIBUTES,
@@ -74,7 +73,7 @@ def read_bytecode(data: bytes, name: str = "<bytes>") -> Bytecode:
 
     Errors about a file of a version to come name its producer and the newest version known here.
     """
-    with no_collection(), producer_noted(data):
+    with producer_noted(data):
         image = read_image(data, name)
         return _Reader(image).read()
 

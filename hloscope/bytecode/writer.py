@@ -29,7 +29,6 @@ from hloscope.bytecode.properties import registered
 from hloscope.bytecode.resources import padded, write_resources
 from hloscope.bytecode.segments import GROUPS, NATIVE, packed, sizes_of
 from hloscope.errors import UnsupportedError
-from hloscope.ir import no_collection
 from hloscope.mlir import (
     UNKNOWN,
     Block,
@@ -66,12 +65,9 @@ def write_bytecode(
     Raises:
         UnsupportedError: Something in it has no form in bytecode.
     """
-    with no_collection():
-        flavours = Flavours()
-        tables, attributes = numbered(module, version, flavours)
-        return _Writer(module, version, tables, attributes, flavours, orders, by_trait).file(
-            producer
-        )
+    flavours = Flavours()
+    tables, attributes = numbered(module, version, flavours)
+    return _Writer(module, version, tables, attributes, flavours, orders, by_trait).file(producer)
 
 
 def _section(number: int, data: bytes | bytearray) -> bytes:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "guard", "main"]
 
+
 NEW_OBJECTS = 100_000
-"""Garbage is looked for when there are so many more: what modules define is none."""
+"""New objects before a collection.  A third less time to read 11 MB of HLO than with 700."""
 
 
 def command() -> Any:
@@ -38,12 +39,10 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"hloscope {__version__}")
         return
-    gc.set_threshold(NEW_OBJECTS)
+    gc.set_threshold(NEW_OBJECTS)  # the command's own process, which `end` ends
     guard()
     app = command()
     try:
         app(prog_name="hloscope")
     except SystemExit as ended:
-        if "duckdb" not in sys.modules:  # which tells what is left at the end as leaks
-            gc.freeze()  # what is left goes with the process
         end(ended.code)

@@ -14,6 +14,7 @@ from hloscope.cli.common import command, complete_files, debug_option, json_opti
 from hloscope.cli.options import top_option
 from hloscope.cli.stdin import STDIN, read_stdin
 from hloscope.errors import InputError
+from hloscope.whole_files import write_whole
 
 FAILED: Final = 1
 FORMATS: Final = ("text", "json", "junit", "sarif", "github", "markdown")
@@ -101,7 +102,7 @@ def check(
 
 def _write(output: str, told: str) -> None:
     try:
-        Path(output).write_text(f"{told}\n", encoding="utf-8")
+        write_whole(output, f"{told}\n".encode())
     except OSError as error:
         raise InputError(f"cannot write `{output}`: {error.strerror}") from None
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from hloscope.cli.streams import binary_output
 from hloscope.errors import InputError
+from hloscope.whole_files import write_whole
 
 
 def _file(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
@@ -33,6 +32,6 @@ def write(data: bytes, output: str | None) -> None:
         binary_output().write(data)
         return
     try:
-        Path(output).write_bytes(data)
+        write_whole(output, data)
     except OSError as error:
         raise InputError(f"cannot write `{output}`: {error.strerror or error}") from None

@@ -23,7 +23,6 @@ from hloscope.ir import (
     TensorType,
     TupleType,
     Type,
-    no_collection,
 )
 from hloscope.lazy import dataclass
 from hloscope.ops import Constant
@@ -123,8 +122,7 @@ def differences(a: Module, b: Module) -> Differences:
     >>> [change.aspects for change in differences(one, two).parts[0].changes]
     [(Aspect(what='op', before='tan', after='tanh'),)]
     """
-    with no_collection():
-        return _Differing(a, b).run()
+    return _Differing(a, b).run()
 
 
 class _Differing:

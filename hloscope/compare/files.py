@@ -17,6 +17,7 @@ import numpy as np
 from hloscope.errors import InputError, Spell, plain
 from hloscope.interpreter import TOKEN, Array, EvaluationError, Value, dtype_of, fits
 from hloscope.ir import TensorType, TupleType, Type
+from hloscope.whole_files import whole_file
 
 MOST_BYTES: Final = 1 << 33
 """Most bytes of all arrays of a file together, unless another limit is given."""
@@ -95,10 +96,10 @@ def save(path: str | os.PathLike[str], values: Mapping[str, Array]) -> None:
     stored = {name: _stored(value) for name, value in values.items()}
     try:
         if not os.fspath(path).endswith(".npy"):
-            with open(path, "wb") as file:
+            with whole_file(path) as file:
                 np.savez(file, **stored)  # type: ignore[arg-type]
         elif len(stored) == 1:
-            with open(path, "wb") as file:
+            with whole_file(path) as file:
                 np.save(file, next(iter(stored.values())), allow_pickle=False)
         else:
             raise InputError(f"a .npy file holds one array, found {len(stored)}: write .npz")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from hloscope.lazy import pattern
+
 Side: TypeAlias = Literal["left", "right"]
+_NUMBER: Final = pattern(r"[-+]?[\d,. ]*\d(?:[eE][-+]?\d+)?\s?[\w%/]*", re.ASCII)
+"""A number as tables show it, with a unit."""
 NARROWEST: Final = 12
 """Cells are not cut to less."""
 
@@ -119,16 +124,28 @@ def fitted(table: Table, width: int) -> str:
 def tab_separated(table: Table) -> str:
     r"""The rows with tabs between cells; tabs and line ends in cells become spaces.
 
+    A spreadsheet would calculate a cell that begins with `=`, `+`, `-` or `@`: unless the cell is a
+    number, an apostrophe stands before it.
+
+    >>> tab_separated(Table(["a", "b"], [["-1", '=HYPERLINK("x")']]))
+    'a\tb\n-1\t\'=HYPERLINK("x")'
     >>> tab_separated(Table(["a", "b c"], [["1", "x\ty"]]))
     'a\tb c\n1\tx y'
     """
-    rows = [table.header, *table.rows]
+    rows = [[*map(_no_formula, row)] for row in [table.header, *table.rows]]
     text = "\n".join(map("\t".join, rows))
     tabs = sum(map(len, rows)) - len(rows)
     if text.count("\n") >= len(rows) or text.count("\t") > tabs or "\r" in text:
         plain = str.maketrans("\t\n\r", "   ")
         text = "\n".join("\t".join(cell.translate(plain) for cell in row) for row in rows)
     return text
+
+
+def _no_formula(cell: str) -> str:
+    """The cell's text, with an apostrophe if a spreadsheet would take it for a formula."""
+    if not cell.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")):
+        return cell
+    return cell if _NUMBER.fullmatch(cell) else f"'{cell}"
 
 
 def _filled(rows: Iterable[Sequence[str]]) -> list[list[str]]:

@@ -22,7 +22,7 @@ from hloscope.fusion.reaching import Reaching
 from hloscope.fusion.structure import unknown_flows
 from hloscope.fusion.walk import OF_NO_INTEREST, Flow, Walk
 from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, DeviceCounts, output_to_input
-from hloscope.ir import Computation, Instruction, called_value, captures, no_collection
+from hloscope.ir import Computation, Instruction, called_value, captures
 from hloscope.ops import Fusion, Parameter
 
 Place: TypeAlias = tuple[int | Instruction, int]
@@ -203,7 +203,6 @@ class Analysis(Flows):
             known = self._backward[key] = Summary(callee, flows)
         return known.for_(callee)
 
-    @no_collection()
     def _walked(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
         """What a leaf of the root reads, found out by going through the computation."""
         walk = Walk(self.pool, self.leaves)
@@ -259,8 +258,7 @@ class Analysis(Flows):
                     for k, handed in enumerate(inner.parameters):
                         for part in range(len(self.leaves(handed.type))):
                             self.spread(inner, k, part)
-                with no_collection():
-                    owner, found = self._reaching.of(callee, number, parameter, leaf)
+                owner, found = self._reaching.of(callee, number, parameter, leaf)
             finally:
                 self._open.discard(key)
             flows = [Flow(parameter, k, some) for k, some in found.items()]

@@ -14,7 +14,7 @@ from hloscope.hlo_parser.metadata import (
     read_statistics,
 )
 from hloscope.hlo_parser.sharding import read_sharding
-from hloscope.ir import Instruction, Module, Written, no_collection
+from hloscope.ir import Instruction, Module, Written
 from hloscope.ops import Constant
 
 _READERS: Final[dict[str, Callable[[str], object]]] = {
@@ -44,24 +44,23 @@ def decode_module(module: Module) -> int:
         ParseError: Something is not as it should be, with its place.
     """
     count, reader_of = 0, _READERS.get
-    with no_collection():
-        read_stack_frames(module.preamble)
-        for computation in module:
-            for ins in computation:
-                for name, text in ins.extras:
-                    reader = reader_of(name)
-                    try:
-                        if reader is not None:
-                            reader(text)
-                        elif isinstance(text, Written):
-                            text.value  # noqa: B018  (reads it)
-                        else:
-                            continue
-                    except ParseError as error:
-                        raise _placed(error, ins, text) from None
-                    count += 1
-                if type(ins.op) is Constant:
-                    count += _decode_constant(ins, ins.op)
+    read_stack_frames(module.preamble)
+    for computation in module:
+        for ins in computation:
+            for name, text in ins.extras:
+                reader = reader_of(name)
+                try:
+                    if reader is not None:
+                        reader(text)
+                    elif isinstance(text, Written):
+                        text.value  # noqa: B018  (reads it)
+                    else:
+                        continue
+                except ParseError as error:
+                    raise _placed(error, ins, text) from None
+                count += 1
+            if type(ins.op) is Constant:
+                count += _decode_constant(ins, ins.op)
     return count
 
 

@@ -25,7 +25,7 @@ from hloscope.hlo_parser.sections import (
     read_tables,
 )
 from hloscope.hlo_parser.sniff import explain, from_utf8, refuse_zero
-from hloscope.ir import Body, Computation, Module, Type, no_collection
+from hloscope.ir import Body, Computation, Module, Type
 from hloscope.lazy import lazy, pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
@@ -278,13 +278,12 @@ class _ModuleReader:
     def _read_all(self) -> dict[str, Computation]:
         """Read all bodies; return the computations, each after those written inside it."""
         computations: dict[str, Computation] = {}
-        with no_collection():
-            for name, computation in self.computations.items():
-                computation.body  # noqa: B018  (reads it)
-                if self._inlined:
-                    computations.update(self._inlined)
-                    self._inlined = {}
-                computations[name] = computation
+        for name, computation in self.computations.items():
+            computation.body  # noqa: B018  (reads it)
+            if self._inlined:
+                computations.update(self._inlined)
+                self._inlined = {}
+            computations[name] = computation
         return computations
 
     def read_body(self, section: Section, callees: Callees) -> Body:

@@ -340,7 +340,7 @@ def _is_empty(variables: Iterable[Variable | RuntimeVariable]) -> bool:
     return any([v.interval.lo > v.interval.hi for v in variables])
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _shared_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval] | None:
     """The intervals of dimension and range variables; `None` if one of them is empty."""
     box = _new_box(dims, ranges)

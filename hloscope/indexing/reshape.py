@@ -12,7 +12,7 @@ from hloscope.indexing.variables import below
 from hloscope.ir import Dims
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def minimal_groups(here: Dims, there: Dims) -> tuple[tuple[slice, slice], ...]:
     """Pairs of runs of dimensions with the same number of elements, as short as possible.
 
@@ -83,7 +83,7 @@ def reshaped(index: Sequence[Expr], here: Dims, there: Dims) -> list[Expr]:
     return results
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def reshape_map(here: Dims, there: Dims) -> IndexingMap:
     """From an index of the one shape to that of the same element in the other; simplified.
 

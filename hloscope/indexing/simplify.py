@@ -408,7 +408,7 @@ _VARIABLES: Final = frozenset((Dim, Range, Runtime))
 _BARE: Final = _VARIABLES | {Const}
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 11)
 def _remembered(m: MapBase, replace_points: bool) -> MapBase:
     return _simplify(m, replace_points, None)
 

@@ -213,7 +213,7 @@ class RuntimeVariable:
         return VariableKind.of_name(self.name)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def below(size: int) -> Variable:
     """The variable without name that runs over `[0, size)`.
 

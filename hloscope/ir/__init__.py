@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         encode as encode,
         format_float as format_float,
     )
-    from hloscope.ir.garbage import no_collection as no_collection
     from hloscope.ir.graph import (
         WIDE as WIDE,
         Body as Body,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from hloscope.errors import Diagnostic, Spell, plain
 from hloscope.locks import shared_lock
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     from hloscope.ir.op import Op
@@ -103,7 +104,7 @@ class Instruction:
 
     def __repr__(self) -> str:
         operands = ", ".join(o.name for o in self.operands)
-        return f"<{self.name} = {self.op.name}({operands})>"
+        return visible(f"<{self.name} = {self.op.name}({operands})>")
 
 
 class Body:
@@ -238,7 +239,7 @@ class Computation:
         return self.body.by_name[name]
 
     def __repr__(self) -> str:
-        return f"<computation {self.name}>"
+        return visible(f"<computation {self.name}>")
 
 
 class Module:
@@ -287,7 +288,7 @@ class Module:
         return found
 
     def __repr__(self) -> str:
-        return f"<module {self.name}: {len(self.computations)} computations>"
+        return visible(f"<module {self.name}: {len(self.computations)} computations>")
 
 
 def captured(ins: Instruction) -> tuple[Instruction, ...]:

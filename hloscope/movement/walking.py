@@ -58,7 +58,7 @@ class Leaf:
         return self.type.rank == 0
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap | None:
     """Apply `first`, then `second`; simplified.  `None`: its numbers do not fit into 64 bits."""
     try:

@@ -8,7 +8,6 @@ from dataclasses import field
 from typing import Any, Final
 
 from hloscope.errors import Diagnostic, HloscopeError
-from hloscope.ir import no_collection
 from hloscope.lazy import dataclass
 from hloscope.mlir import Operation
 from hloscope.passes.greedy import ITERATIONS, GreedyDriver
@@ -152,11 +151,10 @@ class Pass:
         Raises:
             PassError: The pass did not succeed.
         """
-        with no_collection():
-            run = self.change(Rewriter(module), options)
-            if run.failed:
-                raise _failure(self.name, run)
-            return run.rewriter.finish(), run
+        run = self.change(Rewriter(module), options)
+        if run.failed:
+            raise _failure(self.name, run)
+        return run.rewriter.finish(), run
 
     def change(self, rewriter: Rewriter, options: Mapping[str, Any]) -> Run:
         """Run over a module that may be changed; `failed` of the answer says if it is no good."""

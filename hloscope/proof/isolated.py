@@ -8,7 +8,6 @@ and is killed when one takes too long, or when nobody needs it any more.
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import os
 import select
@@ -167,7 +166,6 @@ def _serve(
         os.close(answer[0])
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        gc.disable()
         _limit_memory()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # isl speaks of its errors
         while data := os.read(request[0], _LENGTH.size):

@@ -154,7 +154,17 @@ def engine_of(jobs: int, dask: str | None) -> Engine:
     return Engine(lambda: _pool(jobs), jobs)
 
 
+NO_GUARD: Final = (
+    "the file that calls scan_files is read by each worker: call it below"
+    ' `if __name__ == "__main__":`'
+)
+"""What a caller without that line is told; the processes of a pool import its file."""
+
+
 def _pool(jobs: int) -> Executor:
+    if getattr(multiprocessing.process.current_process(), "_inheriting", False):
+        # a worker that imports the caller's file as `__main__`: it would start workers itself
+        raise RuntimeError(NO_GUARD)
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(jobs, context, _prepared)
 

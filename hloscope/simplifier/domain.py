@@ -35,6 +35,8 @@ _LOCK: Final = shared_lock()
 _RECENT: dict[object, Domain] = {}
 _FREE: Final[frozenset[Expr]] = frozenset()
 _KEEP: Final = 256
+MOST_KNOWN: Final = 1 << 14
+"""Entries of the memo tables of one domain; with more, all are dropped and found again."""
 _ROUNDS: Final = 16
 _SEVERAL: Final = 3
 _MANY: Final = 8
@@ -101,9 +103,16 @@ class Domain:
             self._bounds[e] = found
         return found
 
+    def _forget_if_many(self) -> None:
+        """Drop the memo tables if they have become large; call it with the lock held."""
+        known = len(self._simple) + len(self._bounds)
+        if known + sum([engine.size for engine in self._engines]) > MOST_KNOWN:
+            self._simple, self._bounds, self._engines = {}, {}, []
+
     def _of_forms(self, e: Expr) -> Interval:
         """The interval by what the flat and the printed form show."""
         with _LOCK:
+            self._forget_if_many()
             engine = self._engine(0)
             flat = engine.flat(e)
             lo, hi = engine.bounds(flat)
@@ -129,6 +138,7 @@ class Domain:
             if not e._divisions and self._is_simple(e):
                 return e
             with _LOCK:
+                self._forget_if_many()
                 found = self._simple[e] = self._short(e, self._find(e))
         return found
 
@@ -197,6 +207,7 @@ class Domain:
         """
         try:
             with _LOCK:
+                self._forget_if_many()
                 return self._engine(0).flat(e)
         except TooDeepError:
             return e

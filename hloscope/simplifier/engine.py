@@ -107,6 +107,13 @@ class Engine(Context):
         self._floors: dict[tuple[Expr, int], Expr] = {}
         self._surfaces: dict[Expr, Expr] = {}
 
+    @property
+    def size(self) -> int:
+        """Number of entries of the memo tables."""
+        forms = len(self._flat) + len(self._floors) + len(self._surfaces)
+        ends = len(self._bounds) + len(self._shown)
+        return forms + ends + len(self._relaxed) + len(self._values)
+
     def twin(self) -> Engine:
         """The same box and facts, with memo tables of its own."""
         twin = Engine({}, reduce_all=self.reduce_all, keep_remainders=self.keep_remainders)

@@ -41,7 +41,7 @@ def slopes(e: Expr) -> dict[Var, Fraction] | None:
                 of[x] = {}
             case Sum(terms, _):
                 of[x] = _combined((of[t], Fraction(c)) for t, c in terms)
-            case FloorDiv(num, Const(d)):
+            case FloorDiv(num, Const(d)) if d:  # a division by 0 has no slope
                 of[x] = _combined([(of[num], Fraction(1, d))])
             case _ if isinstance(x, Var):
                 of[x] = {x: Fraction(1)}

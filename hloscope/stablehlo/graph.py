@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hloscope.dialects import CALLEES, CLASSES, DIALECTS
 from hloscope.errors import Diagnostic, NoFunctionError, VerifyError, did_you_mean
-from hloscope.ir import Body, Computation, Instruction, TupleType, no_collection
+from hloscope.ir import Body, Computation, Instruction, TupleType
 from hloscope.mlir import (
     UNKNOWN,
     ArrayAttr,
@@ -69,8 +69,7 @@ def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
     Transpose(permutation=(1, 0))
     """
     notes: list[Diagnostic] = []
-    with no_collection():
-        module = to_graph(parse_mlir(text, name, dialects=DIALECTS, notes=notes))
+    module = to_graph(parse_mlir(text, name, dialects=DIALECTS, notes=notes))
     module.notes = tuple(notes)
     return module
 
@@ -166,8 +165,7 @@ class _Modules:
         regions = self.computations.regions[name] = {}
 
         def body() -> Body:
-            with no_collection():
-                return _Function(self, name, prefix, operation, regions).body()
+            return _Function(self, name, prefix, operation, regions).body()
 
         functions[name] = Function(name, body, extras, operation)
         if visibility == "public":

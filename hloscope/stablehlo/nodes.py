@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NoReturn
 
 from hloscope.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS, meshes_in
 from hloscope.errors import UnsupportedError
@@ -148,6 +148,9 @@ class TreeModule(Module):
     ) -> None:
         super().__init__(name, computations, entry, spell=spell)
         self.tree: Final = tree
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a StableHLO module does not cross processes: send its text instead")
 
     @cached_property
     def extras(self) -> Extras:

@@ -20,7 +20,7 @@ from hloscope.hlo_parser.proto.sniff import form
 from hloscope.hlo_parser.proto.wire import File, Message
 from hloscope.hlo_parser.scanner import NAME
 from hloscope.hlo_parser.values import quote
-from hloscope.ir import ELEMENT_TYPES, no_collection
+from hloscope.ir import ELEMENT_TYPES
 from hloscope.lazy import pattern
 from hloscope.limits import MOST_INPUT
 
@@ -131,11 +131,10 @@ class _Text:
 
     def text(self) -> str:
         parts, total = [], 0
-        with no_collection():
-            for part in self.parts():
-                total += len(part)
-                self.refuse_long(total)
-                parts.append(part)
+        for part in self.parts():
+            total += len(part)
+            self.refuse_long(total)
+            parts.append(part)
         return "".join(parts)
 
     def refuse_long(self, length: int) -> None:

@@ -240,7 +240,7 @@ def dims(count: int) -> list[Expr]:
     return [*first_dims(count)]
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def identity_map(shape: Dims) -> IndexingMap:
     """Each index touches the same index.
 
@@ -250,13 +250,13 @@ def identity_map(shape: Dims) -> IndexingMap:
     return IndexingMap([below(size) for size in shape], results=first_dims(len(shape)))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def identity(shape: Dims) -> Accesses:
     """Each index touches the same index."""
     return exact(identity_map(shape))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def everything_map(shape: Dims, target: Dims) -> IndexingMap:
     """Each index of `shape` touches every element of `target`.
 
@@ -269,7 +269,7 @@ def everything_map(shape: Dims, target: Dims) -> IndexingMap:
     return at.map([at.range(size) for size in target])
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 11)
 def everything(shape: Dims, target: Dims) -> Accesses:
     """Each index of `shape` touches every element of `target`; of a scalar, its one element."""
     return exact(everything_map(shape, target))

@@ -8,14 +8,12 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Final, TypeVar
 
 from hloscope.errors import Diagnostic, ParseError
-from hloscope.ir import Type, no_collection
+from hloscope.ir import Type
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.mlir.attributes import Attribute
@@ -23,7 +21,7 @@ from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule
 from hloscope.mlir.text.lexer import NAME, STRING, TextError
 from hloscope.mlir.text.parser_lines import LineParser
-from hloscope.mlir.text.parser_ops import MOST_REGIONS, OperationParser
+from hloscope.mlir.text.parser_ops import OperationParser
 from hloscope.source import Source
 
 MOST_ERRORS: Final = 100
@@ -129,8 +127,6 @@ def _braced(item: str) -> str:
 _METADATA: Final = pattern(r"\{-#" + _listed(_braced(_braced(_KEY + _VALUE))) + r"\s*+#-\}")
 """Keys of keys of keys with values: what may stand at the end of a text."""
 _NO_DIALECTS: Final = Dialects()
-_CALLS_A_LEVEL: Final = 12
-"""Calls of Python functions that a region in a region takes, at most."""
 
 
 def parse_mlir(
@@ -168,25 +164,10 @@ def parse_mlir(
         errors.append(Diagnostic(error.message, error.span))
         source = Source(name, "")
     parser = _ModuleParser(source, dialects, allow_unregistered, errors)
-    with no_collection(), _room_to_nest():
-        try:
-            module = parser.read()
-        except RecursionError:
-            parser.fail_plainly("nesting is too deep", parser.at)
+    module = parser.read()
     if notes is not None:
         notes += parser.notes()
     return module
-
-
-@contextmanager
-def _room_to_nest() -> Iterator[None]:
-    """Let the reader's functions call each other as deeply as text may be nested."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(before + MOST_REGIONS * _CALLS_A_LEVEL)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
 
 
 def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribute:

@@ -20,6 +20,7 @@ from hloscope.mlir.ir import KEPT_TEXT, NO_ATTRIBUTES, Block, Operation, Region,
 from hloscope.mlir.locations import UNKNOWN
 from hloscope.mlir.text.asm import Argument, State
 from hloscope.mlir.text.attribute_text import attribute_text
+from hloscope.mlir.text.fresh_stack import FreshStack
 from hloscope.mlir.text.functions import CORE
 from hloscope.mlir.text.lexer import STRING
 from hloscope.mlir.text.parser_forms import FormParser
@@ -37,6 +38,8 @@ _INDENT: Final = pattern(r"\n([ \t]*)")
 
 MOST_REGIONS: Final = 500
 """How deep regions may be nested in one another."""
+LEVELS_A_STACK: Final = 16
+"""Nested regions that are read on one stack: 12 calls each, at most, of the 1000 of Python."""
 _MOST_HINTS: Final = 10
 _MOST_NAMES: Final = 500
 DEFAULT_DIALECTS: Final = {"builtin.module": "builtin", "func.func": "func"}
@@ -50,9 +53,10 @@ class OperationParser(FormParser):
         allow_unregistered: Are ops of unknown dialects fine?
         default_dialect: The dialect whose name may be left out.
         level: How many regions the current token stands in.
+        stacks: Threads that read deeply nested regions.
     """
 
-    __slots__ = ("allow_unregistered", "default_dialect", "level")
+    __slots__ = ("allow_unregistered", "default_dialect", "level", "stacks")
 
     def __init__(
         self, source: Source, dialects: Dialects, allow_unregistered: bool = True, at: int = 0
@@ -61,6 +65,7 @@ class OperationParser(FormParser):
         self.allow_unregistered = allow_unregistered
         self.default_dialect = "builtin"
         self.level = 0
+        self.stacks: Final = FreshStack()
 
     # ------------------------------------------------------------------------------ operations
 
@@ -354,6 +359,7 @@ class OperationParser(FormParser):
         level = self.level
         self.depth = 0
         self.level += 1
+        self.stacks.check()
         if self.level > MOST_REGIONS:
             self.fail_plainly(f"regions are nested deeper than {MOST_REGIONS}", self.start)
         isolated = op in NAME_SCOPES
@@ -385,7 +391,10 @@ class OperationParser(FormParser):
             self.next()
             return Region()
         with self._names_of(op, pretty=pretty):
-            blocks = self._blocks(arguments)
+            if self.level % LEVELS_A_STACK == 0:
+                blocks = self.stacks.call(lambda: self._blocks(arguments))
+            else:
+                blocks = self._blocks(arguments)
             self.next()
         return Region(tuple(blocks))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type, no_collection
+from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type
 from hloscope.mlir.attributes import Attribute, DictAttr, StringAttr, VerbatimAttr
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import KEPT_TEXT, Block, Operation, Region, SourceModule, Value, likeness
@@ -54,13 +54,12 @@ def print_mlir(
         names: Number values as MLIR does, or call them what the source calls them.
     """
     root = _outermost(operation)
-    with no_collection():
-        if names == "source":
-            chosen = source_names(root)
-        else:
-            chosen = mlir_names(root, dialects, generic=generic)
-        printer = Printer(dialects, chosen, generic=generic, locations=locations, aliases=aliases)
-        text = printer.print(operation)
+    if names == "source":
+        chosen = source_names(root)
+    else:
+        chosen = mlir_names(root, dialects, generic=generic)
+    printer = Printer(dialects, chosen, generic=generic, locations=locations, aliases=aliases)
+    text = printer.print(operation)
     return text if operation is root else text.removesuffix("\n")
 
 

@@ -14,7 +14,6 @@ from typing import Final
 
 from hloscope.dialects import DEFINITIONS, is_isolated
 from hloscope.errors import Diagnostic, VerifyError
-from hloscope.ir import no_collection
 from hloscope.mlir import NAME_SCOPES, Block, Operation, Region
 from hloscope.verifier.shardy import check_shardy
 from hloscope.verifier.stablehlo.branches import wrong_branch
@@ -82,8 +81,7 @@ def verify_mlir(
             does.  Otherwise everything is reported that does not follow from another error.
     """
     walk = _Walk(allow_unregistered, first_only)
-    with no_collection():
-        walk.run(root)
+    walk.run(root)
     found = walk.found
     for operation, error in check_shardy(root, walk.broken):
         if not (first_only and found):
