@@ -10,7 +10,8 @@ import pytest
 
 import hloscope
 from hloscope.api.facts import Facts
-from hloscope.cost import running
+from hloscope.cost import is_judged_by_threads, running, target_of
+from hloscope.devices import gpu_of
 from hloscope.ir import Instruction
 from hloscope.scan import Digests, Store
 from tests.conftest import SHARED
@@ -58,10 +59,12 @@ def assert_members_alike(programs: list[hloscope.Program], most: int, seed: int 
     groups: dict[str, list[tuple[hloscope.Program, Instruction]]] = {}
     for program in programs:
         known = Digests()
+        target = target_of(program.module)
+        judged = str(is_judged_by_threads(program.module, target, gpu_of("h100")))
         for place in running(program.module):
             for ins in place.kernels:
                 try:
-                    digest = known.of_kernel(ins, place.computation)
+                    digest = judged + known.of_kernel(ins, place.computation)
                 except TypeError:
                     continue  # it is shared with none
                 groups.setdefault(digest, []).append((program, ins))
