@@ -309,7 +309,7 @@ _WRONG = """
 "a.c"(%0) : (i64) -> () %0 = "a.b"() : () -> i32 | definition of SSA value '%0#0' has type 'i32'
 %0 = "a.b"() : () -> i32 "a.c"(%0#1) : (i32) -> () | reference to invalid result number
 foo | custom op 'foo' is unknown (tried 'builtin.foo' as well)
-foo.bar | Dialect `foo' not found for custom op 'foo.bar'
+%0 = foo.bar | Dialect `foo' not found for custom op 'foo.bar'
 stablehlo.foo | custom op 'stablehlo.foo' is unknown
 func.func f() | custom op 'func.func' expected valid '@'-identifier for symbol name
 func.func @f | expected '('
