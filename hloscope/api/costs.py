@@ -302,9 +302,14 @@ class Cost:
         return is_scheduled(self.program.module)
 
     @property
+    def assumed(self) -> list[str]:
+        """What was assumed about how often kernels run, each note once."""
+        return list(dict.fromkeys([note for kernel in self.kernels for note in kernel.notes]))
+
+    @property
     def notes(self) -> list[str]:
         """What the figures leave out or assume, each note once."""
-        found = dict.fromkeys([note for kernel in self.kernels for note in kernel.notes])
+        found = dict.fromkeys(self.assumed)
         unknown = {name for kernel in self.kernels for name in kernel.footprint.work.unknown}
         if unknown:
             names = ", ".join(sorted(unknown)[:MOST_NAMES])

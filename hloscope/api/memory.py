@@ -420,7 +420,7 @@ class ProgramFootprint:
     @property
     def notes(self) -> list[str]:
         """What was assumed about how often kernels run."""
-        return self.cost.notes
+        return self.cost.assumed
 
     def table(self, top: int | None = None, by: str = "group") -> Table:
         """The groups of kernels that read and write most, and the sum of everything."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from math import gcd, prod
@@ -12,6 +11,7 @@ from hloscope.errors import HloscopeError
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import CUDNN_ROLES, forward_convolution
 from hloscope.ir import Dims, Instruction, TensorType, backend_config
+from hloscope.lazy import pattern
 from hloscope.ops import (
     Convolution,
     CustomCall,
@@ -24,7 +24,7 @@ from hloscope.ops import (
     Window,
 )
 
-_CUBLAS: Final = re.compile(r"__cublas\$(gemm|(lt\$)?(gemm|matmul(\$f8)?))")
+_CUBLAS: Final = pattern(r"__cublas\$(gemm|(lt\$)?(gemm|matmul(\$f8)?))")
 _ONEDNN: Final = "__onednn$matmul"
 
 

@@ -55,9 +55,9 @@ def read_profile(source: str | os.PathLike[str] | bytes, *, name: str | None = N
         return _of_bytes(_unpacked(BytesIO(source), called), called)
     path = Path(source)
     called = name or os.fspath(source)
-    if path.is_dir():
-        return _of_folder(path, called)
     try:
+        if path.is_dir():
+            return _of_folder(path, called)
         with open(path, "rb") as stream:
             if stream.read(len(MAGIC)) == MAGIC and path.is_file():
                 return read_sqlite(path, called)
@@ -70,6 +70,8 @@ def read_profile(source: str | os.PathLike[str] | bytes, *, name: str | None = N
         raise InputError(f"no file `{called}`") from None
     except OSError as error:
         raise InputError(f"cannot read `{called}`: {error.strerror or error}") from None
+    except ValueError as error:  # a null character in the name
+        raise InputError(f"cannot read `{called}`: {error}") from None
     return _of_bytes(data, called)
 
 

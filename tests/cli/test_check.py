@@ -25,7 +25,7 @@ def test_rules_from_options(run: Any, here: Path) -> None:
     bad = run("check", "bad.hlo", "good.hlo", "--rule", "copies")
     assert bad.exit_code == 1
     assert bad.stdout.splitlines() == [
-        "bad.hlo:4: error: copies: `c` copy of 32 bytes; 50.0 % of the step",
+        "bad.hlo:4: error: copies: `c` copy of 32 bytes; 100.0 % of the step",
         "2 programs, 1 rule: 1 copies",
     ]
     good = run("check", "bad.hlo", "--rule", "copies:max-bytes=32")
@@ -36,7 +36,7 @@ def test_a_program_comes_from_the_standard_input_too(run: Any, here: Path) -> No
     bad = run("check", "good.hlo", "-", "--rule", "copies", stdin=COPY)
     assert (bad.exit_code, bad.stdout.splitlines()[0]) == (
         1,
-        "<stdin>:4: error: copies: `c` copy of 32 bytes; 50.0 % of the step",
+        "<stdin>:4: error: copies: `c` copy of 32 bytes; 100.0 % of the step",
     )
     broken = run("check", "-", "--rule", "copies", stdin="no program")
     assert (broken.exit_code, broken.stdout.split(": ")[:2]) == (3, ["<stdin>:1", "error"])

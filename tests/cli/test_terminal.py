@@ -112,7 +112,11 @@ def test_the_shell_completes_commands_options_values_and_files() -> None:
     assert completed("hloscope in") == ["plain,infer", "plain,index"]
     assert completed("hloscope index --from") == ["plain,--from-operand"]
     assert "plain,latex" in completed("hloscope index --format l")
-    assert completed("hloscope coalesce --device h") == ["plain,h100"]
+    assert completed("hloscope coalesce --device h") == [
+        "plain,h100",
+        "plain,h100_pcie",
+        "plain,h200",
+    ]
     for words in ("index exam", "infer exam", "verify exam", "run --expect exam"):
         assert completed(f"hloscope {words}") == ["file,exam"]
 

@@ -71,8 +71,9 @@ def test_reuse_and_intensity_of_a_product() -> None:
 
 def test_loops_count_as_often_as_they_run_and_say_where_that_is_not_known() -> None:
     loop = """
-    c {{ t = (s32[], f32[256]) parameter(0) i = s32[] get-tuple-element(t), index=0
-        n = s32[] constant(12) ROOT l = pred[] compare(i, n), direction=LT }}
+    c {{ t = (s32[], f32[256]) parameter(0) x = f32[256] get-tuple-element(t), index=1
+        s = f32[1] slice(x), slice={{[0:1]}} r = f32[] reshape(s)
+        n = f32[] constant(12) ROOT l = pred[] compare(r, n), direction=LT }}
     b {{ t = (s32[], f32[256]) parameter(0) i = s32[] get-tuple-element(t), index=0
         x = f32[256] get-tuple-element(t), index=1 o = s32[] constant(1) j = s32[] add(i, o)
         y = f32[256] negate(x) ROOT r = (s32[], f32[256]) tuple(j, y) }}
@@ -80,8 +81,8 @@ def test_loops_count_as_often_as_they_run_and_say_where_that_is_not_known() -> N
         ROOT w = (s32[], f32[256]) while(p), condition=c, body=b{known} }}
     """
     known = ', backend_config={"known_trip_count":{"n":"12"}}'
-    for text, times in ((loop.format(known=known), 12), (loop.format(known=""), 1)):
-        found = footprint_of_program(hloscope.read(text))
+    for annotation, times in ((known, 12), ("", 1)):
+        found = footprint_of_program(hloscope.read(loop.format(known=annotation)))
         [run] = [kernel for kernel in found.kernels if kernel.instruction.name == "y"]
         assert (run.runs, run.bytes) == (times, times * 2048)
         assert bool(found.notes) == (times == 1)

@@ -126,7 +126,9 @@ def test_one_of_several_branches_runs() -> None:
         assert (place.times, place.low, place.high) == (1, 0, 1)
         assert place.branch is not None
         assert (place.branch[0].name, place.branch[1]) == ("y", index)
-        assert place.notes == ("`y`: one of several branches runs: each is counted once",)
+        assert place.notes == (
+            "`y`: one of several branches runs: the one that moves most bytes is counted",
+        )
     assert found["e"].branch is None
 
 
