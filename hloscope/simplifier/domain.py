@@ -162,9 +162,8 @@ class Domain:
         with suppress(TooDeepError):
             kept = self._engine(2).simplify(e)
             size = operators(kept)
-            if size <= most and (kept._divisions, size) < (e._divisions, most):
+            if size <= most and (kept._divisions, size) <= (e._divisions, most):
                 best = kept
-        self._simple[best] = best
         return best
 
     def _merged(self, e: Expr) -> Expr:

@@ -36,7 +36,7 @@ index - --at 0,0,0
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("bits", [20, 29, 32])
+@pytest.mark.parametrize("bits", [20, 29, 30])
 @pytest.mark.parametrize("given", ["parameter(0)", "broadcast(z), dimensions={{}}"])
 def test_every_command_answers(bits: int, given: str) -> None:
     n = 1 << bits
@@ -52,7 +52,7 @@ def test_every_command_answers(bits: int, given: str) -> None:
             assert done.exit_code in (0, 1, 2, 4), (root, command, done.output)
 
 
-@pytest.mark.parametrize("n", [3, 1 << 32])
+@pytest.mark.parametrize("n", [3, 1 << 29])
 def test_literals_of_nothing_are_read_where_all_that_is_written_fits(n: int) -> None:
     constants = [f"f32[0,{n},{n}] constant({{}})", f"f32[2,0,{n},7] constant({{ {{}}, {{}} }})"]
     for constant in constants:

@@ -18,10 +18,7 @@ from tests.fusion.truth import Point, Values
 
 pytestmark = needs_shared
 
-MORE: Final = {
-    # A convolution is said to read its kernel where it falls into the padding too.
-    "im2col_patches.opt.hlo.txt/ynn_fusion.1",
-}
+MORE: Final[set[str]] = set()
 """Fusions whose exact maps touch more than execution showed, and why that is right."""
 
 

@@ -134,14 +134,6 @@ def test_a_channel_that_is_no_positive_number_is_none(channel: str) -> None:
     assert answers(hloscope.read(text)) == []
 
 
-def test_a_start_whose_result_is_not_there_writes_none() -> None:
-    text = """
-    c { a = f64[] parameter(0) b = s32[] parameter(1) ROOT t = (f64[], s32[]) tuple(a, b) }
-    ENTRY e { a = f64[] parameter(0) b = s32[] parameter(1)
-      ROOT s = ((f64[], s32[]), (), s32[]) async-start(a, b), calls=c }"""
-    assert answers(hloscope.read(text)) == []
-
-
 def test_integers_cut_from_more_than_memory_holds_are_drawn_of_small_ones() -> None:
     text = """ENTRY e { a = f32[2,1] parameter(0) p = s32[4294967296] parameter(1)
       s = s32[1] slice(p), slice={[2:3]} k = s32[] reshape(s) z = s32[] constant(0)

@@ -44,9 +44,6 @@ HLO = {
       ROOT b = f32[8] call(a, j, i), to_apply=both }}""",
     "in a fusion": f"""{TAKE}{BOTH}fused {{ {GIVEN} ROOT b = f32[8] call(p, i, j), to_apply=both }}
       ENTRY e {{ {GIVEN} ROOT r = f32[8] fusion(p, i, j), kind=kLoop, calls=fused }}""",
-    "asynchronous": f"""{TAKE}ENTRY e {{ {GIVEN} a = f32[8] call(p, i), to_apply=take
-      s = ((f32[8], s32[]), f32[8], u32[]) async-start(a, j), calls=take
-      ROOT r = f32[8] async-done(s), calls=take }}""",
     "branches": f"""{TAKE}{PAIR}ENTRY e {{ {GIVEN} c = pred[] parameter(3)
       s = (f32[8], s32[]) tuple(p, i) t = (f32[8], s32[]) tuple(p, j)
       ROOT r = f32[8] conditional(c, s, t), true_computation=pair, false_computation=pair }}""",

@@ -86,16 +86,21 @@ def convolved(
 def _by_taps(
     op: Convolution | DynamicConv, windows: Array, is_element: Array, kernel: Array
 ) -> Array:
-    """The result tap by tap, each added where it meets an element."""
+    """The result; where a tap that is not finite meets an element, the sum tap by tap."""
     spatial = kernel.ndim - 2
     before = (slice(None),) * (1 + spatial)
+    is_finite = np.isfinite(kernel)
+    # Most outputs meet finite numbers of the kernel only: they are the same sums, to the last bit,
+    # as if the others were zeros, which the padding multiplies with in any case.
+    plain = _grouped(op, windows, np.where(is_finite, kernel, kernel.dtype.type(0)))
     total: Any = 0
+    is_met: Any = False
     for tap in np.ndindex(kernel.shape[:spatial]):
         at = tuple([slice(t, t + 1) for t in tap])
-        part = _grouped(op, windows[(*before, *at)], kernel[at])
         met = is_element[(*before, *tap)]
-        total = np.where(met, total + part, total)
-    return np.asarray(total).astype(kernel.dtype, copy=False)
+        is_met = is_met | (met & ~is_finite[tap].all(axis=0))
+        total = np.where(met, total + _grouped(op, windows[(*before, *at)], kernel[at]), total)
+    return np.where(is_met, total, plain).astype(kernel.dtype, copy=False)
 
 
 def _check(op: Convolution | DynamicConv, paddings: int) -> None:

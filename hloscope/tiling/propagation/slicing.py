@@ -25,6 +25,7 @@ from hloscope.tiling.space_dimensions import has_scalar_starts
 from hloscope.tiling.tile import DimTile, Tile
 
 _OLD = "its starts are one vector, not a scalar for each dimension"
+_CLAMPED = "a start that can only be 0 is not read"
 _AFFECTED = "a tile of the operand may lie between the elements that are taken"
 
 
@@ -86,8 +87,12 @@ def _(space: TilingSpace, ins: Instruction, op: DynamicSlice, tile: Tile, output
     known = [start for start in starts if start is not None]
     if len(known) < len(starts):
         return refused(_OLD)
-    scalar = unless(maybe_empty(space, tile.dims), tile.with_dims(()))
-    return parts(_sliced_part(space, tile, known, [1] * len(known)), *[scalar] * len(known))
+    empty, rooms = maybe_empty(space, tile.dims), sizes(ins.operands[0].type)
+    scalars = [
+        unless(joined(_CLAMPED if room == size else "", empty), tile.with_dims(()))
+        for room, size in zip(rooms, op.slice_sizes, strict=True)
+    ]
+    return parts(_sliced_part(space, tile, known, [1] * len(known)), *scalars)
 
 
 refuse(
