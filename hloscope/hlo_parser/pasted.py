@@ -14,8 +14,8 @@ from hloscope.hlo_parser.sniff import is_another
 from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
-_ESCAPE: Final = pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\^_])")
-"""A control sequence of a terminal.  Source: ECMA-48, sections 5.3 and 5.4."""
+_ESCAPE: Final = pattern(r"\x1b(?:\[[0-9;]*[mK]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
+"""A colour, an erased line or a title of a terminal.  Source: ECMA-48, sections 5.3 and 5.4."""
 _ENTITIES: Final = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#34;": '"', "&#39;": "'"}
 _ENTITY: Final = pattern("|".join(map(re.escape, (*_ENTITIES, "&amp;"))))
 _TYPE: Final = r"(?:[a-z]\w*\[|\(|token\[)"

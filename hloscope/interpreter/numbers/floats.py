@@ -230,7 +230,9 @@ def total_order(dtype: Any) -> Function:
     unused = 8 * dtype.itemsize - int(ml_dtypes().finfo(dtype).bits)
 
     def key(x: Any) -> Any:
-        own = x.view(bits) if not unused else np.left_shift(np.asarray(x).view(bits), unused)
+        own = np.asarray(x).astype(dtype, copy=False).view(bits)
+        if unused:
+            own = np.left_shift(own, unused)
         return own ^ ((own >> sign) & size)
 
     if not name.endswith("fnuz"):
