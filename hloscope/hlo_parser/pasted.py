@@ -21,7 +21,8 @@ _ENTITY: Final = pattern("|".join(map(re.escape, (*_ENTITIES, "&amp;"))))
 _TYPE: Final = r"(?:[a-z]\w*\[|\(|token\[)"
 _HEADER: Final = rf"(?:ENTRY +)?%?{NAME} (?:\([^\n]*\) -> [^\n]+ )?\{{"
 _START: Final = pattern(
-    rf"HloModule [%\w]|{_HEADER}[ \t\r]*$|ENTRY\b|(?:ROOT )?%?{NAME} = {_TYPE}", re.MULTILINE
+    rf"^[ \t]*+(?:HloModule [%\w]|{_HEADER}[ \t\r]*$|ENTRY\b|(?:ROOT )?%?{NAME} = {_TYPE})",
+    re.MULTILINE,
 )
 """How a line of HLO begins that a paste may begin with."""
 _PLAIN_START: Final = pattern(
@@ -30,11 +31,12 @@ _PLAIN_START: Final = pattern(
 )
 _BLANK: Final = pattern(r"(?:\s+|//[^\n]*|/\*.*?\*/)*+", re.DOTALL)
 _PREFIXED: Final = pattern(
-    rf"^(?P<prefix>[^\n]*?(?:[^\w.%\n] ?|[ \t]))(?:HloModule [%\w]|ENTRY %?{NAME} [({{])",
+    rf"^(?P<prefix>[^\n]{{0,400}}?(?:[^\w.%\n] ?|[ \t]))(?:HloModule [%\w]|ENTRY %?{NAME} [({{])",
     re.MULTILINE,
 )
 _PREFIXED_LINE: Final = pattern(
-    rf"^(?P<prefix>[^\n=]*?[\]>|:)] ?) *(?:{_HEADER}|(?:ROOT )?%?{NAME} = {_TYPE})", re.MULTILINE
+    rf"^(?P<prefix>[^\n=]{{0,400}}?[\]>|:)] ?) *(?:{_HEADER}|(?:ROOT )?%?{NAME} = {_TYPE})",
+    re.MULTILINE,
 )
 _LOG: Final = pattern(
     r"(?:[IWEF]\d{4} \d\d:\d\d:[\d.]+ +\d+ [^\]\n]+:\d+\]"
@@ -99,9 +101,7 @@ def _without_surroundings(text: str, notes: list[tuple[int, str]]) -> str:
     first = _START.search(text)
     if first is None:
         return text
-    begin = text.rfind("\n", 0, first.start()) + 1
-    if text[begin : first.start()].strip():
-        return text
+    begin = first.start()
     if fences or text[:begin].strip():
         notes.append(
             (_line(text, begin), "the program begins here; other text around it is not read")

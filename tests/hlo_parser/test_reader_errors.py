@@ -202,9 +202,9 @@ CASES = {
         "2:1: error: computation `e` has no instructions\nENTRY e {\n^^^^^^^^^",
     ),
     "unknown computation": (
-        "add.1 {\n  a = f32[] parameter(0)\n}\nENTRY e {\n  x = f32[] parameter(0)\n"
+        "HloModule m\nadd.1 {\n  a = f32[] parameter(0)\n}\nENTRY e {\n  x = f32[] parameter(0)\n"
         "  y = f32[] call(x), to_apply=%add.2\n}",
-        "6:32: error: there is no computation `add.2`; did you mean `add.1`?\n"
+        "7:32: error: there is no computation `add.2`; did you mean `add.1`?\n"
         "  y = f32[] call(x), to_apply=%add.2\n"
         "                               ^^^^^",
     ),
