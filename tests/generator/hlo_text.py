@@ -159,12 +159,13 @@ def called(writer: _Writer, node: Node) -> None:
 
 
 def asynchronous(writer: _Writer, node: Node) -> None:
-    """A call as a chain of `async-start`, `async-update` and `async-done`.
+    """A call as a chain of `call-start`, `call-update` and `call-done`.
 
-    Its attributes say how many updates there are, and whether it is spelt `call-start`.
+    Its attributes say how many updates there are. The long spelling, `async-start`, needs a
+    body of one op, which the region may exceed.
     """
     assert node.hlo is not None
-    updates, is_short = (int(x) for x in re.findall(r"\d+", node.hlo.attributes))
+    updates = int(re.findall(r"\d+", node.hlo.attributes)[0])
     extra = captured(node.regions[0])
     name = writer.printer.computation(node.regions[0], extra)
     operands = (*node.operands, *extra)
@@ -172,11 +173,10 @@ def asynchronous(writer: _Writer, node: Node) -> None:
     result = parts[0] if len(parts) == 1 else Tuple(parts)
     state = Tuple((Tuple(tuple(v.type for v in operands)), result, Tuple(())))
     state = Tuple((*state.parts[:2], _CONTEXT))
-    stem, calls = ("call", f"to_apply={name}") if is_short else ("async", f"calls={name}")
-    last = writer.line(state, f"{stem}-start({writer.listed(operands)}), {calls}")
+    last = writer.line(state, f"call-start({writer.listed(operands)}), to_apply={name}")
     for _ in range(updates):
-        last = writer.line(state, f"{stem}-update({last})")
-    writer.result(node, f"{stem}-done({last})")
+        last = writer.line(state, f"call-update({last})")
+    writer.result(node, f"call-done({last})")
 
 
 def started(writer: _Writer, node: Node) -> None:

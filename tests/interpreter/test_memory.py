@@ -167,7 +167,9 @@ def test_what_would_take_hours_is_refused_unless_more_is_allowed() -> None:
     text = """ENTRY e { p = f32[3,3,160,160] parameter(0) k = f32[128,32,32,160] parameter(1)
       ROOT c = f32[128,32,32,160] convolution(p, k), window={size=32x32 pad=30_30x30_30},
       dim_labels=01bf_o01i->f01b }"""
-    done = CliRunner().invoke(app, ["run", "-", "--random", "1"], input=text)
+    done = CliRunner().invoke(
+        app, ["run", "-", "--random", "1", "--max-flops", "1000000"], input=text
+    )
     assert done.exit_code == 1
     assert "operations on elements, at most 1,000,000" in done.output
     assert "; --max-flops allows more\n" in done.output
