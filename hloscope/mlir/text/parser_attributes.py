@@ -411,6 +411,12 @@ class AttributeParser(ElementParser):
         if self.expanded > MOST_ALIASED * 64 + 16 * len(self.text):
             self.fail_plainly("aliases stand for too much text", self.start, self.end)
 
+    def _check_expanded(self, size: int, start: int) -> None:
+        """Refuse an alias whose own aliases stand for more than `MOST_ALIASED` characters."""
+        if size > MOST_ALIASED:
+            message = f"the aliases in it stand for {size:,} characters, more than {MOST_ALIASED:,}"
+            self.fail_plainly(message, start, self.before)
+
     def _undefined(self, name: str) -> NoReturn:
         self.fail_plainly(f"undefined symbol alias id '{name}'", self.start, self.end)
 
@@ -444,13 +450,14 @@ class AttributeParser(ElementParser):
             self.move(end)
         else:
             attribute = self.attribute()
+            self._check_expanded(self.expanded - expanded, start)
+            # Its text is made only now that it is known to be short.  The aliases in it are met
+            # a second time, and counted once.
+            counted = self.expanded, self.deepest
             self.attribute_aliases[name] = attribute, self.verbatim(start)
+            self.expanded, self.deepest = counted
         inner = self.expanded - expanded
-        if inner > MOST_ALIASED:
-            message = (
-                f"the aliases in it stand for {inner:,} characters, more than {MOST_ALIASED:,}"
-            )
-            self.fail_plainly(message, start, self.before)
+        self._check_expanded(inner, start)
         self._weights[sign + name] = self.deepest - self.depth, self.before - start + inner
         self.deepest = max(self.deepest, deepest)
 
