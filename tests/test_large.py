@@ -5,6 +5,7 @@ More than Python has frames where a text may nest so deep; the sizes of `large.K
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -108,10 +109,16 @@ def test_a_large_program_is_equal_to_itself(kind: str, full: bool, tmp_path: Pat
     for file in (one, other):
         file.write_text(make(size))
     code, output = invoke(f"equal {one} {other} --seconds 2", "")
+    if kind == "large sizes":  # XLA refuses them
+        assert code == 3, output
+        assert BEYOND.search(output), output
+        return
     undecided = 4 if kind == "recursion" else 0  # of what calls itself nothing is known
     assert code == undecided, output
 
 
+BEYOND = re.compile(r"whose (bytes|number of elements) exceeds? 9223372036854775807")
+"""What is said of a type whose size is no `int64`."""
 QUESTIONS = ["", "--to-parameters", "--linear"]
 """Options of `index`."""
 
@@ -200,7 +207,7 @@ def test_what_is_asked_of_sizes_past_64_bits_has_own_answers(kind: str, exponent
     text = f"{called}\nENTRY e {{ {entry.format(n=2**exponent, m=2 ** (exponent + 2))} }}"
     for question in FAR_QUESTIONS:
         code, output = invoke(question, text)
-        assert code in (0, 2, 4), (question, output)
+        assert code in (0, 2, 4) or (code == 3 and BEYOND.search(output)), (question, output)
         assert "REFUTED" not in output
 
 
