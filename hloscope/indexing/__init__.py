@@ -34,7 +34,12 @@ if TYPE_CHECKING:
         system_of as system_of,
         tight_bounds as tight_bounds,
     )
-    from hloscope.indexing.flat import ravel as ravel, unravel as unravel
+    from hloscope.indexing.flat import (
+        distinct_rows as distinct_rows,
+        ravel as ravel,
+        row_keys as row_keys,
+        unravel as unravel,
+    )
     from hloscope.indexing.groups import (
         UNKNOWN_COUNTS as UNKNOWN_COUNTS,
         Axis as Axis,

@@ -15,7 +15,7 @@ from hloscope.affine import CeilDiv, Expr, FloorDiv, Interval, Mod, postorder
 from hloscope.arrays import Ints as Rows, is_among, np
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.evaluate import chunks, evaluate_array, satisfies_array
-from hloscope.indexing.flat import row_keys
+from hloscope.indexing.flat import distinct_rows, row_keys
 from hloscope.indexing.transform import symbols_to_dims
 from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict, as_tuple
 
@@ -91,14 +91,7 @@ def _distinct(tables: Sequence[Rows]) -> Rows:
     """The different rows of several tables, in order."""
     if not tables:
         return np.zeros((0, 0), np.int64)
-    rows = np.concatenate(tables)
-    keys = row_keys(rows) if rows.shape[1] else None
-    if keys is None:
-        return np.unique(rows, axis=0) if rows.shape[1] else rows[:1]
-    order = np.argsort(keys, kind="stable")
-    is_new = np.ones(len(keys), dtype=np.bool_)
-    is_new[1:] = keys[order][1:] != keys[order][:-1]
-    return rows[order[is_new]]
+    return distinct_rows(np.concatenate(tables))
 
 
 def count(maps: Sequence[MapBase]) -> int | None:
@@ -152,8 +145,6 @@ def _outside(rows: Rows, others: Rows) -> tuple[int, ...] | None:
         return tuple(rows[0].tolist())
     every = np.concatenate([others, rows])
     number = row_keys(every)
-    if number is None:
-        number = np.unique(every, axis=0, return_inverse=True)[1].reshape(-1)
     missing = np.flatnonzero(~is_among(number[len(others) :], number[: len(others)]))
     return tuple(rows[missing[0]].tolist()) if len(missing) else None
 

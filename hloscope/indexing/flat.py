@@ -44,16 +44,18 @@ def ravel(index: Sequence[Ints], sizes: Sequence[int]) -> Ints:
 _LARGEST_KEY: Final = 1 << 62
 
 
-def row_keys(rows: Ints) -> Ints | None:
-    """One number for each row, in the order of the rows; `None` if the numbers are too large.
+def row_keys(rows: Ints) -> Ints:
+    """One number for each row, in the order of the rows and equal for equal ones.
 
-    Whole rows are compared, sorted and looked up some twenty times as slowly.
+    Numbers are compared, sorted and looked up some twenty times as fast as whole rows.
 
     >>> import numpy
     >>> row_keys(numpy.array([[1, 5], [0, 7], [1, 4]])).tolist()
     [5, 3, 4]
+    >>> row_keys(numpy.array([[1, 2**62], [-(2**62), 5], [1, 2**62], [1, 7]])).tolist()
+    [2, 0, 2, 1]
     """
-    keys = np.zeros(len(rows), dtype=np.int64)
+    keys: Ints = np.zeros(len(rows), dtype=np.int64)
     largest = 1
     for k in range(rows.shape[1] if len(rows) else 0):
         column = rows[:, k]
@@ -61,6 +63,32 @@ def row_keys(rows: Ints) -> Ints | None:
         span = int(column.max()) - int(low) + 1
         largest *= span
         if largest > _LARGEST_KEY:
-            return None
+            return _ranks(rows)
         keys = keys * span + (column - low)
     return keys
+
+
+def _ranks(rows: Ints) -> Ints:
+    """How many different rows are less than each."""
+    order = np.lexsort(rows.T[::-1])
+    is_new = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
+    ranks: Ints = np.zeros(len(rows), dtype=np.int64)
+    ranks[order[1:]] = np.cumsum(is_new)
+    return ranks
+
+
+def distinct_rows(rows: Ints) -> Ints:
+    """The different rows, in order.
+
+    >>> import numpy
+    >>> distinct_rows(numpy.array([[1, 2], [0, 5], [1, 2]])).tolist()
+    [[0, 5], [1, 2]]
+    """
+    if not len(rows) or not rows.shape[1]:
+        return rows[:1]
+    keys = row_keys(rows)
+    order = np.argsort(keys, kind="stable")
+    is_new = np.ones(len(keys), dtype=np.bool_)
+    is_new[1:] = keys[order[1:]] != keys[order[:-1]]
+    found: Ints = rows[order[is_new]]
+    return found

@@ -11,15 +11,16 @@ from math import prod
 from typing import Any, Final, Protocol, TypeAlias
 
 from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, Var, evaluate_array, variables
-from hloscope.arrays import Ints, is_among, np, sorted_unique
+from hloscope.arrays import Ints, is_among, np
 from hloscope.indexing import (
     Access,
     IndexingMap,
     Route,
     RuntimeVariable,
     behind,
+    distinct_rows,
     needed,
-    ravel,
+    row_keys,
     shortest,
     unravel,
 )
@@ -31,8 +32,6 @@ Rows: TypeAlias = "dict[Route, Ints]"
 
 MAX_ROWS: Final = 1 << 20
 """More elements at once are too much."""
-PACKED: Final = 1 << 62
-"""Rows of fewer different values than this are one integer each."""
 A_FEW: Final = 3
 """So many members of a group are looked at where their number is not written."""
 
@@ -78,7 +77,7 @@ class Touching:
                 kept = needed(via)
                 parts = [rows[source, :1], results[:, :rank], results[:, [rank + k for k in kept]]]
                 more: Rows = {
-                    tuple([via[k] for k in kept]): distinct(np.concatenate(parts, axis=1))
+                    tuple([via[k] for k in kept]): distinct_rows(np.concatenate(parts, axis=1))
                 }
                 found = self.join(found, more)
         return found or None
@@ -88,7 +87,7 @@ class Touching:
         found = dict(one)
         for steps, rows in other.items():
             known = found.get(steps)
-            found[steps] = rows if known is None else distinct(np.concatenate([known, rows]))
+            found[steps] = rows if known is None else distinct_rows(np.concatenate([known, rows]))
         return found
 
     def key(self, reached: Rows) -> Hashable:
@@ -169,23 +168,6 @@ class Touching:
                 left.remove(i)
 
 
-def distinct(rows: Ints) -> Ints:
-    """The different rows, in order.
-
-    >>> import numpy
-    >>> distinct(numpy.array([[1, 2], [0, 5], [1, 2]])).tolist()
-    [[0, 5], [1, 2]]
-    """
-    if not len(rows) or not rows.shape[1]:
-        return rows[:1]
-    low, sizes = _spans(rows)
-    if prod(sizes) >= PACKED:
-        return rows[np.unique(_ranks(rows), return_index=True)[1]]
-    keys = sorted_unique(ravel([*(rows - low).T], sizes))
-    found: Ints = np.stack(unravel(keys, sizes), axis=1) + low
-    return found
-
-
 def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
     """A row that only the first has."""
     for steps, rows in one.items():
@@ -196,38 +178,8 @@ def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
             continue
         if not len(rows):
             continue
-        keys, known = _keys(np.concatenate([rows, others]), len(rows))
-        fresh = np.flatnonzero(~is_among(keys, known))
+        keys = row_keys(np.concatenate([rows, others]))
+        fresh = np.flatnonzero(~is_among(keys[: len(rows)], keys[len(rows) :]))
         if len(fresh):
             return tuple(rows[fresh[0]].tolist())
     return None
-
-
-def _keys(rows: Ints, count: int) -> tuple[Ints, Ints]:
-    """An integer for each row, equal for equal rows: of the first `count`, and of the others."""
-    low, sizes = _spans(rows)
-    keys = ravel([*(rows - low).T], sizes) if prod(sizes) < PACKED else _ranks(rows)
-    return keys[:count], keys[count:]
-
-
-def _ranks(rows: Ints) -> Ints:
-    """An integer for each row, ordered as the rows are: columns are sorted one by one.
-
-    To sort whole rows takes many times as long.
-
-    >>> import numpy
-    >>> _ranks(numpy.array([[1, 2**62], [-(2**62), 5], [1, 2**62], [1, 7]])).tolist()
-    [5, 0, 5, 4]
-    """
-    ranks: Ints = np.zeros(len(rows), np.int64)
-    for column in rows.T:
-        ranks = np.unique(ranks, return_inverse=True)[1]
-        values, places = np.unique(column, return_inverse=True)
-        ranks = ranks * len(values) + places
-    return ranks
-
-
-def _spans(rows: Ints) -> tuple[Ints, list[int]]:
-    """The least of each column, and how many values lie between it and the greatest."""
-    low, high = rows.min(axis=0), rows.max(axis=0)
-    return low, [b - a + 1 for a, b in zip(low.tolist(), high.tolist(), strict=True)]

@@ -20,7 +20,7 @@ from hloscope.affine import (
     postorder,
 )
 from hloscope.arrays import Bools, Ints, np
-from hloscope.indexing.flat import row_keys, unravel
+from hloscope.indexing.flat import distinct_rows, row_keys, unravel
 from hloscope.indexing.tiles.images import Images, Missing, Shape, Shared, most_frequent
 from hloscope.indexing.tiles.parts import Part
 
@@ -84,14 +84,8 @@ def counted(rows: Ints, whole: Sequence[int], method: str) -> Images | None:
     dims = len(whole)
     if not len(rows):
         return Images(0, 0, 0, 0, 0, 0, 0, 0, (), (), None, method=method)
-    keys = row_keys(rows)
-    if keys is None:
-        return None
-    _, first = np.unique(keys, return_index=True)
-    rows = rows[first]
+    rows = distinct_rows(rows)
     tile_keys, element_keys = row_keys(rows[:, :dims]), row_keys(rows[:, dims:])
-    assert tile_keys is not None
-    assert element_keys is not None
     order = np.argsort(tile_keys, kind="stable")
     rows, tile_keys, element_keys = rows[order], tile_keys[order], element_keys[order]
     starts = np.flatnonzero(np.r_[True, tile_keys[1:] != tile_keys[:-1]])
