@@ -252,7 +252,7 @@ class Cost:
             "by": by,
             "sort": sort,
             "total": sum([group["total"] for group in groups]),
-            "totals": cost_totals_json(self.kernels),
+            "totals": self.totals,
             "step": {
                 "bound_ps": int(self.model.step.seconds * 10**12),
                 "limited_by": self.model.step.limited_by,
@@ -271,10 +271,15 @@ class Cost:
             "advice": [advice_json(one, module) for one in self.advice()],
         }
 
+    @cached_property
+    def totals(self) -> dict[str, Any]:
+        """Sums over all kernels, by name, as in schema `hloscope.cost/1`."""
+        return cost_totals_json(self.kernels)
+
     @property
     def about(self) -> str:
         """What the program was compiled for, its size, and the device of the bounds."""
-        totals, target = cost_totals_json(self.kernels), self.model.target
+        totals, target = self.totals, self.model.target
         compiled = "not compiled" if not target.is_compiled else f"compiled for {target.kind}"
         device = self.model.device
         bounds = f"bounds for {device.name}" if device.bandwidth else "no bounds: no device"
@@ -286,14 +291,15 @@ class Cost:
     @property
     def figures(self) -> list[tuple[str, str]]:
         """Names of the program's totals with their texts."""
-        totals, step = cost_totals_json(self.kernels), self.model.step
+        totals, step = self.totals, self.model.step
         text = collectives_text(self.transfers, is_scheduled=self._is_scheduled)
+        judged, unused = self.model.is_judged, totals["unused_bytes"]
         return [
             ("sum of kernel bounds", time_text(totals["bound_ps"])),
             (f"bound of the step, by {step.limited_by}", time_text(int(step.seconds * 10**12))),
             ("bytes at least", size_text(totals["bytes"])),
             ("flops", count_text(totals["flops"])),
-            ("unused bytes fetched from L2", size_text(totals["unused_bytes"])),
+            *([("unused bytes fetched from L2", size_text(unused))] if judged else []),
             *([("collectives", text)] if text else []),
         ]
 

@@ -63,7 +63,7 @@ class Tiles:
 
     @property
     def while_asked(self) -> AbstractContextManager[Any]:
-        """The lock of what questions remember."""
+        """The program's lock: held while a question reads or writes results that are kept."""
         return self.view.program.lock
 
     @property

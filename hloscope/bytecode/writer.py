@@ -247,7 +247,7 @@ class _Writer:
         return op, buffer, self._steps(op, buffer, 0 if isolated else base)
 
     def _steps(self, op: Operation, out: bytearray, base: int) -> Iterable[tuple[Operation, int]]:
-        """Write the regions; yield each op in them whose own are to be written next."""
+        """Write the regions of an op; yield each op inside whose regions the caller writes next."""
         values = self.values
         vhlo = op.name.startswith("vhlo.")
         for region in op.regions:

@@ -15,33 +15,12 @@ from hloscope.checks.rule import Parameter, Rule, number, one_of, size
 from hloscope.checks.subject import Subject
 from hloscope.errors import did_you_mean
 from hloscope.fusion import size_in_bytes
-from hloscope.ir import Computation, Instruction, Op, size_text
+from hloscope.ir import Computation, Instruction, size_text
 from hloscope.lazy import dataclass
 from hloscope.ops import (
-    AllGather,
-    AllReduce,
-    AllToAll,
+    COLLECTIVE_KINDS,
     AsyncStart,
-    CollectiveBroadcast,
-    CollectivePermute,
-    CollectiveReduce,
-    CrossReplicaSum,
-    RaggedAllToAll,
-    ReduceScatter,
 )
-
-KINDS: Final[dict[type[Op], str]] = {
-    AllGather: "all-gather",
-    AllReduce: "all-reduce",
-    CrossReplicaSum: "all-reduce",
-    AllToAll: "all-to-all",
-    CollectiveBroadcast: "collective-broadcast",
-    CollectivePermute: "collective-permute",
-    CollectiveReduce: "collective-reduce",
-    RaggedAllToAll: "ragged-all-to-all",
-    ReduceScatter: "reduce-scatter",
-}
-"""Names of the kinds by class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +54,7 @@ def collectives_of(subject: Subject) -> Iterator[CollectiveUse]:
     for computation, ins in subject.places(everywhere=True):
         wrapped = ins.op.wrapped if isinstance(ins.op, AsyncStart) else None
         op = ins.op if wrapped is None else wrapped
-        kind = KINDS.get(type(op))
+        kind = COLLECTIVE_KINDS.get(type(op))
         if kind is not None:
             count = sum(size_in_bytes(operand.type) for operand in ins.operands)
             is_async = wrapped is not None or computation in started
@@ -122,7 +101,7 @@ def _at(subject: Subject, use: CollectiveUse, message: str, value: float) -> Fin
 
 def unknown_kinds(names: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with the names of kinds."""
-    known = sorted(set(KINDS.values()))
+    known = sorted(set(COLLECTIVE_KINDS.values()))
     for name in names:
         if name not in known:
             yield f"no collective is called `{name}`{did_you_mean(name, known)}"

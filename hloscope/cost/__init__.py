@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         shares as shares,
     )
     from hloscope.cost.kernels import (
-        bodies_with_kernels as bodies_with_kernels,
         kernels_in as kernels_in,
     )
     from hloscope.cost.measured import MeasuredCost as MeasuredCost

@@ -39,6 +39,7 @@ from hloscope.indexing import (
 from hloscope.ir import Computation, Instruction, Module, Op
 from hloscope.lazy import dataclass
 from hloscope.ops import (
+    COLLECTIVE_KINDS,
     AllGather,
     AllReduce,
     AllToAll,
@@ -48,9 +49,7 @@ from hloscope.ops import (
     Call,
     Case,
     Collective,
-    CollectiveBroadcast,
     CollectivePermute,
-    CollectiveReduce,
     Composite,
     CopyDone,
     CopyStart,
@@ -67,18 +66,6 @@ from hloscope.ops import (
     While,
     is_in_place,
 )
-
-_KINDS: Final[dict[type[Op], str]] = {
-    AllGather: "all-gather",
-    AllReduce: "all-reduce",
-    CrossReplicaSum: "all-reduce",
-    AllToAll: "all-to-all",
-    CollectiveBroadcast: "collective-broadcast",
-    CollectivePermute: "collective-permute",
-    CollectiveReduce: "collective-reduce",
-    RaggedAllToAll: "ragged-all-to-all",
-    ReduceScatter: "reduce-scatter",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +118,7 @@ def link_bytes(ins: Instruction, counts: DeviceCounts = UNKNOWN_COUNTS) -> LinkB
     if op is None:
         return None
     ins = begun_collective(ins)
-    kind = _KINDS[type(op)]
+    kind = COLLECTIVE_KINDS[type(op)]
     size = sum([size_in_bytes(operand.type) for operand in ins.operands])
     channel = isinstance(op, Collective) and op.has_channel
     if isinstance(op, CollectivePermute):

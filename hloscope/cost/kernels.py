@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from hloscope.ir import Computation, Instruction
-from hloscope.memory import called_for_kernels, kind_of
+from hloscope.memory import kind_of
 
 
 def kernels_in(computation: Computation) -> list[Instruction]:
@@ -20,8 +20,3 @@ def kernels_in(computation: Computation) -> list[Instruction]:
     those whose kernels are the ones of what they call: loops, branches, calls.
     """
     return [ins for ins in computation.instructions if kind_of(ins).is_kernel]
-
-
-def bodies_with_kernels(ins: Instruction) -> tuple[Computation, ...]:
-    """The computations whose kernels run when an instruction does; none of reducers and fusions."""
-    return tuple(dict.fromkeys(ins.calls)) if called_for_kernels(ins) else ()

@@ -97,7 +97,7 @@ def _range(value: Value) -> Range:
 
 
 def hull(values: Sequence[Value], element: ElementType | None, reason: str) -> Value:
-    """One of several values, which may be unknown themselves."""
+    """A value that stands for any of several: theirs if they are equal, else the range of all."""
     first = values[0]
     if all([type(value) is type(first) and value == first for value in values]):
         return first

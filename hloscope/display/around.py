@@ -205,7 +205,7 @@ def _instruction_json(ins: Instruction, printed: Printed) -> dict[str, Any]:
 
 
 def computation_json(computation: Computation, printed: Printed) -> dict[str, Any]:
-    """A computation as JSON has it."""
+    """Name, parameters, root and instructions of a computation, for JSON."""
     return {
         "computation": computation.name,
         "parameters": [p.name for p in computation.parameters],

@@ -45,7 +45,7 @@ class DeviceCounts(NamedTuple):
     partitions: int | None = None
 
     def along(self, axis: Axis) -> int | None:
-        """How many there are of what groups hold.
+        """How many replicas, partitions or devices there are, whichever the groups list.
 
         >>> DeviceCounts(2, 4).along(Axis.PARTITION), DeviceCounts(2, 4).along(Axis.DEVICE)
         (4, 8)

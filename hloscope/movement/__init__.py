@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from hloscope.movement.flow import Flow as Flow
     from hloscope.movement.passing import Passing as Passing, passings_of as passings_of
     from hloscope.movement.patterns import Pattern as Pattern
+    from hloscope.movement.plans import (
+        BEFORE as BEFORE,
+        ONCE as ONCE,
+        SAME as SAME,
+        Plan as Plan,
+        Planner as Planner,
+    )
     from hloscope.movement.rearranging import (
         Rearrangement as Rearrangement,
         combined as combined,
@@ -27,15 +34,7 @@ if TYPE_CHECKING:
         ReshapeCategory as ReshapeCategory,
         minimal_reshapes as minimal_reshapes,
     )
-    from hloscope.movement.savings import (
-        BEFORE as BEFORE,
-        ONCE as ONCE,
-        SAME as SAME,
-        Figures as Figures,
-        Plan as Plan,
-        Planner as Planner,
-        Savings as Savings,
-    )
+    from hloscope.movement.savings import Figures as Figures, Savings as Savings
     from hloscope.movement.traffic import bytes_of as bytes_of, is_view as is_view
     from hloscope.movement.verdicts import Judgement as Judgement, Kind as Kind, judge as judge
     from hloscope.movement.walking import Leaf as Leaf

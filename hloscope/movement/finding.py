@@ -9,7 +9,7 @@ from hloscope.ir import Instruction
 from hloscope.movement.chains import Chain
 from hloscope.movement.flow import Flow, computes, moves
 from hloscope.movement.patterns import Pattern, Patterns
-from hloscope.movement.savings import Planner
+from hloscope.movement.plans import Planner
 from hloscope.movement.walking import Role, Surroundings, Walk
 from hloscope.walks import reached
 

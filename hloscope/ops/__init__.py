@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     from hloscope.ops.checking import *
     from hloscope.ops.checking import TOLERANCE as TOLERANCE
     from hloscope.ops.collectives import *
-    from hloscope.ops.collectives import exchanged as exchanged, is_in_place as is_in_place
+    from hloscope.ops.collectives import (
+        COLLECTIVE_KINDS as COLLECTIVE_KINDS,
+        exchanged as exchanged,
+        is_in_place as is_in_place,
+    )
     from hloscope.ops.contraction import *
     from hloscope.ops.control import *
     from hloscope.ops.control import (

@@ -539,3 +539,17 @@ class CrossReplicaSum(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return packed(tensors(self.name, operands))
+
+
+COLLECTIVE_KINDS: Final[dict[type[Op], str]] = {
+    AllGather: "all-gather",
+    AllReduce: "all-reduce",
+    CrossReplicaSum: "all-reduce",
+    AllToAll: "all-to-all",
+    CollectiveBroadcast: "collective-broadcast",
+    CollectivePermute: "collective-permute",
+    CollectiveReduce: "collective-reduce",
+    RaggedAllToAll: "ragged-all-to-all",
+    ReduceScatter: "reduce-scatter",
+}
+"""The kinds of collectives as HLO spells them."""

@@ -111,7 +111,7 @@ class Participants:
         headers: Sequence[Header] = ((), ()),
         alone: Sequence[Iterable[Instruction]] = ((), ()),
     ) -> None:
-        """Take the two sides.
+        """Take the collectives of two programs, or of parts of them.
 
         Args:
             sides: The computations of each; what they call belongs to them.

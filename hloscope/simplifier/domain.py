@@ -120,7 +120,7 @@ class Domain:
         return interval((max(lo, low), min(hi, high)))
 
     def _of_parts(self, e: Expr) -> Interval:
-        """The interval by those of the parts, each looked at once, and by a constraint on it."""
+        """The interval of an expression: from those of its operands, and a constraint on it."""
         found = bounds(e, self.box)
         for x, side in self.constraints:
             if x is e:

@@ -251,7 +251,7 @@ _RESIZED: Final = "SliceToDynamic", "PadToStatic"
 
 
 def _keeps_bounds(ins: Instruction) -> bool:
-    """Has the array of unknown sizes the sizes of the other as its bounds, as XLA makes them?"""
+    """Are operand and result of the same sizes, dynamic ones by their bounds, as XLA makes them?"""
     return sizes(ins.operands[0].type) == all_output_sizes(ins)[0]
 
 

@@ -1,0 +1,514 @@
+"""Plans to move less: what replaces the value in which a chain ends, and what that saves.
+
+A plan replaces the value by a shorter program for the chain, by an equal value that is moved
+already, or, of a value that a loop does not change, by one that is moved before the loop.  All
+plans together are one program.  In it an instruction is gone if its value is not returned, and only
+instructions read it that are gone or replaced (`_gone`).  What a plan saves is the traffic of the
+kernels that are gone, less the traffic of what it adds.  A plan that costs more than it saves is
+dropped, and the rest is counted again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from hloscope.indexing import IndexingMap
+from hloscope.ir import Computation, Instruction, TensorType
+from hloscope.lazy import dataclass
+from hloscope.movement.chains import Chain
+from hloscope.movement.drafts import rewritten
+from hloscope.movement.flow import Flow, computes, moves, step_maps
+from hloscope.movement.traffic import (
+    Traffic,
+    bytes_moved_by,
+    bytes_of,
+    is_view,
+    memory_space,
+)
+from hloscope.movement.verdicts import Kind
+from hloscope.movement.walking import MOST_VALUES, Surroundings, Walk, composed
+from hloscope.ops import (
+    Constant,
+    DynamicUpdateSlice,
+    GetTupleElement,
+    Parameter,
+    Return,
+    Scatter,
+    Tuple,
+    While,
+)
+
+SAME: Final = "the same as"
+"""A value is there already."""
+ONCE: Final = "one kernel with"
+"""Another kernel reads the same array in the same order."""
+BEFORE: Final = "once before the loop"
+"""The loop moves an array in each turn that it does not change."""
+Runs = Mapping[Computation, int]
+"""How often the instructions of each computation run; not those of fused computations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A replacement of the value in which a chain ends.
+
+    Attributes:
+        chain: The chain that the bytes count for.
+        steps: Instructions that the replacement does without; the last one is replaced.
+        needs: Values that the replacement reads.
+        added: Bytes that the replacement moves, in all runs.
+        how: What is done.
+        like: Name of the value that is there already, if that is how.
+        program: The chain whose shorter program the replacement is, if that is how: the chain, or
+            its end from an op on that computes what others read as well.
+    """
+
+    chain: Chain
+    steps: tuple[Instruction, ...]
+    needs: tuple[Instruction, ...]
+    added: int
+    how: str
+    like: str = ""
+    program: Chain | None = None
+
+
+class _Movement(NamedTuple):
+    """Ops that only move elements, from values that are made otherwise to one that is moved.
+
+    Attributes:
+        steps: The ops, those that are read first; the last one makes the value.
+        leaves: The values, with maps from an index of the moved value.
+    """
+
+    steps: tuple[Instruction, ...]
+    leaves: tuple[tuple[Instruction, tuple[IndexingMap, ...]], ...]
+
+
+class Planner:
+    """Plans for chains of one module."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow: Final = flow
+        self.traffic: Final = Traffic(flow)
+        self._around: Final = Surroundings(flow)
+        self._costs: Final[dict[Chain, int | None]] = {}
+
+    def runs_of(self, value: Instruction, runs: Runs | None) -> int:
+        """How often the kernel of a value runs; once where that is not given."""
+        if runs is None:
+            return 1
+        home = self.flow.home(self.traffic.kernel_of(value))
+        return 0 if home is None else runs.get(home, 0)
+
+    def moving_kernels(self, steps: Iterable[Instruction]) -> list[Instruction]:
+        """The kernels of some steps that only move data."""
+        kernels = dict.fromkeys(map(self.traffic.kernel_of, steps))
+        return [kernel for kernel in kernels if self.traffic.only_moves(kernel)]
+
+    def saved_alone(self, chain: Chain) -> int:
+        """Bytes that one run of the program needs not move if this chain alone is rewritten."""
+        plan = self.shorter(chain)
+        return 0 if plan is None else self.settled([plan], None).get(plan, 0)
+
+    # ------------------------------------------------------------------------------- rewritings
+
+    def shorter(
+        self, chain: Chain, runs: Runs | None = None, taken: set[Instruction] | None = None
+    ) -> Plan | None:
+        """The better plan of two: a shorter program for a chain, or for its end.
+
+        `None` if neither saves anything.
+
+        Args:
+            chain: The chain.
+            runs: How often computations run.
+            taken: Values whose buffers other chains return; what this one returns is added.
+        """
+        if not self.moving_kernels(chain.steps):
+            return None
+        whole = self._shorter(chain, chain, runs, taken)
+        end = self._end_of(chain)
+        last = None if end is None else self._shorter(end, chain, runs, taken)
+        if whole is None or last is None:
+            return whole or last
+        gains = [self._gains([plan], runs)[0] for plan in (whole, last)]
+        return last if gains[1] > gains[0] else whole
+
+    def _end_of(self, chain: Chain) -> Chain | None:
+        """The chain behind its last op that computes, if others read what its ops compute."""
+        if all([self.flow.is_only_for(s, chain.steps) for s in chain.steps[:-1] if computes(s)]):
+            return None
+        walk = Walk(self.flow, chain.sink, self._around, through_sums=False, through_ops=False)
+        return Chain(self.flow, chain.sink, walk)
+
+    def _shorter(
+        self, chain: Chain, whole: Chain, runs: Runs | None, taken: set[Instruction] | None
+    ) -> Plan | None:
+        """The plan to replace a chain, perhaps the end of a whole one, by a shorter program."""
+        kernels = self.moving_kernels(chain.steps)
+        if not kernels or chain.sink in [leaf.value for leaf in chain.leaves]:
+            return None
+        model = chain.model
+        if model not in self._costs:
+            self._costs[model] = _cost_of_rewriting(model)
+        added = self._costs[model]
+        if added is None or not all([self._is_at_hand(leaf.value) for leaf in chain.main]):
+            return None
+        if _changes_memory(chain):
+            return None
+        if added and self._takes_transpose(chain):
+            added = 0
+        if (
+            not added
+            and not any(map(computes, chain.steps))
+            and self._must_copy(chain, set() if taken is None else taken)
+        ):
+            added = 2 * bytes_of(chain.sink)
+        if added >= sum(map(self.traffic.moved, kernels)):
+            return None
+        how = "cancels" if chain.kind.is_free else "shorter"
+        if chain.kind is Kind.TRANSPOSE:
+            how = "one transpose does"
+        needs = tuple([leaf.value for leaf in chain.leaves])
+        added *= self.runs_of(chain.sink, runs)
+        return Plan(whole, chain.steps, needs, added, how, program=chain)
+
+    def _is_at_hand(self, value: Instruction) -> bool:
+        """Is a value in memory, or in a kernel that stays?"""
+        if self.flow.is_written(value) or isinstance(value.op, Constant):
+            return True
+        return not self.traffic.only_moves(self.traffic.kernel_of(value))
+
+    def _takes_transpose(self, chain: Chain) -> bool:
+        """Does a kernel that computes move the chain's elements on the way, and so can transpose?
+
+        Element-wise ops compute the same at every index.  So the one transpose that the chain is
+        can stand in that kernel, wherever the movement stood before.
+        """
+        if chain.kind is not Kind.TRANSPOSE or not chain.is_linear:
+            return False
+        traffic = self.traffic
+        return any(
+            [
+                moves(step)
+                and not is_view(step)
+                and not traffic.only_moves(traffic.kernel_of(step))
+                for step in chain.steps
+            ]
+        )
+
+    def _must_copy(self, chain: Chain, taken: set[Instruction]) -> bool:
+        """Does the result need a buffer of its own, which its source may not be?"""
+        sink = chain.sink
+        returned, overwritten = self.is_returned(sink), self.is_overwritten(sink)
+        sources = [self._viewed(source) for source in chain.sources]
+        for source in sources:
+            given = isinstance(source.op, Constant) or self._number_of_argument(source) is not None
+            if given and self._is_renewed(source):
+                return True
+            is_taken = given or source in taken or self.is_returned(source)
+            if returned and is_taken and not self._is_handed_on(sink, source):
+                return True
+            alone = [self.flow.is_only_for(v, chain.steps) for v in self._views_of(source)]
+            if overwritten and (given or not all(alone)):
+                return True
+        if returned:
+            taken.update(sources)
+        return False
+
+    def _is_renewed(self, value: Instruction) -> bool:
+        """Is a value an element of a loop's state that each turn writes anew, to its buffer?"""
+        home, number = self.flow.home(value), self._number_of_argument(value)
+        if home is None or number is None or self.flow.loop_of(home) is None:
+            return False
+        return not self._is_invariant(value, home)
+
+    def _viewed(self, value: Instruction) -> Instruction:
+        """The value in whose buffer a value is."""
+        for _ in range(MOST_VALUES):
+            if not is_view(value):
+                break
+            value = self.flow.source(value.operands[0])
+        return value
+
+    def _views_of(self, value: Instruction) -> list[Instruction]:
+        """The value, and the values that are views of its buffer."""
+        found = {value: None}
+        for at in (todo := [value]):
+            for reader in self.flow.users(at):
+                if reader not in found and is_view(reader):
+                    found[reader] = None
+                    todo.append(reader)
+        return todo
+
+    def is_overwritten(self, value: Instruction) -> bool:
+        """May a reader of a value, or of a view of it, write to its buffer?"""
+        return any(map(self._is_written_to, self._views_of(value)))
+
+    def _is_written_to(self, value: Instruction) -> bool:
+        for reader in self.flow.users(value):
+            if isinstance(reader.op, DynamicUpdateSlice):
+                if self.flow.source(reader.operands[0]) is value:
+                    return True
+            elif isinstance(reader.op, Scatter | While):
+                return True
+            elif isinstance(reader.op, Tuple):
+                home = self.flow.home(reader)
+                if home is None or home.root is not reader:
+                    return True  # a loop or a branch takes it
+        return False
+
+    def is_returned(self, value: Instruction) -> bool:
+        """Is a value, or a view of it, returned?"""
+        return any(map(self.flow.is_returned, self._views_of(value)))
+
+    def needs_own_buffer(self, value: Instruction) -> bool:
+        """Is a value returned, or may its buffer be written to?"""
+        return self.is_returned(value) or self.is_overwritten(value)
+
+    def _number_of_argument(self, value: Instruction) -> int | None:
+        """Of a value that is an argument of its computation, or an element of it: the number."""
+        if isinstance(value.op, Parameter):
+            return value.op.number
+        if isinstance(value.op, GetTupleElement) and value.operands:
+            whole = self.flow.source(value.operands[0])
+            return value.op.index if isinstance(whole.op, Parameter) else None
+        return None
+
+    def _is_handed_on(self, sink: Instruction, source: Instruction) -> bool:
+        """Does a loop's body return an element of its state in the same place?"""
+        home = self.flow.home(self.traffic.kernel_of(sink))
+        if home is None or self.flow.loop_of(home) is None:
+            return False
+        places = [k for k, o in enumerate(_returned(home)) if self.flow.source(o) is sink]
+        return places == [self._number_of_argument(source)]
+
+    # --------------------------------------------------------------------------------- hoisting
+
+    def hoisted(self, chain: Chain, runs: Runs) -> Plan | None:
+        """The plan to move an array before a loop that moves it in each turn."""
+        body = self.flow.home(self.traffic.kernel_of(chain.sink))
+        loop = None if body is None else self.flow.loop_of(body)
+        if body is None or loop is None or any(map(computes, chain.steps)):
+            return None
+        before = self.runs_of(loop, runs)
+        if before >= runs.get(body, 0) or self.needs_own_buffer(chain.sink):
+            return None
+        if any(map(memory_space, chain.steps)):
+            return None  # other memories are small, and filled when they are needed
+        if not all([self._is_invariant(leaf.value, body) for leaf in chain.leaves]):
+            return None
+        added = sum(map(self.traffic.moved, self.moving_kernels(chain.steps)))
+        return Plan(chain, chain.steps, (), added * before, BEFORE)
+
+    def _is_invariant(self, value: Instruction, body: Computation) -> bool:
+        """Is a value the same in every turn: a constant, from outside, or handed on unchanged?"""
+        if isinstance(value.op, Constant):
+            return True
+        if self.flow.home(value) is not body:
+            return self.flow.has_regions and not self.flow.is_inside(value, body)
+        number, returned = self._number_of_argument(value), _returned(body)
+        if number is None or not 0 <= number < len(returned):
+            return False
+        return self._is_argument(self.flow.source(returned[number]), number, body)
+
+    def _is_argument(self, value: Instruction, number: int, body: Computation) -> bool:
+        return self.flow.home(value) is body and self._number_of_argument(value) == number
+
+    # ------------------------------------------------------------------------------- duplicates
+
+    def duplicates(self, chains: Sequence[Chain]) -> Iterator[tuple[Chain, _Movement, Instruction]]:
+        """Chains whose value another chain makes as well: with their movement, and that chain.
+
+        Values are equal if the same elements of the same values are at the same indices, in the
+        same layout.  The maps are simplified to normal forms, which are compared.
+        """
+        alike: dict[object, list[tuple[Chain, Instruction]]] = defaultdict(list)
+        for chain in chains:
+            for value in self._written_by_movement(chain.sink):
+                home = self.flow.home(self.traffic.kernel_of(value))
+                sharding = value.extra("sharding")
+                if not memory_space(value):
+                    key = self._first_source(value), value.type, home, sharding
+                    alike[key].append((chain, value))
+        for group in alike.values():
+            if len({value for _, value in group}) == 1:
+                continue
+            equal: dict[object, dict[Instruction, tuple[Chain, _Movement]]] = defaultdict(dict)
+            for chain, value in group:
+                movement = self._movement_to(value)
+                equal[movement.leaves].setdefault(value, (chain, movement))
+            for same in equal.values():
+                yield from self._with_keeper(same)
+
+    def _written_by_movement(self, value: Instruction) -> list[Instruction]:
+        """A value, and those that it is a view of, up to one that a kernel of movement writes."""
+        found = [value]
+        for _ in range(MOST_VALUES):
+            if self.traffic.only_moves(self.traffic.kernel_of(found[-1])):
+                return found
+            if not is_view(found[-1]):
+                break
+            found.append(self.flow.source(found[-1].operands[0]))
+        return []
+
+    def _with_keeper(
+        self, same: dict[Instruction, tuple[Chain, _Movement]]
+    ) -> Iterator[tuple[Chain, _Movement, Instruction]]:
+        """The duplicates of the value that stays.
+
+        That is one that is returned and moved at once, or else the first in the text: so no value
+        waits for itself, as all that a plan needs stands before what it replaces, or is read from
+        what stands there.
+        """
+        kernels = {self.traffic.kernel_of(value): value for value in same}
+        values = [kernels[kernel] for kernel in self.flow.in_order(kernels)]
+        fit = [value for value in values if not self.is_overwritten(value)]
+        at_once = [v for v in fit if len(same[v][1].steps) == 1 and self.is_returned(v)]
+        if not fit:
+            return
+        keeper = [*at_once, *fit][0]
+        after = values if at_once else values[values.index(keeper) :]
+        for value in after:
+            if value is not keeper and not self.needs_own_buffer(value):
+                yield *same[value], keeper
+
+    def _first_source(self, value: Instruction) -> Instruction:
+        """The value that the first operands of moving ops lead back to."""
+        for _ in range(MOST_VALUES):
+            if not moves(value):
+                break
+            value = self.flow.source(value.operands[0])
+        return value
+
+    def _movement_to(self, sink: Instruction) -> _Movement:
+        """The movement that ends in a value, back to the first values that are not moved."""
+        assert isinstance(sink.type, TensorType)
+        todo = [(sink, IndexingMap.identity(sink.type.shape))]
+        steps: dict[Instruction, None] = {}
+        leaves: dict[Instruction, dict[IndexingMap, None]] = {}
+        for value, here in todo:
+            found = self._onward(value, here) if moves(value) and len(todo) < MOST_VALUES else None
+            if found is None:
+                leaves.setdefault(value, {})[here] = None
+            else:
+                steps[value] = None
+                todo += [pair for pair in found if pair not in todo]
+        inner = tuple([step for step in reversed(steps) if step not in leaves])
+        return _Movement(inner, tuple([(value, tuple(maps)) for value, maps in leaves.items()]))
+
+    def _onward(
+        self, value: Instruction, here: IndexingMap
+    ) -> list[tuple[Instruction, IndexingMap]] | None:
+        found = []
+        for operand, maps in zip(value.operands, step_maps(value), strict=True):
+            both = [None] if maps is None else [composed(here, m) for m in maps]
+            for m in both:
+                if m is None:
+                    return None
+                if not m.is_known_empty:
+                    found.append((self.flow.source(operand), m))
+        return found
+
+    # ----------------------------------------------------------------------------------- totals
+
+    def settled(self, plans: Sequence[Plan], runs: Runs | None) -> dict[Plan, int]:
+        """The plans that are worth it together, and the bytes that each of them saves."""
+        while True:
+            gains = self._gains(plans, runs)
+            good = [plan for plan, gain in zip(plans, gains, strict=True) if gain >= 0]
+            if len(good) == len(plans):
+                return dict(zip(plans, gains, strict=True))
+            plans = good
+
+    def _gains(self, plans: Sequence[Plan], runs: Runs | None) -> list[int]:
+        """Bytes that each plan saves if all are carried out; what several save is the first's."""
+        replaced = {plan.steps[-1] for plan in plans}
+        gone = self._gone(plans, replaced) | replaced
+        met: set[Instruction] = set()
+        return [self._gain(plan, gone, met, runs) - plan.added for plan in plans]
+
+    def _gain(
+        self, plan: Plan, gone: set[Instruction], met: set[Instruction], runs: Runs | None
+    ) -> int:
+        """Traffic of kernels that are gone, less that of kernels that have to run again.
+
+        Args:
+            plan: The plan.
+            gone: Instructions that are gone or replaced.
+            met: Kernels and results that are counted already; the new ones are added.
+            runs: How often computations run.
+        """
+        traffic, total = self.traffic, 0
+        kernels: dict[Instruction, list[Instruction]] = defaultdict(list)
+        for step in plan.steps:
+            kernels[traffic.kernel_of(step)].append(step)
+        for kernel, steps in kernels.items():
+            outputs, times = traffic.outputs(kernel), self.runs_of(kernel, runs)
+            own = [step for step in steps if step in outputs]
+            if traffic.only_moves(kernel):
+                if kernel in met:
+                    continue
+                if all([value in gone for value in outputs]):
+                    met.add(kernel)
+                    total += times * traffic.moved(kernel)
+                    continue
+                for value in own:
+                    if value in gone and value not in met:
+                        met.add(value)
+                        total += times * bytes_of(value)
+            elif own and not (moves(kernel) and is_view(kernel)):
+                # It computes: it goes on with other operands, if it is not needed as it is as well.
+                if kernel in met or not all([value in gone for value in own]):
+                    total -= times * traffic.all_bytes(kernel)
+                met.add(kernel)
+        return total
+
+    def _gone(self, plans: Sequence[Plan], replaced: set[Instruction]) -> set[Instruction]:
+        """The steps that nothing needs once the plans are carried out."""
+        needed = {value for plan in plans for value in plan.needs}
+        gone = {step for plan in plans for step in plan.steps} - replaced
+        inside = gone | replaced
+        todo = [s for s in gone if s in needed or not self.flow.is_only_for(s, inside)]
+        gone.difference_update(todo)
+        for step in todo:
+            for source in map(self.flow.source, step.operands):
+                if source in gone:
+                    gone.remove(source)
+                    todo.append(source)
+        return gone
+
+
+def _returned(computation: Computation) -> Sequence[Instruction]:
+    """The values that a computation returns, in order."""
+    root = computation.root
+    return root.operands if isinstance(root.op, Tuple | Return) else (root,)
+
+
+def _changes_memory(chain: Chain) -> bool:
+    """Does a chain bring an array to another memory, or to other devices?"""
+    values = [*chain.sources, *chain.steps]
+    shardings = {value.extra("sharding") for value in values} - {None}
+    given = {source.extra("sharding") for source in chain.sources}
+    return len(set(map(memory_space, values))) > 1 or not shardings <= given
+
+
+def _cost_of_rewriting(chain: Chain) -> int | None:
+    """Bytes that the movement of a chain's shorter program reads and writes.
+
+    `None` if there is no such program, or if it computes on more elements than the chain does.
+    """
+    if chain.is_cut and chain.kind is Kind.UNDECIDED:
+        return None
+    found = rewritten(chain)
+    if found is None:
+        return None
+    fewest = min([chain.type.num_elements, *[leaf.type.num_elements for leaf in chain.main]])
+    for step in chain.steps:
+        if computes(step):
+            assert isinstance(step.type, TensorType)
+            if step.type.num_elements < fewest:
+                return None
+    return sum([bytes_moved_by(ins) for ins in found.entry if moves(ins)])
