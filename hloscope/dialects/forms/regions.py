@@ -207,8 +207,9 @@ def reread_reduce(op: Operation) -> None:
     inner, last = block.operations
     for value in (*block.arguments, *inner.results):
         value.name = ""
-    for part in (*block.arguments, inner, last):
-        part.location = op.location
+    for argument in block.arguments:
+        argument.location = op.location
+    inner.location = last.location = op.location
     inner.properties = inner.attributes = last.properties = last.attributes = NO_ATTRIBUTES
     last.name = "stablehlo.return"
     for implied in (inner, last):
