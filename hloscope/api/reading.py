@@ -70,14 +70,18 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
     <p = f32[2] parameter(0)>
     """
-    found = read_source(source, name=name)
-    text, name = found.text, found.name
-    if language_of(found) == "stablehlo":
-        module = stablehlo.parse_stablehlo(text, name=name)
-        if strict:
-            len(module.computations)  # which makes all of them
-        return Program(module, file=name)
-    return Program(parse_hlo(text, name=name, strict=strict), file=name)
+    content, found = _content_of(source)
+    name = name or found
+    if isinstance(content, bytes):
+        module = artifacts.artifact_module(content, name)
+    else:
+        given = _source_of(content, name)
+        if language_of(given) != "stablehlo":
+            return Program(parse_hlo(given.text, name=name, strict=strict), file=name)
+        module = stablehlo.parse_stablehlo(given.text, name=name)
+    if strict:
+        len(module.computations)  # which makes all of them
+    return Program(module, file=name)
 
 
 def read_source(source: Readable, *, name: str | None = None) -> Source:
@@ -87,8 +91,13 @@ def read_source(source: Readable, *, name: str | None = None) -> Source:
         InputError: The file is missing, a directory, empty, or not text.
         UnsupportedError: It has something that is not read yet.
     """
-    text, found = _text_of(source)
-    name = name or found
+    content, found = _content_of(source)
+    return _source_of(content, name or found)
+
+
+def _source_of(content: str | bytes, name: str) -> Source:
+    """The text of what `_content_of` gives."""
+    text = artifacts.artifact_text(content, name) if isinstance(content, bytes) else content
     if not text.strip():
         raise InputError(f"{name} is empty")
     if "vhlo." in text:
@@ -96,16 +105,16 @@ def read_source(source: Readable, *, name: str | None = None) -> Source:
     return Source(name, text)
 
 
-def _text_of(source: Readable) -> tuple[str, str]:
-    """The text and what to call it."""
+def _content_of(source: Readable) -> tuple[str | bytes, str]:
+    """The text, or the bytes of an artifact, and what to call it."""
     if isinstance(source, str):
         if _is_text(source):
             return _whole(source, "<string>"), "<string>"
-        return _text_of_file(source)
+        return _content_of_file(source)
     if isinstance(source, bytes | bytearray | memoryview):
         return _decoded(read_stream(BytesIO(source), "<bytes>"), "<bytes>"), "<bytes>"
     if isinstance(source, os.PathLike):
-        return _text_of_file(source)
+        return _content_of_file(source)
     if hasattr(source, "compiler_ir") or hasattr(source, "as_text"):
         return _text_of_jax(source), f"<{type(source).__name__}>"
     if isinstance(source, TextFile):
@@ -143,8 +152,8 @@ def _text_of_jax(source: Any) -> str:
     return text
 
 
-def _text_of_file(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The text of a file and what to call it; `p.xplane.pb#jit_f` is a program in a profile."""
+def _content_of_file(path: str | os.PathLike[str]) -> tuple[str | bytes, str]:
+    """The same of a file; `p.xplane.pb#jit_f` is a program in a profile."""
     file = os.fspath(path)
     profile, mark, choice = file.rpartition("#")
     if mark and not os.path.lexists(file) and _is_profile(profile):
@@ -172,12 +181,13 @@ def _text_in_profile(path: str, choice: str) -> tuple[str, str]:
     return profiles.program_text(profile, inside), f"{path}#{inside.label}"
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _decoded(data: bytes, name: str) -> str | bytes:
+    """The text of a file; the bytes of an artifact as they are."""
     if MLIR in data and artifacts.is_artifact(data):
         if len(data) > MOST_INPUT:
             what = f"{name} has more than {MOST_INPUT >> 20} MiB, too many to be shown as text"
             raise InputError(f"{what}; `doctor`, `serialize` and `deserialize` in Python read it")
-        return artifacts.artifact_text(data, name)
+        return bytes(data)
     if is_xspace(data):
         profile = profiles.read_profile(data, name=name)
         return profiles.program_text(profile, profiles.chosen_program(profile, ""))
