@@ -53,6 +53,7 @@ from hloscope.display import (
     provenance_of,
     time_text,
 )
+from hloscope.dumps import DumpedModule
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction, Module, size_text
@@ -93,6 +94,8 @@ class Costed(Protocol):
     def file(self) -> str: ...
     @property
     def analysis(self) -> Analysis: ...
+    @property
+    def dump(self) -> DumpedModule | None: ...
 
 
 class Cost:
@@ -393,11 +396,11 @@ def cost_on(
     if as_if is not None:
         gpu = gpu_of(as_if)
         where = device_of(device) if device is not None else gpu
-        memory = Memory(program.analysis, gpu)
+        memory = Memory(program.analysis, gpu, dump=program.dump)
         return cost_of(program, memory, only, device=where, transfers=True)
     if device is None:
         kind = target_of(program.module).kind
         device = DEFAULT if kind in ("gpu", "uncompiled") else "cpu"
     where = device_of(device)
     gpu = where if where.has_warps else gpu_of(DEFAULT)
-    return cost_of(program, Memory(program.analysis, gpu), only, device=where)
+    return cost_of(program, Memory(program.analysis, gpu, dump=program.dump), only, device=where)

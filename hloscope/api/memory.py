@@ -44,6 +44,7 @@ from hloscope.display import (
     warps_html,
     warps_svg,
 )
+from hloscope.dumps import DumpedModule
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.indexing import IndexingMap
@@ -112,8 +113,12 @@ class Model:
     tile: tuple[int, ...] | None = None
     verdicts_only: bool = False
 
-    def memory(self, analysis: Analysis) -> Memory:
+    def memory(self, analysis: Analysis, dump: DumpedModule | None = None) -> Memory:
         """Answers under this model.
+
+        Args:
+            analysis: What values of the program read of others.
+            dump: The dump folder's module that the program was read from, if it was.
 
         Raises:
             UnknownNameError: There is no such device.
@@ -135,6 +140,7 @@ class Model:
             thread_map=self.thread_map,
             tile=self.tile,
             verdicts_only=self.verdicts_only,
+            dump=dump,
         )
 
 

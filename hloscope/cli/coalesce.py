@@ -160,7 +160,7 @@ def coalesce(
 
 
 def _asked(program: Program, name: str | None, model: Model) -> ProgramCoalescing:
-    memory = model.memory(program.analysis)
+    memory = model.memory(program.analysis, program.dump)
     if name is None:
         every = with_progress(kernels_of(program.module), "kernels")
         return coalescing_of_all(program, memory, every)

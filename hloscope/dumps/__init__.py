@@ -12,12 +12,24 @@ if TYPE_CHECKING:
         BufferValue as BufferValue,
         parse_buffers as parse_buffers,
     )
-    from hloscope.dumps.folder import DumpedModule as DumpedModule, DumpFolder as DumpFolder
+    from hloscope.dumps.folder import (
+        DumpedModule as DumpedModule,
+        DumpFolder as DumpFolder,
+        is_dump_folder as is_dump_folder,
+    )
     from hloscope.dumps.thunks import (
         Thunk as Thunk,
         parse_thunk_names as parse_thunk_names,
         parse_thunks as parse_thunks,
     )
+    from hloscope.dumps.triton_code import (
+        FIRST_INDEX as FIRST_INDEX,
+        PROGRAM as PROGRAM,
+        TritonAccess as TritonAccess,
+        TritonKernel as TritonKernel,
+        parse_triton as parse_triton,
+    )
+    from hloscope.dumps.triton_layouts import layout_of as layout_of
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

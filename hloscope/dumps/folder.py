@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Final
 
 from hloscope.dumps.buffers import Buffers, parse_buffers
 from hloscope.dumps.thunks import Thunk, parse_thunk_names, parse_thunks
-from hloscope.errors import InputError, UnknownNameError, did_you_mean
+from hloscope.dumps.triton_code import TritonKernel, parse_triton
+from hloscope.errors import InputError, UnknownNameError, UnsupportedError, did_you_mean
 from hloscope.lazy import pattern
 from hloscope.limits import MOST_INPUT
 from hloscope.source import Source
@@ -24,6 +26,14 @@ _HEAD: Final = 1 << 16
 """Bytes of a PTX file in which its first kernel is looked for."""
 MOST_LISTED: Final = 8
 """Modules that an error names."""
+
+
+def is_dump_folder(path: str | os.PathLike[str]) -> bool:
+    """Is it a folder with the HLO after optimizations of some module?"""
+    try:
+        return any(_COMPILED.fullmatch(name) for name in os.listdir(path))
+    except OSError:
+        return False
 
 
 class DumpFolder:
@@ -48,10 +58,19 @@ class DumpFolder:
             names = sorted(os.listdir(self.path))
         except OSError as error:
             raise InputError(f"cannot read `{self.path}`: {error.strerror or error}") from None
+        compiled = {name: _COMPILED.fullmatch(name) for name in names}
+        called = Counter([match["name"] for match in compiled.values() if match])
         found = [
-            DumpedModule(self.path, compiled["label"], int(compiled["number"]), name, names)
-            for name in names
-            if (compiled := _COMPILED.fullmatch(name))
+            DumpedModule(
+                self.path,
+                match["label"],
+                int(match["number"]),
+                name,
+                names,
+                shares_name=called[match["name"]] > 1,
+            )
+            for name, match in compiled.items()
+            if match
         ]
         if not found:
             what = f"`{self.path}` is a directory without a compiled program: expected a file"
@@ -96,14 +115,34 @@ class DumpedModule:
     """
 
     def __init__(
-        self, folder: Path, label: str, number: int, program: str, files: Iterable[str]
+        self,
+        folder: Path,
+        label: str,
+        number: int,
+        program: str,
+        files: Iterable[str],
+        *,
+        shares_name: bool = False,
     ) -> None:
+        """Take the names of the files of a folder, of which those with the label are the module's.
+
+        Args:
+            folder: The folder.
+            label: The first part of the names of the module's files.
+            number: The module's number.
+            program: Name of the file of its HLO after optimizations.
+            files: Names of all files of the folder.
+            shares_name: Has another module of the folder the same name?  Files that are named
+                after the module's name alone may then be of either.
+        """
         self.label: Final = label
         self.number: Final = number
         self.name: Final = label.partition(".")[2]
         self.folder: Final = folder
         self.program: Final = folder / program
-        self._files: Final = tuple([name for name in files if name.startswith(f"{label}.")])
+        own = f"{label}.", f"{self.name}."
+        self._files: Final = frozenset([name for name in files if name.startswith(own)])
+        self._shares_name: Final = shares_name
 
     @property
     def names(self) -> frozenset[str]:
@@ -172,8 +211,8 @@ class DumpedModule:
             InputError: A file cannot be read.
         """
         found: dict[str, Path] = {}
-        for name in self._files:
-            if name.endswith(".ptx"):
+        for name in sorted(self._files):
+            if name.startswith(f"{self.label}.") and name.endswith(".ptx"):
                 path = self.folder / name
                 for entry in _ENTRY.findall(_bytes(path, _HEAD)):
                     found.setdefault(entry.decode(), path)
@@ -188,6 +227,39 @@ class DumpedModule:
         """
         launch = self.launch(name)
         return self.ptx_files.get(kernel_name(name) if launch is None else launch.kernel)
+
+    # --------------------------------------------------------------------------------- Triton
+
+    def triton(self, name: str) -> TritonKernel | None:
+        """Return the loads and stores of a Triton kernel; `None` if the folder does not state them.
+
+        They stand in `MODULE.KERNEL.triton-to-llvm.txt`, which `--xla_dump_emitter_re=.*` asks for.
+
+        Args:
+            name: Of the HLO instruction or of the kernel.
+
+        Raises:
+            InputError: The file cannot be read.
+            ParseError: The file is damaged or cut.
+            UnsupportedError: Several modules of the folder have the same name, so that it is not
+                known whose kernel the file states.
+        """
+        launch = self.launch(name)
+        kernel = kernel_name(name) if launch is None else launch.kernel
+        file = f"{self.name}.{kernel}.triton-to-llvm.txt"
+        if file not in self._files:
+            return None
+        if self._shares_name:
+            what = f"several modules of the folder are called `{self.name}`"
+            raise UnsupportedError(f"{what}: it is not known whose kernel `{file}` states")
+        if kernel not in self._triton:
+            self._triton[kernel] = parse_triton(read_text(self.folder / file))
+        return self._triton[kernel]
+
+    @cached_property
+    def _triton(self) -> dict[str, TritonKernel]:
+        """Kernels that were read: the text of one has megabytes."""
+        return {}
 
     # --------------------------------------------------------------------------------- memory
 

@@ -1,0 +1,214 @@
+"""Kernels as a dump folder states them: launches, memory and Triton's accesses beside the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from hloscope.devices import Device
+from hloscope.dumps import BufferSlice, DumpedModule, Thunk, TritonAccess
+from hloscope.errors import UnsupportedError
+from hloscope.fusion import leaf_types
+from hloscope.indexing import IndexingMap
+from hloscope.ir import Instruction, TensorType
+from hloscope.memory.answers import ArrayUse, Coalescing, Touch
+from hloscope.memory.emitters.update import NAME as IN_PLACE_EMITTER
+from hloscope.memory.kernel import Launch
+from hloscope.memory.traffic import together
+from hloscope.memory.triton_accesses import access_by_thread
+
+COUNTED_BY_MODEL: Final = "counted for the model's launch, which is not XLA's"
+Count: TypeAlias = Callable[[IndexingMap, int, Launch, int], Touch]
+
+
+class StatedKernels:
+    """What a dump folder states of the kernels of its module.
+
+    Attributes:
+        dump: The module in its folder.
+    """
+
+    def __init__(self, dump: DumpedModule, device: Device, count: Count) -> None:
+        """Take a module of a dump folder.
+
+        Args:
+            dump: The module.
+            device: Where it runs.
+            count: Counts the requests of a map from threads to elements, of so many bits, under a
+                launch; the last number is how many neighbouring elements a thread holds.
+        """
+        self.dump: Final = dump
+        self._device: Final = device
+        self._count: Final = count
+
+    def launch(self, ins: Instruction) -> Launch | None:
+        """Return the launch that the folder states; `None` if it states none or several.
+
+        Raises:
+            ParseError: The thunk sequence is damaged or cut.
+        """
+        stated = self.dump.launch(ins.name)
+        return None if stated is None else _launch(stated)
+
+    def beside(self, ins: Instruction, model: Coalescing) -> Coalescing:
+        """Return the answer of the model with what the folder states.
+
+        Differences are findings.  The accesses of a Triton kernel are those of its code.
+
+        Args:
+            ins: The instruction of the kernel.
+            model: What the model says, under the launch that the folder states if it can.
+
+        Raises:
+            ParseError: A file of the folder is damaged or cut.
+        """
+        thunks = self.dump.thunks
+        if thunks is None:
+            return model
+        launches = self.dump.launches(ins.name)
+        findings = [*model.findings, *self._memory_findings(ins, model)]
+        notes = [*model.notes, *self._one_memory(ins, model)]
+        answer = model
+        stated = self.launch(ins)
+        if stated is not None and model.kernel.launch is None:
+            answer, said = self._as_compiled(ins, model, stated)
+            notes += said
+        elif stated is not None and stated != model.kernel.launch:
+            findings.append(f"XLA launches {stated}, the model says {model.kernel.launch}")
+            answer = _not_of_this_launch(model)
+        elif len(launches) > 1:
+            kernels = ", ".join([f"`{t.kernel}` {_launch(t)}" for t in launches])
+            findings.append(f"XLA launches {len(launches)} kernels: {kernels}; the model says one")
+            answer = _not_of_this_launch(model)
+        elif not launches and model.kernel.launch is not None:
+            kinds = [t.kind for t in thunks if t.instruction == ins.name]
+            if kinds:
+                said = (
+                    f"XLA runs it as `{'`, `'.join(kinds)}`, the model says {model.kernel.launch}"
+                )
+                findings.append(said)
+                answer = _not_of_this_launch(model)
+        return replace(answer, findings=tuple(findings), notes=tuple(notes))
+
+    # --------------------------------------------------------------------------------- Triton
+
+    def _as_compiled(
+        self, ins: Instruction, model: Coalescing, launch: Launch
+    ) -> tuple[Coalescing, list[str]]:
+        """The accesses of a Triton kernel's code, and what to note of them."""
+        kernel = replace(model.kernel, launch=launch)
+        try:
+            code = self.dump.triton(ins.name)
+        except UnsupportedError as error:
+            return replace(model, kernel=kernel), [error.message]
+        if code is None:
+            what = "the folder does not state the layouts of this kernel"
+            return replace(model, kernel=kernel), [f"{what}: dump with --xla_dump_emitter_re=.*"]
+        arrays = [(False, k, leaf) for k, leaf in _leaves(ins.operands)]
+        arrays += [(True, k, 0) for k in range(len(model.outputs))]
+        if code.arguments != len(arrays):
+            what = f"the kernel has {code.arguments} parameters, the fusion {len(arrays)} arrays"
+            return replace(model, kernel=kernel), [what]
+        place = {array: k for k, array in enumerate(arrays)}
+        lost = [access for access in code.accesses if access.argument < 0]
+
+        def of(array: ArrayUse) -> ArrayUse:
+            number = place.get((array.is_output, array.number, array.leaf), -1)
+            mine = [access for access in code.accesses if access.argument == number]
+            return self._array(array, mine, lost, launch)
+
+        operands, outputs = tuple(map(of, model.operands)), tuple(map(of, model.outputs))
+        said = "layouts and addresses are those of the compiled kernel"
+        return replace(model, kernel=kernel, operands=operands, outputs=outputs), [said]
+
+    def _array(
+        self,
+        array: ArrayUse,
+        accesses: Sequence[TritonAccess],
+        lost: Sequence[TritonAccess],
+        launch: Launch,
+    ) -> ArrayUse:
+        """An array with the requests of its loads and stores."""
+        if lost:
+            reason = f"line {lost[0].line} of the kernel's code: {lost[0].reason}"
+            return replace(array, reason=reason)
+        touches = []
+        for access in accesses:
+            try:
+                one = access_by_thread(access, launch, self._device.warp)
+                touches.append(self._count(one.map, one.bits, launch, one.vector))
+            except UnsupportedError as error:
+                reason = f"line {access.line} of the kernel's code: {error.message}"
+                return replace(array, reason=reason)
+        traffic = together([touch.traffic for touch in touches if touch.traffic is not None])
+        return replace(array, touches=tuple(touches), traffic=traffic, tile=None)
+
+    # --------------------------------------------------------------------------------- memory
+
+    def _one_memory(self, ins: Instruction, model: Coalescing) -> list[str]:
+        """Notes on operands and outputs that share bytes."""
+        return [
+            f"operand {operand.number} and output {output.number} are one memory "
+            f"(allocation {written.allocation})"
+            for output in model.outputs
+            for operand in model.operands
+            if (written := self._written(ins, output)) is not None
+            and (read := self._read(ins, operand)) is not None
+            and written.overlaps(read)
+        ]
+
+    def _memory_findings(self, ins: Instruction, model: Coalescing) -> list[str]:
+        """Findings where the model updates in place and XLA's buffers do not."""
+        if model.kernel.emitter != IN_PLACE_EMITTER:
+            return []
+        found = []
+        for output in model.outputs:
+            written = self._written(ins, output)
+            reads = [self._read(ins, operand) for operand in model.operands]
+            if written is None or any(read is None for read in reads):
+                continue
+            if not any(read is not None and written.overlaps(read) for read in reads):
+                what = f"the model writes output {output.number} into the memory of an operand"
+                found.append(f"{what}, XLA gives it allocation {written.allocation} of its own")
+        return found
+
+    def _written(self, ins: Instruction, output: ArrayUse) -> BufferSlice | None:
+        index = () if isinstance(ins.type, TensorType) else (output.number,)
+        return (
+            None if self.dump.buffers is None else self.dump.buffers.slices.get((ins.name, index))
+        )
+
+    def _read(self, ins: Instruction, operand: ArrayUse) -> BufferSlice | None:
+        value = ins.operands[operand.number]
+        index = () if isinstance(value.type, TensorType) else (operand.leaf,)
+        if self.dump.buffers is None:
+            return None
+        return self.dump.buffers.slices.get((value.name, index))
+
+
+def _launch(thunk: Thunk) -> Launch:
+    assert thunk.blocks is not None
+    assert thunk.threads is not None
+    return Launch(thunk.threads, thunk.blocks)
+
+
+def _leaves(operands: Sequence[Instruction]) -> list[tuple[int, int]]:
+    """Number and leaf of each array of the operands, in the order of a kernel's parameters."""
+    return [
+        (k, leaf)
+        for k, operand in enumerate(operands)
+        for leaf, type in enumerate(leaf_types(operand.type))
+        if isinstance(type, TensorType)
+    ]
+
+
+def _not_of_this_launch(model: Coalescing) -> Coalescing:
+    """The answer, whose arrays say that they were counted for a launch that is not XLA's."""
+
+    def of(array: ArrayUse) -> ArrayUse:
+        reasons = [reason for reason in (array.reason, COUNTED_BY_MODEL) if reason]
+        return replace(array, reason="; ".join(reasons))
+
+    operands, outputs = tuple(map(of, model.operands)), tuple(map(of, model.outputs))
+    return replace(model, operands=operands, outputs=outputs)
