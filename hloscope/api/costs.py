@@ -261,6 +261,7 @@ class Cost:
                 "limited_by": self.model.step.limited_by,
             },
             "assumed": self.notes,
+            "findings": self.findings,
             "groups": groups,
             "kernels": [
                 cost_of_kernel_json(
@@ -314,6 +315,16 @@ class Cost:
     def assumed(self) -> list[str]:
         """What was assumed about how often kernels run, each note once."""
         return list(dict.fromkeys([note for kernel in self.kernels for note in kernel.notes]))
+
+    @property
+    def findings(self) -> list[str]:
+        """Where the dump folder states something else than the model, kernel by kernel."""
+        return [
+            f"`{kernel.instruction.name}`: {finding}"
+            for kernel in self.kernels
+            if kernel.coalescing is not None
+            for finding in kernel.coalescing.findings
+        ]
 
     @property
     def notes(self) -> list[str]:

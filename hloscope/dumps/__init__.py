@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hloscope.dumps.folder import (
         DumpedModule as DumpedModule,
         DumpFolder as DumpFolder,
+        DumpTarget as DumpTarget,
         is_dump_folder as is_dump_folder,
     )
     from hloscope.dumps.thunks import (
@@ -23,13 +24,12 @@ if TYPE_CHECKING:
         parse_thunks as parse_thunks,
     )
     from hloscope.dumps.triton_code import (
-        FIRST_INDEX as FIRST_INDEX,
-        PROGRAM as PROGRAM,
         TritonAccess as TritonAccess,
         TritonKernel as TritonKernel,
         parse_triton as parse_triton,
     )
     from hloscope.dumps.triton_layouts import layout_of as layout_of
+    from hloscope.dumps.triton_values import FIRST_INDEX as FIRST_INDEX, PROGRAM as PROGRAM
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -13,7 +13,7 @@ from hloscope.dumps.buffers import Buffers, parse_buffers
 from hloscope.dumps.thunks import Thunk, parse_thunk_names, parse_thunks
 from hloscope.dumps.triton_code import TritonKernel, parse_triton
 from hloscope.errors import InputError, UnknownNameError, UnsupportedError, did_you_mean
-from hloscope.lazy import pattern
+from hloscope.lazy import dataclass, pattern
 from hloscope.limits import MOST_INPUT
 from hloscope.source import Source
 
@@ -22,10 +22,27 @@ _COMPILED: Final = pattern(
     r"\.(?:sm_\d+\.\w+_|[A-Za-z][\w:+-]*_)?after_optimizations\.txt"
 )
 _ENTRY: Final = pattern(rb"\.entry\s+([\w$]+)")
+_FIGURE: Final = pattern(r"(core_count|threads_per_warp): (\d{1,9})")
+_TITLE: Final = pattern(r'device_description_str: "([^"\n]*)"')
 _HEAD: Final = 1 << 16
 """Bytes of a PTX file in which its first kernel is looked for."""
 MOST_LISTED: Final = 8
 """Modules that an error names."""
+
+
+@dataclass(frozen=True, slots=True)
+class DumpTarget:
+    """The GPU that a module was compiled for, as `*.gpu_target_config.pbtxt` states it.
+
+    Attributes:
+        title: Name of the product; empty if not stated.
+        cores: Multiprocessors or compute units; 0 if not stated.
+        warp: Threads of a warp; 0 if not stated.
+    """
+
+    title: str
+    cores: int
+    warp: int
 
 
 def is_dump_folder(path: str | os.PathLike[str]) -> bool:
@@ -156,6 +173,24 @@ class DumpedModule:
             return self.program.stat().st_size
         except OSError:  # the file was deleted meanwhile
             return 0
+
+    @cached_property
+    def target(self) -> DumpTarget | None:
+        """The GPU that the module was compiled for; `None` if no file states it.
+
+        Raises:
+            InputError: The file cannot be read.
+        """
+        text = self._text("gpu_target_config.pbtxt")
+        if text is None:
+            return None
+        stated = {name: int(value) for name, value in _FIGURE.findall(text.text)}
+        title = _TITLE.search(text.text)
+        return DumpTarget(
+            "" if title is None else title[1],
+            stated.get("core_count", 0),
+            stated.get("threads_per_warp", 0),
+        )
 
     # ------------------------------------------------------------------------------- launches
 

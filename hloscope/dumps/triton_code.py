@@ -10,38 +10,17 @@ generic form of operations in the MLIR language reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Final, TypeAlias
+from typing import Final
 
-from hloscope.affine import (
-    NEG_INF,
-    POS_INF,
-    Const,
-    Dim,
-    Expr,
-    Interval,
-    Range,
-    Var,
-    bounds,
-    floordiv,
-    linear,
-    mod,
-    product,
-    substitute,
-    variables,
-)
+from hloscope.affine import Const, Expr, Interval, Range, Var, variables
 from hloscope.dumps.triton_layouts import layout_of
+from hloscope.dumps.triton_values import Constraint, Pointer, Value, result_of
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.layouts import LinearLayout
 from hloscope.lazy import dataclass, pattern
 from hloscope.source import Source, Span
-
-PROGRAM: Final = (Dim(0), Dim(1), Dim(2))
-"""Program ids in x, y and z."""
-FIRST_INDEX: Final = 3
-"""The index along dimension `d` of a tile is `Dim(FIRST_INDEX + d)`; `Range(k)` counts a loop."""
-Constraint: TypeAlias = tuple[Expr, Interval]
 
 _MARK: Final = "// -----// IR Dump "
 _ACCESSES: Final = {
@@ -64,14 +43,9 @@ _ARGUMENT: Final = pattern(r"(%\w+): (!tt\.ptr)?")
 _ALIAS: Final = pattern(r"(#\w+) = (#ttg\.\w+<.*>)\s*")
 _POINTERS: Final = pattern(r" : \((?:tensor<((?:\d+x)+)!tt\.ptr<(\w+)[^>]*>, (.*?)>(?:[,)] ?.*)?$)")
 _POINTER: Final = pattern(r" : \(!tt\.ptr<(\w+)")
-_VALUE: Final = pattern(r"value = (?:dense<)?(-?\d{1,19}|true|false)>? ?:")
-_NUMBER: Final = r"{} = (\d{{1,18}})"
-_START, _END, _AXIS, _WHICH = [
-    pattern(_NUMBER.format(name)) for name in ("start", "end", "axis", "predicate")
-]
-_ORDER: Final = pattern(r"order = array<i32: ([\d, ]+)>")
 _SEGMENTS: Final = pattern(r"operandSegmentSizes = array<i32: ([\d, ]+)>")
-_BOX_OF_PROGRAM: Final = Interval(0, (1 << 31) - 1)
+_PROGRAMS: Final = Interval(0, (1 << 31) - 1)
+"""Bounds of program ids, and of the index in a tile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +130,6 @@ def _last_with_layouts(source: Source) -> tuple[int, int]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Pointer:
-    """Elements of a parameter of the kernel, from its first one on."""
-
-    argument: int
-    offset: Expr
-
-
-_Mask: TypeAlias = tuple[Constraint, ...]
-_Value: TypeAlias = "Expr | _Pointer | _Mask | None"
-
-
 @dataclass(slots=True)
 class _Region:
     """Of what the lines that follow are the body.
@@ -190,7 +152,7 @@ class _Reader:
     arguments: int = 0
     accesses: list[TritonAccess] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
-    values: dict[str, _Value] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
     regions: list[_Region] = field(default_factory=list)
     of_accelerator: list[str] = field(default_factory=list)
 
@@ -225,7 +187,7 @@ class _Reader:
         if len(self.regions) == 2 and not self.arguments:
             self.arguments = sum([is_pointer for _, is_pointer in names])
             for k, (name, is_pointer) in enumerate(names):
-                self.values[name] = _Pointer(k, Const(0)) if is_pointer else None
+                self.values[name] = Pointer(k, Const(0)) if is_pointer else None
         elif self.regions and self.regions[-1].counter is not None and names:
             self.values.update({name: None for name, _ in names})
             self.values[names[0][0]] = self.regions[-1].counter
@@ -248,32 +210,9 @@ class _Reader:
         elif result is not None:
             self.values[result] = self._result(name, operands, rest)
 
-    def _result(self, name: str, operands: list[str], rest: str) -> _Value:
+    def _result(self, name: str, operands: list[str], rest: str) -> Value:
         given = [self.values.get(operand) for operand in operands]
-        if name == "arith.constant":
-            found = _VALUE.search(rest)
-            if found is None or found[1] == "false":
-                return None
-            return () if found[1] == "true" else Const(int(found[1]))
-        if name == "tt.get_program_id":
-            return PROGRAM[min(_int(_AXIS, rest), 2)]
-        if name == "tt.make_range":
-            start = _int(_START, rest)
-            return Dim(FIRST_INDEX) + start if _int(_END, rest) - start > 1 else Const(start)
-        if name == "arith.cmpi" and _are_exprs(given):
-            return self._compared(given[0], given[1], _int(_WHICH, rest))
-        if name == "arith.andi" and all(isinstance(value, tuple) for value in given):
-            return tuple([c for value in given if isinstance(value, tuple) for c in value])
-        if name in _AXES:
-            return _mapped(given[0], lambda e: _AXES[name](e, rest))
-        if name in _SAME:
-            return given[0]
-        if name == "tt.addptr" and isinstance(given[0], _Pointer) and isinstance(given[1], Expr):
-            return _Pointer(given[0].argument, given[0].offset + given[1])
-        arithmetic = _ARITHMETIC.get(name)
-        if arithmetic is not None and _are_exprs(given):
-            return arithmetic(given[0], given[1], self._box(*given))
-        return None
+        return result_of(name, given, rest, self._box)
 
     def _constant(self, operand: str) -> int | None:
         value = self.values.get(operand)
@@ -283,50 +222,31 @@ class _Reader:
         """Bounds of the variables of expressions, as far as this print states them."""
         trips = self._loops()
         return {
-            v: Interval(0, trips[v.index] - 1) if isinstance(v, Range) else _BOX_OF_PROGRAM
+            v: Interval(0, trips[v.index] - 1) if isinstance(v, Range) else _PROGRAMS
             for v in variables(*exprs)
         }
-
-    def _compared(self, a: Expr, b: Expr, predicate: int) -> _Mask | None:
-        """The constraint that a comparison states; `None` if it is not one interval.
-
-        Unsigned comparisons of numbers that are at least 0 are signed ones.
-        """
-        if predicate > 5:
-            box = self._box(a, b)
-            if min(bounds(a, box).lo, bounds(b, box).lo) < 0:
-                return None
-            predicate -= 4
-        within = {
-            0: Interval(0, 0),
-            2: Interval(NEG_INF, -1),
-            3: Interval(NEG_INF, 0),
-            4: Interval(1, POS_INF),
-            5: Interval(0, POS_INF),
-        }.get(predicate)
-        return None if within is None else ((a - b, within),)
 
     def _access(self, name: str, operands: list[str], rest: str, at: int) -> None:
         """Record a load or store."""
         pointer = self.values.get(operands[0]) if operands else None
         element, tile, layout, reason = self._tile(rest)
-        mask: _Value = ()
+        mask: Value = ()
         masked = _mask_of(name, operands, rest)
         if masked is not None:
             mask = self.values.get(masked)
         reasons = [region.reason for region in self.regions if region.reason]
-        if not isinstance(pointer, _Pointer):
+        if not isinstance(pointer, Pointer):
             reasons.append("its address is not an affine expression of program ids and ranges")
         if not isinstance(mask, tuple):
             reasons.append("its mask is not a conjunction of affine bounds")
         self.accesses.append(
             TritonAccess(
-                pointer.argument if isinstance(pointer, _Pointer) else -1,
+                pointer.argument if isinstance(pointer, Pointer) else -1,
                 _ACCESSES[name] == "store",
                 element,
                 tile,
                 layout,
-                pointer.offset if isinstance(pointer, _Pointer) else None,
+                pointer.offset if isinstance(pointer, Pointer) else None,
                 mask if isinstance(mask, tuple) else (),
                 tuple(self._loops()),
                 "; ".join(dict.fromkeys([*reasons, *([reason] if reason else [])])),
@@ -335,7 +255,7 @@ class _Reader:
         )
 
     def _tile(self, rest: str) -> tuple[str, tuple[int, ...], LinearLayout | None, str]:
-        """Element type, sizes and layout of what an access is given pointers of; a reason if not."""
+        """Element type, sizes and layout of a tensor of pointers; or a reason why not."""
         tensors = _POINTERS.search(rest)
         if tensors is None:
             scalar = _POINTER.search(rest)
@@ -359,90 +279,3 @@ def _mask_of(name: str, operands: Sequence[str], rest: str) -> str | None:
     counts = [int(n) for n in sizes[1].split(",")]
     has_mask = len(counts) > place and counts[place]
     return operands[sum(counts[:place])] if has_mask else None
-
-
-def _int(of: Callable[[str], object] | object, rest: str) -> int:
-    found = of.search(rest)  # type: ignore[union-attr]
-    return int(found[1]) if found else 0
-
-
-def _are_exprs(values: Sequence[_Value]) -> bool:
-    return len(values) >= 2 and all(isinstance(value, Expr) for value in values)
-
-
-def _mapped(value: _Value, of: Callable[[Expr], Expr]) -> _Value:
-    """The value with its expressions replaced."""
-    if isinstance(value, _Pointer):
-        return _Pointer(value.argument, of(value.offset))
-    if isinstance(value, tuple):
-        return tuple([(of(e), interval) for e, interval in value])
-    return of(value) if isinstance(value, Expr) else None
-
-
-def _axes_moved(e: Expr, to: Callable[[int], int]) -> Expr:
-    new: dict[Var, Expr] = {
-        v: Dim(FIRST_INDEX + to(v.index - FIRST_INDEX))
-        for v in variables(e)
-        if isinstance(v, Dim) and v.index >= FIRST_INDEX
-    }
-    return substitute(e, new) if new else e
-
-
-def _expanded(e: Expr, rest: str) -> Expr:
-    axis = _int(_AXIS, rest)
-    return _axes_moved(e, lambda d: d + (d >= axis))
-
-
-def _transposed(e: Expr, rest: str) -> Expr:
-    found = _ORDER.search(rest)
-    order = [int(n) for n in found[1].split(",")] if found else []
-    return _axes_moved(e, lambda d: order.index(d) if d in order else d)
-
-
-def _floor(a: Expr, b: Expr, box: Mapping[Var, Interval]) -> Expr | None:
-    """`a / b` rounded towards 0, which is the floor where nothing is negative."""
-    return floordiv(a, b) if _is_division(a, b, box) else None
-
-
-def _remainder(a: Expr, b: Expr, box: Mapping[Var, Interval]) -> Expr | None:
-    return mod(a, b) if _is_division(a, b, box) else None
-
-
-def _is_division(a: Expr, b: Expr, box: Mapping[Var, Interval]) -> bool:
-    return isinstance(b, Const) and b.value > 0 and bounds(a, box).lo >= 0
-
-
-def _shifted(a: Expr, b: Expr, box: Mapping[Var, Interval]) -> Expr | None:
-    return a * (1 << b.value) if isinstance(b, Const) and 0 <= b.value < 62 else None
-
-
-def _shifted_down(a: Expr, b: Expr, box: Mapping[Var, Interval]) -> Expr | None:
-    fits = isinstance(b, Const) and 0 <= b.value < 62
-    return _floor(a, Const(1 << b.value), box) if fits and isinstance(b, Const) else None
-
-
-_ARITHMETIC: Final[dict[str, Callable[[Expr, Expr, Mapping[Var, Interval]], Expr | None]]] = {
-    "arith.addi": lambda a, b, _: a + b,
-    "arith.subi": lambda a, b, _: linear((a, 1), (b, -1)),
-    "arith.muli": lambda a, b, _: product(a, b),
-    "arith.divsi": _floor,
-    "arith.divui": _floor,
-    "arith.remsi": _remainder,
-    "arith.remui": _remainder,
-    "arith.shli": _shifted,
-    "arith.shrsi": _shifted_down,
-    "arith.shrui": _shifted_down,
-}
-"""Integer arithmetic; that it does not wrap is taken for granted, as addresses would be wrong."""
-_AXES: Final[dict[str, Callable[[Expr, str], Expr]]] = {
-    "tt.expand_dims": _expanded,
-    "tt.trans": _transposed,
-}
-"""Operations that move the dimensions of a tensor."""
-_SAME: Final = frozenset(
-    [
-        "arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci",
-        "tt.splat", "tt.broadcast", "ttg.convert_layout", "tt.unsplat",
-    ]
-)  # fmt: skip
-"""Operations whose elements are those of their operand, at the same index or at every index."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from hloscope.devices import Device
@@ -48,8 +49,17 @@ class StatedKernels:
         Raises:
             ParseError: The thunk sequence is damaged or cut.
         """
-        stated = self.dump.launch(ins.name)
+        stated = None if self._other_target else self.dump.launch(ins.name)
         return None if stated is None else _launch(stated)
+
+    @cached_property
+    def _other_target(self) -> str:
+        """Why the folder says nothing about the device: it is compiled for another one."""
+        target, device = self.dump.target, self._device
+        if target is None or (target.cores, target.warp) == (device.sms, device.warp):
+            return ""
+        what = f"the folder was compiled for {target.title or 'another GPU'} ({target.cores} cores)"
+        return f"{what}, so its launches are not compared with those of {device.name}"
 
     def beside(self, ins: Instruction, model: Coalescing) -> Coalescing:
         """Return the answer of the model with what the folder states.
@@ -63,6 +73,9 @@ class StatedKernels:
         Raises:
             ParseError: A file of the folder is damaged or cut.
         """
+        other = self._other_target
+        if other:
+            return replace(model, notes=(*model.notes, other))
         thunks = self.dump.thunks
         if thunks is None:
             return model
@@ -72,8 +85,8 @@ class StatedKernels:
         answer = model
         stated = self.launch(ins)
         if stated is not None and model.kernel.launch is None:
-            answer, said = self._as_compiled(ins, model, stated)
-            notes += said
+            answer, noted = self._as_compiled(ins, model, stated)
+            notes.append(noted)
         elif stated is not None and stated != model.kernel.launch:
             findings.append(f"XLA launches {stated}, the model says {model.kernel.launch}")
             answer = _not_of_this_launch(model)
@@ -95,21 +108,21 @@ class StatedKernels:
 
     def _as_compiled(
         self, ins: Instruction, model: Coalescing, launch: Launch
-    ) -> tuple[Coalescing, list[str]]:
+    ) -> tuple[Coalescing, str]:
         """The accesses of a Triton kernel's code, and what to note of them."""
         kernel = replace(model.kernel, launch=launch)
         try:
             code = self.dump.triton(ins.name)
         except UnsupportedError as error:
-            return replace(model, kernel=kernel), [error.message]
+            return replace(model, kernel=kernel), error.message
         if code is None:
             what = "the folder does not state the layouts of this kernel"
-            return replace(model, kernel=kernel), [f"{what}: dump with --xla_dump_emitter_re=.*"]
+            return replace(model, kernel=kernel), f"{what}: dump with --xla_dump_emitter_re=.*"
         arrays = [(False, k, leaf) for k, leaf in _leaves(ins.operands)]
-        arrays += [(True, k, 0) for k in range(len(model.outputs))]
+        arrays += [(True, output.number, output.leaf) for output in model.outputs]
         if code.arguments != len(arrays):
             what = f"the kernel has {code.arguments} parameters, the fusion {len(arrays)} arrays"
-            return replace(model, kernel=kernel), [what]
+            return replace(model, kernel=kernel), what
         place = {array: k for k, array in enumerate(arrays)}
         lost = [access for access in code.accesses if access.argument < 0]
 
@@ -120,7 +133,7 @@ class StatedKernels:
 
         operands, outputs = tuple(map(of, model.operands)), tuple(map(of, model.outputs))
         said = "layouts and addresses are those of the compiled kernel"
-        return replace(model, kernel=kernel, operands=operands, outputs=outputs), [said]
+        return replace(model, kernel=kernel, operands=operands, outputs=outputs), said
 
     def _array(
         self,

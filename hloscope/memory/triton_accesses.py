@@ -61,17 +61,16 @@ def access_by_thread(access: TritonAccess, launch: Launch, warp: int) -> AccessB
             what = f"a layout of {threads} threads, and blocks of {launch.block_size}"
             raise UnsupportedError(what)
         vector = neighbours(layout)
-        registers: dict[Var, Expr] = {
-            Range(k): Range(len(loops) + k) for k in range(len(ranges))
-        } | {Dim(0): THREAD}
-        new |= {Dim(FIRST_INDEX + d): substitute(e, registers) for d, e in enumerate(index)}
+        held: dict[Var, Expr] = {Dim(0): THREAD}
+        held |= {Range(k): Range(len(loops) + k) for k in range(len(ranges))}
+        new |= {Dim(FIRST_INDEX + d): substitute(e, held) for d, e in enumerate(index)}
         if access.is_store:
             inside += _first_holders(layout, warp)
     elif access.is_store:
         inside.append((THREAD, Interval(0, 0)))
     grid = launch.map((), ())
-    box = {Dim(k): v.interval for k, v in enumerate(grid.dims)}
-    box |= {Range(k): v.interval for k, v in enumerate([*loops, *ranges])}  # type: ignore[misc]
+    box: dict[Var, Interval] = {Dim(k): v.interval for k, v in enumerate(grid.dims)}
+    box |= {Range(k): v.interval for k, v in enumerate([*loops, *ranges])}
     for e, interval in access.mask:
         masked = substitute(e, new)
         within = bounds(masked, box)
