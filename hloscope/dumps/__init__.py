@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         parse_thunk_names as parse_thunk_names,
         parse_thunks as parse_thunks,
     )
+    from hloscope.dumps.tiles import ProgramTile as ProgramTile, parse_tiles as parse_tiles
     from hloscope.dumps.triton_code import (
         TritonAccess as TritonAccess,
         TritonKernel as TritonKernel,

@@ -11,6 +11,7 @@ from typing import Final
 
 from hloscope.dumps.buffers import Buffers, parse_buffers
 from hloscope.dumps.thunks import Thunk, parse_thunk_names, parse_thunks
+from hloscope.dumps.tiles import ProgramTile, parse_tiles
 from hloscope.dumps.triton_code import TritonKernel, parse_triton
 from hloscope.errors import InputError, UnknownNameError, UnsupportedError, did_you_mean
 from hloscope.lazy import dataclass, pattern
@@ -290,6 +291,21 @@ class DumpedModule:
         if kernel not in self._triton:
             self._triton[kernel] = parse_triton(read_text(self.folder / file))
         return self._triton[kernel]
+
+    def tiles(self, instruction: str) -> tuple[ProgramTile, ...] | None:
+        """Return the tiles that a Triton fusion reads and writes, in program order.
+
+        `None` if the folder does not state them.
+
+        Args:
+            instruction: Name of the fusion.
+
+        Raises:
+            InputError: The file cannot be read.
+            ParseError: The file is damaged or cut.
+        """
+        text = self._text(f"{instruction}.ttir.txt")
+        return None if text is None else parse_tiles(text)
 
     @cached_property
     def _triton(self) -> dict[str, TritonKernel]:

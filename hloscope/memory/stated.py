@@ -85,6 +85,7 @@ class StatedKernels:
         answer = model
         stated = self.launch(ins)
         if stated is not None and model.kernel.launch is None:
+            findings += self._tile_findings(ins, model)
             answer, noted = self._as_compiled(ins, model, stated)
             notes.append(noted)
         elif stated is not None and stated != model.kernel.launch:
@@ -118,16 +119,14 @@ class StatedKernels:
         if code is None:
             what = "the folder does not state the layouts of this kernel"
             return replace(model, kernel=kernel), f"{what}: dump with --xla_dump_emitter_re=.*"
-        arrays = [(False, k, leaf) for k, leaf in _leaves(ins.operands)]
-        arrays += [(True, output.number, output.leaf) for output in model.outputs]
-        if code.arguments != len(arrays):
-            what = f"the kernel has {code.arguments} parameters, the fusion {len(arrays)} arrays"
+        place = _parameters(ins, model)
+        if code.arguments != len(place):
+            what = f"the kernel has {code.arguments} parameters, the fusion {len(place)} arrays"
             return replace(model, kernel=kernel), what
-        place = {array: k for k, array in enumerate(arrays)}
         lost = [access for access in code.accesses if access.argument < 0]
 
         def of(array: ArrayUse) -> ArrayUse:
-            number = place.get((array.is_output, array.number, array.leaf), -1)
+            number = place[array.is_output, array.number, array.leaf]
             mine = [access for access in code.accesses if access.argument == number]
             return self._array(array, mine, lost, launch)
 
@@ -156,6 +155,28 @@ class StatedKernels:
                 return replace(array, reason=reason)
         traffic = together([touch.traffic for touch in touches if touch.traffic is not None])
         return replace(array, touches=tuple(touches), traffic=traffic, tile=None)
+
+    def _tile_findings(self, ins: Instruction, model: Coalescing) -> list[str]:
+        """Findings where the tile program has other tiles than the model.
+
+        XLA pads tiles to powers of two and may leave out dimensions of size 1.
+        """
+        program = self.dump.tiles(ins.name)
+        if program is None:
+            return []
+        found = []
+        place = _parameters(ins, model)
+        for array in model.arrays:
+            number = place[array.is_output, array.number, array.leaf]
+            stated = dict.fromkeys([tile.sizes for tile in program if tile.argument == number])
+            if array.tile is None or not stated:
+                continue
+            if _padded(array.tile.sizes) not in [_padded(sizes) for sizes in stated]:
+                tiles = " and ".join(["x".join(map(str, sizes)) for sizes in stated])
+                what = f"{'output' if array.is_output else 'operand'} {array.number}"
+                mine = "x".join(map(str, array.tile.sizes))
+                found.append(f"XLA's tile of {what} is {tiles}, the model's {mine}")
+        return found
 
     # --------------------------------------------------------------------------------- memory
 
@@ -206,14 +227,21 @@ def _launch(thunk: Thunk) -> Launch:
     return Launch(thunk.threads, thunk.blocks)
 
 
-def _leaves(operands: Sequence[Instruction]) -> list[tuple[int, int]]:
-    """Number and leaf of each array of the operands, in the order of a kernel's parameters."""
-    return [
-        (k, leaf)
-        for k, operand in enumerate(operands)
+def _parameters(ins: Instruction, model: Coalescing) -> dict[tuple[bool, int, int], int]:
+    """The kernel's parameter of each array, by role, number and leaf: operands before outputs."""
+    operands = [
+        (False, k, leaf)
+        for k, operand in enumerate(ins.operands)
         for leaf, type in enumerate(leaf_types(operand.type))
         if isinstance(type, TensorType)
     ]
+    outputs = [(True, output.number, output.leaf) for output in model.outputs]
+    return {array: k for k, array in enumerate([*operands, *outputs])}
+
+
+def _padded(sizes: Sequence[int]) -> list[int]:
+    """Sizes padded to powers of two, without those of 1."""
+    return [1 << (size - 1).bit_length() for size in sizes if size > 1]
 
 
 def _not_of_this_launch(model: Coalescing) -> Coalescing:

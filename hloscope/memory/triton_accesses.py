@@ -51,33 +51,67 @@ def access_by_thread(access: TritonAccess, launch: Launch, warp: int) -> AccessB
         raise UnsupportedError(access.reason or "its address is not known")
     loops = [Variable(Interval(0, trips - 1), f"loop{k}") for k, trips in enumerate(access.loops)]
     new: dict[Var, Expr] = dict(zip(PROGRAM, (BLOCK, BLOCK_Y, BLOCK_Z), strict=True))
-    inside: list[tuple[Expr, Interval]] = []
-    ranges: list[Variable] = []
-    vector = 1
-    if access.layout is not None:
-        layout = _without_repeated_registers(access.layout)
-        index, threads, ranges = index_by_thread(layout)
-        if threads != launch.block_size:
-            what = f"a layout of {threads} threads, and blocks of {launch.block_size}"
-            raise UnsupportedError(what)
-        vector = neighbours(layout)
-        held: dict[Var, Expr] = {Dim(0): THREAD}
-        held |= {Range(k): Range(len(loops) + k) for k in range(len(ranges))}
-        new |= {Dim(FIRST_INDEX + d): substitute(e, held) for d, e in enumerate(index)}
-        if access.is_store:
-            inside += _first_holders(layout, warp)
-    elif access.is_store:
-        inside.append((THREAD, Interval(0, 0)))
+    held = Held.of(access.layout, warp, len(loops), is_store=access.is_store)
+    if access.layout is not None and held.threads != launch.block_size:
+        what = f"a layout of {held.threads} threads, and blocks of {launch.block_size}"
+        raise UnsupportedError(what)
+    new |= {Dim(FIRST_INDEX + d): e for d, e in enumerate(held.index)}
+    ranges = [*loops, *held.ranges]
     grid = launch.map((), ())
     box: dict[Var, Interval] = {Dim(k): v.interval for k, v in enumerate(grid.dims)}
-    box |= {Range(k): v.interval for k, v in enumerate([*loops, *ranges])}
+    box |= {Range(k): v.interval for k, v in enumerate(ranges)}
+    inside = [*held.condition]
     for e, interval in access.mask:
         masked = substitute(e, new)
         within = bounds(masked, box)
         inside.append((masked, Interval(max(interval.lo, within.lo), min(interval.hi, within.hi))))
-    address = substitute(access.address, new)
-    map = IndexingMap(grid.dims, [*loops, *ranges], (), (address,), inside)
-    return AccessByThread(map.simplify(replace_points=False), _bits(access.element), vector)
+    map = IndexingMap(grid.dims, ranges, (), (substitute(access.address, new),), inside)
+    return AccessByThread(map.simplify(replace_points=False), bits_of(access.element), held.vector)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The elements of a tile that each thread of a block loads or stores.
+
+    Attributes:
+        index: The index in the tile, by `THREAD` and the ranges; empty of a scalar.
+        ranges: Registers of a thread.
+        threads: Threads of a block; 0 of a scalar, which any number of threads may access.
+        condition: The threads that take part.
+        vector: Neighbouring elements that a thread holds.
+    """
+
+    index: tuple[Expr, ...]
+    ranges: tuple[Variable, ...]
+    threads: int
+    condition: tuple[tuple[Expr, Interval], ...]
+    vector: int
+
+    @classmethod
+    def of(
+        cls, layout: LinearLayout | None, warp: int, first: int = 0, *, is_store: bool = False
+    ) -> Held:
+        """Return what threads hold under a layout.
+
+        Args:
+            layout: From registers, lanes and warps to the tile; `None` for a scalar.
+            warp: Lanes of a warp.
+            first: Number of the first range variable that registers may have.
+            is_store: Do threads store what they hold?  Then only the first holder of an element
+                does.
+
+        Raises:
+            UnsupportedError: The layout has other inputs, or several blocks.
+        """
+        if layout is None:
+            return cls((), (), 0, ((THREAD, Interval(0, 0)),) if is_store else (), 1)
+        layout = _without_repeated_registers(layout)
+        index, threads, ranges = index_by_thread(layout)
+        new: dict[Var, Expr] = {Dim(0): THREAD}
+        new |= {Range(k): Range(first + k) for k in range(len(ranges))}
+        condition = _first_holders(layout, warp) if is_store else []
+        held = tuple([substitute(e, new) for e in index])
+        return cls(held, tuple(ranges), threads, tuple(condition), neighbours(layout))
 
 
 def _without_repeated_registers(layout: LinearLayout) -> LinearLayout:
@@ -104,10 +138,10 @@ def _first_holders(layout: LinearLayout, warp: int) -> list[tuple[Expr, Interval
     return found
 
 
-def _bits(element: str) -> int:
+def bits_of(element: str) -> int:
     """Bits that an element takes in memory.
 
-    >>> [_bits(element) for element in ("f32", "bf16", "i1", "f8E4M3FN", "i64")]
+    >>> [bits_of(element) for element in ("f32", "bf16", "i1", "f8E4M3FN", "i64")]
     [32, 16, 8, 8, 64]
     """
     if element.startswith("f8"):
