@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from hloscope.devices import Device
 from hloscope.dumps import BufferSlice, DumpedModule, Thunk, TritonAccess
-from hloscope.errors import UnsupportedError
+from hloscope.errors import ParseError, UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType
@@ -38,17 +38,18 @@ class StatedKernels:
             device: Where it runs.
             count: Counts the requests of a map from threads to elements, of so many bits, under a
                 launch; the last number is how many neighbouring elements a thread holds.
+
+        Raises:
+            ParseError: The thunk sequence or the buffer assignment is damaged or cut.
         """
         self.dump: Final = dump
         self._device: Final = device
         self._count: Final = count
+        if not self._other_target:  # what is damaged is told before the first kernel is asked for
+            _ = dump.thunks, dump.buffers
 
     def launch(self, ins: Instruction) -> Launch | None:
-        """Return the launch that the folder states; `None` if it states none or several.
-
-        Raises:
-            ParseError: The thunk sequence is damaged or cut.
-        """
+        """Return the launch that the folder states; `None` if it states none or several."""
         stated = None if self._other_target else self.dump.launch(ins.name)
         return None if stated is None else _launch(stated)
 
@@ -69,9 +70,6 @@ class StatedKernels:
         Args:
             ins: The instruction of the kernel.
             model: What the model says, under the launch that the folder states if it can.
-
-        Raises:
-            ParseError: A file of the folder is damaged or cut.
         """
         other = self._other_target
         if other:
@@ -86,8 +84,12 @@ class StatedKernels:
         stated = self.launch(ins)
         if stated is not None and model.kernel.launch is None:
             findings += self._tile_findings(ins, model)
-            answer, noted = self._as_compiled(ins, model, stated)
-            notes.append(noted)
+            answer = replace(model, kernel=replace(model.kernel, launch=stated))
+            try:
+                answer, noted = self._as_compiled(ins, answer, stated)
+                notes.append(noted)
+            except ParseError as error:  # other kernels of the program are answered all the same
+                findings.append(str(error).partition("\n")[0])
         elif stated is not None and stated != model.kernel.launch:
             findings.append(f"XLA launches {stated}, the model says {model.kernel.launch}")
             answer = _not_of_this_launch(model)
@@ -111,18 +113,17 @@ class StatedKernels:
         self, ins: Instruction, model: Coalescing, launch: Launch
     ) -> tuple[Coalescing, str]:
         """The accesses of a Triton kernel's code, and what to note of them."""
-        kernel = replace(model.kernel, launch=launch)
         try:
             code = self.dump.triton(ins.name)
         except UnsupportedError as error:
-            return replace(model, kernel=kernel), error.message
+            return model, error.message
         if code is None:
             what = "the folder does not state the layouts of this kernel"
-            return replace(model, kernel=kernel), f"{what}: dump with --xla_dump_emitter_re=.*"
+            return model, f"{what}: dump with --xla_dump_emitter_re=.*"
         place = _parameters(ins, model)
         if code.arguments != len(place):
             what = f"the kernel has {code.arguments} parameters, the fusion {len(place)} arrays"
-            return replace(model, kernel=kernel), what
+            return model, what
         lost = [access for access in code.accesses if access.argument < 0]
 
         def of(array: ArrayUse) -> ArrayUse:
@@ -132,7 +133,7 @@ class StatedKernels:
 
         operands, outputs = tuple(map(of, model.operands)), tuple(map(of, model.outputs))
         said = "layouts and addresses are those of the compiled kernel"
-        return replace(model, kernel=kernel, operands=operands, outputs=outputs), said
+        return replace(model, operands=operands, outputs=outputs), said
 
     def _array(
         self,
