@@ -77,7 +77,7 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     <p = f32[2] parameter(0)>
     """
     dump = _dump_of(source)
-    found = read_source(source if dump is None else dump.program, name=name)
+    found = read_source(source, name=name)
     text, name = found.text, found.name
     if language_of(found) == "stablehlo":
         module = stablehlo.parse_stablehlo(text, name=name)
@@ -93,10 +93,11 @@ def _dump_of(source: Readable) -> dumps.DumpedModule | None:
     Raises:
         UnknownNameError: The folder holds several modules, or none of that name.
     """
-    is_path = isinstance(source, os.PathLike) or (isinstance(source, str) and not _is_text(source))
-    if not is_path:
+    if isinstance(source, str) and _is_text(source):
         return None
-    path = os.fspath(source)  # type: ignore[arg-type]
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = os.fspath(source)
     folder, mark, choice = path.rpartition("#")
     if not mark or os.path.lexists(path):
         folder, choice = path, ""
@@ -169,13 +170,20 @@ def _text_of_jax(source: Any) -> str:
 
 
 def _text_of_file(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The text of a file and what to call it; `p.xplane.pb#jit_f` is a program in a profile."""
+    """The text of a file and what to call it.
+
+    `p.xplane.pb#jit_f` is a program in a profile, `DIR#jit_f` a module in a dump folder.
+    """
     file = os.fspath(path)
     profile, mark, choice = file.rpartition("#")
     if mark and not os.path.lexists(file) and _is_profile(profile):
         return _text_in_profile(profile, choice)
     if _is_profile(file):
         return _text_in_profile(file, "")
+    dump = _dump_of(file)
+    if dump is not None:
+        path = dump.program
+        file = os.fspath(path)
     return _decoded(bytes_of_file(path), file), file
 
 

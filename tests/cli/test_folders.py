@@ -18,7 +18,8 @@ def test_a_folder_with_one_program_is_that_program(run: Run) -> None:
     assert result.exit_code == 0, result.stderr
     assert "Triton, 128 threads × 64 blocks" in result.stdout
     assert "layouts and addresses are those of the compiled kernel" in result.stdout
-    assert run("cost", str(DUMP)).exit_code == 0
+    for command in ("cost", "verify", "print", "footprint", "cancel"):
+        assert run(command, str(DUMP)).exit_code == 0, command
     assert run("ls", f"{DUMP}#jit_softmax").exit_code == 0
 
 
