@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ _COMPILED: Final = pattern(
     r"\.(?:sm_\d+\.\w+_|[A-Za-z][\w:+-]*_)?after_optimizations\.txt"
 )
 _ENTRY: Final = pattern(rb"\.entry\s+([\w$]+)")
+_SHARED_ARRAY: Final = pattern(r"(?m)^[ \t]*\.shared \.align \d{1,9} \.b8 [\w$]+\[(\d{1,12})\];")
 _FIGURE: Final = pattern(r"(core_count|threads_per_warp): (\d{1,9})")
 _TITLE: Final = pattern(r'device_description_str: "([^"\n]*)"')
 _HEAD: Final = 1 << 16
@@ -138,7 +139,7 @@ class DumpedModule:
         label: str,
         number: int,
         program: str,
-        files: Iterable[str],
+        files: Sequence[str],
         *,
         shares_name: bool = False,
     ) -> None:
@@ -158,9 +159,14 @@ class DumpedModule:
         self.name: Final = label.partition(".")[2]
         self.folder: Final = folder
         self.program: Final = folder / program
-        own = f"{label}.", f"{self.name}."
-        self._files: Final = frozenset([name for name in files if name.startswith(own)])
+        self._every_file: Final = files
         self._shares_name: Final = shares_name
+
+    @cached_property
+    def _files(self) -> frozenset[str]:
+        """Names of the module's files: those that begin with its label, or with its name alone."""
+        own = f"{self.label}.", f"{self.name}."
+        return frozenset([name for name in self._every_file if name.startswith(own)])
 
     @property
     def names(self) -> frozenset[str]:
@@ -263,6 +269,21 @@ class DumpedModule:
         """
         launch = self.launch(name)
         return self.ptx_files.get(kernel_name(name) if launch is None else launch.kernel)
+
+    def shared_bytes(self, name: str) -> int | None:
+        """Return the shared memory of a block, in bytes: the launch's and the PTX's static arrays.
+
+        `None` if the launch or the PTX of the instruction or kernel is not in the folder.
+
+        Raises:
+            InputError: The PTX file cannot be read.
+            ParseError: The thunk sequence is damaged or cut.
+        """
+        launch, ptx = self.launch(name), self.ptx(name)
+        if launch is None or ptx is None:
+            return None
+        arrays = _SHARED_ARRAY.findall(read_text(ptx).text)
+        return launch.shared_bytes + sum([int(size) for size in arrays])
 
     # --------------------------------------------------------------------------------- Triton
 

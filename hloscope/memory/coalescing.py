@@ -100,8 +100,9 @@ class Memory:
 
     @property
     def _is_asked_for_own_kernel(self) -> bool:
-        """Does the user give the launch or the map, which no folder knows?"""
-        return self._thread_map is not None or any(self._options.values()) or self._verdicts_only
+        """Does the user give the launch, the map or the tiles, or ask for XLA's verdicts only?"""
+        is_given = self._thread_map is not None or self._tile is not None
+        return is_given or any(self._options.values()) or self._verdicts_only
 
     def _under_stated_launch(self, ins: Instruction, answer: Coalescing) -> Coalescing:
         """The answer for the launch that the dump folder states, if the emitter can have it."""

@@ -80,6 +80,8 @@ class StatedKernels:
         launches = self.dump.launches(ins.name)
         findings = [*model.findings, *self._memory_findings(ins, model)]
         notes = [*model.notes, *self._one_memory(ins, model)]
+        if shared := self.dump.shared_bytes(ins.name):
+            notes.append(f"shared memory of a block: {shared:,} bytes")
         answer = model
         stated = self.launch(ins)
         if stated is not None and model.kernel.launch is None:

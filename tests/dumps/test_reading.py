@@ -115,6 +115,16 @@ def test_a_folder_gives_launches_and_files_by_instruction_or_kernel(tmp_path: Pa
     assert module.ptx("compare") is None
 
 
+def test_shared_memory_is_that_of_the_launch_and_of_static_arrays(tmp_path: Path) -> None:
+    arrays = "\t.shared .align 4 .b8 shared_0[8320];\n\t.shared .align 16 .b8 s1[16];\n"
+    outside = ".extern .shared .align 16 .b8 global_smem[];\n"
+    ptx = f"{outside}.visible .entry sort_6(\n)\n{{\n{arrays}}}\n"
+    write_module(tmp_path, 1, "jit_f", thunks=THUNKS.replace("sort_6__1", "other"), ptx=ptx)
+    module = DumpFolder(tmp_path).module()
+    assert module.shared_bytes("sort_6") == 4096 + 8320 + 16
+    assert module.shared_bytes("compare") is None
+
+
 def test_what_a_folder_does_not_hold_is_none(tmp_path: Path) -> None:
     write_module(tmp_path, 1, "jit_f", thunks=None, names=None, buffers=None, values=None, ptx=None)
     module = DumpFolder(tmp_path).module()
