@@ -73,7 +73,7 @@ def result_of(
         box: Bounds of the variables of two expressions.
 
     >>> result_of("arith.addi", [Dim(0), Const(2)], "", lambda a, b: {})
-    d0 + 2
+    <d0 + 2>
     """
     match name, given:
         case "arith.constant", _:

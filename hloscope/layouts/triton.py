@@ -220,7 +220,7 @@ def index_by_thread(layout: LinearLayout) -> tuple[list[Expr], int, list[Variabl
     >>> layout = Blocked((1,), (32,), (4,), (0,)).to_linear((256,))
     >>> index, threads, ranges = index_by_thread(layout)
     >>> threads, *map(str, index), *[v.name for v in ranges]
-    (128, 's0 * 128 + (d0 / 32) * 32 + d0 mod 32', 'register')
+    (128, '(d0 / 32) * 32 + s0 * 128 + d0 mod 32', 'register')
     """
     sizes = dict(layout.size_of)
     if sizes.get("block", 1) != 1 or not sizes.keys() <= {"register", "lane", "warp", "block"}:
