@@ -31,7 +31,7 @@ from hloscope.cost import (
     target_of,
     transfers_of,
 )
-from hloscope.devices import DEFAULT, Device, device_of, gpu_of
+from hloscope.devices import DEFAULT, Device, device_of, gpu_of, gpu_with
 from hloscope.display import (
     COST_SCHEMA,
     Grouping,
@@ -335,6 +335,8 @@ class Cost:
             names = ", ".join(sorted(unknown)[:MOST_NAMES])
             more = ", …" if len(unknown) > MOST_NAMES else ""
             found[f"flops of these are not known and not counted: {names}{more}"] = None
+        if self._memory.stated is not None and self._memory.stated.other_target:
+            found[self._memory.stated.other_target] = None
         if not self.model.is_judged:
             found[f"transfers are not counted: {NOT_JUDGED} (--as-if h100 takes an H100's)"] = None
         return list(found)
@@ -383,6 +385,14 @@ def cost_of(
     return Cost(program, model, memory, is_whole=only is None)
 
 
+def device_of_dump(dump: DumpedModule | None) -> str:
+    """Name of the GPU that a dump folder's module was compiled for; `h100` if it is not known."""
+    target = None if dump is None else dump.target
+    if target is None:
+        return DEFAULT
+    return gpu_with(target.cores, target.warp, target.bandwidth) or DEFAULT
+
+
 def cost_on(
     program: Costed,
     device: str | None = None,
@@ -394,8 +404,9 @@ def cost_on(
 
     Args:
         program: The program.
-        device: Name of the device, or a file in TOML.  If not given: an H100 for a program that
-            was compiled for a GPU or not at all; else none, so that bounds are not known.
+        device: Name of the device, or a file in TOML.  If not given: the GPU that a dump folder
+            was compiled for; an H100 for another program that was compiled for a GPU or not at
+            all; else none, so that bounds are not known.
         as_if: A GPU; its thread maps judge a program that was compiled for something else, too.
         only: The instructions to count with their computations; all kernels if not given.
 
@@ -411,7 +422,7 @@ def cost_on(
         return cost_of(program, memory, only, device=where, transfers=True)
     if device is None:
         kind = target_of(program.module).kind
-        device = DEFAULT if kind in ("gpu", "uncompiled") else "cpu"
+        device = device_of_dump(program.dump) if kind in ("gpu", "uncompiled") else "cpu"
     where = device_of(device)
     gpu = where if where.has_warps else gpu_of(DEFAULT)
     return cost_of(program, Memory(program.analysis, gpu, dump=program.dump), only, device=where)

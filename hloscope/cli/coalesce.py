@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 import click
+from click.core import ParameterSource
 
 from hloscope.api import (
     Model,
     Program,
     ProgramCoalescing,
     coalescing_of_all,
+    device_of_dump,
     find_all,
     kernels_of,
     refuse_other_targets,
@@ -137,11 +139,13 @@ def coalesce(
         raise click.UsageError("--launch and --threads both say how many threads")
     if verdicts_only and fail_below is not None:
         raise click.UsageError("--fail-below needs more than XLA's verdicts: leave out --xla")
+    program = read_program(file)
+    if click.get_current_context().get_parameter_source("device") is ParameterSource.DEFAULT:
+        device = device_of_dump(program.dump)
     blocks = None if launch is None else launch[0]
     of_block = launch[1] if launch else threads
     given = None if thread_map is None else thread_map_of(thread_map, tile)
     model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
-    program = read_program(file)
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
     found = _asked(program, name, model)

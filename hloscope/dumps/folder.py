@@ -24,7 +24,7 @@ _COMPILED: Final = pattern(
 )
 _ENTRY: Final = pattern(rb"\.entry\s+([\w$]+)")
 _SHARED_ARRAY: Final = pattern(r"(?m)^[ \t]*\.shared \.align \d{1,9} \.b8 [\w$]+\[(\d{1,12})\];")
-_FIGURE: Final = pattern(r"(core_count|threads_per_warp): (\d{1,9})")
+_FIGURE: Final = pattern(r"(core_count|threads_per_warp|memory_bandwidth): (\d{1,18})")
 _TITLE: Final = pattern(r'device_description_str: "([^"\n]*)"')
 _HEAD: Final = 1 << 16
 """Bytes of a PTX file in which its first kernel is looked for."""
@@ -40,11 +40,13 @@ class DumpTarget:
         title: Name of the product; empty if not stated.
         cores: Multiprocessors or compute units; 0 if not stated.
         warp: Threads of a warp; 0 if not stated.
+        bandwidth: Of the memory, in GB/s (10^9 bytes); 0 if not stated.
     """
 
     title: str
     cores: int
     warp: int
+    bandwidth: float
 
 
 def is_dump_folder(path: str | os.PathLike[str]) -> bool:
@@ -191,12 +193,13 @@ class DumpedModule:
         text = self._text("gpu_target_config.pbtxt")
         if text is None:
             return None
-        stated = {name: int(value) for name, value in _FIGURE.findall(text.text)}
+        stated = {name: int(value) for name, value in reversed(_FIGURE.findall(text.text))}
         title = _TITLE.search(text.text)
         return DumpTarget(
             "" if title is None else title[1],
             stated.get("core_count", 0),
             stated.get("threads_per_warp", 0),
+            stated.get("memory_bandwidth", 0) / 1e9,
         )
 
     # ------------------------------------------------------------------------------- launches

@@ -45,16 +45,16 @@ class StatedKernels:
         self.dump: Final = dump
         self._device: Final = device
         self._count: Final = count
-        if not self._other_target:  # what is damaged is told before the first kernel is asked for
+        if not self.other_target:  # what is damaged is told before the first kernel is asked for
             _ = dump.thunks, dump.buffers
 
     def launch(self, ins: Instruction) -> Launch | None:
         """Return the launch that the folder states; `None` if it states none or several."""
-        stated = None if self._other_target else self.dump.launch(ins.name)
+        stated = None if self.other_target else self.dump.launch(ins.name)
         return None if stated is None else _launch(stated)
 
     @cached_property
-    def _other_target(self) -> str:
+    def other_target(self) -> str:
         """Why the folder says nothing about the device: it is compiled for another one."""
         target, device = self.dump.target, self._device
         if target is None or (target.cores, target.warp) == (device.sms, device.warp):
@@ -71,7 +71,7 @@ class StatedKernels:
             ins: The instruction of the kernel.
             model: What the model says, under the launch that the folder states if it can.
         """
-        other = self._other_target
+        other = self.other_target
         if other:
             return replace(model, notes=(*model.notes, other))
         thunks = self.dump.thunks

@@ -57,3 +57,18 @@ def test_cut_files_end_with_their_place(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 3
     assert "module_0001.jit_f.thunk_sequence.txt:1:" in result.stderr
     assert "the thunk sequence is cut" in result.stderr
+
+
+def test_the_device_is_that_of_the_folder_unless_it_is_named(run: Run, tmp_path: Path) -> None:
+    write_module(tmp_path, 1, "jit_f")
+    target = tmp_path / "module_0001.jit_f.gpu_target_config.pbtxt"
+    target.write_text(
+        "gpu_device_info {\n  threads_per_warp: 32\n  core_count: 148\n"
+        '  memory_bandwidth: 7672320000000\n}\ndevice_description_str: "NVIDIA B200"\n'
+    )
+    assert "b200: loop" in run("coalesce", str(tmp_path), "loop_negate_fusion.1").stdout
+    assert "bounds for b200" in run("cost", str(tmp_path)).stderr
+    other = run("cost", str(tmp_path), "--device", "h100").stderr
+    assert "note: the folder was compiled for NVIDIA B200 (148 cores)" in other
+    target.write_text("gpu_device_info {\n  core_count: 7\n}\n")
+    assert "h100: loop" in run("coalesce", str(tmp_path), "loop_negate_fusion.1").stdout
