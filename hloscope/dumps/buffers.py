@@ -15,7 +15,7 @@ from hloscope.lazy import dataclass, pattern
 from hloscope.source import Source, Span
 
 _N: Final = r"\d{1,19}"
-_INDEX: Final = r"\{([\d,\s]*)\}"
+_INDEX: Final = r"\{((?:\d{1,9}(?:,\d{1,9})*)?)\}"
 _ALLOCATION: Final = pattern(rf"allocation ({_N}): size ({_N})(.*):")
 _VALUE: Final = pattern(
     rf" value: <({_N}) ([^\s{{<>]+)(?:{_INDEX})?(?: \(phi\))?(?: @({_N}))?> "

@@ -11,9 +11,10 @@ from hloscope.errors import ParseError
 from hloscope.lazy import dataclass, pattern
 from hloscope.source import Source, Span
 
+_LIST: Final = r"\[((?:\d{1,18}(?:, \d{1,18})*)?)\]"
 _ACCESS: Final = pattern(
     r"xtile\.(?:(extract)|insert %[\w#]+ into) %arg(\d{1,6})\s*\[[^\]]*\]"
-    r"(?: \[([\d, ]*)\] \[([\d, ]*)\])?"
+    rf"(?: {_LIST} {_LIST} :)?"
 )
 
 

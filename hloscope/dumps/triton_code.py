@@ -43,7 +43,7 @@ _ARGUMENT: Final = pattern(r"(%\w+): (!tt\.ptr)?")
 _ALIAS: Final = pattern(r"(#\w+) = (#ttg\.\w+<.*>)\s*")
 _POINTERS: Final = pattern(r" : \((?:tensor<((?:\d+x)+)!tt\.ptr<(\w+)[^>]*>, (.*?)>(?:[,)] ?.*)?$)")
 _POINTER: Final = pattern(r" : \(!tt\.ptr<(\w+)")
-_SEGMENTS: Final = pattern(r"operandSegmentSizes = array<i32: ([\d, ]+)>")
+_SEGMENTS: Final = pattern(r"operandSegmentSizes = array<i32: (\d{1,9}(?:, \d{1,9})*)>")
 _PROGRAMS: Final = Interval(0, (1 << 31) - 1)
 """Bounds of program ids, and of the index in a tile."""
 
@@ -173,8 +173,8 @@ class _Reader:
 
     def _region(self, name: str, operands: Sequence[str]) -> _Region:
         if name == "scf.for":
-            low, high, step = [self._constant(operand) for operand in operands[:3]]
-            if low is None or high is None or not step:
+            low, high, step = [self._constant(o) for o in (*operands, "", "", "")[:3]]
+            if low is None or high is None or step is None or step < 1:
                 return _Region(reason="the bounds of its loop are not constant")
             counter = Range(len(self._loops())) * step + low
             return _Region(max(-(-(high - low) // step), 0), counter)
@@ -222,7 +222,9 @@ class _Reader:
         """Bounds of the variables of expressions, as far as this print states them."""
         trips = self._loops()
         return {
-            v: Interval(0, trips[v.index] - 1) if isinstance(v, Range) else _PROGRAMS
+            v: Interval(0, trips[v.index] - 1)
+            if isinstance(v, Range) and v.index < len(trips)
+            else _PROGRAMS
             for v in variables(*exprs)
         }
 
@@ -278,4 +280,5 @@ def _mask_of(name: str, operands: Sequence[str], rest: str) -> str | None:
         return operands[place] if len(operands) > place else None
     counts = [int(n) for n in sizes[1].split(",")]
     has_mask = len(counts) > place and counts[place]
-    return operands[sum(counts[:place])] if has_mask else None
+    at = sum(counts[:place])
+    return (operands[at] if at < len(operands) else "") if has_mask else None

@@ -14,8 +14,8 @@ from hloscope.lazy import pattern
 
 _SLICE: Final = pattern(r"#ttg\.slice<\{dim = (\d{1,2}), parent = (.*)\}>")
 _LINEAR: Final = pattern(r"#ttg\.linear<\{(.*)\}>")
-_SIDE: Final = pattern(r"(\w+) = \[((?:\[[\d, ]*\](?:, )?)*)\]")
-_BASIS: Final = pattern(r"\[([\d, ]*)\]")
+_SIDE: Final = pattern(r"(\w+) = \[((?:\[(?:\d{1,18}(?:, \d{1,18})*)?\](?:, )?)*)\]")
+_BASIS: Final = pattern(r"\[((?:\d{1,18}(?:, \d{1,18})*)?)\]")
 MOST_SLICES: Final = 8
 """Slices of slices that are looked through."""
 

@@ -58,7 +58,7 @@ _START: Final = pattern(r"start = (\d{1,10})")
 _END: Final = pattern(r"end = (\d{1,10})")
 _AXIS: Final = pattern(r"axis = (\d{1,3})")
 _PREDICATE: Final = pattern(r"predicate = (\d{1,2})")
-_ORDER: Final = pattern(r"order = array<i32: ([\d, ]+)>")
+_ORDER: Final = pattern(r"order = array<i32: (\d{1,3}(?:, \d{1,3})*)>")
 
 
 def result_of(

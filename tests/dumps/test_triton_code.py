@@ -90,6 +90,18 @@ def test_accesses_of_the_tensor_memory_accelerator_are_named() -> None:
     assert "tensor memory accelerator" in load.reason
 
 
+def test_damaged_lines_give_accesses_that_are_not_known() -> None:
+    for old, new in (
+        ('"scf.for"(%3, %2, %1, %0)', '"scf.for"(%3)'),
+        ('"scf.for"(%3, %2, %1, %0)', '"scf.for"(%3, %2, %0, %0)'),
+        ("operandSegmentSizes = array<i32: 1, 0, 0>", "operandSegmentSizes = array<i32: 7, 1, 0>"),
+    ):
+        assert old in GEMM
+        first, second, _ = parse_triton(Source("t", GEMM.replace(old, new))).accesses
+        assert first.reason
+        assert second.reason
+
+
 def test_a_cut_kernel_is_refused_at_its_end() -> None:
     for text in (SOFTMAX[: len(SOFTMAX) // 2], "", "// -----// IR Dump Before A\n"):
         with pytest.raises(ParseError, match="no print of a kernel with layouts"):
