@@ -1,6 +1,7 @@
-"""Triton's layout attributes, as kernels name them: blocked ones, slices of them, linear ones.
+"""Triton's layout attributes: blocked, linear, of a product's accumulators, and slices of these.
 
-Source: Triton `TritonGPUAttrDefs.td`, `LinearLayoutConversions.cpp`.
+Source: Triton `TritonGPUAttrDefs.td`, `LinearLayoutConversions.cpp`; PTX ISA, "Matrix Fragments for
+mma.m16n8k8", accumulators.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ _SLICE: Final = pattern(r"#ttg\.slice<\{dim = (\d{1,2}), parent = (.*)\}>")
 _LINEAR: Final = pattern(r"#ttg\.linear<\{(.*)\}>")
 _SIDE: Final = pattern(r"(\w+) = \[((?:\[(?:\d{1,18}(?:, \d{1,18})*)?\](?:, )?)*)\]")
 _BASIS: Final = pattern(r"\[((?:\d{1,18}(?:, \d{1,18})*)?)\]")
+_MMA: Final = pattern(
+    r"#ttg\.nvidia_mma<\{versionMajor = 2, versionMinor = 0, "
+    r"warpsPerCTA = \[(\d{1,4}), (\d{1,4})\], instrShape = \[16, 8\]\}>"
+)
 MOST_SLICES: Final = 8
 """Slices of slices that are looked through."""
 
@@ -29,7 +34,7 @@ def layout_of(text: str, shape: Sequence[int], aliases: Mapping[str, str]) -> Li
         aliases: The attributes that aliases stand for.
 
     Raises:
-        ParseError: A blocked layout is damaged.
+        ParseError: The text of a layout is damaged.
         UnsupportedError: The layout is of another kind, or does not fit the shape.
 
     >>> blocked = "#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [1, 32], "
@@ -38,6 +43,8 @@ def layout_of(text: str, shape: Sequence[int], aliases: Mapping[str, str]) -> Li
     >>> found.size_of["lane"], found.size_of["warp"], found(lane=1), found(warp=3)
     (32, 4, (4,), (0,))
     """
+    if any(size < 1 or size & (size - 1) for size in shape):
+        raise UnsupportedError(f"a tile of sizes {list(shape)}, which are not powers of two")
     removed: list[int] = []
     sizes = [*shape]
     for _ in range(MOST_SLICES):
@@ -60,6 +67,8 @@ def layout_of(text: str, shape: Sequence[int], aliases: Mapping[str, str]) -> Li
 def _whole(text: str, shape: Sequence[int]) -> LinearLayout:
     if text.startswith("#ttg.blocked"):
         return Blocked.parse(text).to_linear(shape)
+    if (mma := _MMA.fullmatch(text)) and len(shape) == 2:
+        return _accumulators((int(mma[1]), int(mma[2])), shape)
     linear = _LINEAR.fullmatch(text)
     if linear is None:
         kind = text.partition("<")[0]
@@ -73,6 +82,34 @@ def _whole(text: str, shape: Sequence[int]) -> LinearLayout:
         return LinearLayout(tuple(sides), outs)
     except ValueError as error:
         raise ParseError(f"`{text[:60]}`: {error}") from None
+
+
+def _accumulators(warps: tuple[int, int], shape: Sequence[int]) -> LinearLayout:
+    """The accumulators of `mma.m16n8`: pairs along a row, 4 lanes a row, 8 rows, and 8 rows below.
+
+    Warps follow along rows first, then registers repeat the whole over the tile.  What is larger
+    than the tile wraps around, so that several lanes or warps hold the same element.
+    """
+    steps = [
+        *[("register", 1, 1)],
+        *[("lane", 1, 2), ("lane", 1, 4), ("lane", 0, 1), ("lane", 0, 2), ("lane", 0, 4)],
+        *[("register", 0, 8)],
+    ]
+    reached = [16, 8]
+    for d in (1, 0):
+        for _ in range(warps[d].bit_length() - 1):
+            steps.append(("warp", d, reached[d]))
+            reached[d] *= 2
+    for d in (1, 0):
+        while reached[d] < shape[d]:
+            steps.append(("register", d, reached[d]))
+            reached[d] *= 2
+    bases: dict[str, list[tuple[int, ...]]] = {"register": [], "lane": [], "warp": [], "block": []}
+    for name, d, value in steps:
+        kept = value if value < shape[d] else 0
+        bases[name].append((kept, 0) if d == 0 else (0, kept))
+    sides = [Side(name, tuple(found)) for name, found in bases.items()]
+    return LinearLayout(tuple(sides), tuple([(f"dim{d}", n) for d, n in enumerate(shape)]))
 
 
 def _without(layout: LinearLayout, dim: int) -> LinearLayout:

@@ -119,8 +119,24 @@ def test_linear_layouts_are_read_and_others_refused() -> None:
     assert layout(register=1, lane=3, warp=1) == (7,)
     with pytest.raises(UnsupportedError, match=r"`#ttg\.dot_op`, which is not read"):
         layout_of("#ttg.dot_op<{opIdx = 0}>", (8,), {})
+    with pytest.raises(UnsupportedError, match="not powers of two"):
+        layout_of("#linear", (12,), {"#linear": text})
     with pytest.raises(UnsupportedError, match="dimension 3 of the layout"):
         layout_of("#ttg.slice<{dim = 3, parent = #b}>", (8,), {})
+
+
+def test_accumulators_of_a_product_lie_as_the_instruction_set_says() -> None:
+    text = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 2], "
+    layout = layout_of(f"{text}instrShape = [16, 8]}}>", (32, 16), {})
+    for lane in range(32):
+        for register in range(4):  # c0 to c3 of the PTX manual: two of a row, two 8 rows below
+            row, column = lane // 4 + register // 2 * 8, lane % 4 * 2 + register % 2
+            assert layout(register=register, lane=lane) == (row, column)
+    assert (layout(warp=1), layout(warp=2)) == ((0, 8), (16, 0))
+    sliced = layout_of(
+        "#ttg.slice<{dim = 0, parent = #m}>", (8,), {"#m": f"{text}instrShape = [16, 8]}}>"}
+    )
+    assert (sliced(lane=5, register=1), sliced(warp=3)) == ((3,), (0,))
 
 
 def test_tiles_of_a_tile_program_are_read_or_refused_at_the_place() -> None:
