@@ -53,7 +53,6 @@ from hloscope.display import (
     provenance_of,
     time_text,
 )
-from hloscope.dumps import DumpedModule
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import Analysis
 from hloscope.ir import Computation, Instruction, Module, size_text
@@ -63,6 +62,7 @@ from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.measuring as measuring
+    from hloscope.dumps import DumpedModule
 else:
     measuring = lazy("hloscope.api.measuring")
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from html import escape
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hloscope.api.costs import Cost, cost_of
 from hloscope.api.explaining import check, check_part
@@ -44,7 +44,6 @@ from hloscope.display import (
     warps_html,
     warps_svg,
 )
-from hloscope.dumps import DumpedModule
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.indexing import IndexingMap
@@ -64,6 +63,9 @@ from hloscope.memory import (
     parse_thread_map,
 )
 from hloscope.visible import visible
+
+if TYPE_CHECKING:
+    from hloscope.dumps import DumpedModule
 
 DEVICES: Final = tuple(KNOWN_DEVICES)
 LIMITS: Final = tuple(KNOWN_LIMITS)

@@ -7,16 +7,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hloscope.dumps.buffers import Buffers, parse_buffers
 from hloscope.dumps.thunks import Thunk, parse_thunk_names, parse_thunks
-from hloscope.dumps.tiles import ProgramTile, parse_tiles
-from hloscope.dumps.triton_code import TritonKernel, parse_triton
 from hloscope.errors import InputError, UnknownNameError, UnsupportedError, did_you_mean
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import dataclass, lazy, pattern
 from hloscope.limits import MOST_INPUT
 from hloscope.source import Source
+
+if TYPE_CHECKING:
+    import hloscope.dumps.tiles as tile_programs
+    import hloscope.dumps.triton_code as triton_code
+    from hloscope.dumps.tiles import ProgramTile
+    from hloscope.dumps.triton_code import TritonKernel
+else:
+    tile_programs = lazy("hloscope.dumps.tiles")
+    triton_code = lazy("hloscope.dumps.triton_code")
 
 _COMPILED: Final = pattern(
     r"(?P<label>module_(?P<number>\d{1,18})\.(?P<name>.+?))"
@@ -313,7 +320,7 @@ class DumpedModule:
             what = f"several modules of the folder are called `{self.name}`"
             raise UnsupportedError(f"{what}: it is not known whose kernel `{file}` states")
         if kernel not in self._triton:
-            self._triton[kernel] = parse_triton(read_text(self.folder / file))
+            self._triton[kernel] = triton_code.parse_triton(read_text(self.folder / file))
         return self._triton[kernel]
 
     def tiles(self, instruction: str) -> tuple[ProgramTile, ...] | None:
@@ -329,7 +336,7 @@ class DumpedModule:
             ParseError: The file is damaged or cut.
         """
         text = self._text(f"{instruction}.ttir.txt")
-        return None if text is None else parse_tiles(text)
+        return None if text is None else tile_programs.parse_tiles(text)
 
     @cached_property
     def _triton(self) -> dict[str, TritonKernel]:

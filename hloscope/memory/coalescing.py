@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hloscope.devices import Device
-from hloscope.dumps import DumpedModule
 from hloscope.errors import TooLargeError
 from hloscope.fusion import Analysis
 from hloscope.indexing import Access, IndexingMap, address_map, prove_equal
@@ -35,6 +34,9 @@ from hloscope.memory.traffic import BOUNDS, Traffic, together
 from hloscope.memory.verdicts import by_heuristic, by_map
 from hloscope.simplifier import Verdict
 from hloscope.tiling import chosen_tiles
+
+if TYPE_CHECKING:
+    from hloscope.dumps import DumpedModule
 
 MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
 """Why figures are bounds where loads are not told apart."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hloscope.devices import Device
-from hloscope.dumps import BufferSlice, DumpedModule, Thunk, TritonAccess
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.indexing import IndexingMap
@@ -18,6 +17,9 @@ from hloscope.memory.emitters.update import NAME as IN_PLACE_EMITTER
 from hloscope.memory.kernel import Launch
 from hloscope.memory.traffic import together
 from hloscope.memory.triton_accesses import access_by_thread
+
+if TYPE_CHECKING:
+    from hloscope.dumps import BufferSlice, DumpedModule, Thunk, TritonAccess
 
 COUNTED_BY_MODEL: Final = "counted for the model's launch, which is not XLA's"
 Count: TypeAlias = Callable[[IndexingMap, int, Launch, int], Touch]

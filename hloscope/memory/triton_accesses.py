@@ -7,15 +7,18 @@ threads that hold the same element all load it, and the first one stores it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, bounds, mod, substitute
-from hloscope.dumps import FIRST_INDEX, PROGRAM, TritonAccess
+from hloscope.dumps import FIRST_INDEX, PROGRAM
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap, Variable
 from hloscope.layouts import LinearLayout, Side, index_by_thread, neighbours
 from hloscope.lazy import dataclass, pattern
 from hloscope.memory.kernel import BLOCK, BLOCK_Y, BLOCK_Z, THREAD, Launch
+
+if TYPE_CHECKING:
+    from hloscope.dumps import TritonAccess
 
 _BITS: Final = pattern(r"[a-z]+(\d{1,3})")
 
