@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         Cost as Cost,
         cost_of as cost_of,
         cost_on as cost_on,
+        device_of_dump as device_of_dump,
     )
     from hloscope.api.covering import coverage as coverage
     from hloscope.api.differing import diff as diff

@@ -31,7 +31,7 @@ from hloscope.cost import (
     target_of,
     transfers_of,
 )
-from hloscope.devices import DEFAULT, Device, device_of, gpu_of
+from hloscope.devices import DEFAULT, Device, device_of, gpu_of, gpu_with
 from hloscope.display import (
     COST_SCHEMA,
     Grouping,
@@ -62,6 +62,7 @@ from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.measuring as measuring
+    from hloscope.dumps import DumpedModule
 else:
     measuring = lazy("hloscope.api.measuring")
 
@@ -93,6 +94,8 @@ class Costed(Protocol):
     def file(self) -> str: ...
     @property
     def analysis(self) -> Analysis: ...
+    @property
+    def dump(self) -> DumpedModule | None: ...
 
 
 class Cost:
@@ -258,6 +261,7 @@ class Cost:
                 "limited_by": self.model.step.limited_by,
             },
             "assumed": self.notes,
+            "findings": self.findings,
             "groups": groups,
             "kernels": [
                 cost_of_kernel_json(
@@ -313,6 +317,16 @@ class Cost:
         return list(dict.fromkeys([note for kernel in self.kernels for note in kernel.notes]))
 
     @property
+    def findings(self) -> list[str]:
+        """Where the dump folder states something else than the model, kernel by kernel."""
+        return [
+            f"`{kernel.instruction.name}`: {finding}"
+            for kernel in self.kernels
+            if kernel.coalescing is not None
+            for finding in kernel.coalescing.findings
+        ]
+
+    @property
     def notes(self) -> list[str]:
         """What the figures leave out or assume, each note once."""
         found = dict.fromkeys(self.assumed)
@@ -321,6 +335,8 @@ class Cost:
             names = ", ".join(sorted(unknown)[:MOST_NAMES])
             more = ", …" if len(unknown) > MOST_NAMES else ""
             found[f"flops of these are not known and not counted: {names}{more}"] = None
+        if self._memory.stated is not None and self._memory.stated.other_target:
+            found[self._memory.stated.other_target] = None
         if not self.model.is_judged:
             found[f"transfers are not counted: {NOT_JUDGED} (--as-if h100 takes an H100's)"] = None
         return list(found)
@@ -369,6 +385,14 @@ def cost_of(
     return Cost(program, model, memory, is_whole=only is None)
 
 
+def device_of_dump(dump: DumpedModule | None) -> str:
+    """Name of the GPU that a dump folder's module was compiled for; `h100` if it is not known."""
+    target = None if dump is None else dump.target
+    if target is None:
+        return DEFAULT
+    return gpu_with(target.cores, target.warp, target.bandwidth) or DEFAULT
+
+
 def cost_on(
     program: Costed,
     device: str | None = None,
@@ -380,8 +404,9 @@ def cost_on(
 
     Args:
         program: The program.
-        device: Name of the device, or a file in TOML.  If not given: an H100 for a program that
-            was compiled for a GPU or not at all; else none, so that bounds are not known.
+        device: Name of the device, or a file in TOML.  If not given: the GPU that a dump folder
+            was compiled for; an H100 for another program that was compiled for a GPU or not at
+            all; else none, so that bounds are not known.
         as_if: A GPU; its thread maps judge a program that was compiled for something else, too.
         only: The instructions to count with their computations; all kernels if not given.
 
@@ -393,11 +418,11 @@ def cost_on(
     if as_if is not None:
         gpu = gpu_of(as_if)
         where = device_of(device) if device is not None else gpu
-        memory = Memory(program.analysis, gpu)
+        memory = Memory(program.analysis, gpu, dump=program.dump)
         return cost_of(program, memory, only, device=where, transfers=True)
     if device is None:
         kind = target_of(program.module).kind
-        device = DEFAULT if kind in ("gpu", "uncompiled") else "cpu"
+        device = device_of_dump(program.dump) if kind in ("gpu", "uncompiled") else "cpu"
     where = device_of(device)
     gpu = where if where.has_warps else gpu_of(DEFAULT)
-    return cost_of(program, Memory(program.analysis, gpu), only, device=where)
+    return cost_of(program, Memory(program.analysis, gpu, dump=program.dump), only, device=where)

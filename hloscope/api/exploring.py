@@ -392,7 +392,7 @@ class _Gathering:
 
     @cached_property
     def _memory(self) -> memory.Memory:
-        return Model(self.device).memory(self.program.analysis)
+        return Model(self.device).memory(self.program.analysis, self.program.dump)
 
     def coalescing(self) -> None:
         """What the warps of each kernel move; facts name nothing, so equal kernels share them."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from html import escape
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hloscope.api.costs import Cost, cost_of
 from hloscope.api.explaining import check, check_part
@@ -64,6 +64,9 @@ from hloscope.memory import (
 )
 from hloscope.visible import visible
 
+if TYPE_CHECKING:
+    from hloscope.dumps import DumpedModule
+
 DEVICES: Final = tuple(KNOWN_DEVICES)
 LIMITS: Final = tuple(KNOWN_LIMITS)
 """Names of the GPUs that are known."""
@@ -87,6 +90,8 @@ class Asked(Protocol):
     def file(self) -> str: ...
     @property
     def analysis(self) -> Analysis: ...
+    @property
+    def dump(self) -> DumpedModule | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +117,12 @@ class Model:
     tile: tuple[int, ...] | None = None
     verdicts_only: bool = False
 
-    def memory(self, analysis: Analysis) -> Memory:
+    def memory(self, analysis: Analysis, dump: DumpedModule | None = None) -> Memory:
         """Answers under this model.
+
+        Args:
+            analysis: What values of the program read of others.
+            dump: The dump folder's module that the program was read from, if it was.
 
         Raises:
             UnknownNameError: There is no such device.
@@ -135,6 +144,7 @@ class Model:
             thread_map=self.thread_map,
             tile=self.tile,
             verdicts_only=self.verdicts_only,
+            dump=dump,
         )
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import hloscope.interpreter as interpreter
     import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
+    from hloscope.dumps import DumpedModule
     from hloscope.fusion import ParameterReads
 else:
     cancelling = lazy("hloscope.api.cancelling")
@@ -56,6 +57,7 @@ class Program:
         *,
         file: str = "<string>",
         convention: Convention = "structural",
+        dump: DumpedModule | None = None,
     ) -> None:
         given: object = module
         if not isinstance(given, Module):
@@ -63,6 +65,8 @@ class Program:
             raise TypeError(f"a program is made of a module, not of {what}: `read` takes texts")
         self.module: Final = module
         self.file: Final = file
+        self.dump: Final = dump
+        """The module of the dump folder that the program was read from; `None` if it was not."""
         self.lock: Final = RLock()
         """Held while something is asked of `analysis`, which remembers what it finds."""
         self._convention: Final[Convention] = convention
@@ -332,7 +336,7 @@ class Program:
         """
         if convention == self._convention:
             return self
-        return Program(self.module, file=self.file, convention=convention)
+        return Program(self.module, file=self.file, convention=convention, dump=self.dump)
 
     @explains_invalid_program
     def fold(self, **limits: int) -> Program:

@@ -18,12 +18,14 @@ from hloscope.source import Source
 
 if TYPE_CHECKING:
     import hloscope.api.artifacts as artifacts
+    import hloscope.dumps as dumps
     import hloscope.hlo_parser as hlo_parser
     import hloscope.mlir as mlir
     import hloscope.profiles as profiles
     import hloscope.stablehlo as stablehlo
 else:
     artifacts = lazy("hloscope.api.artifacts")
+    dumps = lazy("hloscope.dumps")
     hlo_parser = lazy("hloscope.hlo_parser")
     stablehlo = lazy("hloscope.stablehlo")
     mlir = lazy("hloscope.mlir")
@@ -56,8 +58,11 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     Args:
         source: A path; HLO or StableHLO text as `str` or `bytes`; bytes of an HLO proto, a
             portable artifact, MLIR bytecode or what `jax.export` wrote; an open file; the
-            result of `jax.jit(f).lower(...)` or of `.compile()` after it; or an XPlane profile,
-            `p.xplane.pb`, or one of several programs in it, `p.xplane.pb#jit_f`.
+            result of `jax.jit(f).lower(...)` or of `.compile()` after it; an XPlane profile,
+            `p.xplane.pb`, or one of several programs in it, `p.xplane.pb#jit_f`; or a folder that
+            `--xla_dump_to` wrote, `DIR`, or one of several modules in it, `DIR#jit_f`: the
+            program is the HLO after optimizations, and answers about kernels use what the other
+            files of the folder state.
         name: What error messages call the program; a path is its own name.
         strict: Read every part now.  By default parts are read when something asks for them, and
             errors in them show then.
@@ -65,11 +70,13 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
         ParseError: The text is neither HLO nor StableHLO; the message points at the place.
+        UnknownNameError: The folder holds several modules, or none of that name.
         UnsupportedError: It has something that is not read yet.
 
     >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
     <p = f32[2] parameter(0)>
     """
+    dump = _dump_of(source)
     content, found = _content_of(source)
     name = name or found
     if isinstance(content, bytes):
@@ -77,11 +84,30 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     else:
         given = _source_of(content, name)
         if language_of(given) != "stablehlo":
-            return Program(parse_hlo(given.text, name=name, strict=strict), file=name)
+            return Program(parse_hlo(given.text, name=name, strict=strict), file=name, dump=dump)
         module = stablehlo.parse_stablehlo(given.text, name=name)
     if strict:
         len(module.computations)  # which makes all of them
     return Program(module, file=name)
+
+
+def _dump_of(source: Readable) -> dumps.DumpedModule | None:
+    """The module of a dump folder that a path names; `None` if it names something else.
+
+    Raises:
+        UnknownNameError: The folder holds several modules, or none of that name.
+    """
+    if isinstance(source, str) and _is_text(source):
+        return None
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = os.fspath(source)
+    folder, mark, choice = path.rpartition("#")
+    if not mark or os.path.lexists(path):
+        folder, choice = path, ""
+    if not os.path.isdir(folder) or not dumps.is_dump_folder(folder):
+        return None
+    return dumps.DumpFolder(folder).module(choice)
 
 
 def read_source(source: Readable, *, name: str | None = None) -> Source:
@@ -153,13 +179,20 @@ def _text_of_jax(source: Any) -> str:
 
 
 def _content_of_file(path: str | os.PathLike[str]) -> tuple[str | bytes, str]:
-    """The same of a file; `p.xplane.pb#jit_f` is a program in a profile."""
+    """The text of a file, or the bytes of an artifact, and what to call it.
+
+    `p.xplane.pb#jit_f` is a program in a profile, `DIR#jit_f` a module in a dump folder.
+    """
     file = os.fspath(path)
     profile, mark, choice = file.rpartition("#")
     if mark and not os.path.lexists(file) and _is_profile(profile):
         return _text_in_profile(profile, choice)
     if _is_profile(file):
         return _text_in_profile(file, "")
+    dump = _dump_of(file)
+    if dump is not None:
+        path = dump.program
+        file = os.fspath(path)
     return _decoded(bytes_of_file(path), file), file
 
 

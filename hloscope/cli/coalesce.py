@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 import click
+from click.core import ParameterSource
 
 from hloscope.api import (
     Model,
     Program,
     ProgramCoalescing,
     coalescing_of_all,
+    device_of_dump,
     find_all,
     kernels_of,
     refuse_other_targets,
@@ -21,6 +23,7 @@ from hloscope.cli.common import (
     debug_option,
     file_argument,
     json_option,
+    print_findings,
     print_json,
     print_table,
     with_progress,
@@ -136,11 +139,13 @@ def coalesce(
         raise click.UsageError("--launch and --threads both say how many threads")
     if verdicts_only and fail_below is not None:
         raise click.UsageError("--fail-below needs more than XLA's verdicts: leave out --xla")
+    program = read_program(file)
+    if click.get_current_context().get_parameter_source("device") is ParameterSource.DEFAULT:
+        device = device_of_dump(program.dump)
     blocks = None if launch is None else launch[0]
     of_block = launch[1] if launch else threads
     given = None if thread_map is None else thread_map_of(thread_map, tile)
     model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
-    program = read_program(file)
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
     found = _asked(program, name, model)
@@ -160,7 +165,7 @@ def coalesce(
 
 
 def _asked(program: Program, name: str | None, model: Model) -> ProgramCoalescing:
-    memory = model.memory(program.analysis)
+    memory = model.memory(program.analysis, program.dump)
     if name is None:
         every = with_progress(kernels_of(program.module), "kernels")
         return coalescing_of_all(program, memory, every)
@@ -183,6 +188,7 @@ def _print_table(found: ProgramCoalescing, by: str, top: int) -> None:
     makers = ", ".join(f"{count} {maker}" for maker, count in found.refused_by_maker.items())
     others = f"{len(found.refused)} without thread map{f': {makers}' if makers else ''}"
     click.echo(f"{kernels}, {others}", err=True)
+    print_findings(found.cost.findings)
     if unknown:
         kernel, array = unknown[0]
         first = f"{kernel.name}, {array.name}{f': {array.reason}' if array.reason else ''}"

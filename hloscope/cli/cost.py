@@ -10,6 +10,7 @@ from hloscope.cli.common import (
     debug_option,
     file_argument,
     json_option,
+    print_findings,
     print_json,
     print_table,
 )
@@ -101,6 +102,7 @@ def _print_advice(found: Cost, top: int) -> None:
 
 
 def _print_notes(found: Cost) -> None:
+    print_findings(found.findings)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
 
