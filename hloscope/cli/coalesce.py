@@ -13,6 +13,7 @@ from hloscope.api import (
     ProgramCoalescing,
     coalescing_of_all,
     device_of_dump,
+    execute_named,
     find_all,
     kernels_of,
     refuse_other_targets,
@@ -35,6 +36,7 @@ from hloscope.cli.options import (
     as_if_option,
     by_option,
     device_option,
+    file_option,
     format_option,
     top_option,
 )
@@ -109,6 +111,13 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     type=Sizes(),
     help="Tile sizes of a block-level (Triton) fusion, or of the layout of --thread-map.",
 )
+@click.option(
+    "--from-ptx",
+    is_flag=True,
+    help="Execute the PTX of NAME in the dump folder FILE, and compare its requests, sectors and"
+    " outputs with the model and the HLO.",
+)
+@file_option("--inputs", about="With --from-ptx: arrays of the operands, .npz or .npy.")
 @click.option("--xla", "verdicts_only", is_flag=True, help="Only XLA's own verdicts; faster.")
 @format_option()
 @json_option
@@ -126,6 +135,8 @@ def coalesce(
     launch: tuple[int, int] | None,
     thread_map: str | None,
     tile: tuple[int, ...] | None,
+    from_ptx: bool,
+    inputs: str | None,
     verdicts_only: bool,
     form: str,
     as_json: bool,
@@ -135,6 +146,11 @@ def coalesce(
     Without NAME, groups of accesses of all kernels of FILE, those with most unused bytes first;
     loops count as often as they run.  In NAME, * is any text and ? any character.
     """
+    if from_ptx or inputs is not None:
+        if not from_ptx or name is None or form not in ("text", "json"):
+            raise click.UsageError("--from-ptx needs NAME and prints text or JSON; --inputs, it")
+        _execute(file, name, inputs, as_if or device, as_json=as_json or form == "json")
+        return
     if launch is not None and threads is not None:
         raise click.UsageError("--launch and --threads both say how many threads")
     if verdicts_only and fail_below is not None:
@@ -161,6 +177,17 @@ def coalesce(
         _print_table(found, by, top)
     if fail_below is not None and found.lowest < fail_below:
         click.echo(f"the lowest share is {found.lowest:.3g}, below {fail_below:g}", err=True)
+        click.get_current_context().exit(FAILED)
+
+
+def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: bool) -> None:
+    """Execute the kernel of NAME; exit with 1 if its outputs are not those of the HLO."""
+    found = execute_named(file, name, inputs=inputs, device=device)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        print_long(str(found))
+    if found.is_wrong:
         click.get_current_context().exit(FAILED)
 
 
