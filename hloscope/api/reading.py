@@ -11,6 +11,7 @@ from hloscope.api.files import bytes_of_file
 from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import decode, is_proto, parse_hlo
+from hloscope.ir import Module
 from hloscope.lazy import lazy
 from hloscope.limits import MOST_INPUT
 from hloscope.profiles import is_xspace
@@ -82,6 +83,24 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     if strict:
         len(module.computations)  # which makes all of them
     return Program(module, file=name)
+
+
+def program_from(given: Program | Module | Readable) -> Program:
+    """Return a program from whatever stands for one: every function that takes programs asks this.
+
+    Args:
+        given: A program, which is returned itself; a module; or a source that `read` takes.
+
+    Raises:
+        HloscopeError: The source cannot be read.
+
+    >>> program = program_from("ENTRY e { ROOT p = f32[2] parameter(0) }")
+    >>> program_from(program) is program
+    True
+    """
+    if isinstance(given, Module):
+        return Program(given)
+    return given if isinstance(given, Program) else read(given)
 
 
 def read_source(source: Readable, *, name: str | None = None) -> Source:
