@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         rows_of_tree as rows_of_tree,
         types_of as types_of,
     )
+    from hloscope.api.invalid import Invalid as Invalid
     from hloscope.api.maps import (
         MAP_SCHEMA as MAP_SCHEMA,
         simplified as simplified,

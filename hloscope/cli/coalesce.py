@@ -7,6 +7,7 @@ import re
 import click
 
 from hloscope.api import (
+    Invalid,
     Model,
     Program,
     ProgramCoalescing,
@@ -26,7 +27,7 @@ from hloscope.cli.common import (
     with_progress,
 )
 from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import read_program
+from hloscope.cli.files import end_if_invalid, read_program, read_with_findings
 from hloscope.cli.options import (
     Sizes,
     as_if_option,
@@ -140,10 +141,14 @@ def coalesce(
     of_block = launch[1] if launch else threads
     given = None if thread_map is None else thread_map_of(thread_map, tile)
     model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
-    program = read_program(file)
+    invalid = None
+    if name is None:
+        program, invalid = read_with_findings(file)
+    else:
+        program = read_program(file)
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
-    found = _asked(program, name, model)
+    found = _asked(program, name, model, invalid)
     if as_json or form == "json":
         print_json(found.to_json(by))
     elif form == "svg":
@@ -157,13 +162,16 @@ def coalesce(
     if fail_below is not None and found.lowest < fail_below:
         click.echo(f"the lowest share is {found.lowest:.3g}, below {fail_below:g}", err=True)
         click.get_current_context().exit(FAILED)
+    end_if_invalid(invalid)
 
 
-def _asked(program: Program, name: str | None, model: Model) -> ProgramCoalescing:
+def _asked(
+    program: Program, name: str | None, model: Model, invalid: Invalid | None
+) -> ProgramCoalescing:
     memory = model.memory(program.analysis)
     if name is None:
         every = with_progress(kernels_of(program.module), "kernels")
-        return coalescing_of_all(program, memory, every)
+        return coalescing_of_all(program, memory, every, invalid)
     places = find_all(program.module, name)
     found = coalescing_of_all(program, memory, places)
     if not found.kernels and found.refused:
