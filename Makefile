@@ -4,7 +4,13 @@ PYTHON ?= python3
 BIN    := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test test-full compiled check format docs site wheel status clean
+LOWEST := tests/scan/test_query.py tests/cli/test_inputs.py tests/cli/test_schemas.py \
+  tests/interpreter/test_rounding.py tests/indexing/test_isl.py tests/simplifier/test_convert.py \
+  tests/ir/test_graph.py tests/test_notebook.py tests/scan/test_running.py \
+  tests/scan/test_scan.py::test_urls_and_patterns_are_files \
+  tests/cli/test_terminal.py::test_a_table_keeps_names_whole_on_a_narrow_terminal
+
+.PHONY: help demo test test-full compiled lowest check format docs site wheel status clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -20,6 +26,15 @@ test-full: .venv/develop ## The same with every case instead of a sample
 
 compiled: .venv/develop ## Compile the simplifier in a copy, and run its tests there
 	$(PYTEST) -q --full tests/test_compiled.py
+
+lowest: .venv/bin/python ## Install the lowest versions that are allowed, together, and test with them
+	rm -rf .venv/lowest && $(BIN)/python -m venv .venv/lowest
+	$(BIN)/python -m tests.lowest > .venv/lowest/versions.txt
+	.venv/lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --only-binary :all: --requirement .venv/lowest/versions.txt
+	.venv/lowest/bin/python -m pytest -q -p no:cacheprovider $(LOWEST) \
+	  -k "not real_dumps and not layouts and not dynamic and not damaged"
+	rm -rf .venv/lowest
 
 check: .venv/develop ## Format, lint and types
 	$(BIN)/ruff format --check .
