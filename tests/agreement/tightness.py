@@ -30,6 +30,7 @@ from hloscope.fusion import Analysis, leaf_types
 from hloscope.indexing import Precision
 from hloscope.interpreter import EvaluationError
 from hloscope.ir import Instruction, TensorType
+from hloscope.ops import Constant
 from tests.agreement.claims import claim
 
 CONFIGURATIONS, TRIALS = 4, 24
@@ -217,7 +218,7 @@ def answers(case: Case, random: Random) -> Iterator[Answer]:
     for _ in range(CONFIGURATIONS if case.fixed else 1):
         fixed = {k: _array(leaves[k][2], random) for k in case.fixed}
         seen = _seen(program, leaves, outputs, fixed, random)
-        values = {leaves[k][0]: [array] for k, array in fixed.items()}
+        values = {leaves[k][0]: [array] for k, array in fixed.items()} | _constants(program)
         for o, type_ in enumerate(outputs):
             for k, (parameter, leaf, source) in enumerate(leaves):
                 if k in case.fixed:
@@ -235,6 +236,20 @@ def answers(case: Case, random: Random) -> Iterator[Answer]:
         yield Answer(
             verdict, case.kind, reason, f"{case.text}\n# output {o}, {parameter.name}{{{leaf}}}"
         )
+
+
+def _constants(program: hloscope.Program) -> dict[Instruction, list[NDArray[Any]]]:
+    """The values of integer constants, which maps may name."""
+    found = {}
+    for ins in program.module.entry:
+        if isinstance(ins.op, Constant) and isinstance(ins.type, TensorType):
+            numbers = ins.op.literal.integers(ins.type)
+            if numbers is not None:
+                flat = np.array(list(numbers), np.int64)
+                found[ins] = [
+                    np.broadcast_to(flat, (prod(_sizes(ins.type)),)).reshape(_sizes(ins.type))
+                ]
+    return found
 
 
 def _reads(root: Instruction, parameters: Sequence[Instruction], output: int) -> dict[Any, Any]:
@@ -268,9 +283,9 @@ def _verdict(precision: Precision, claimed: NDArray[np.bool_], seen: NDArray[np.
 def _array(type_: object, random: Random) -> NDArray[Any]:
     assert isinstance(type_, TensorType)
     sizes = _sizes(type_)
-    if str(type_.element) == "s32":
-        flat = [random.randint(-1, 5) for _ in range(prod(sizes))]
-        return np.array(flat, np.int32).reshape(sizes)
+    if str(type_.element) in ("s32", "u8"):
+        low, kind = (-1, np.int32) if str(type_.element) == "s32" else (0, np.uint8)
+        return np.array([random.randint(low, 5) for _ in range(prod(sizes))], kind).reshape(sizes)
     flat = [
         random.choice([-3, -2, -1, 0, 1, 2, 3, 9.5, random.uniform(-9, 9)])
         for _ in range(prod(sizes))
