@@ -334,6 +334,16 @@ class ProgramCoalescing:
             + list(refused)
         )
 
+    def check_refused(self) -> None:
+        """Refuse invalid kernels among those without a thread map.
+
+        Raises:
+            VerifyError: One of them is invalid.
+        """
+        without = [k.instruction for k in self.cost.kernels if k.coalescing is None]
+        if without:
+            check_part(self._program.module, without)
+
     @property
     def lowest(self) -> float:
         """The lowest efficiency of any access."""

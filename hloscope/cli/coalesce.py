@@ -27,7 +27,7 @@ from hloscope.cli.common import (
     with_progress,
 )
 from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import end_if_invalid, read_program, read_with_findings
+from hloscope.cli.files import end_if_invalid, print_findings, read_program
 from hloscope.cli.options import (
     Sizes,
     as_if_option,
@@ -141,14 +141,10 @@ def coalesce(
     of_block = launch[1] if launch else threads
     given = None if thread_map is None else thread_map_of(thread_map, tile)
     model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
-    invalid = None
-    if name is None:
-        program, invalid = read_with_findings(file)
-    else:
-        program = read_program(file)
+    program = read_program(file)
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
-    found = _asked(program, name, model, invalid)
+    found, invalid = _asked(program, name, model)
     if as_json or form == "json":
         print_json(found.to_json(by))
     elif form == "svg":
@@ -166,17 +162,30 @@ def coalesce(
 
 
 def _asked(
-    program: Program, name: str | None, model: Model, invalid: Invalid | None
-) -> ProgramCoalescing:
+    program: Program, name: str | None, model: Model
+) -> tuple[ProgramCoalescing, Invalid | None]:
+    """Answers about all kernels, or those of a name; and what is wrong, if kernels are left out.
+
+    The whole program is verified only where an answer fails or a kernel without one is invalid.
+    """
     memory = model.memory(program.analysis)
     if name is None:
         every = with_progress(kernels_of(program.module), "kernels")
-        return coalescing_of_all(program, memory, every, invalid)
+        try:
+            found = coalescing_of_all(program, memory, every)
+            found.check_refused()
+            return found, None
+        except Exception:  # of an invalid kernel, whose rules fail in any way
+            invalid = print_findings(program)
+            if not invalid.findings:
+                raise
+        memory = model.memory(program.analysis)
+        return coalescing_of_all(program, memory, kernels_of(program.module), invalid), invalid
     places = find_all(program.module, name)
     found = coalescing_of_all(program, memory, places)
     if not found.kernels and found.refused:
         raise UnsupportedError(found.refused[0].reason)
-    return found
+    return found, None
 
 
 def _print_table(found: ProgramCoalescing, by: str, top: int) -> None:

@@ -65,10 +65,19 @@ def read_with_findings(file: str) -> tuple[Program, Invalid]:
         VerifyError: A finding is about the module, not about one instruction.
     """
     program = read_program(file)
+    return program, print_findings(program)
+
+
+def print_findings(program: Program) -> Invalid:
+    """Verify a program and print what is wrong with it.
+
+    Raises:
+        VerifyError: A finding is about the module, not about one instruction.
+    """
     invalid = Invalid(program.module)
     for found in invalid.findings:
         click.echo(str(found), err=True)
-    return program, invalid
+    return invalid
 
 
 def end_if_invalid(invalid: Invalid | None) -> None:
