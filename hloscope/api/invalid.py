@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hloscope.api.explaining import findings, is_known_valid
-from hloscope.cost import running
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.ir import Computation, Instruction, Module
+from hloscope.lazy import lazy
 from hloscope.ops import While
+
+if TYPE_CHECKING:
+    import hloscope.cost as cost
+else:
+    cost = lazy("hloscope.cost")
 
 MOST_NAMES: Final = 8
 """Names that a note lists."""
@@ -110,7 +115,7 @@ class Invalid:
         """The kernels of the program that are answered, with their computations."""
         return [
             (place.computation, ins)
-            for place in running(self._module)
+            for place in cost.running(self._module)
             for ins in place.kernels
             if self.is_answered(place.computation, ins)
         ]
