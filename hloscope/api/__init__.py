@@ -101,6 +101,7 @@ if TYPE_CHECKING:
         rows_of_tree as rows_of_tree,
         types_of as types_of,
     )
+    from hloscope.api.invalid import Invalid as Invalid
     from hloscope.api.kernel_arguments import (
         ptx_arguments as ptx_arguments,
         save_outputs as save_outputs,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import hloscope.interpreter as interpreter
     import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
+    from hloscope.api.reading import Readable
     from hloscope.dumps import DumpedModule
     from hloscope.fusion import ParameterReads
 else:
@@ -273,7 +274,7 @@ class Program:
         *,
         parts: Sequence[str] | None = None,
         device: str = "h100",
-        before: Program | None = None,
+        before: Program | Module | Readable | None = None,
     ) -> exploring.Explorer:
         """A page to look at the program, its maps and what is said about its kernels.
 
@@ -283,11 +284,12 @@ class Program:
             parts: Some of `cost`, `maps`, `coalesce`, `footprint`, `cancel`, `tiles`; all if not
                 given.
             device: The GPU that kernels are judged for.
-            before: An older program: the page shows what is different.
+            before: An older program, or whatever `read` takes: the page shows what is different.
 
         Raises:
             ValueError: There is no such part.
             UnknownNameError: There is no such device.
+            HloscopeError: The older program cannot be read.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "

@@ -11,6 +11,7 @@ from hloscope.api.files import bytes_of_file
 from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import decode, is_proto, parse_hlo
+from hloscope.ir import Module
 from hloscope.lazy import lazy
 from hloscope.limits import MOST_INPUT
 from hloscope.profiles import is_xspace
@@ -108,6 +109,24 @@ def _dump_of(source: Readable) -> dumps.DumpedModule | None:
     if not os.path.isdir(folder) or not dumps.is_dump_folder(folder):
         return None
     return dumps.DumpFolder(folder).module(choice)
+
+
+def program_from(given: Program | Module | Readable) -> Program:
+    """Return a program from whatever stands for one: every function that takes programs asks this.
+
+    Args:
+        given: A program, which is returned itself; a module; or a source that `read` takes.
+
+    Raises:
+        HloscopeError: The source cannot be read.
+
+    >>> program = program_from("ENTRY e { ROOT p = f32[2] parameter(0) }")
+    >>> program_from(program) is program
+    True
+    """
+    if isinstance(given, Module):
+        return Program(given)
+    return given if isinstance(given, Program) else read(given)
 
 
 def read_source(source: Readable, *, name: str | None = None) -> Source:

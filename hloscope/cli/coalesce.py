@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from hloscope.api import (
+    Invalid,
     Model,
     Program,
     ProgramCoalescing,
@@ -30,7 +31,7 @@ from hloscope.cli.common import (
     with_progress,
 )
 from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import read_program
+from hloscope.cli.files import end_if_invalid, print_findings, read_program
 from hloscope.cli.options import (
     Sizes,
     as_if_option,
@@ -164,7 +165,7 @@ def coalesce(
     model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
-    found = _asked(program, name, model)
+    found, invalid = _asked(program, name, model)
     if as_json or form == "json":
         print_json(found.to_json(by))
     elif form == "svg":
@@ -178,6 +179,7 @@ def coalesce(
     if fail_below is not None and found.lowest < fail_below:
         click.echo(f"the lowest share is {found.lowest:.3g}, below {fail_below:g}", err=True)
         click.get_current_context().exit(FAILED)
+    end_if_invalid(invalid)
 
 
 def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: bool) -> None:
@@ -191,16 +193,31 @@ def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: 
         click.get_current_context().exit(FAILED)
 
 
-def _asked(program: Program, name: str | None, model: Model) -> ProgramCoalescing:
+def _asked(
+    program: Program, name: str | None, model: Model
+) -> tuple[ProgramCoalescing, Invalid | None]:
+    """Answers about all kernels, or those of a name; and what is wrong, if kernels are left out.
+
+    The whole program is verified only where an answer fails or a kernel without one is invalid.
+    """
     memory = model.memory(program.analysis, program.dump)
     if name is None:
         every = with_progress(kernels_of(program.module), "kernels")
-        return coalescing_of_all(program, memory, every)
+        try:
+            found = coalescing_of_all(program, memory, every)
+            found.check_refused()
+            return found, None
+        except Exception:  # of an invalid kernel, whose rules fail in any way
+            invalid = print_findings(program)
+            if not invalid.findings:
+                raise
+        memory = model.memory(program.analysis, program.dump)
+        return coalescing_of_all(program, memory, kernels_of(program.module), invalid), invalid
     places = find_all(program.module, name)
     found = coalescing_of_all(program, memory, places)
     if not found.kernels and found.refused:
         raise UnsupportedError(found.refused[0].reason)
-    return found
+    return found, None
 
 
 def _print_table(found: ProgramCoalescing, by: str, top: int) -> None:
