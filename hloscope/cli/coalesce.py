@@ -25,7 +25,7 @@ from hloscope.cli.common import (
     debug_option,
     file_argument,
     json_option,
-    print_findings,
+    print_differences,
     print_json,
     print_table,
     with_progress,
@@ -232,7 +232,7 @@ def _print_table(found: ProgramCoalescing, by: str, top: int) -> None:
     makers = ", ".join(f"{count} {maker}" for maker, count in found.refused_by_maker.items())
     others = f"{len(found.refused)} without thread map{f': {makers}' if makers else ''}"
     click.echo(f"{kernels}, {others}", err=True)
-    print_findings(found.cost.findings)
+    print_differences(found.cost.findings)
     if unknown:
         kernel, array = unknown[0]
         first = f"{kernel.name}, {array.name}{f': {array.reason}' if array.reason else ''}"

@@ -94,7 +94,7 @@ MOST_FINDINGS = 5
 """Findings that are printed below a table."""
 
 
-def print_findings(findings: Sequence[str]) -> None:
+def print_differences(findings: Sequence[str]) -> None:
     """Print where a dump folder states something else than the model, on the standard error."""
     for finding in findings[:MOST_FINDINGS]:
         click.echo(f"finding: {visible(finding)}", err=True)

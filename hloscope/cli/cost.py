@@ -10,7 +10,7 @@ from hloscope.cli.common import (
     debug_option,
     file_argument,
     json_option,
-    print_findings,
+    print_differences,
     print_json,
     print_table,
 )
@@ -118,7 +118,7 @@ def _print_advice(found: Cost, top: int) -> None:
 
 
 def _print_notes(found: Cost) -> None:
-    print_findings(found.findings)
+    print_differences(found.findings)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
 
