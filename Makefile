@@ -28,7 +28,7 @@ compiled: .venv/develop ## Compile the simplifier in a copy, and run its tests t
 	$(PYTEST) -q --full tests/test_compiled.py
 
 lowest: .venv/lowest ## Install the lowest versions that are allowed, together, and test with them
-	.venv/lowest/bin/python -m pytest -q -p no:cacheprovider $(LOWEST) \
+	.venv/lowest/bin/python -m pytest -q -p no:cacheprovider -o filterwarnings=default $(LOWEST) \
 	  -k "not real_dumps and not layouts and not dynamic and not damaged"
 	rm -rf .venv/lowest
 
