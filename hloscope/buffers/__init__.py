@@ -1,0 +1,1 @@
+"""Buffers: what memory the values of a scheduled program take, from when to when."""
