@@ -137,10 +137,10 @@ def align(ranges: dict[int, list[int]], values: list[int]) -> None:
 
 
 def intervals(ranges: dict[int, list[int]], values: list[int]) -> tuple[Range, ...]:
-    """The moments at which one of some values lives, as ranges that do not touch."""
+    """The moments at which one of some values lives, as ranges without a common moment."""
     found: list[list[int]] = []
     for start, end in sorted(ranges[value] for value in values):
-        if found and start <= found[-1][1] + 1:
+        if found and start <= found[-1][1]:
             found[-1][1] = max(found[-1][1], end)
         else:
             found.append([start, end])

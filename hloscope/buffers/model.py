@@ -1,0 +1,209 @@
+"""Buffers of a program: values that share memory, what they are for, and when they live."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias
+
+from hloscope.buffers.dataflow import Dataflow
+from hloscope.buffers.lifetimes import Range, align, intervals, value_ranges
+from hloscope.buffers.positions import Positions
+from hloscope.buffers.schedule import Schedule
+from hloscope.buffers.sharing import shared_values
+from hloscope.hlo_parser import ShapeIndex, index_text
+from hloscope.ir import Bytes, Computation, Instruction, Module, TensorType, TupleType, Type
+from hloscope.ir import array_bytes
+from hloscope.lazy import dataclass
+from hloscope.ops import Constant, Parameter
+
+BufferKind: TypeAlias = Literal["parameter", "constant", "output", "temporary"]
+KINDS: Final[tuple[BufferKind, ...]] = ("parameter", "output", "temporary", "constant")
+"""What buffers are for; constants have allocations of their own."""
+_POINTER: Final = 8
+"""Bytes of an entry of a tuple's table.  Source: XLA `ShapeUtil::ByteSizeOf`, 64-bit hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An array, or a tuple's table of pointers, that an instruction writes.
+
+    Attributes:
+        instruction: The instruction.
+        computation: Its computation.
+        index: Which part of its result the value is.
+        type: Type of the part.
+        start: The moment at which it is written; of a parameter, that at which its computation
+            begins.
+        end: The last moment at which it is needed.
+    """
+
+    instruction: Instruction
+    computation: Computation
+    index: ShapeIndex
+    type: Type
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """The instruction's name, with the index of a part: `while.5{1}`."""
+        inside = index_text(self.index) if self.index else ""
+        return f"{self.instruction.name}{inside}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """Memory that some values share.
+
+    Attributes:
+        values: The values, that which begins first before the others.
+        kind: What it is for: a `parameter` if the caller gives it, else `constant`, an `output`
+            if the program returns it, else `temporary`.
+        space: Number of the memory space.
+        size: Bytes of the largest value.
+        intervals: Moments at which it is in use, first and last, in order.
+        is_known: Has every value a size?
+    """
+
+    values: tuple[Value, ...]
+    kind: BufferKind
+    space: int
+    size: Bytes
+    intervals: tuple[Range, ...]
+    is_known: bool
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that it takes: padding and run-time sizes included."""
+        return self.size.padded + self.size.metadata
+
+    def lives_at(self, moment: int) -> bool:
+        """Is it in use at a moment?"""
+        return any(start <= moment <= end for start, end in self.intervals)
+
+    def owner(self, moment: int) -> Value:
+        """The value it holds at a moment: of several the one written last."""
+        live = [value for value in self.values if value.start <= moment <= value.end]
+        return max(live, key=lambda value: value.start) if live else self.values[0]
+
+    @property
+    def first(self) -> int:
+        """The first moment of use."""
+        return self.intervals[0][0]
+
+    @property
+    def last(self) -> int:
+        """The last moment of use."""
+        return self.intervals[-1][1]
+
+
+class Buffers:
+    """All buffers of a scheduled program.
+
+    Attributes:
+        schedule: The order in which instructions run.
+        buffers: The buffers, in the order of their first values.
+    """
+
+    def __init__(self, module: Module, schedule: Schedule) -> None:
+        """Follow the values of a module."""
+        self.schedule: Final = schedule
+        self.positions: Final = Positions(schedule)
+        self.flow: Final = Dataflow(self.positions)
+        ranges = value_ranges(module, self.flow)
+        groups = shared_values(module, self.flow)
+        for values in groups.values():
+            align(ranges, values)
+        entry = module.entry
+        root = {self.flow.value[p] for p in self.positions.within(entry.root)}
+        given = {p for one in entry.parameters for p in self.positions.within(one)}
+        self.buffers: Final[list[Buffer]] = []
+        self._of_value: Final[dict[int, Buffer]] = {}
+        for numbers in groups.values():
+            kind = self._kind(numbers, root, given)
+            buffer = self._buffer(numbers, ranges, kind)
+            self.buffers.append(buffer)
+            self._of_value.update(dict.fromkeys(numbers, buffer))
+
+    def _kind(self, values: list[int], root: set[int], given: set[int]) -> BufferKind:
+        """What a buffer is for: the first of the kinds that one of its values has."""
+        if any(value in given for value in values):
+            return "parameter"
+        if any(isinstance(self.positions.instruction(v).op, Constant) for v in values):
+            return "constant"
+        return "output" if any(value in root for value in values) else "temporary"
+
+    def _buffer(
+        self, numbers: list[int], ranges: dict[int, list[int]], kind: BufferKind
+    ) -> Buffer:
+        positions = self.positions
+        values = [
+            Value(
+                positions.instruction(v),
+                positions.computation(v),
+                positions.index(v),
+                positions.type(v),
+                ranges[v][0],
+                ranges[v][1],
+            )
+            for v in numbers
+        ]
+        sizes = [value_bytes(value.type) for value in values]
+        known = [size for size in sizes if size is not None]
+        size = max(known, key=lambda one: one.padded + one.metadata, default=Bytes(0, 0, 0))
+        ordered = sorted(values, key=lambda value: (value.start, value.end))
+        spaces = {space_of(value.type) for value in values}
+        return Buffer(
+            tuple(ordered),
+            kind,
+            max(spaces),
+            size,
+            intervals(ranges, numbers),
+            len(known) == len(sizes),
+        )
+
+    def at(self, position: int) -> Buffer:
+        """The buffer of what a position shows."""
+        return self._of_value[self.flow.value[position]]
+
+    def shown_by(self, ins: Instruction) -> list[Buffer]:
+        """The buffers of all parts of a result, each once."""
+        return [*dict.fromkeys(self.at(p) for p in self.positions.within(ins))]
+
+
+def value_bytes(type: Type) -> Bytes | None:
+    """Bytes of one value: an array, or the table of a tuple; `None` if a size has no bound.
+
+    >>> from hloscope.hlo_parser import parse_type
+    >>> value_bytes(parse_type("(f32[8], token[])")).padded
+    16
+    """
+    if isinstance(type, TupleType):
+        table = _POINTER * len(type.elements)
+        return Bytes(table, table, table)
+    return array_bytes(type)
+
+
+def space_of(type: Type) -> int:
+    """The memory space of an array; 0, the default one, of everything else."""
+    layout = type.layout if isinstance(type, TensorType) else None
+    return 0 if layout is None else layout.memory_space
+
+
+def live_at(buffers: Iterable[Buffer], moment: int) -> list[Buffer]:
+    """The buffers that are in use at a moment."""
+    return [buffer for buffer in buffers if buffer.lives_at(moment)]
+
+
+def is_parameter(value: Value) -> bool:
+    """Is a value a parameter's?"""
+    return isinstance(value.instruction.op, Parameter)
+
+
+def interval_at(buffer: Buffer, moment: int) -> Range | None:
+    """The interval of a buffer that holds a moment."""
+    k = bisect_right(buffer.intervals, (moment, 1 << 62)) - 1
+    if k >= 0 and buffer.intervals[k][1] >= moment:
+        return buffer.intervals[k]
+    return None
