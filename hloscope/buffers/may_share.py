@@ -32,6 +32,7 @@ from hloscope.ops import (
     Elementwise,
     Fusion,
     Map,
+    Reduce,
     Scatter,
     Sort,
     TriangularSolve,
