@@ -16,10 +16,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
 from hloscope.api.cancelling import movement_of
+from hloscope.buffers import cheapest_order
 from hloscope.checks import (
     Subject,
     arguments_taken,
-    cheapest_order,
     padded_arrays,
     results_placed,
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
 
 from hloscope.buffers.dataflow import Dataflow
@@ -15,7 +13,7 @@ from hloscope.hlo_parser import ShapeIndex, index_text
 from hloscope.ir import Bytes, Computation, Instruction, Module, TensorType, TupleType, Type
 from hloscope.ir import array_bytes
 from hloscope.lazy import dataclass
-from hloscope.ops import Constant, Parameter
+from hloscope.ops import Constant
 
 BufferKind: TypeAlias = Literal["parameter", "constant", "output", "temporary"]
 KINDS: Final[tuple[BufferKind, ...]] = ("parameter", "output", "temporary", "constant")
@@ -119,12 +117,14 @@ class Buffers:
         root = {self.flow.value[p] for p in self.positions.within(entry.root)}
         given = {p for one in entry.parameters for p in self.positions.within(one)}
         self.buffers: Final[list[Buffer]] = []
-        self._of_value: Final[dict[int, Buffer]] = {}
+        self._of_value: Final[dict[int, tuple[Value, Buffer]]] = {}
         for numbers in groups.values():
             kind = self._kind(numbers, root, given)
-            buffer = self._buffer(numbers, ranges, kind)
+            values = [self._value(number, *ranges[number]) for number in numbers]
+            buffer = _buffer(values, intervals(ranges, numbers), kind)
             self.buffers.append(buffer)
-            self._of_value.update(dict.fromkeys(numbers, buffer))
+            for number, value in zip(numbers, values, strict=True):
+                self._of_value[number] = value, buffer
 
     def _kind(self, values: list[int], root: set[int], given: set[int]) -> BufferKind:
         """What a buffer is for: the first of the kinds that one of its values has."""
@@ -134,42 +134,38 @@ class Buffers:
             return "constant"
         return "output" if any(value in root for value in values) else "temporary"
 
-    def _buffer(
-        self, numbers: list[int], ranges: dict[int, list[int]], kind: BufferKind
-    ) -> Buffer:
+    def _value(self, number: int, start: int, end: int) -> Value:
         positions = self.positions
-        values = [
-            Value(
-                positions.instruction(v),
-                positions.computation(v),
-                positions.index(v),
-                positions.type(v),
-                ranges[v][0],
-                ranges[v][1],
-            )
-            for v in numbers
-        ]
-        sizes = [value_bytes(value.type) for value in values]
-        known = [size for size in sizes if size is not None]
-        size = max(known, key=lambda one: one.padded + one.metadata, default=Bytes(0, 0, 0))
-        ordered = sorted(values, key=lambda value: (value.start, value.end))
-        spaces = {space_of(value.type) for value in values}
-        return Buffer(
-            tuple(ordered),
-            kind,
-            max(spaces),
-            size,
-            intervals(ranges, numbers),
-            len(known) == len(sizes),
+        return Value(
+            positions.instruction(number),
+            positions.computation(number),
+            positions.index(number),
+            positions.type(number),
+            start,
+            end,
         )
 
     def at(self, position: int) -> Buffer:
         """The buffer of what a position shows."""
-        return self._of_value[self.flow.value[position]]
+        return self._of_value[self.flow.value[position]][1]
+
+    def value(self, position: int) -> Value:
+        """The value that a position shows."""
+        return self._of_value[self.flow.value[position]][0]
 
     def shown_by(self, ins: Instruction) -> list[Buffer]:
         """The buffers of all parts of a result, each once."""
         return [*dict.fromkeys(self.at(p) for p in self.positions.within(ins))]
+
+
+def _buffer(values: list[Value], lives: tuple[Range, ...], kind: BufferKind) -> Buffer:
+    """The buffer of some values, in order of their first moments."""
+    sizes = [value_bytes(value.type) for value in values]
+    known = [size for size in sizes if size is not None]
+    size = max(known, key=lambda one: one.padded + one.metadata, default=Bytes(0, 0, 0))
+    ordered = sorted(values, key=lambda value: (value.start, value.end))
+    space = max([space_of(value.type) for value in values])
+    return Buffer(tuple(ordered), kind, space, size, lives, len(known) == len(sizes))
 
 
 def value_bytes(type: Type) -> Bytes | None:
@@ -189,21 +185,3 @@ def space_of(type: Type) -> int:
     """The memory space of an array; 0, the default one, of everything else."""
     layout = type.layout if isinstance(type, TensorType) else None
     return 0 if layout is None else layout.memory_space
-
-
-def live_at(buffers: Iterable[Buffer], moment: int) -> list[Buffer]:
-    """The buffers that are in use at a moment."""
-    return [buffer for buffer in buffers if buffer.lives_at(moment)]
-
-
-def is_parameter(value: Value) -> bool:
-    """Is a value a parameter's?"""
-    return isinstance(value.instruction.op, Parameter)
-
-
-def interval_at(buffer: Buffer, moment: int) -> Range | None:
-    """The interval of a buffer that holds a moment."""
-    k = bisect_right(buffer.intervals, (moment, 1 << 62)) - 1
-    if k >= 0 and buffer.intervals[k][1] >= moment:
-        return buffer.intervals[k]
-    return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.buffers.dataflow import Dataflow
-from hloscope.buffers.in_place import in_place
+from hloscope.buffers.updates import in_place
 from hloscope.hlo_parser import INPUT_OUTPUT_ALIAS, aliasing_in
 from hloscope.ir import Module
 from hloscope.ops import Case, While

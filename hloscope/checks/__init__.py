@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hloscope.checks.junit import junit_text as junit_text
     from hloscope.checks.padding import (
         PaddedArrays as PaddedArrays,
-        cheapest_order as cheapest_order,
         padded_arrays as padded_arrays,
     )
     from hloscope.checks.registry import RULES as RULES

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from hloscope.buffers.in_place import in_place
+from hloscope.buffers.updates import in_place
 from hloscope.hlo_parser import ShapeIndex
 from hloscope.ir import Instruction, Op, TensorType, Type, storage_bits
 from hloscope.ops import (
