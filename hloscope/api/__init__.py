@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from hloscope.api.buffers import (
         MemoryAnswer as MemoryAnswer,
+        MemoryDifferenceAnswer as MemoryDifferenceAnswer,
         Moment as Moment,
     )
     from hloscope.api.cancelling import (

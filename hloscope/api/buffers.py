@@ -15,6 +15,7 @@ from hloscope.buffers import (
     Donations,
     ForcedCopy,
     LiveBuffer,
+    NoMomentsError,
     ProgramMemory,
     Recomputation,
     Transient,
@@ -26,13 +27,17 @@ from hloscope.buffers import (
 from hloscope.cost import Group
 from hloscope.devices import DEFAULT, Device, device_of
 from hloscope.display import (
+    MEMORY_DIFF_SCHEMA,
     MEMORY_SCHEMA,
     BufferGrouping,
+    MemoryChange,
+    MemoryDifference,
     PaddedType,
     RecomputedLine,
     Table,
     buffers_table,
     columns,
+    compared_memory,
     compiler_lines,
     copy_lines,
     copy_step,
@@ -41,6 +46,8 @@ from hloscope.display import (
     first_step,
     fit_text,
     live_groups_json,
+    memory_difference_json,
+    memory_difference_lines,
     memory_json,
     moment_json,
     moment_text,
@@ -246,6 +253,17 @@ class MemoryAnswer:
         """
         return self.peak.by(grouping)
 
+    def difference(self, after: MemoryAnswer) -> MemoryDifferenceAnswer:
+        """Of which buffers XLA holds more or fewer for another program than for this one.
+
+        Args:
+            after: The memory of the other program.
+
+        Raises:
+            NoMomentsError: No moments are known of one of them.
+        """
+        return MemoryDifferenceAnswer(self, after)
+
     # -------------------------------------------------------------------------------- answers
 
     @cached_property
@@ -411,3 +429,55 @@ class MemoryAnswer:
 
     def _repr_html_(self) -> str:
         return styled(f"<pre>{escape(str(self))}</pre>")
+
+
+class MemoryDifferenceAnswer:
+    """The memory of two programs compared; prints the rows that differ most.
+
+    Attributes:
+        before: The memory of the first program.
+        after: That of the second.
+        found: The buffers of which XLA holds more in one of them.
+    """
+
+    def __init__(self, before: MemoryAnswer, after: MemoryAnswer) -> None:
+        """Compare two programs with moments.
+
+        Raises:
+            NoMomentsError: No moments are known of one of them.
+        """
+        self.before: Final = before
+        self.after: Final = after
+        for one in (before, after):
+            if not one.has_moments:
+                file = one.program.file
+                raise NoMomentsError(f"{file}: no moments to compare: {one.reason}")
+        self.found: Final[MemoryDifference] = compared_memory(before.model, after.model)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that XLA holds more for the second program, about."""
+        return self.found.bytes
+
+    @property
+    def changes(self) -> tuple[MemoryChange, ...]:
+        """What differs, in the direction of the whole difference first."""
+        return self.found.changes
+
+    def lines(self, top: int = TOP) -> list[str]:
+        """The bounds of both, and a line for each change."""
+        return memory_difference_lines(self.found, top)
+
+    def to_json(self) -> dict[str, Any]:
+        """An object of schema `hloscope.memory_diff/1`."""
+        files = [self.before.program.file, self.after.program.file]
+        return {
+            "schema": MEMORY_DIFF_SCHEMA,
+            "files": files,
+            **memory_difference_json(self.found),
+        }
+
+    def __str__(self) -> str:
+        return visible("\n".join(self.lines()))
+
+    __repr__ = __str__

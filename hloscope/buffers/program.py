@@ -169,6 +169,30 @@ class ProgramMemory:
         here.sort(key=lambda buffer: -buffer.bytes)
         return [LiveBuffer(buffer, buffer.owner(moment)) for buffer in here]
 
+    def held(self) -> list[LiveBuffer]:
+        """The buffers of the device that XLA holds, whose bytes add up to the estimate.
+
+        Parameters and outputs, and the temporaries in use when these take most.
+        """
+        line = self.device
+        busiest, found = line.temporary_peak, []
+        root = self.module.entry.root
+        for buffer in self.buffers.buffers:
+            if buffer.space:
+                continue
+            if buffer.kind == "parameter":
+                found.append(LiveBuffer(buffer, buffer.values[0]))
+            elif buffer.kind == "output":
+                shown = [value for value in buffer.values if value.instruction is root]
+                found.append(LiveBuffer(buffer, (shown or buffer.values)[-1]))
+            elif (
+                buffer.kind == "temporary"
+                and buffer not in line.temporary_placed
+                and buffer.lives_at(busiest)
+            ):
+                found.append(LiveBuffer(buffer, buffer.owner(busiest)))
+        return found
+
     @cached_property
     def sums(self) -> Sums:
         """Bytes of parameters, outputs and the largest arrays: known without moments, too."""

@@ -34,6 +34,8 @@ class Timeline:
         sums: Bytes of all buffers of each kind, whenever they live.
         most_temporary: The largest `L(t)` of temporaries alone, as XLA places them: only those of
             one value stand in each other's place.
+        temporary_peak: The first moment of it.
+        temporary_placed: The temporaries that stand in place of another there.
         lower: L, the largest `L(t)`: no assignment of memory takes fewer bytes.
         peak: The first moment at which `L(t)` is largest.
     """
@@ -44,6 +46,8 @@ class Timeline:
     placed: dict[int, tuple[Pair, ...]]
     sums: dict[BufferKind, int]
     most_temporary: int
+    temporary_peak: int
+    temporary_placed: frozenset[Buffer]
     lower: int
     peak: int
 
@@ -77,21 +81,33 @@ def _timeline(
     live = _sum_at_moments(here, end)
     temporary = _sum_at_moments([b for b in here if b.kind == "temporary"], end)
     least, placed = list(live), dict[int, tuple[Pair, ...]]()
+    replaced: dict[int, frozenset[Buffer]] = {}
     for moment, edges in touches.items():
         pairs = _placed(edges, lambda b: b.space == space)
         if pairs:
             placed[moment] = tuple(pairs)
             least[moment] -= _saved(pairs)
-        if temporary[moment] or pairs:
+        if pairs:
             only = _placed(edges, lambda b: b.space == space and _is_reused_by_xla(b))
             temporary[moment] -= _saved(only)
+            replaced[moment] = frozenset(result for result, _ in only)
     sums: dict[BufferKind, int] = dict.fromkeys(("parameter", "output", "temporary", "constant"), 0)
     for buffer in here:
         sums[buffer.kind] += buffer.bytes
-    lower = max(least)  # the end of the program is a moment of each
-    most = max(temporary)
-    peak = least.index(lower)
-    return Timeline(space, tuple(live), tuple(least), placed, sums, most, lower, peak)
+    lower, most = max(least), max(temporary)  # there is a moment: the end of the program
+    busiest = temporary.index(most)
+    return Timeline(
+        space,
+        tuple(live),
+        tuple(least),
+        placed,
+        sums,
+        most,
+        busiest,
+        replaced.get(busiest, frozenset()),
+        lower,
+        least.index(lower),
+    )
 
 
 def _is_reused_by_xla(buffer: Buffer) -> bool:

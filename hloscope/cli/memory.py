@@ -7,6 +7,7 @@ import click
 from hloscope.api import MemoryAnswer
 from hloscope.cli.common import (
     command,
+    complete_files,
     debug_option,
     file_argument,
     json_option,
@@ -15,11 +16,13 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_verified_program
+from hloscope.cli.paging import print_long
 from hloscope.cli.options import any_device_option, by_buffers_option, top_option
 
 
 @command()
 @file_argument
+@click.argument("after", metavar="[AFTER]", required=False, shell_complete=complete_files)
 @click.option(
     "--at",
     metavar="NAME",
@@ -32,15 +35,27 @@ from hloscope.cli.options import any_device_option, by_buffers_option, top_optio
 @json_option
 @debug_option
 def memory(
-    file: str, at: str | None, by: str, device: str | None, top: int, as_json: bool
+    file: str, after: str | None, at: str | None, by: str, device: str | None, top: int, as_json: bool
 ) -> None:
     """Show what memory FILE takes at its peak, who holds it, and what lowers it.
 
     FILE is a scheduled program, as XLA dumps it after optimisation.  The first figure is the least
     that is live at once, whatever assigns memory; the second is what XLA holds, about.  A program
-    without a schedule has no moments: its sums are printed.
+    without a schedule has no moments: its sums are printed.  With AFTER, print of
+    which buffers XLA holds more or fewer for that program than for FILE.
     """
+    if file == after == "-":
+        raise click.UsageError("only one of the two can be the standard input")
     found = read_verified_program(file).memory()
+    if after is not None:
+        if at is not None or device is not None or by != "group":
+            raise click.UsageError("--at, --by and --device are about one program")
+        compared = found.difference(read_verified_program(after).memory())
+        if as_json:
+            print_json(compared.to_json())
+        else:
+            print_long("\n".join(compared.lines(top)))
+        return
     where = None if at is None else int(at) if at.isdecimal() else at
     if as_json:
         print_json(found.to_json(by, at=where))

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         unscheduled_lines as unscheduled_lines,
     )
     from hloscope.display.buffers import (
+        MEMORY_DIFF_SCHEMA as MEMORY_DIFF_SCHEMA,
         MEMORY_GROUPINGS as MEMORY_GROUPINGS,
         MEMORY_SCHEMA as MEMORY_SCHEMA,
         BufferGrouping as BufferGrouping,
@@ -73,6 +74,13 @@ if TYPE_CHECKING:
         moment_json as moment_json,
         space_json as space_json,
         timeline_points as timeline_points,
+    )
+    from hloscope.display.buffers_compared import (
+        MemoryChange as MemoryChange,
+        MemoryDifference as MemoryDifference,
+        compared_memory as compared_memory,
+        memory_difference_json as memory_difference_json,
+        memory_difference_lines as memory_difference_lines,
     )
     from hloscope.display.coalescing import (
         COALESCE_SCHEMA as COALESCE_SCHEMA,

@@ -347,8 +347,8 @@ def recompute_lines(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> l
     if lines:
         moment, count = second_highest(memory)
         lines.append(
-            f"  no single change brings the peak below {size_text(count)}, the next highest moment "
-            f"({moment:,})"
+            f"  the next highest moment, {moment:,}, has {size_text(count)}: what lives at the peak "
+            "only saves no more than the difference"
         )
     return lines
 

@@ -15,6 +15,7 @@ from hloscope.hlo_parser import print_type
 from hloscope.ir import Module, size_text
 
 MEMORY_SCHEMA: Final = "hloscope.memory/1"
+MEMORY_DIFF_SCHEMA: Final = "hloscope.memory_diff/1"
 MEMORY_GROUPINGS: Final = (
     "group", "buffer", "source", "scope", "opcode", "computation", "kind",
 )  # fmt: skip
@@ -73,15 +74,13 @@ def buffer_origin(buffer: Buffer, value: Value, module: Module) -> Provenance:
         value: The value that it holds.
         module: The program.
     """
+    origin = provenance_of(value.instruction, module)
+    if origin != Provenance():
+        return origin
     before = [other for other in buffer.values if other.start <= value.start]
     after = [other for other in buffer.values if other.start > value.start]
-    origin = provenance_of(value.instruction, module)
-    for other in (*reversed(before), *after):
-        if origin.place:
-            break
-        known = provenance_of(other.instruction, module)
-        origin = known if known.place or not origin.op_name else origin
-    return origin
+    known = [provenance_of(v.instruction, module) for v in (*reversed(before), *after)]
+    return next((one for one in known if one.place), origin)
 
 
 def buffers_table(

@@ -134,15 +134,11 @@ def share_text(share: float) -> str:
 # ------------------------------------------------------------------------------------ groupings
 
 
-def scope_of(op_name: str, depth: int | None = None) -> str:
-    """The framework's scope of an op: its `op_name` without the op, cut to `depth` parts.
+def scope_parts(op_name: str) -> list[str]:
+    """The parts of an op name between slashes; slashes inside brackets separate nothing.
 
-    Slashes inside brackets separate nothing.
-
-    >>> scope_of("jit(step)/layer/attention/dot_general"), scope_of("jit(f)/a/b/mul", 2)
-    ('jit(step)/layer/attention', 'jit(f)/a')
-    >>> scope_of("jit(f)/jvp(a/b)/mul")
-    'jit(f)/jvp(a/b)'
+    >>> scope_parts("jit(f)/jvp(a/b)/mul")
+    ['jit(f)', 'jvp(a/b)', 'mul']
     """
     parts, level, last = list[str](), 0, 0
     for k, char in enumerate(op_name):
@@ -150,6 +146,18 @@ def scope_of(op_name: str, depth: int | None = None) -> str:
         if char == "/" and level <= 0:
             parts.append(op_name[last:k])
             last = k + 1
+    return [*parts, op_name[last:]]
+
+
+def scope_of(op_name: str, depth: int | None = None) -> str:
+    """The framework's scope of an op: its `op_name` without the op, cut to `depth` parts.
+
+    >>> scope_of("jit(step)/layer/attention/dot_general"), scope_of("jit(f)/a/b/mul", 2)
+    ('jit(step)/layer/attention', 'jit(f)/a')
+    >>> scope_of("jit(f)/jvp(a/b)/mul")
+    'jit(f)/jvp(a/b)'
+    """
+    parts = scope_parts(op_name)[:-1]
     return "/".join(parts[:depth] if depth is not None else parts)
 
 
