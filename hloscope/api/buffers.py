@@ -292,7 +292,7 @@ class MemoryAnswer:
 
     @cached_property
     def recomputations(self) -> list[Recomputation]:
-        """Temporaries that stand unused around the peak, those of most bytes times moments first."""
+        """Temporaries that stand unused around the peak, most bytes times moments first."""
         return recomputations(self.model, self._uses, self.model.peak)
 
     @cached_property
@@ -348,7 +348,7 @@ class MemoryAnswer:
         return lines
 
     def answers(self) -> Iterator[str]:
-        """What lowers the memory, line by line: donation, padding, copies, what to recompute …"""
+        """What lowers the memory, line by line: donation, padding, copies, recomputation."""
         if not self.has_moments:
             return
         yield from recompute_lines(self.model, self.recomputed_lines)

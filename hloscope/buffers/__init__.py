@@ -12,12 +12,6 @@ if TYPE_CHECKING:
         DonationOffer as DonationOffer,
         Donations as Donations,
     )
-    from hloscope.buffers.updates import IN_PLACE as IN_PLACE, in_place as in_place
-    from hloscope.buffers.reuse import (
-        BACKEND_ROWS as BACKEND_ROWS,
-        MAY_SHARE as MAY_SHARE,
-        may_share as may_share,
-    )
     from hloscope.buffers.model import (
         KINDS as KINDS,
         Buffer as Buffer,
@@ -42,14 +36,20 @@ if TYPE_CHECKING:
         recomputations as recomputations,
         second_highest as second_highest,
     )
+    from hloscope.buffers.reuse import (
+        BACKEND_ROWS as BACKEND_ROWS,
+        MAY_SHARE as MAY_SHARE,
+        may_share as may_share,
+    )
     from hloscope.buffers.schedule import (
         NoMomentsError as NoMomentsError,
         Schedule as Schedule,
         schedule_of as schedule_of,
     )
     from hloscope.buffers.sharing import MUST_SHARE as MUST_SHARE
-    from hloscope.buffers.timeline import Timeline as Timeline
     from hloscope.buffers.short_lived import Transient as Transient, transients as transients
+    from hloscope.buffers.timeline import Timeline as Timeline
+    from hloscope.buffers.updates import IN_PLACE as IN_PLACE, in_place as in_place
     from hloscope.buffers.uses import Use as Use, Uses as Uses
 
 if not TYPE_CHECKING:

@@ -53,13 +53,13 @@ class Shown(NamedTuple):
     """A part of a result that shows a part of another instruction's result.
 
     Attributes:
-        index: The part of the result.
+        output: The part of the result.
         source: The other instruction.
         inside: The part of its result.
         arrays_only: Tables of pointers in the part are written anew.
     """
 
-    index: ShapeIndex
+    output: ShapeIndex
     source: Instruction
     inside: ShapeIndex = _WHOLE
     arrays_only: bool = False
@@ -161,7 +161,11 @@ SHOWN: Final = (
     ),
     ShownRow((GetTupleElement,), _element, "shows element `index` of the operand"),
     ShownRow((Tuple,), _elements, "writes its table; its elements show the operands"),
-    ShownRow((ELEMENTWISE["copy"],), _copied_table, "of a tuple copies the table only; of an array, the array"),
+    ShownRow(
+        (ELEMENTWISE["copy"],),
+        _copied_table,
+        "of a tuple copies the table only; of an array, the array",
+    ),
     ShownRow((Call,), _callee_root, "shows the root of what it calls"),
     ShownRow(
         (AsyncStart,),
@@ -226,7 +230,7 @@ class Dataflow:
 
     def _show(self, ins: Instruction, part: Shown) -> None:
         positions = self.positions
-        for own, other in positions.pairs(ins, part.index, part.source, part.inside):
+        for own, other in positions.pairs(ins, part.output, part.source, part.inside):
             if not (part.arrays_only and isinstance(positions.type(own), TupleType)):
                 self.value[own] = other
 
@@ -336,4 +340,3 @@ def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
     """What arrives at the parameters of a loop: the operand and the root of the body."""
     runs = positions.schedule.runs[ins]
     return [*ins.operands[:1], *[callee.root for callee in runs[1:2]]]
-

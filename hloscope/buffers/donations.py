@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final, Literal, TypeAlias
 
-from hloscope.buffers.reuse import Touch, is_same_storage, may_share
 from hloscope.buffers.model import Buffer, Buffers, Value
 from hloscope.buffers.program import ProgramMemory
+from hloscope.buffers.reuse import Touch, is_same_storage, may_share
 from hloscope.buffers.uses import Uses
 from hloscope.hlo_parser import BUFFER_DONOR, INPUT_OUTPUT_ALIAS, ShapeIndex, aliasing_in
 from hloscope.ir import Instruction, TensorType
@@ -126,7 +126,7 @@ class Donations:
         return found
 
     def _free_outputs(self) -> list[tuple[ShapeIndex, Value, Buffer]]:
-        """Results that take the memory of no parameter: index, value and buffer, each buffer once."""
+        """Results that take no parameter's memory: index, value and buffer, each buffer once."""
         positions, root = self._buffers.positions, self._memory.module.entry.root
         found: dict[Buffer, tuple[ShapeIndex, Value, Buffer]] = {}
         for p in positions.within(root):

@@ -10,6 +10,7 @@ Source: XLA `HloLiveRange` (`CalculateBufferStartEndMap`, `ComputeValueLiveRange
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from hloscope.buffers.dataflow import Dataflow
@@ -131,7 +132,7 @@ def align(ranges: dict[int, list[int]], values: list[int]) -> None:
         values: The values of the buffer.
     """
     ordered = sorted(values, key=lambda value: (*ranges[value], value))
-    for a, b in zip(ordered, ordered[1:], strict=False):
+    for a, b in pairwise(ordered):
         ranges[b][1] = max(ranges[a][1], ranges[b][1])
         ranges[a][1] = min(ranges[a][1], ranges[b][0])
 

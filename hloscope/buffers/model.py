@@ -10,8 +10,16 @@ from hloscope.buffers.positions import Positions
 from hloscope.buffers.schedule import Schedule
 from hloscope.buffers.sharing import shared_values
 from hloscope.hlo_parser import ShapeIndex, index_text
-from hloscope.ir import Bytes, Computation, Instruction, Module, TensorType, TupleType, Type
-from hloscope.ir import array_bytes
+from hloscope.ir import (
+    Bytes,
+    Computation,
+    Instruction,
+    Module,
+    TensorType,
+    TupleType,
+    Type,
+    array_bytes,
+)
 from hloscope.lazy import dataclass
 from hloscope.ops import Constant
 
@@ -111,8 +119,8 @@ class Buffers:
         self.flow: Final = Dataflow(self.positions)
         ranges = value_ranges(module, self.flow)
         groups = shared_values(module, self.flow)
-        for values in groups.values():
-            align(ranges, values)
+        for numbers in groups.values():
+            align(ranges, numbers)
         entry = module.entry
         root = {self.flow.value[p] for p in self.positions.within(entry.root)}
         given = {p for one in entry.parameters for p in self.positions.within(one)}

@@ -83,7 +83,7 @@ class Positions:
                     f"the values of the program have more than {MOST_POSITIONS:,} parts",
                     span=ins.span,
                 )
-            self.moment += [moment] * len(self.tree(ins.type).types)
+            self.moment.extend([moment] * len(self.tree(ins.type).types))
         self.count: Final = len(self.moment)
 
     def at(self, ins: Instruction, index: ShapeIndex) -> int | None:

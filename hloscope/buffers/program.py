@@ -271,4 +271,3 @@ def _bytes_of(type: Type) -> int:
 def _array_bytes(type: Type) -> int:
     found = value_bytes(type) if isinstance(type, TensorType) else None
     return found.padded + found.metadata if found is not None else 0
-

@@ -93,7 +93,7 @@ def recomputations(memory: ProgramMemory, uses: Uses, moment: int) -> list[Recom
 
 
 def lower_without(memory: ProgramMemory, rows: Iterable[Recomputation]) -> int:
-    """Bytes that are live at once, at least, if some values are computed anew for their next use."""
+    """Bytes that are live at once, at least, if values are computed anew for their next use."""
     changes = [0] * (len(memory.device.least) + 2)
     for row in rows:
         changes[row.last.moment + 1] -= row.buffer.bytes

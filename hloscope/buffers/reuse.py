@@ -270,7 +270,11 @@ def may_share(touch: Touch, backend: str) -> bool:
         return False
     is_same = is_same_storage(touch.given, touch.made)
     for row in (*MAY_SHARE, *BACKEND_ROWS.get(backend, ())):
-        if isinstance(user.op, row.ops) and (is_same or not row.same_type) and row.is_allowed(touch):
+        if (
+            isinstance(user.op, row.ops)
+            and (is_same or not row.same_type)
+            and row.is_allowed(touch)
+        ):
             return True
     return False
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from hloscope.cost import is_scheduled
 from hloscope.errors import UnsupportedError
-from hloscope.ir import Body, Computation, Instruction, Module
+from hloscope.ir import Body, Computation, Instruction, Module, TupleType
 from hloscope.lazy import dataclass
 from hloscope.ops import (
     AllGather,
@@ -146,7 +146,7 @@ def _computations_run(ins: Instruction) -> tuple[Computation, ...]:
             for k, operand in enumerate(ins.operands)
         ]
     )
-    elements = getattr(ins.type, "elements", ())
+    elements = ins.type.elements if isinstance(ins.type, TupleType) else ()
     made = elements[1] if len(elements) > 1 else ins.type
     root = Instruction(
         f"{ins.name} wrapped", made, op.wrapped, parameters, ins.calls, ins.extras, span=ins.span

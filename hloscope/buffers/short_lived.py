@@ -1,4 +1,4 @@
-"""Values that live for a moment only: copies, converted arrays, gathered shards, library scratch."""
+"""Values that live for a moment only: copies, converted arrays, gathered shards, scratch."""
 
 from __future__ import annotations
 

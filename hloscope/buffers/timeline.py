@@ -13,8 +13,8 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import TypeAlias
 
-from hloscope.buffers.reuse import Touch, may_share
 from hloscope.buffers.model import Buffer, BufferKind, Buffers
+from hloscope.buffers.reuse import Touch, may_share
 from hloscope.ir import Instruction
 from hloscope.lazy import dataclass
 
@@ -177,7 +177,7 @@ def _edges(
                     given.append((k, p, buffers.at(p)))
     edges: dict[Buffer, list[Buffer]] = {}
     for out, result in made:
-        for k, p, operand in given:
+        for k, p, taken in given:
             touch = Touch(
                 ins,
                 k,
@@ -186,8 +186,8 @@ def _edges(
                 positions.type(p),
                 positions.type(out),
             )
-            if operand is not result and may_share(touch, backend):
-                edges.setdefault(result, []).append(operand)
+            if taken is not result and may_share(touch, backend):
+                edges.setdefault(result, []).append(taken)
     return edges
 
 
@@ -213,4 +213,3 @@ def _placed(edges: dict[Buffer, list[Buffer]], is_meant: Callable[[Buffer], bool
         if is_meant(result):
             place(result, set())
     return [(result, operand) for operand, result in taken.items()]
-

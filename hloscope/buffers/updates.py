@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.hlo_parser import OPERAND_ALIASING, ShapeIndex, aliasing_in
-from hloscope.ir import ByOp, Instruction, Op, TupleType
+from hloscope.ir import ByOp, Instruction, Op, TupleType, Type
 from hloscope.ops import (
     AllReduce,
     AsyncStart,
@@ -135,7 +135,7 @@ def _fused(ins: Instruction) -> Iterator[InPlace]:
 
 def _leaves(ins: Instruction) -> Iterator[ShapeIndex]:
     """Indices of the parts of a result that are no tuples."""
-    stack = [((), ins.type)]
+    stack: list[tuple[ShapeIndex, Type]] = [((), ins.type)]
     while stack:
         index, type = stack.pop()
         if isinstance(type, TupleType):
@@ -150,7 +150,8 @@ def _followed(ins: Instruction, index: ShapeIndex) -> tuple[Instruction, ShapeIn
         if isinstance(ins.op, Tuple) and index and index[0] < len(ins.operands):
             ins, index = ins.operands[index[0]], index[1:]
         elif isinstance(ins.op, GetTupleElement):
-            ins, index = ins.operands[0], (ins.op.index, *index)
+            index = (ins.op.index, *index)
+            ins = ins.operands[0]
         elif isinstance(ins.op, Bitcast) and not index:
             ins = ins.operands[0]
         else:

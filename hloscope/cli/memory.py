@@ -16,8 +16,8 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_verified_program
-from hloscope.cli.paging import print_long
 from hloscope.cli.options import any_device_option, by_buffers_option, top_option
+from hloscope.cli.paging import print_long
 
 
 @command()
@@ -35,7 +35,13 @@ from hloscope.cli.options import any_device_option, by_buffers_option, top_optio
 @json_option
 @debug_option
 def memory(
-    file: str, after: str | None, at: str | None, by: str, device: str | None, top: int, as_json: bool
+    file: str,
+    after: str | None,
+    at: str | None,
+    by: str,
+    device: str | None,
+    top: int,
+    as_json: bool,
 ) -> None:
     """Show what memory FILE takes at its peak, who holds it, and what lowers it.
 

@@ -72,7 +72,6 @@ if TYPE_CHECKING:
         live_groups_json as live_groups_json,
         memory_json as memory_json,
         moment_json as moment_json,
-        space_json as space_json,
         timeline_points as timeline_points,
     )
     from hloscope.display.buffers_compared import (

@@ -1,4 +1,4 @@
-"""What the buffers of a program say, in sentences: peak, fit, donation, padding, copies, …"""
+"""What the buffers of a program say, in sentences: peak, fit, donation, padding, copies."""
 
 from __future__ import annotations
 
@@ -130,7 +130,9 @@ def compiler_lines(memory: ProgramMemory) -> list[str]:
     ]
     if early:
         held = size_text(sum([buffer.bytes for buffer in early]))
-        lines.append(f"  {held}: outputs that are allocated all the time and not in use at the peak")
+        lines.append(
+            f"  {held}: outputs that are allocated all the time and not in use at the peak"
+        )
     shared = [
         pair
         for pairs in memory.device.placed.values()
@@ -205,7 +207,7 @@ class PaddedType(NamedTuple):
 
     Attributes:
         type: The type.
-        count: How many there are.
+        number: How many there are.
         size: Bytes of one.
         best: The type with the order of dimensions that takes fewest bytes; `None` if it is this.
         saved: Bytes that this order saves, of all.
@@ -213,7 +215,7 @@ class PaddedType(NamedTuple):
     """
 
     type: TensorType
-    count: int
+    number: int
     size: Bytes
     best: TensorType | None
     saved: int
@@ -233,12 +235,12 @@ def padded_types(memory: ProgramMemory, rows: Sequence[LiveBuffer]) -> list[Padd
         saved = (size.padded - least.padded) * len(some) if least is not None else 0
         place = _place(some[0].value, some[0].buffer, memory.module)
         found.append(PaddedType(type, len(some), size, best, saved, place))
-    return sorted(found, key=lambda one: -one.size.wasted * one.count)
+    return sorted(found, key=lambda one: -one.size.wasted * one.number)
 
 
 def padding_lines(memory: ProgramMemory, padded: Sequence[PaddedType]) -> list[str]:
     """Bytes of padding at the peak, and for the worst types the dimension and the best order."""
-    total = sum([one.size.wasted * one.count for one in padded])
+    total = sum([one.size.wasted * one.number for one in padded])
     if not total:
         return []
     lines = [
@@ -248,15 +250,13 @@ def padding_lines(memory: ProgramMemory, padded: Sequence[PaddedType]) -> list[s
     ]
     for one in padded[:MOST_ROWS]:
         causes = ", ".join(padding_causes(one.type))
-        times = f"{one.count:,} × " if one.count > 1 else ""
+        times = f"{one.number:,} × " if one.number > 1 else ""
         lines.append(
             f"  {times}{print_type(one.type)}{_at(one.place)} takes {size_text(one.size.padded)} "
             f"for {size_text(one.size.unpadded)} ({one.size.ratio:.4g}x): {causes}"
         )
         if one.best is not None:
-            lines.append(
-                f"    {print_type(one.best)} would take {size_text(one.saved)} less"
-            )
+            lines.append(f"    {print_type(one.best)} would take {size_text(one.saved)} less")
     return lines
 
 
@@ -281,8 +281,9 @@ def copy_lines(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> list[str]
 
 
 def _copy_text(one: ForcedCopy, module: Module) -> str:
+    place = _at(_place(one.copy, one.buffer, module))
     says = (
-        f"`{one.copy.name}`{_at(_place(one.copy, one.buffer, module))} holds `{one.original.name}` twice, "
+        f"`{one.copy.name}`{place} holds `{one.original.name}` twice, "
         f"{size_text(one.buffer.bytes)}: `{one.forced_by.name}` writes in its place"
     )
     if one.reader is not None:
@@ -319,9 +320,7 @@ class RecomputedLine(NamedTuple):
     lower: int
 
 
-def recomputed_lines(
-    memory: ProgramMemory, rows: Sequence[Recomputation]
-) -> list[RecomputedLine]:
+def recomputed_lines(memory: ProgramMemory, rows: Sequence[Recomputation]) -> list[RecomputedLine]:
     """Values that stand unused around the peak by source line, those of most worth first."""
     groups: dict[str, list[Recomputation]] = {}
     for row in rows:
@@ -347,8 +346,8 @@ def recompute_lines(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> l
     if lines:
         moment, count = second_highest(memory)
         lines.append(
-            f"  the next highest moment, {moment:,}, has {size_text(count)}: what lives at the peak "
-            "only saves no more than the difference"
+            f"  the next highest moment, {moment:,}, has {size_text(count)}: what lives at the "
+            "peak only saves no more than the difference"
         )
     return lines
 
@@ -359,10 +358,11 @@ def _recompute_text(one: RecomputedLine, memory: ProgramMemory) -> str:
     what = f"{count:,} values" if count > 1 else f"`{first.value.name}`"
     cheap = sum([row.is_cheap for row in one.rows])
     cost = "" if not cheap else "; cheap" if cheap == count else f"; {cheap:,} of them cheap"
+    saved = size_text(memory.lower - one.lower)
     return (
         f"recompute {one.place}: {what}, {size_text(one.bytes)}, unused from "
-        f"{first.last.moment:,} to {first.next.moment:,}{_pass_text(one, memory.module)}; the peak "
-        f"would be {size_text(one.lower)}, saves at most {size_text(memory.lower - one.lower)}{cost}"
+        f"{first.last.moment:,} to {first.next.moment:,}{_pass_text(one, memory.module)}; the "
+        f"peak would be {size_text(one.lower)}, saves at most {saved}{cost}"
     )
 
 
@@ -379,9 +379,7 @@ def _pass_text(one: RecomputedLine, module: Module) -> str:
     return ""
 
 
-def recompute_step(
-    memory: ProgramMemory, found: Sequence[RecomputedLine]
-) -> MemoryStep | None:
+def recompute_step(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> MemoryStep | None:
     """Recompute the values of the line that lowers the peak most."""
     best = min(found, key=lambda one: one.lower, default=None)
     if best is None or best.lower >= memory.lower:

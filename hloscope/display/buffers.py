@@ -148,7 +148,7 @@ def memory_json(memory: ProgramMemory) -> dict[str, Any]:
         "lower_bytes": memory.lower,
         "estimate_bytes": memory.estimate,
         "peak": moment_json(memory, memory.peak),
-        "spaces": [space_json(memory, line) for line in memory.spaces.values()],
+        "spaces": [memory_space_json(memory, line) for line in memory.spaces.values()],
         "buffers": [buffer_json(buffer, memory) for buffer in memory.buffers.buffers],
     }
 
@@ -165,7 +165,7 @@ def moment_json(memory: ProgramMemory, moment: int) -> dict[str, Any]:
     return found
 
 
-def space_json(memory: ProgramMemory, line: Timeline) -> dict[str, Any]:
+def memory_space_json(memory: ProgramMemory, line: Timeline) -> dict[str, Any]:
     """Bounds, kinds and the course of the bytes of one memory space."""
     return {
         "space": line.space,
@@ -203,7 +203,9 @@ def timeline_points(least: Sequence[int]) -> list[int]:
     return sorted(kept)
 
 
-def buffer_json(buffer: Buffer, memory: ProgramMemory, value: Value | None = None) -> dict[str, Any]:
+def buffer_json(
+    buffer: Buffer, memory: ProgramMemory, value: Value | None = None
+) -> dict[str, Any]:
     """A buffer, called by its first value if no other one is given."""
     value = value or buffer.values[0]
     return {

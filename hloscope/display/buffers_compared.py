@@ -24,7 +24,7 @@ class SameOrigin(NamedTuple):
     """Buffers of one program that have a key.
 
     Attributes:
-        count: How many there are.
+        number: How many there are.
         bytes: Of all.
         first: The earliest moment at which one is in use.
         last: The latest.
@@ -33,7 +33,7 @@ class SameOrigin(NamedTuple):
         kinds: What they are for.
     """
 
-    count: int
+    number: int
     bytes: int
     first: int
     last: int
@@ -73,15 +73,15 @@ class MemoryChange:
     @property
     def _how(self) -> str:
         before, after = self.before, self.after
-        if not before.count:
+        if not before.number:
             return f"{_buffers(after.held)} that the first program does not have"
-        if not after.count:
+        if not after.number:
             return f"{_buffers(before.held)} that the second program does not have"
-        if before.kinds != after.kinds and before.count == after.count:
+        if before.kinds != after.kinds and before.number == after.number:
             return f"{', '.join(before.kinds)} → {', '.join(after.kinds)}"
-        if (before.count, before.bytes) == (after.count, after.bytes):
+        if (before.number, before.bytes) == (after.number, after.bytes):
             lives = f"{after.first}..{after.last} instead of {before.first}..{before.last}"
-            same = "the same buffer" if after.count == 1 else f"the same {after.count:,} buffers"
+            same = "the same buffer" if after.number == 1 else f"the same {after.number:,} buffers"
             return f"{same}, now live {lives}"
         if before.held == after.held:
             each = size_text(before.held_bytes), size_text(after.held_bytes)

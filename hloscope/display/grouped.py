@@ -58,7 +58,10 @@ def grouped_table(
         title: The heading of the totals.
         counts: Columns that count members; if not given, those of kernels and of their runs.
     """
-    counted = [Column("kernels", _kernels), Column("runs", _runs, is_optional=True)]
+    counted: list[Column[R]] = [
+        Column("kernels", _kernels),
+        Column("runs", _runs, is_optional=True),
+    ]
     figures = [*(counted if counts is None else counts), *figures]
     shown, others = groups[:top], groups[len(groups[:top]) :]
     parts: list[tuple[str, Sequence[Group[R]]]] = [(label(group), [group]) for group in shown]
