@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 from hloscope.buffers.model import Buffer, Buffers, Value
 from hloscope.buffers.program import ProgramMemory
-from hloscope.buffers.reuse import Touch, is_same_storage, may_share
+from hloscope.buffers.reuse import Touch, fused_users, is_same_storage, may_share
 from hloscope.buffers.uses import Uses
 from hloscope.hlo_parser import BUFFER_DONOR, INPUT_OUTPUT_ALIAS, ShapeIndex, aliasing_in
 from hloscope.ir import Instruction, TensorType
@@ -145,7 +145,9 @@ class Donations:
         number = self._operand_number(writer, parameter)
         if number is None:
             return False
-        touch = Touch(writer, number, (), first.index, parameter.type, first.type)
+        touch = Touch(
+            writer, number, (), first.index, parameter.type, first.type, fused_users(writer)
+        )
         return may_share(touch, self._memory.target.kind)
 
     def _operand_number(self, writer: Instruction, parameter: Value) -> int | None:

@@ -10,8 +10,8 @@ Source: XLA `HloDataflowAnalysis::CanShareOperandBufferWithUser`, `AliasInfo::Ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.buffers.updates import in_place
 from hloscope.hlo_parser import ShapeIndex
@@ -43,6 +43,9 @@ from hloscope.ops import (
 _COPY: Final = ELEMENTWISE["copy"]
 
 
+FusedUsers: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
+
+
 class Touch(NamedTuple):
     """An operand of an instruction that ends where a part of the result begins.
 
@@ -53,6 +56,7 @@ class Touch(NamedTuple):
         output: Index of the part of the result.
         given: Type of the part of the operand.
         made: Type of the part of the result.
+        users: Of each value inside a fusion its users: `fused_users`; empty of other ops.
     """
 
     user: Instruction
@@ -61,6 +65,7 @@ class Touch(NamedTuple):
     output: ShapeIndex
     given: Type
     made: Type
+    users: FusedUsers
 
 
 class MayShareRow(NamedTuple):
@@ -141,18 +146,23 @@ def _paths(
     fused = touch.user.calls[0] if touch.user.calls else None
     if fused is None or touch.operand >= len(fused.parameters):
         return
-    users: dict[Instruction, list[Instruction]] = {}
-    for ins in fused:
-        for operand in dict.fromkeys(ins.operands):
-            users.setdefault(operand, []).append(ins)
     stack, seen = [fused.parameters[touch.operand]], set[Instruction]()
     while stack:
         value = stack.pop()
-        for user in users.get(value, ()):
+        for user in touch.users.get(value, ()):
             yield value, user
             if user not in seen and not isinstance(user.op, until):
                 seen.add(user)
                 stack.append(user)
+
+
+def fused_users(ins: Instruction) -> FusedUsers:
+    """The users of each value inside a fusion; none of another op."""
+    found: dict[Instruction, list[Instruction]] = {}
+    for inner in ins.calls[0] if isinstance(ins.op, Fusion) and ins.calls else ():
+        for operand in dict.fromkeys(inner.operands):
+            found.setdefault(operand, []).append(inner)
+    return found
 
 
 def _adds_to_product(touch: Touch) -> bool:

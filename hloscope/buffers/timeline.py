@@ -9,14 +9,15 @@ largest `L(t)`, since any two other buffers in use at one moment are apart.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
 from hloscope.buffers.model import Buffer, BufferKind, Buffers
-from hloscope.buffers.reuse import Touch, may_share
+from hloscope.buffers.reuse import Touch, fused_users, may_share
 from hloscope.ir import Instruction
 from hloscope.lazy import dataclass
+from hloscope.ops import Elementwise, Fusion
 
 Pair: TypeAlias = tuple[Buffer, Buffer]
 """A result, and the operand in whose place it stands."""
@@ -83,12 +84,12 @@ def _timeline(
     least, placed = list(live), dict[int, tuple[Pair, ...]]()
     replaced: dict[int, frozenset[Buffer]] = {}
     for moment, edges in touches.items():
-        pairs = _placed(edges, lambda b: b.space == space)
+        pairs = placed_results(edges, lambda b: b.space == space)
         if pairs:
             placed[moment] = tuple(pairs)
             least[moment] -= _saved(pairs)
         if pairs:
-            only = _placed(edges, lambda b: b.space == space and _is_reused_by_xla(b))
+            only = placed_results(edges, lambda b: b.space == space and _is_reused_by_xla(b))
             temporary[moment] -= _saved(only)
             replaced[moment] = frozenset(result for result, _ in only)
     sums: dict[BufferKind, int] = dict.fromkeys(("parameter", "output", "temporary", "constant"), 0)
@@ -175,41 +176,82 @@ def _edges(
             for p in positions.within(operand):
                 if buffers.at(p) in ending:
                     given.append((k, p, buffers.at(p)))
+    if not given:
+        return {}
+    users = fused_users(ins)
+    depends_on_type = isinstance(ins.op, Fusion | Elementwise)  # and not on which output it is
+    known: dict[tuple[int, object], bool] = {}
     edges: dict[Buffer, list[Buffer]] = {}
     for out, result in made:
+        made_type, index = positions.type(out), positions.index(out)
         for k, p, taken in given:
-            touch = Touch(
-                ins,
-                k,
-                positions.index(p),
-                positions.index(out),
-                positions.type(p),
-                positions.type(out),
-            )
-            if taken is not result and may_share(touch, backend):
+            key = p, id(made_type) if depends_on_type else index
+            if key not in known:
+                touch = Touch(
+                    ins, k, positions.index(p), index, positions.type(p), made_type, users
+                )
+                known[key] = may_share(touch, backend)
+            if known[key] and taken is not result:
                 edges.setdefault(result, []).append(taken)
     return edges
 
 
-def _placed(edges: dict[Buffer, list[Buffer]], is_meant: Callable[[Buffer], bool]) -> list[Pair]:
+def placed_results(
+    edges: Mapping[Buffer, Sequence[Buffer]], is_meant: Callable[[Buffer], bool]
+) -> list[Pair]:
     """Results in place of operands, each operand taken once, with as many bytes as possible.
 
-    Larger results are placed first.  A later one may move an earlier one to another operand
-    (an augmenting path), but never takes its place away; so the sum of bytes is the largest.
+    Larger results are placed first.  A later one may move earlier ones to other operands (along an
+    augmenting path), but takes no result's place away, so that the placed results are a largest
+    independent set of the transversal matroid, found greedily.  Operands that a search in vain has
+    seen lead to no free operand in later searches either.
+
+    Args:
+        edges: For each result the operands whose memory it may take.
+        is_meant: Which results and operands take part.
     """
-    taken: dict[Buffer, Buffer] = {}
-
-    def place(result: Buffer, tried: set[Buffer]) -> bool:
-        for operand in edges[result]:
-            if operand in tried or not is_meant(operand):
-                continue
-            tried.add(operand)
-            if operand not in taken or place(taken[operand], tried):
-                taken[operand] = result
-                return True
-        return False
-
+    taken_by: dict[Buffer, Buffer] = {}
+    place: dict[Buffer, Buffer] = {}
+    hopeless: set[Buffer] = set()
     for result in sorted(edges, key=lambda buffer: -buffer.bytes):
-        if is_meant(result):
-            place(result, set())
-    return [(result, operand) for operand, result in taken.items()]
+        if not is_meant(result):
+            continue
+        came_from: dict[Buffer, Buffer] = {}
+        free = _free_operand(result, edges, is_meant, taken_by, hopeless, came_from)
+        if free is None:
+            hopeless.update(came_from)
+            continue
+        operand = free
+        while True:  # from the free operand back to the new result, each moves on
+            mover = came_from[operand]
+            before = place.get(mover)
+            place[mover], taken_by[operand] = operand, mover
+            if mover is result:
+                break
+            assert before is not None
+            operand = before
+    return [*place.items()]
+
+
+def _free_operand(
+    result: Buffer,
+    edges: Mapping[Buffer, Sequence[Buffer]],
+    is_meant: Callable[[Buffer], bool],
+    taken_by: Mapping[Buffer, Buffer],
+    hopeless: set[Buffer],
+    came_from: dict[Buffer, Buffer],
+) -> Buffer | None:
+    """The nearest operand that is free or becomes so if placed results move; `None` if none is.
+
+    `came_from` gets the result from which each operand was seen.
+    """
+    waiting = [result]
+    for mover in waiting:
+        for operand in edges[mover]:
+            if operand in came_from or operand in hopeless or not is_meant(operand):
+                continue
+            came_from[operand] = mover
+            if operand not in taken_by:
+                return operand
+            waiting.append(taken_by[operand])
+    return None

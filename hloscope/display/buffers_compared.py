@@ -264,9 +264,13 @@ def memory_difference_json(found: MemoryDifference) -> dict[str, Any]:
                 "what": change.label,
                 "bytes": change.bytes,
                 "text": change.text,
-                "before": change.before._asdict(),
-                "after": change.after._asdict(),
+                "before": _same_origin_json(change.before),
+                "after": _same_origin_json(change.after),
             }
             for change in found.changes
         ],
     }
+
+
+def _same_origin_json(found: SameOrigin) -> dict[str, Any]:
+    return {**found._asdict(), "kinds": list(found.kinds)}
