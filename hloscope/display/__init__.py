@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         compared_memory as compared_memory,
         memory_difference_json as memory_difference_json,
         memory_difference_lines as memory_difference_lines,
+        plain_op_name as plain_op_name,
     )
     from hloscope.display.coalescing import (
         COALESCE_SCHEMA as COALESCE_SCHEMA,

@@ -13,6 +13,7 @@ from hloscope.display.provenance import Provenance, provenance_of
 from hloscope.display.table import Table
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Module, size_text
+from hloscope.ops import Parameter
 
 MEMORY_SCHEMA: Final = "hloscope.memory/1"
 MEMORY_DIFF_SCHEMA: Final = "hloscope.memory_diff/1"
@@ -66,8 +67,9 @@ class BufferGrouping(Grouping):
 def buffer_origin(buffer: Buffer, value: Value, module: Module) -> Provenance:
     """Where a value comes from; where nothing is said of it, the values of its buffer tell.
 
-    Loops and copies that XLA inserts say nothing: the value that was written last before, or else
-    the first one after, is taken.
+    Loops, copies that XLA inserts and parameters of computations say nothing: the value that was
+    written last before, or else the first one after, is taken.  What the caller of the program
+    gives comes from nowhere else.
 
     Args:
         buffer: The buffer.
@@ -75,7 +77,8 @@ def buffer_origin(buffer: Buffer, value: Value, module: Module) -> Provenance:
         module: The program.
     """
     origin = provenance_of(value.instruction, module)
-    if origin != Provenance():
+    is_given = value.computation is module.entry and isinstance(value.instruction.op, Parameter)
+    if origin != Provenance() or is_given:
         return origin
     before = [other for other in buffer.values if other.start <= value.start]
     after = [other for other in buffer.values if other.start > value.start]
