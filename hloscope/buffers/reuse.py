@@ -137,11 +137,11 @@ def _fused(touch: Touch) -> bool:
 
 
 def _paths(
-    touch: Touch, until: type[Op] | tuple[()] = ()
+    touch: Touch, until: tuple[type[Op], ...] = ()
 ) -> Iterator[tuple[Instruction, Instruction]]:
     """Each value that a fusion makes of a parameter, with each of its users.
 
-    Users of values that ops of the class `until` make are left out.
+    Users of values that ops of the classes `until` make are left out.
     """
     fused = touch.user.calls[0] if touch.user.calls else None
     if fused is None or touch.operand >= len(fused.parameters):
@@ -228,7 +228,8 @@ def _fused_on_gpu(touch: Touch) -> bool:
     """Element-wise ops and bitcasts lead from the parameter to the root, in one order of elements.
 
     Both arrays have as many elements of the same width; sizes and element types may differ.  What
-    a reduction makes does not matter: its emitter reads all of its input before it writes.
+    the reduction of an input fusion makes does not matter: its emitter reads all of its input
+    before it writes.
     """
     given, made = touch.given, touch.made
     if not isinstance(given, TensorType) or not isinstance(made, TensorType):
@@ -237,10 +238,13 @@ def _fused_on_gpu(touch: Touch) -> bool:
         return False
     if storage_bits(given) != storage_bits(made):
         return False
+    op = touch.user.op
+    assert isinstance(op, Fusion)
+    ends = (Reduce,) if op.kind == "kInput" else ()
     return all(
-        isinstance(user.op, Tuple | Bitcast | Reduce)
+        isinstance(user.op, (Tuple, Bitcast, *ends))
         or (_is_elementwise(user, value) and not isinstance(user.op, _COPY))
-        for value, user in _paths(touch, until=Reduce)
+        for value, user in _paths(touch, until=ends)
     )
 
 
@@ -257,8 +261,9 @@ BACKEND_ROWS: Final[Mapping[str, tuple[MayShareRow, ...]]] = {
         MayShareRow(
             (Fusion,),
             _fused_on_gpu,
-            "element-wise ops and bitcasts from the parameter to the root or to a reduction; types "
-            "may differ where the numbers of elements and their widths are the same",
+            "element-wise ops and bitcasts from the parameter to the root, or to the reduction of "
+            "an input fusion; types may differ where the numbers of elements and their widths are "
+            "the same",
             same_type=False,
         ),
     ),

@@ -241,6 +241,13 @@ def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
         f"({sign}{size_text(found.bytes)}); at least {size_text(before.lower)} → "
         f"{size_text(after.lower)} live at once"
     ]
+    if found.bytes * (after.lower - before.lower) < 0 or (after.lower == before.lower) != (
+        not found.bytes
+    ):
+        lines.append(
+            "the two figures do not move together: XLA may put temporaries into outputs that are "
+            "not written yet, which the estimate does not"
+        )
     if not found.changes:
         lines.append("XLA holds the same buffers for both")
     lines += [change.text for change in found.changes[:top]]

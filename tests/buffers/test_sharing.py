@@ -317,6 +317,10 @@ def test_results_are_placed_so_that_most_bytes_are_saved(
     assert sum(result.bytes for result, _ in found) == best
 
 
+SUMMED: Final = f"""{ADD}f {{ a = f32[8]{{0}} parameter(0) z = f32[] constant(0)
+s = f32[] reduce(a, z), dimensions={{0}}, to_apply=add b = f32[8]{{0}} broadcast(s), dimensions={{}}
+ROOT m = f32[8]{{0}} multiply(b, a) }}"""
+"""A fusion that needs the sum of an operand for each element of its result."""
 GPU: Final = (
     Reuse("all_reduce", "ROOT r = f32[8]{0} all-reduce(n), to_apply=add", True, ADD),
     Reuse("collective_broadcast", "ROOT r = f32[8]{0} collective-broadcast(n),"
@@ -333,6 +337,8 @@ GPU: Final = (
     Reuse("fusion", "ROOT r = s32[2,4]{1,0} fusion(n), kind=kLoop, calls=f", True,
           "f { a = f32[8]{0} parameter(0) b = f32[2,4]{1,0} bitcast(a) "
           "ROOT s = s32[2,4]{1,0} convert(b) }"),
+    Reuse("fusion", "ROOT r = f32[8]{0} fusion(n), kind=kInput, calls=f", True, SUMMED),
+    Reuse("fusion", "ROOT r = f32[8]{0} fusion(n), kind=kLoop, calls=f", False, SUMMED),
     Reuse("fusion", "ROOT r = f16[8]{0} fusion(n), kind=kLoop, calls=f", False,
           "f { a = f32[8]{0} parameter(0) ROOT s = f16[8]{0} convert(a) }"),
 )  # fmt: skip
@@ -344,7 +350,8 @@ def test_rules_of_gpus_hold_for_gpus_only(case: Reuse) -> None:
     for header, is_gpu in ((GPU_MARK, True), ("", False)):
         text = scheduled(body, before=case.before, header=header)
         found = {(result.partition("{")[0], operand) for result, operand in placed(memory_of(text))}
-        is_marked = is_gpu or "__cu" in case.last  # a target of a library of GPUs is a mark, too
+        # Libraries of GPUs and input fusions are marks as well.
+        is_marked = is_gpu or "__cu" in case.last or "kInput" in case.last
         assert (("r", "n") in found) == (case.is_allowed and is_marked), header
 
 

@@ -101,6 +101,6 @@ def test_a_large_program_has_its_peak_its_line_and_one_thing_to_do() -> None:
     assert found.exit_code == 0, found.stderr
     first = found.stdout.splitlines()[:4]
     assert first[0].startswith("at least 84.16 GiB live at once; XLA holds about 103 GiB")
-    assert "(progs_nn.py:163)" in first[1]
-    assert first[2].startswith("to do: recompute progs_nn.py:108: 170 values, 41.15 GiB")
+    assert "(progs_nn.py:107)" in first[1]
+    assert first[2].startswith("to do: recompute progs_nn.py:108: 168 values, 40.37 GiB")
     assert first[3].startswith("cannot fit: at least 84.16 GiB are live at once, h100 has 80 GiB")
