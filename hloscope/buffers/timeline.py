@@ -180,19 +180,26 @@ def _edges(
         return {}
     users = fused_users(ins)
     depends_on_type = isinstance(ins.op, Fusion | Elementwise)  # and not on which output it is
-    known: dict[tuple[int, object], bool] = {}
+    takers = {taken for _, _, taken in given}
+    allowed: dict[object, list[Buffer]] = {}  # one list for all outputs of a type
     edges: dict[Buffer, list[Buffer]] = {}
     for out, result in made:
         made_type, index = positions.type(out), positions.index(out)
-        for k, p, taken in given:
-            key = p, id(made_type) if depends_on_type else index
-            if key not in known:
-                touch = Touch(
-                    ins, k, positions.index(p), index, positions.type(p), made_type, users
+        key = id(made_type) if depends_on_type else index
+        if key not in allowed:
+            allowed[key] = [
+                taken
+                for k, p, taken in given
+                if may_share(
+                    Touch(ins, k, positions.index(p), index, positions.type(p), made_type, users),
+                    backend,
                 )
-                known[key] = may_share(touch, backend)
-            if known[key] and taken is not result:
-                edges.setdefault(result, []).append(taken)
+            ]
+        found = allowed[key]
+        if result in takers:
+            found = [operand for operand in found if operand is not result]
+        if found:
+            edges[result] = [*edges[result], *found] if result in edges else found
     return edges
 
 
@@ -213,15 +220,24 @@ def placed_results(
     taken_by: dict[Buffer, Buffer] = {}
     place: dict[Buffer, Buffer] = {}
     hopeless: set[Buffer] = set()
+    free_from: dict[int, int] = {}
     for result in sorted(edges, key=lambda buffer: -buffer.bytes):
         if not is_meant(result):
             continue
         came_from: dict[Buffer, Buffer] = {}
-        free = _free_operand(result, edges, is_meant, taken_by, hopeless, came_from)
-        if free is None:
+        waiting, operand = [result], None
+        for mover in waiting:
+            operand = _next_free(edges[mover], free_from, is_meant, taken_by)
+            if operand is not None:
+                came_from[operand] = mover
+                break
+            for seen in edges[mover]:
+                if is_meant(seen) and seen not in came_from and seen not in hopeless:
+                    came_from[seen] = mover
+                    waiting.append(taken_by[seen])
+        if operand is None:
             hopeless.update(came_from)
             continue
-        operand = free
         while True:  # from the free operand back to the new result, each moves on
             mover = came_from[operand]
             before = place.get(mover)
@@ -233,25 +249,19 @@ def placed_results(
     return [*place.items()]
 
 
-def _free_operand(
-    result: Buffer,
-    edges: Mapping[Buffer, Sequence[Buffer]],
+def _next_free(
+    operands: Sequence[Buffer],
+    free_from: dict[int, int],
     is_meant: Callable[[Buffer], bool],
     taken_by: Mapping[Buffer, Buffer],
-    hopeless: set[Buffer],
-    came_from: dict[Buffer, Buffer],
 ) -> Buffer | None:
-    """The nearest operand that is free or becomes so if placed results move; `None` if none is.
+    """The first operand of a list that no result takes; `None` if all are taken.
 
-    `came_from` gets the result from which each operand was seen.
+    What is taken stays so: `free_from` remembers how far each list, which several results may
+    have, is taken.
     """
-    waiting = [result]
-    for mover in waiting:
-        for operand in edges[mover]:
-            if operand in came_from or operand in hopeless or not is_meant(operand):
-                continue
-            came_from[operand] = mover
-            if operand not in taken_by:
-                return operand
-            waiting.append(taken_by[operand])
-    return None
+    at = free_from.get(id(operands), 0)
+    while at < len(operands) and (operands[at] in taken_by or not is_meant(operands[at])):
+        at += 1
+    free_from[id(operands)] = at
+    return operands[at] if at < len(operands) else None
