@@ -158,6 +158,14 @@ CASES: dict[str, Case] = {
         before="never { x = f32[8,4] parameter(0) ROOT c = pred[] constant(false) }\n"
         "turn { x = f32[8,4] parameter(0) ROOT n = f32[8,4] negate(x) }\n",
     ),
+    "memory": Case(
+        "y = f32[8,64] concatenate(p, p, p, p, p, p, p, p, p, p, p, p, p, p, p, p), dimensions={1}",
+        "y = f32[8,8] concatenate(p, p), dimensions={1}",
+        "StableHLO has no schedule, which the rule is about: it finds nothing there",
+        values={"max-bytes": 1500},
+        types=("f32[8,4]", "f32[8,64]", "f32[8,8]"),
+        heads=(", is_scheduled=true", ", is_scheduled=true"),
+    ),
 }
 
 
