@@ -50,15 +50,18 @@ def _memory(
 
 
 def _without_moments(subject: Subject, memory: ProgramMemory, limit: int) -> Iterator[Finding]:
-    """What is sure without a schedule: parameters and outputs are held all the time."""
-    if limit == _UNLIMITED:
-        return
+    """What is sure without a schedule: parameters and outputs are held all the time.
+
+    StableHLO never has a schedule; that HLO has none is told, as its peak may be beyond the limit.
+    """
     entry = subject.module.entry
     held = memory.sums.parameters + memory.sums.outputs
-    message = f"the peak is not known, {memory.reason}"
     if held > limit:
         message = f"parameters and outputs alone take {size_text(held)}, at most {size_text(limit)}"
-    yield subject.finding("memory", entry, entry.root, message, held)
+        yield subject.finding("memory", entry, entry.root, message, held)
+    elif limit != _UNLIMITED and not subject.module.has_tree:
+        message = f"the peak is not known, {memory.reason}"
+        yield subject.finding("memory", entry, entry.root, message, held)
 
 
 def _at_peak(subject: Subject, memory: ProgramMemory, message: str, value: int) -> Finding:
