@@ -50,7 +50,7 @@ PARTS: Final = {
     ),
     "Which tiles can it have?": ("tiles", "notebooks/tiles", "tiling_spaces"),
     "What does it waste, and what cancels?": (
-        "cost", "devices", "profiles", "coalescing", "notebooks/coalescing", "cancellation",
+        "cost", "memory", "devices", "profiles", "coalescing", "notebooks/coalescing", "cancellation",
         "notebooks/cancellation", "checks", "scan",
     ),
     "More": (

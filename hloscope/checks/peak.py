@@ -12,9 +12,6 @@ from hloscope.checks.subject import Subject
 from hloscope.display import share_text
 from hloscope.ir import size_text
 
-_UNLIMITED: Final = (1 << 63) - 1
-"""More bytes than any device has."""
-
 
 def _memory(
     subject: Subject,
@@ -26,10 +23,12 @@ def _memory(
     max_transient: float,
 ) -> Iterator[Finding]:
     memory = ProgramMemory(subject.module)
-    grown = int(baseline_bytes * (1 + max_growth)) if baseline_bytes < _UNLIMITED else _UNLIMITED
+    grown = int(baseline_bytes * (1 + max_growth))
     limits = [(max_bytes, ""), (grown, f" ({size_text(baseline_bytes)} before)")]
+    limits = [(limit, before) for limit, before in limits if limit]
     if memory.reason:
-        yield from _without_moments(subject, memory, min(max_bytes, grown))
+        if limits:
+            yield from _without_moments(subject, memory, min(limits)[0])
         return
     count = memory.estimate if of == "held" else memory.lower
     for limit, before in limits:
@@ -59,7 +58,7 @@ def _without_moments(subject: Subject, memory: ProgramMemory, limit: int) -> Ite
     if held > limit:
         message = f"parameters and outputs alone take {size_text(held)}, at most {size_text(limit)}"
         yield subject.finding("memory", entry, entry.root, message, held)
-    elif limit != _UNLIMITED and not subject.module.has_tree:
+    elif not subject.module.has_tree:
         message = f"the peak is not known, {memory.reason}"
         yield subject.finding("memory", entry, entry.root, message, held)
 
@@ -97,8 +96,8 @@ MEMORY: Final = Rule(
     "memory",
     "The peak of a scheduled program is within a budget; little of it is padding or transient.",
     {
-        "max-bytes": Parameter(_UNLIMITED, "Of the program on one device.", size),
-        "baseline-bytes": Parameter(_UNLIMITED, "What it took before.", size),
+        "max-bytes": Parameter(0, "Of the program on one device; 0 is no limit.", size),
+        "baseline-bytes": Parameter(0, "What it took before; 0 is no baseline.", size),
         "max-growth": Parameter(0.0, "By which share of the baseline it may grow.", share),
         "of": Parameter(
             "held", "`held`: what XLA holds, about; `live`: the least at once.",
