@@ -19,7 +19,7 @@ from hloscope.buffers.uses import Uses
 from hloscope.hlo_parser import BUFFER_DONOR, INPUT_OUTPUT_ALIAS, ShapeIndex, aliasing_in
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
-from hloscope.ops import Parameter
+from hloscope.ops import ELEMENTWISE, Parameter
 
 DonationStatus: TypeAlias = Literal["taken", "offered", "kept"]
 """A result takes the parameter; it is offered and no result takes it; it is not offered."""
@@ -35,6 +35,8 @@ class Donation:
         status: `taken`, `offered` or `kept`.
         output: Index of the result that takes its memory; `None` if none does.
         has_output: Is there a result of its type and layout that takes no other parameter?
+        copied_by: The copy that writes the result to the parameter's memory at last, as the
+            parameter is read while the result is computed elsewhere; `None` if there is none.
     """
 
     parameter: Value
@@ -42,6 +44,7 @@ class Donation:
     status: DonationStatus
     output: ShapeIndex | None
     has_output: bool
+    copied_by: Instruction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,16 @@ class Donations:
             if key in taken:
                 status = "taken"
             has_output = any(is_same_storage(value.type, other.type) for other in free)
-            found.append(Donation(value, buffer, status, taken.get(key), has_output))
+            output = taken.get(key)
+            copied_by = None if output is None else self._copy_to(output)
+            found.append(Donation(value, buffer, status, output, has_output, copied_by))
         return found
+
+    def _copy_to(self, output: ShapeIndex) -> Instruction | None:
+        """The copy that writes a result; `None` if something else does."""
+        position = self._buffers.positions.at(self._memory.module.entry.root, output)
+        writer = None if position is None else self._buffers.value(position).instruction
+        return writer if writer is not None and isinstance(writer.op, ELEMENTWISE["copy"]) else None
 
     def offers(self) -> list[DonationOffer]:
         """Parameters whose donation saves memory, with the results that can take them.

@@ -156,7 +156,7 @@ def donation_lines(
 ) -> list[str]:
     """Which parameters results take the memory of, which are offered in vain, and what is left."""
     lines = []
-    taken = [one for one in donations if one.status == "taken"]
+    taken = [one for one in donations if one.status == "taken" and one.copied_by is None]
     if taken:
         held = size_text(sum([one.buffer.bytes for one in taken]))
         first = taken[0]
@@ -164,6 +164,13 @@ def donation_lines(
         lines.append(
             f"donation worked for {len(taken):,} of {len(donations):,} parameters, {held}: "
             f"`{first.parameter.name}` is taken{output}"
+        )
+    for one in [d for d in donations if d.copied_by is not None][:MOST_ROWS]:
+        assert one.copied_by is not None
+        lines.append(
+            f"donated, and saves nothing: the result is made elsewhere while "
+            f"`{one.parameter.name}` is read, and `{one.copied_by.name}` copies it there, "
+            f"{size_text(one.buffer.bytes)}"
         )
     for one in [d for d in donations if d.status == "offered"][:MOST_ROWS]:
         why = (

@@ -115,6 +115,18 @@ def test_a_donation_that_worked_is_told() -> None:
     )
 
 
+def test_a_donation_into_which_the_result_is_copied_saves_nothing() -> None:
+    text = scheduled(
+        "p = f32[8]{0} parameter(0)\nn = f32[8]{0} reverse(p), dimensions={0}\n"
+        "ROOT c = f32[8]{0} copy(n)",
+        header=", input_output_alias={ {}: (0, {}, may-alias) }",
+    )
+    said = lines(text)
+    assert "donated, and saves nothing: the result is made elsewhere while `p` is read" in said
+    assert "and `c` copies it there, 32 bytes" in said
+    assert "donation worked" not in said
+
+
 @pytest.mark.parametrize(
     ("result", "why"),
     [

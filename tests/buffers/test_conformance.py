@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from hloscope.buffers import ProgramMemory, Value, value_bytes
+from hloscope.display import compared_memory
 from hloscope.hlo_parser import index_text, parse_hlo
 from tests.conftest import SHARED, needs_shared
 
@@ -121,3 +122,20 @@ def test_the_buffers_at_the_peak_and_those_held_add_up_to_the_bounds(name: str) 
     memory = memory_of(name)
     assert sum(row.buffer.bytes for row in memory.live(memory.peak)) == memory.lower
     assert sum(row.buffer.bytes for row in memory.held()) == memory.estimate
+
+
+PAIRS: Final = (
+    ("gpu_x_train_keep", "gpu_x_train_donate"),
+    ("gpu_x_dus_no_donate", "gpu_x_dus_donate"),
+    ("cpu_x_scan_grad", "gpu_x_scan_grad_remat"),
+)
+"""Programs that differ in donation or rematerialisation."""
+
+
+@pytest.mark.parametrize(("before", "after"), PAIRS)
+def test_a_difference_has_the_sign_of_xlas_totals(before: str, after: str) -> None:
+    totals = [facts_of(name)["total_without_thread_local"] for name in (before, after)]
+    found = compared_memory(memory_of(before), memory_of(after))
+    assert found.bytes * (totals[1] - totals[0]) > 0
+    assert found.changes[0].bytes * found.bytes > 0
+    assert sum(change.bytes for change in found.changes) == found.bytes
