@@ -104,7 +104,7 @@ class Donations:
         return writer if writer is not None and isinstance(writer.op, ELEMENTWISE["copy"]) else None
 
     def offers(self) -> list[DonationOffer]:
-        """Parameters whose donation saves memory, with the results that can take them.
+        """Parameters that the caller keeps and results could take the memory of, with the results.
 
         Results are taken in order, each once.  The parameter is read for the last time before the
         result begins, or by the instruction that writes the result element by element.
@@ -112,7 +112,7 @@ class Donations:
         waiting: dict[TensorType, list[tuple[Value, int]]] = defaultdict(list)
         for donation in self.parameters():
             type = donation.parameter.type
-            if donation.status != "taken" and isinstance(type, TensorType):
+            if donation.status == "kept" and isinstance(type, TensorType):
                 last = self._uses.last_read(donation.buffer)
                 waiting[type].append((donation.parameter, last))
         found = []

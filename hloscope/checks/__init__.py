@@ -41,10 +41,6 @@ if TYPE_CHECKING:
         settings_of as settings_of,
     )
     from hloscope.checks.subject import Subject as Subject
-    from hloscope.checks.values import (
-        arguments_taken as arguments_taken,
-        results_placed as results_placed,
-    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -18,7 +18,7 @@ from hloscope.hlo_parser import (
     aliasing_in,
     index_text,
 )
-from hloscope.ir import ELEMENT_TYPES, Instruction, Module, TupleType, size_text
+from hloscope.ir import ELEMENT_TYPES, Instruction, TupleType, size_text
 from hloscope.mlir import ArrayAttr, DictAttr
 from hloscope.stablehlo import Function
 
@@ -95,25 +95,6 @@ def _donated(subject: Subject) -> set[tuple[int, ShapeIndex]]:
             if "jax.buffer_donor" in names and "tf.aliasing_output" not in names:
                 found.add((number, ()))
     return found
-
-
-def arguments_taken(module: Module) -> set[int]:
-    """Numbers of the arguments of which a result takes the memory, or may take it."""
-    names = (INPUT_OUTPUT_ALIAS, BUFFER_DONOR)
-    numbers = {number for name in names for number, _ in _buffers(module.extras, name)}
-    function = module.entry
-    given = function.operation.get("arg_attrs") if isinstance(function, Function) else None
-    for number, entries in enumerate(given.elements if isinstance(given, ArrayAttr) else ()):
-        marks = {k for k, _ in entries.entries} if isinstance(entries, DictAttr) else set()
-        if marks & {"jax.buffer_donor", "tf.aliasing_output"}:
-            numbers.add(number)
-    return numbers
-
-
-def results_placed(module: Module) -> set[int]:
-    """Numbers of the results that take the memory of an argument; 0 is also a single result."""
-    found = aliasing_in(module.extras, INPUT_OUTPUT_ALIAS)
-    return {one.output[0] if one.output else 0 for one in found}
 
 
 def _buffers(extras: Iterable[tuple[str, str]], name: str) -> set[tuple[int, ShapeIndex]]:
