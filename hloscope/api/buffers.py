@@ -35,6 +35,7 @@ from hloscope.display import (
     PaddedType,
     RecomputedLine,
     Table,
+    assigned_text,
     buffers_table,
     columns,
     compared_memory,
@@ -63,6 +64,7 @@ from hloscope.display import (
     transient_lines,
     unscheduled_lines,
 )
+from hloscope.dumps import DumpedModule
 from hloscope.errors import UnknownNameError
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Instruction, Module
@@ -79,6 +81,8 @@ class Held(Protocol):
     def module(self) -> Module: ...
     @property
     def file(self) -> str: ...
+    @property
+    def dump(self) -> DumpedModule | None: ...
 
 
 class Moment:
@@ -220,6 +224,21 @@ class MemoryAnswer:
         """
         return self.model.buffers.buffers
 
+    @cached_property
+    def assigned(self) -> int | None:
+        """Bytes that XLA assigned in the default memory space, as its dump folder states them.
+
+        Values inside reducers and comparators, which take no memory, are left out.  `None` if the
+        program was not read from a dump folder, or the folder has no buffer assignment.
+
+        Raises:
+            ParseError: The file of the buffer assignment is damaged.
+        """
+        found = None if self.program.dump is None else self.program.dump.buffers
+        if found is None:
+            return None
+        return sum([a.size for a in found.allocations if not (a.is_thread_local or a.color)])
+
     def at(self, moment: int | str) -> Moment:
         """The buffers at a moment.
 
@@ -338,7 +357,10 @@ class MemoryAnswer:
         """
         if not self.has_moments:
             return [*unscheduled_lines(self.model)]
-        lines = [*peak_lines(self.model), self.first_step]
+        lines = peak_lines(self.model)
+        if self.assigned is not None:
+            lines.append(assigned_text(self.model, self.assigned))
+        lines.append(self.first_step)
         if device is None and self.model.target.kind == "gpu":
             device = DEFAULT
         if device is not None:
@@ -407,6 +429,7 @@ class MemoryAnswer:
         moment = self.peak if at is None else self.at(at)
         found |= {"by": by, **memory_json(model)}
         found |= {"at": moment_json(model, moment.number), "groups": moment.groups_json(by)}
+        found |= {"assigned_bytes": self.assigned}
         found |= {"answers": [self.first_step, *self.answers()], "notes": self.notes}
         found["donations"] = [
             {

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         MemoryStep as MemoryStep,
         PaddedType as PaddedType,
         RecomputedLine as RecomputedLine,
+        assigned_text as assigned_text,
         compiler_lines as compiler_lines,
         copy_lines as copy_lines,
         copy_step as copy_step,

@@ -76,6 +76,19 @@ def peak_lines(memory: ProgramMemory) -> list[str]:
     return lines
 
 
+def assigned_text(memory: ProgramMemory, assigned: int) -> str:
+    """What XLA assigned by its own dump, beside both figures."""
+    says = f"XLA assigned {size_text(assigned)}"
+    if memory.lower > assigned:
+        return (
+            f"{says}, less than the least that is live: a result stands in the memory of an "
+            "operand by a rule that is not known here; the least is wrong by that, please report it"
+        )
+    if memory.estimate:
+        says += f", {assigned / memory.estimate:.4g} of the estimate"
+    return f"{says} (its dump says)"
+
+
 def moment_text(memory: ProgramMemory, moment: int) -> str:
     """A moment, its instruction with its line, and the bytes of each kind there."""
     schedule = memory.schedule

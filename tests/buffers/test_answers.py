@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -315,3 +316,34 @@ def test_an_answer_prints_itself() -> None:
     found = answer_of(TRAIN)
     assert str(found).startswith("at least 7.001 MiB live at once")
     assert "<pre>" in found._repr_html_()
+
+
+ASSIGNED: Final = """BufferAssignment:
+allocation 0: size {size}, preallocated-temp:
+ value: <1 p @0> (size={size},offset=0): f32[8]{{0}}
+allocation 1: size 64, thread-local:
+ value: <2 c @0> (size=4,offset=0): f32[]
+
+Total bytes used: {total} (1KiB)
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "says"),
+    [
+        (96, "XLA assigned 96 bytes, 1.5 of the estimate (its dump says)"),
+        (32, "XLA assigned 32 bytes, less than the least that is live: a result stands in"),
+    ],
+)
+def test_what_xla_assigned_stands_beside_both_figures(size: int, says: str, tmp_path: Path) -> None:
+    text = scheduled("p = f32[8]{0} parameter(0)\nROOT n = f32[8]{0} reverse(p), dimensions={0}")
+    stem = tmp_path / "module_0001.jit_f.cpu_after_optimizations"
+    Path(f"{stem}.txt").write_text(text.replace("HloModule m", "HloModule jit_f"))
+    Path(f"{stem}-buffer-assignment.txt").write_text(ASSIGNED.format(size=size, total=size + 64))
+    found = hs.read(tmp_path).memory()
+    assert found.assigned == found.to_json()["assigned_bytes"] == size
+    assert any(line.startswith(says) for line in found.first_lines()), found.first_lines()
+
+
+def test_a_text_alone_does_not_tell_what_xla_assigned() -> None:
+    assert answer_of(TRAIN).assigned is None
