@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from hloscope.api.buffers import (
         MemoryAnswer as MemoryAnswer,
         MemoryDifferenceAnswer as MemoryDifferenceAnswer,
-        Moment as Moment,
     )
     from hloscope.api.cancelling import (
         Cancellation as Cancellation,
@@ -142,6 +141,7 @@ if TYPE_CHECKING:
         joined as joined,
         modules_of as modules_of,
     )
+    from hloscope.api.moments import Moment as Moment
     from hloscope.api.passing import (
         Passed as Passed,
         dims_of as dims_of,

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, Final, Protocol
 
 from hloscope.api.finding import find
+from hloscope.api.moments import TOP, Moment
 from hloscope.buffers import (
     Buffer,
     Donation,
@@ -29,15 +30,11 @@ from hloscope.devices import DEFAULT, Device, device_of
 from hloscope.display import (
     MEMORY_DIFF_SCHEMA,
     MEMORY_SCHEMA,
-    BufferGrouping,
     MemoryChange,
     MemoryDifference,
     PaddedType,
     RecomputedLine,
-    Table,
     assigned_text,
-    buffers_table,
-    columns,
     compared_memory,
     compiler_lines,
     copy_lines,
@@ -46,12 +43,10 @@ from hloscope.display import (
     donation_step,
     first_step,
     fit_text,
-    live_groups_json,
     memory_difference_json,
     memory_difference_lines,
     memory_json,
     moment_json,
-    moment_text,
     padded_types,
     padding_lines,
     padding_step,
@@ -67,11 +62,8 @@ from hloscope.display import (
 from hloscope.dumps import DumpedModule
 from hloscope.errors import UnknownNameError
 from hloscope.hlo_parser import print_type
-from hloscope.ir import Instruction, Module
+from hloscope.ir import Module
 from hloscope.visible import visible
-
-TOP: Final = 20
-"""Groups of buffers that a printed answer has."""
 
 
 class Held(Protocol):
@@ -83,64 +75,6 @@ class Held(Protocol):
     def file(self) -> str: ...
     @property
     def dump(self) -> DumpedModule | None: ...
-
-
-class Moment:
-    """The buffers of a program at one moment; prints the groups of most bytes.
-
-    Attributes:
-        memory: The memory of the program.
-        number: The moment: the place of an instruction in the schedule, or the number of
-            instructions for the end of the program.
-    """
-
-    def __init__(self, memory: ProgramMemory, number: int) -> None:
-        """Take a moment of a program."""
-        self.memory: Final = memory
-        self.number: Final = number
-
-    @property
-    def instruction(self) -> Instruction | None:
-        """The instruction that runs; `None` at the end of the program."""
-        schedule = self.memory.schedule
-        return schedule.instructions[self.number] if self.number < schedule.end else None
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that are live, results in place of operands counted once."""
-        return self.memory.device.least[self.number]
-
-    @cached_property
-    def live(self) -> list[LiveBuffer]:
-        """The buffers in use with the values that they hold, the largest first."""
-        return self.memory.live(self.number)
-
-    def by(self, grouping: str = "group") -> list[Group[LiveBuffer]]:
-        """The buffers in groups, that of most bytes first.
-
-        Args:
-            grouping: `group` (kind, type and source line), `buffer`, `source`, `scope`, `scope:N`,
-                `opcode`, `computation` or `kind`.
-
-        Raises:
-            UnknownNameError: No grouping has that name.
-        """
-        return BufferGrouping(grouping, self.memory.module).of(self.live)
-
-    def table(self, by: str = "group", top: int | None = None) -> Table:
-        """The groups as rows of text, with the rest and the sum of everything."""
-        return buffers_table(self.live, BufferGrouping(by, self.memory.module), top)
-
-    def groups_json(self, by: str = "group") -> list[dict[str, Any]]:
-        """The groups as in schema `hloscope.memory/1`."""
-        return live_groups_json(self.live, BufferGrouping(by, self.memory.module))
-
-    def __str__(self) -> str:
-        table = self.table(top=TOP)
-        rows = columns([table.header, *table.rows], right=table.right)
-        return visible(f"{moment_text(self.memory, self.number)}\n{rows}")
-
-    __repr__ = __str__
 
 
 class MemoryAnswer:
