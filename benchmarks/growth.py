@@ -31,7 +31,16 @@ MOST: Final = 1.3
 """An exponent above this is not linear."""
 LARGE: Final = 4
 """The exponent is that of so many of the largest sizes: small ones take as long as to begin."""
-ROOMS: Final = "simplifier", "indexing", "fusion", "memory", "interpreter", "display", "api"
+ROOMS: Final = (
+    "simplifier",
+    "indexing",
+    "fusion",
+    "memory",
+    "interpreter",
+    "buffers",
+    "display",
+    "api",
+)
 """What answers: it is imported before they are asked for."""
 RUNS: Final = 5
 """The least time of so many runs counts; all sizes are asked about once before any is again."""
@@ -250,6 +259,41 @@ def gathers(n: int) -> str:
     )
 
 
+def residuals(n: int) -> str:
+    """A scheduled step of n layers: what each keeps is read again in the reverse order."""
+    lines, value = ["p = f32[64,64] parameter(0)"], "p"
+    for k in range(n):
+        lines.append(f"h{k} = f32[64,64] tanh({value})")
+        value = f"h{k}"
+    for k in reversed(range(n)):
+        lines += [
+            f"r{k} = f32[64,64] reverse({value}), dimensions={{0}}",
+            f"g{k} = f32[64,64] multiply(r{k}, h{k})",
+        ]
+        value = f"g{k}"
+    body = "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}"
+    return f"HloModule m, is_scheduled=true\nENTRY e {{\n{body}\n}}"
+
+
+def scheduled(family: Callable[[int], str]) -> Callable[[int], str]:
+    """The programs of a family, whose text is said to be in the order of a schedule."""
+    return lambda n: family(n).replace("HloModule m", "HloModule m, is_scheduled=true", 1)
+
+
+def fused_pairs(n: int) -> str:
+    """A fusion of n results, each of which may stand in the place of each of n operands."""
+    shape = f"({numbered(n, 'f32[8]')})"
+    body = numbered(n, "p# = f32[8] parameter(#)", "\n")
+    body += "\n" + numbered(n, "x# = f32[8] negate(p#)", "\n")
+    entry = numbered(n, "q# = f32[8] parameter(#)", "\n")
+    entry += "\n" + numbered(n, "s# = f32[8] sine(q#)", "\n")
+    return (
+        f"HloModule m, is_scheduled=true\nf {{\n{body}\n"
+        f"ROOT t = {shape} tuple({numbered(n, 'x#')})\n}}\nENTRY e {{\n{entry}\n"
+        f"ROOT r = {shape} fusion({numbered(n, 's#')}), kind=kLoop, calls=f\n}}"
+    )
+
+
 def reached(program: hloscope.Program) -> int:
     """The number of flows from all parameters of the computation that the root calls."""
     callee = program.root.ir.calls[0]
@@ -299,6 +343,15 @@ ROWS: Final = {
     "each part of a loop to parameters": Row(
         carried, lambda p: p.root.to_parameters(None), doubled(10)
     ),
+    "memory of a step that keeps residuals": Row(residuals, lambda p: p.memory(), doubled(40)),
+    "memory of a loop that carries arrays": Row(
+        scheduled(carried), lambda p: p.memory(), doubled(40)
+    ),
+    "memory of nested calls": Row(scheduled(calls), lambda p: p.memory(), doubled(40)),
+    "memory of two steps compared": Row(
+        residuals, lambda p: p.memory().difference(p.memory()), doubled(40)
+    ),
+    "memory of a wide fusion": Row(fused_pairs, lambda p: p.memory(), doubled(8)),
     "turns of a loop": Row(loop, lambda p: p.evaluate(), doubled(500)),
     "updates of a large array": Row(updates, lambda p: p.evaluate(), doubled(10)),
 }

@@ -47,6 +47,7 @@ DUMPS: Final = {
     TOUR: _REAL / "models/gpt2_tiny12_train_step.gpu.opt.hlo.txt",
     ROOT / "README.md": _BIG,
     ROOT / "docs/cost.md": _BIG,
+    ROOT / "docs/memory.md": _BIG,
 }
 """The program that the transcripts of a page are about; it is too large for this repository."""
 _TRANSCRIPT: Final = re.compile(r"^```transcript\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -50,8 +50,8 @@ PARTS: Final = {
     ),
     "Which tiles can it have?": ("tiles", "notebooks/tiles", "tiling_spaces"),
     "What does it waste, and what cancels?": (
-        "cost", "devices", "profiles", "coalescing", "notebooks/coalescing", "cancellation",
-        "notebooks/cancellation", "checks", "scan",
+        "cost", "memory", "devices", "profiles", "coalescing", "notebooks/coalescing",
+        "cancellation", "notebooks/cancellation", "checks", "scan",
     ),
     "More": (
         "command", "python", "threads", "stablehlo", "passes", "notebooks/dynamic_shapes",

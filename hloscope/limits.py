@@ -24,6 +24,8 @@ MOST_RANK: Final = 1 << 10
 """Dimensions of an array whose sizes are listed elsewhere than in its type."""
 MOST_LEAVES: Final = 1 << 20
 """How many tensors a tuple may have in all: tuples of tuples of tuples grow fast."""
+MOST_POSITIONS: Final = 1 << 23
+"""Parts of all values of a program whose memory is followed; each takes some 100 bytes."""
 MOST_ALIASED: Final = 1 << 20
 """Characters that the aliases of MLIR in another alias may stand for, written out."""
 MOST_INPUT: Final = 1 << 28

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
         index_lines as index_lines,
         with_operands as with_operands,
     )
+    from hloscope.api.buffers import (
+        MemoryAnswer as MemoryAnswer,
+        MemoryDifferenceAnswer as MemoryDifferenceAnswer,
+    )
     from hloscope.api.cancelling import (
         Cancellation as Cancellation,
         Movement as Movement,
@@ -137,6 +141,7 @@ if TYPE_CHECKING:
         joined as joined,
         modules_of as modules_of,
     )
+    from hloscope.api.moments import Moment as Moment
     from hloscope.api.passing import (
         Passed as Passed,
         dims_of as dims_of,
@@ -195,7 +200,10 @@ if TYPE_CHECKING:
     from hloscope.compare import ValueRuns as ValueRuns
     from hloscope.cost import GROUPINGS as GROUPINGS
     from hloscope.devices import ALL_DEVICES as ALL_DEVICES, Limits as Limits
-    from hloscope.display import check_grouping as check_grouping
+    from hloscope.display import (
+        MEMORY_GROUPINGS as MEMORY_GROUPINGS,
+        check_grouping as check_grouping,
+    )
     from hloscope.fusion import Convention as Convention
     from hloscope.indexing import IndexingMap as IndexingMap
     from hloscope.interpreter import EvaluationError as EvaluationError

@@ -11,55 +11,27 @@ What is not proved is left out, so there is no advice about most programs:
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Final, NamedTuple, Protocol
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple, Protocol
 
 from hloscope.api.cancelling import movement_of
-from hloscope.checks import (
-    Subject,
-    arguments_taken,
-    cheapest_order,
-    padded_arrays,
-    results_placed,
-)
+from hloscope.buffers import Donations, ProgramMemory, Uses, cheapest_order
+from hloscope.checks import Subject, padded_arrays
 from hloscope.cost import (
     Advice,
     AdviceKind,
     Level,
     ProgramCost,
     TritonUse,
-    is_scheduled,
     is_triton,
 )
 from hloscope.devices import DEFAULT
 from hloscope.display import provenance_of
-from hloscope.fusion import ALIASES, Analysis, size_in_bytes
 from hloscope.hlo_parser import print_type
-from hloscope.indexing import Precision
 from hloscope.ir import Computation, Instruction, Module, TensorType, array_bytes, size_text
 from hloscope.movement import BEFORE, ONCE, SAME, Figures
-from hloscope.ops import (
-    AsyncStart,
-    Call,
-    Case,
-    Composite,
-    CopyStart,
-    CustomCall,
-    DynamicUpdateSlice,
-    Fusion,
-    GetTupleElement,
-    Parameter,
-    Return,
-    Scatter,
-    Send,
-    Tuple,
-    While,
-)
-
-_KEEPS_ALIVE: Final = (AsyncStart, Call, Case, Composite, CopyStart, Send, While)
-"""Ops that read an operand for longer than they stand in the schedule, or return its memory."""
-_IN_PLACE: Final = (DynamicUpdateSlice, Scatter)
+from hloscope.ops import Fusion
 
 
 class Advised(Protocol):
@@ -69,8 +41,6 @@ class Advised(Protocol):
     def module(self) -> Module: ...
     @property
     def file(self) -> str: ...
-    @property
-    def analysis(self) -> Analysis: ...
 
 
 class Change(NamedTuple):
@@ -277,47 +247,20 @@ def padding_advice(program: Advised) -> list[Advice]:
 
 
 def donation_advice(program: Advised) -> list[Advice]:
-    """Arguments whose memory a result of the same type and layout can take.
+    """Arguments whose memory a result of the same type and layout can take: `Donations.offers`.
 
-    The text must be in the order of the schedule.  The argument is read for the last time before
-    the kernel that writes the result, or by this kernel: a loop fusion that for each index of each
-    of its results reads the argument at this index only.
+    The text must be in the order of the schedule.
     """
     module = program.module
-    if not is_scheduled(module):
+    memory = ProgramMemory(module)
+    if memory.reason:
+        return []
+    offers = Donations(memory, Uses(memory.buffers)).offers()
+    if not offers:
         return []
     entry = module.entry
-    root = entry.root
-    results = root.operands if isinstance(root.op, Tuple | Return) else (root,)
-    placed, taken = results_placed(module), arguments_taken(module)
-    lives = _Lives(entry)
-    times = Counter(results)
-    writers: dict[TensorType, list[Instruction]] = defaultdict(list)
-    for number, result in enumerate(results):
-        is_free = number not in placed and times[result] == 1
-        if is_free and isinstance(result.type, TensorType) and lives.writer(result) is not None:
-            writers[result.type].append(result)
-    changes = []
-    for parameter in entry.parameters:
-        type, op = parameter.type, parameter.op
-        if not isinstance(type, TensorType) or not isinstance(op, Parameter) or op.number in taken:
-            continue
-        candidates = writers.get(type, [])
-        last = lives.last_reads(parameter) if candidates else None
-        if last is None:
-            continue
-        for result in candidates:
-            writer = lives.writer(result)
-            assert writer is not None
-            if lives.order[last] < lives.order[writer] or (
-                last is writer and _reads_in_place(program.analysis, writer, parameter)
-            ):
-                candidates.remove(result)
-                changes.append(Change(parameter, entry, 1, size_in_bytes(type)))
-                break
-    if not changes:
-        return []
-    whole = sum([size_in_bytes(value.type) for value in (*entry.parameters, *results)])
+    changes = [Change(one.parameter.instruction, entry, 1, one.bytes) for one in offers]
+    whole = memory.sums.parameters + memory.sums.outputs
 
     def text(ordered: list[Change], saved: int) -> str:
         count = len(ordered)
@@ -328,102 +271,6 @@ def donation_advice(program: Advised) -> list[Advice]:
         )
 
     def command(ins: Instruction) -> str:
-        return f"hloscope show {_file(program.file)} {shlex.quote(ins.name)}"
+        return f"hloscope memory {_file(program.file)}"
 
     return [_advice(changes, AdviceKind.DONATION, Level.HELD, whole, text, command)]
-
-
-class _Lives:
-    """How long values of a scheduled computation are read."""
-
-    def __init__(self, computation: Computation) -> None:
-        self.order: Final = {ins: at for at, ins in enumerate(computation.instructions)}
-        self._root: Final = computation.root
-        self._users: Final[dict[Instruction, list[Instruction]]] = defaultdict(list)
-        for ins in computation.instructions:
-            for operand in dict.fromkeys(ins.operands):
-                self._users[operand].append(ins)
-
-    def _readers(self, value: Instruction) -> Iterator[Instruction | None]:
-        """What reads a value or a view of it, and `None` where such a view is returned."""
-        waiting, seen = [value], {value}
-        while waiting:
-            at = waiting.pop()
-            if at is self._root:
-                yield None
-            for user in self._users[at]:
-                if isinstance(user.op, ALIASES):
-                    if user not in seen:
-                        seen.add(user)
-                        waiting.append(user)
-                else:
-                    yield user
-
-    def last_reads(self, value: Instruction) -> Instruction | None:
-        """The last instruction that reads a value.
-
-        `None` if nothing does, if it is returned, or if an instruction may read it later.
-        """
-        readers = list[Instruction]()
-        for reader in self._readers(value):
-            if reader is None or _may_hold(reader):
-                return None
-            readers.append(reader)
-        if not readers:
-            return None
-        return max(readers, key=self.order.__getitem__)
-
-    def writer(self, result: Instruction) -> Instruction | None:
-        """The fusion that writes a result to memory of its own; `None` if it is not known."""
-        if isinstance(result.op, GetTupleElement):
-            result = result.operands[0]
-        return result if isinstance(result.op, Fusion) and not _may_hold(result) else None
-
-
-def _may_hold(ins: Instruction) -> bool:
-    """May an instruction read its operands after its turn, or write to their memory?"""
-    if isinstance(ins.op, _KEEPS_ALIVE + _IN_PLACE) or _is_aliased(ins):
-        return True
-    if isinstance(ins.op, Fusion):
-        return any(isinstance(inner.op, _IN_PLACE) for callee in ins.calls for inner in callee)
-    return False
-
-
-def _is_aliased(ins: Instruction) -> bool:
-    """Does the value of an instruction take the memory of an operand, as its text says?"""
-    op = ins.op
-    return isinstance(op, Fusion | CustomCall) and any(["alias" in name for name, _ in op.settings])
-
-
-def _views(value: Instruction, argument: Instruction) -> bool:
-    """Is a value a view of an argument, or a tuple that holds one?"""
-    waiting, seen = [value], {value}
-    while waiting:
-        at = waiting.pop()
-        if at is argument:
-            return True
-        if isinstance(at.op, ALIASES):
-            new = [operand for operand in at.operands if operand not in seen]
-            seen.update(new)
-            waiting += new
-    return False
-
-
-def _reads_in_place(analysis: Analysis, kernel: Instruction, argument: Instruction) -> bool:
-    """Does a loop fusion read an argument, for each index of each result, at this index only?"""
-    if not isinstance(kernel.op, Fusion) or kernel.op.kind != "kLoop":
-        return False
-    places = [k for k, operand in enumerate(kernel.operands) if operand is argument]
-    others = [operand for operand in kernel.operands if operand is not argument]
-    if not places or any([_views(operand, argument) for operand in others]):
-        return False  # a view of the argument may be read at any index
-    for output in range(len(analysis.tensors(kernel.type))):
-        for (operand, _), accesses in analysis.output_to_input(kernel, output).items():
-            if operand in places and not all(
-                access.map is not None
-                and access.precision is Precision.EXACT
-                and access.map.is_identity
-                for access in accesses
-            ):
-                return False
-    return True

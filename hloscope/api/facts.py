@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hloscope.api.explaining import findings
 from hloscope.api.program import Program
+from hloscope.buffers import ProgramMemory
 from hloscope.checks import Subject, collectives_of
 from hloscope.cost import (
     KernelCost,
@@ -78,6 +79,7 @@ class Facts:
         for name, part in (
             ("collectives", self._collectives),
             ("movement", self._movement),
+            ("memory", self._held),
             ("verify", self._findings),
         ):
             row |= _tried(name, part, problems)
@@ -100,6 +102,24 @@ class Facts:
             "free_chains": sum(chain.kind.is_free for chain in chains),
             "cancelled_bytes": Savings(flow, chains, runs).saved,
         }
+
+    def _held(self) -> dict[str, Any]:
+        """Bytes that are live and held; sums alone where no moments are known."""
+        memory = ProgramMemory(self._program.module)
+        sums = memory.sums
+        row: dict[str, Any] = {
+            "parameter_bytes": sums.parameters,
+            "output_bytes": sums.outputs,
+        }
+        if not memory.reason:
+            rows = memory.live(memory.peak)
+            row |= {
+                "least_live_bytes": memory.lower,
+                "held_bytes": memory.estimate,
+                "temporary_bytes": memory.device.most_temporary,
+                "padding_at_peak_bytes": sum([row.buffer.size.wasted for row in rows]),
+            }
+        return row
 
     def _findings(self) -> dict[str, Any]:
         found = findings(self._program.module)

@@ -19,6 +19,7 @@ from hloscope.ops import Fusion
 from hloscope.visible import visible
 
 if TYPE_CHECKING:
+    import hloscope.api.buffers as buffers
     import hloscope.api.cancelling as cancelling
     import hloscope.api.costs as costs
     import hloscope.api.exploring as exploring
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from hloscope.dumps import DumpedModule
     from hloscope.fusion import ParameterReads
 else:
+    buffers = lazy("hloscope.api.buffers")
     cancelling = lazy("hloscope.api.cancelling")
     costs = lazy("hloscope.api.costs")
     exploring = lazy("hloscope.api.exploring")
@@ -267,6 +269,19 @@ class Program:
             UnknownNameError: No device has that name.
         """
         return costs.cost_on(self, device, as_if=as_if)
+
+    @explains_invalid_program
+    def memory(self) -> buffers.MemoryAnswer:
+        """The memory that the program takes: bounds, the peak and its buffers, what lowers it.
+
+        When values live is known of scheduled programs, as XLA dumps them after optimisation; of
+        others sums are given.
+
+        >>> import hloscope
+        >>> hloscope.read("ENTRY e { ROOT p = f32[8] parameter(0) }").memory().reason
+        'the program has no schedule (no `is_scheduled=true` in its header)'
+        """
+        return buffers.MemoryAnswer(self)
 
     @explains_invalid_program
     def explore(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hloscope.checks.junit import junit_text as junit_text
     from hloscope.checks.padding import (
         PaddedArrays as PaddedArrays,
-        cheapest_order as cheapest_order,
         padded_arrays as padded_arrays,
     )
     from hloscope.checks.registry import RULES as RULES
@@ -42,10 +41,6 @@ if TYPE_CHECKING:
         settings_of as settings_of,
     )
     from hloscope.checks.subject import Subject as Subject
-    from hloscope.checks.values import (
-        arguments_taken as arguments_taken,
-        results_placed as results_placed,
-    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import permutations
 from typing import Final, NamedTuple
 
+from hloscope.buffers import cheapest_order, padding_causes
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, number, size
 from hloscope.checks.subject import Subject, arrays_of
@@ -36,8 +36,6 @@ _SHOWS_OTHERS: Final = (
 )  # fmt: skip
 """Ops whose arrays are those of another op, which counts them: an operand, a root of a called
 computation, or the `done` of what they start."""
-_MOST_PERMUTED: Final = 6
-"""Rank up to which every order of dimensions is tried: 720 orders."""
 
 
 class PaddedArrays(NamedTuple):
@@ -97,7 +95,7 @@ def _padding(subject: Subject, min_wasted: int, top: int) -> Iterator[Finding]:
 def _message(type: TensorType, found: Bytes, places: list[tuple[Computation, Instruction]]) -> str:
     says = f"{print_type(type)} takes {size_text(found.padded)} for {size_text(found.unpadded)}"
     says += f" ({found.ratio:.4g}x)"
-    if causes := _causes(type):
+    if causes := padding_causes(type):
         says += f": {', '.join(causes)}"
     if len(places) > 1:
         whole = size_text(found.wasted * len(places))
@@ -111,65 +109,11 @@ def _message(type: TensorType, found: Bytes, places: list[tuple[Computation, Ins
     return says
 
 
-def _causes(type: TensorType) -> list[str]:
-    """Dimensions that the first tile pads, and elements wider than natural."""
-    layout, causes = type.layout, []
-    if layout is None:
-        return []
-    if layout.element_bits > max(8, type.element.bits):
-        causes.append(f"elements of {layout.element_bits} bits")
-    tile = layout.tiles[0] if layout.tiles else ()
-    if any(t <= 0 for t in tile):
-        return [*causes, "a tile that joins dimensions"]
-    for place, t in enumerate(reversed(tile)):
-        if place >= type.rank:
-            if t > 1:
-                causes.append(f"a missing dimension counts as {t}")
-            continue
-        dimension = layout.minor_to_major[place]
-        have = type.shape[dimension]
-        if padded := -have % t:
-            causes.append(f"dimension {dimension} of size {have} takes {have + padded}")
-    return causes
-
-
 def _severity(wasted: int, total: int) -> str:
     """`error` from 10 % of the program's array bytes on, `warning` from 1 % on, else `note`."""
     if 10 * wasted >= total:
         return "error"
     return "warning" if 100 * wasted >= total else "note"
-
-
-def cheapest_order(type: TensorType) -> TensorType | None:
-    """The array with the order of dimensions that takes fewest bytes under the same tiles.
-
-    Among equally cheap orders the one that differs from the present one at fewest places is
-    returned.  `None` if no order takes fewer bytes, the rank is above 6, or there are no tiles.
-
-    >>> from hloscope.hlo_parser import parse_type
-    >>> best = cheapest_order(parse_type("s32[8388608,8,4]{2,1,0:T(8,128)}"))
-    >>> print_type(best)
-    's32[8388608,8,4]{0,1,2:T(8,128)}'
-    """
-    layout = type.layout
-    found = array_bytes(type)
-    if layout is None or not layout.tiles or type.rank > _MOST_PERMUTED or found is None:
-        return None
-    present = layout.minor_to_major
-    if len(present) != type.rank:
-        return None
-
-    def cost(order: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
-        other = replace(type, layout=replace(layout, minor_to_major=order))
-        size = array_bytes(other)
-        assert size is not None
-        changed = sum(a != b for a, b in zip(order, present, strict=True))
-        return size.padded, changed, order
-
-    best = min(map(cost, permutations(range(type.rank))))
-    if best[0] >= found.padded:
-        return None
-    return replace(type, layout=replace(layout, minor_to_major=best[2]))
 
 
 PADDING: Final = Rule(

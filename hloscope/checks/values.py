@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from hloscope.checks.findings import Finding
@@ -12,8 +11,14 @@ from hloscope.checks.subject import Subject, arrays_of
 from hloscope.display import shape_text
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion import size_in_bytes
-from hloscope.ir import ELEMENT_TYPES, Instruction, Module, size_text
-from hloscope.lazy import pattern
+from hloscope.hlo_parser import (
+    BUFFER_DONOR,
+    INPUT_OUTPUT_ALIAS,
+    ShapeIndex,
+    aliasing_in,
+    index_text,
+)
+from hloscope.ir import ELEMENT_TYPES, Instruction, TupleType, size_text
 from hloscope.mlir import ArrayAttr, DictAttr
 from hloscope.stablehlo import Function
 
@@ -59,9 +64,6 @@ DYNAMIC_SIZES: Final = Rule(
 )
 
 
-_BUFFER: Final = pattern(r"\(\s*(\d{1,9})\s*,\s*\{([\d\s,]*)\}")
-
-
 def _donation(subject: Subject, min_bytes: int) -> Iterator[Finding]:
     module = subject.module
     entry = module.entry
@@ -69,57 +71,34 @@ def _donation(subject: Subject, min_bytes: int) -> Iterator[Finding]:
         if number >= len(entry.parameters):
             continue
         parameter = entry.parameters[number]
-        arrays = list(arrays_of(parameter.type))
-        part = int(index) if index.isdecimal() and int(index) < len(arrays) else None
-        type_ = parameter.type if part is None else arrays[part]
+        type_ = parameter.type
+        for k in index:
+            inner = type_.elements if isinstance(type_, TupleType) else ()
+            type_ = inner[k] if k < len(inner) else type_
         if (count := size_in_bytes(type_)) >= min_bytes:
-            where = f" {{{index}}}" if index else ""
+            where = f" {index_text(index)}" if index else ""
             message = f"argument {number}{where} of {size_text(count)} is donated, but no result"
             yield subject.finding(
                 "donation", entry, parameter, f"{message} takes its memory", count
             )
 
 
-def _donated(subject: Subject) -> set[tuple[int, str]]:
+def _donated(subject: Subject) -> set[tuple[int, ShapeIndex]]:
     """Donated buffers that no result takes: the number of the argument, and which part of it."""
-    extras = dict(subject.module.extras)
-    taken = _buffers(extras.get("input_output_alias", ""))
-    found = _buffers(extras.get("buffer_donor", "")) - taken
+    extras = subject.module.extras
+    found = _buffers(extras, BUFFER_DONOR) - _buffers(extras, INPUT_OUTPUT_ALIAS)
     function = subject.module.entry
     if isinstance(function, Function):
         given = function.operation.get("arg_attrs")
         for number, entries in enumerate(given.elements if isinstance(given, ArrayAttr) else ()):
             names = {k for k, _ in entries.entries} if isinstance(entries, DictAttr) else set()
             if "jax.buffer_donor" in names and "tf.aliasing_output" not in names:
-                found.add((number, ""))
+                found.add((number, ()))
     return found
 
 
-def arguments_taken(module: Module) -> set[int]:
-    """Numbers of the arguments of which a result takes the memory, or may take it."""
-    extras = dict(module.extras)
-    texts = [extras.get(name, "") for name in ("input_output_alias", "buffer_donor")]
-    numbers = {number for text in texts for number, _ in _buffers(text)}
-    function = module.entry
-    given = function.operation.get("arg_attrs") if isinstance(function, Function) else None
-    for number, entries in enumerate(given.elements if isinstance(given, ArrayAttr) else ()):
-        names = {k for k, _ in entries.entries} if isinstance(entries, DictAttr) else set()
-        if names & {"jax.buffer_donor", "tf.aliasing_output"}:
-            numbers.add(number)
-    return numbers
-
-
-_RESULT: Final = pattern(r"\{\s*([\d\s,]*)\}\s*:\s*\(")
-
-
-def results_placed(module: Module) -> set[int]:
-    """Numbers of the results that take the memory of an argument; 0 is also a single result."""
-    text = dict(module.extras).get("input_output_alias", "")
-    return {int((m[1].partition(",")[0]).strip() or 0) for m in _RESULT.finditer(text)}
-
-
-def _buffers(text: str) -> set[tuple[int, str]]:
-    return {(int(m[1]), re.sub(r"\s", "", m[2])) for m in _BUFFER.finditer(text)}
+def _buffers(extras: Iterable[tuple[str, str]], name: str) -> set[tuple[int, ShapeIndex]]:
+    return {(one.taken, one.inside) for one in aliasing_in(extras, name)}
 
 
 DONATION: Final = Rule(

@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "tile": ("tile", "Tell how an instruction can be tiled, and what tiles really read."),
     "banks": ("banks", "Tell which threads wait for a bank of shared memory."),
     "cost": ("cost", "Show where the bytes, flops and least time of a program go."),
+    "memory": ("memory", "Show what memory a program takes at its peak, and what lowers it."),
     "coalesce": ("coalesce", "Tell what the warps of fusions move, and what wastes it."),
     "ptx": ("ptx", "Execute a GPU kernel of a PTX text and count what its warps transfer."),
     "footprint": ("footprint", "Tell how many bytes kernels read and write at least."),

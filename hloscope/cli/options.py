@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import click
 
-from hloscope.api import ALL_DEVICES, DEVICES, GROUPINGS, check_grouping
+from hloscope.api import ALL_DEVICES, DEVICES, GROUPINGS, MEMORY_GROUPINGS, check_grouping
 from hloscope.cli.common import complete_files
 from hloscope.errors import UnknownNameError
 
@@ -84,26 +84,42 @@ def file_option(*names: str, about: str, multiple: bool = False) -> Callable[[F]
     )
 
 
-def _grouping(_: click.Context, __: click.Parameter, value: str) -> str:
-    """The name of a grouping."""
-    try:
-        check_grouping(value)
-    except UnknownNameError as error:
-        raise click.BadParameter(error.message) from error
-    return value
+def _by(groupings: Sequence[str], about: str) -> Callable[[F], F]:
+    """`--by GROUPING`: one of some names, or `scope:N`."""
 
+    def grouping(_: click.Context, __: click.Parameter, value: str) -> str:
+        try:
+            check_grouping(value, groupings)
+        except UnknownNameError as error:
+            raise click.BadParameter(error.message) from error
+        return value
 
-def by_option(function: F) -> F:
-    """`--by GROUPING`."""
     return click.option(
         "--by",
         metavar="GROUPING",
-        callback=_grouping,
+        callback=grouping,
         default="group",
         show_default=True,
-        help="What shares a row: group (equal kernels of one source line), kernel, source, scope, "
-        "scope:N (the first N parts of the op name), opcode or computation.",
-        shell_complete=lambda _, __, begun: [n for n in GROUPINGS if n.startswith(begun)],
+        help=f"What shares a row: {about}",
+        shell_complete=lambda _, __, begun: [n for n in groupings if n.startswith(begun)],
+    )
+
+
+def by_option(function: F) -> F:
+    """`--by GROUPING` of kernels."""
+    return _by(
+        GROUPINGS,
+        "group (equal kernels of one source line), kernel, source, scope, scope:N (the first N "
+        "parts of the op name), opcode or computation.",
+    )(function)
+
+
+def by_buffers_option(function: F) -> F:
+    """`--by GROUPING` of buffers."""
+    return _by(
+        MEMORY_GROUPINGS,
+        "group (buffers of one kind, type and source line), buffer, source, scope, scope:N (the "
+        "first N parts of the op name), opcode, computation or kind.",
     )(function)
 
 

@@ -39,6 +39,50 @@ if TYPE_CHECKING:
         neighbourhood_text as neighbourhood_text,
     )
     from hloscope.display.boxes import Index as Index
+    from hloscope.display.buffer_answers import (
+        MemoryStep as MemoryStep,
+        PaddedType as PaddedType,
+        RecomputedLine as RecomputedLine,
+        assigned_text as assigned_text,
+        compiler_lines as compiler_lines,
+        copy_lines as copy_lines,
+        copy_step as copy_step,
+        donation_lines as donation_lines,
+        donation_step as donation_step,
+        first_step as first_step,
+        fit_text as fit_text,
+        moment_text as moment_text,
+        padded_types as padded_types,
+        padding_lines as padding_lines,
+        padding_step as padding_step,
+        peak_lines as peak_lines,
+        recompute_lines as recompute_lines,
+        recompute_step as recompute_step,
+        recomputed_lines as recomputed_lines,
+        remat_text as remat_text,
+        transient_lines as transient_lines,
+        unscheduled_lines as unscheduled_lines,
+    )
+    from hloscope.display.buffers import (
+        MEMORY_DIFF_SCHEMA as MEMORY_DIFF_SCHEMA,
+        MEMORY_GROUPINGS as MEMORY_GROUPINGS,
+        MEMORY_SCHEMA as MEMORY_SCHEMA,
+        BufferGrouping as BufferGrouping,
+        buffer_json as buffer_json,
+        buffers_table as buffers_table,
+        live_groups_json as live_groups_json,
+        memory_json as memory_json,
+        moment_json as moment_json,
+        timeline_points as timeline_points,
+    )
+    from hloscope.display.buffers_compared import (
+        MemoryChange as MemoryChange,
+        MemoryDifference as MemoryDifference,
+        compared_memory as compared_memory,
+        memory_difference_json as memory_difference_json,
+        memory_difference_lines as memory_difference_lines,
+        plain_op_name as plain_op_name,
+    )
     from hloscope.display.coalescing import (
         COALESCE_SCHEMA as COALESCE_SCHEMA,
         KernelPlace as KernelPlace,
@@ -117,6 +161,7 @@ if TYPE_CHECKING:
     from hloscope.display.html import (
         html_fragment as html_fragment,
         page as page,
+        styled as styled,
         to_html as to_html,
     )
     from hloscope.display.inferred import (

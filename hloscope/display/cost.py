@@ -132,7 +132,7 @@ def footprint_table(
 
 def origin_columns(grouping: Grouping) -> list[Column[R]]:
     """The columns that say where a group comes from, if the groups do not say it themselves."""
-    if grouping.name not in ("group", "kernel"):
+    if grouping.name not in ("group", "kernel", "buffer"):
         return []
 
     def source(groups: Sequence[Group[R]]) -> str:

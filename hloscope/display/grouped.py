@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from hloscope.cost import GROUPINGS, CostRow, Group, kernels_and_runs, shares
 from hloscope.display.answer import opcode_of
@@ -44,6 +44,7 @@ def grouped_table(
     *,
     top: int | None = None,
     title: str = "total",
+    counts: Sequence[Column[R]] | None = None,
 ) -> Table:
     """A table of groups, whose rows add up to its last one.
 
@@ -51,11 +52,17 @@ def grouped_table(
         groups: All groups, that with the largest total first.
         total: The text of a total.
         label: What a group is called.
-        figures: Columns between the number of runs and what the group is called.
+        figures: Columns between the counts and what the group is called.
         origins: Columns after what the group is called.
         top: How many groups have a row; the others share one.
         title: The heading of the totals.
+        counts: Columns that count members; if not given, those of kernels and of their runs.
     """
+    counted: list[Column[R]] = [
+        Column("kernels", _kernels),
+        Column("runs", _runs, is_optional=True),
+    ]
+    figures = [*(counted if counts is None else counts), *figures]
     shown, others = groups[:top], groups[len(groups[:top]) :]
     parts: list[tuple[str, Sequence[Group[R]]]] = [(label(group), [group]) for group in shown]
     if others:
@@ -80,7 +87,7 @@ def grouped_table(
         rows,
         [*range(start), *[k for k, column in places if column.is_number]],
         {k: column.cut for k, column in places if column.cut is not None},
-        [2, *reversed([k for k, column in places if column.is_optional]), 4],
+        [2, *reversed([k for k, column in places if column.is_optional])],
     )
 
 
@@ -88,7 +95,7 @@ def _named(name: str) -> Column[R]:
     return Column("what", lambda _: name, False, "left")
 
 
-FIXED: Final = ("total", "share", "cumulated", "kernels", "runs")
+FIXED: Final = ("total", "share", "cumulated")
 """The columns that every grouped table begins with."""
 
 
@@ -99,15 +106,21 @@ def _row(
     columns: Sequence[Column[R]],
 ) -> list[str]:
     this, cumulated = share
-    kernels, runs = kernels_and_runs(part)
     return [
         total,
         share_text(this),
         "" if cumulated is None else share_text(cumulated),
-        f"{kernels:,}",
-        f"{runs:,}" + ("?" if any(row.notes for group in part for row in group.members) else ""),
         *[column.cell(part) for column in columns],
     ]
+
+
+def _kernels(part: Sequence[Group[R]]) -> str:
+    return f"{kernels_and_runs(part)[0]:,}"
+
+
+def _runs(part: Sequence[Group[R]]) -> str:
+    is_assumed = any(row.notes for group in part for row in group.members)
+    return f"{kernels_and_runs(part)[1]:,}" + ("?" if is_assumed else "")
 
 
 def share_text(share: float) -> str:
@@ -124,15 +137,11 @@ def share_text(share: float) -> str:
 # ------------------------------------------------------------------------------------ groupings
 
 
-def scope_of(op_name: str, depth: int | None = None) -> str:
-    """The framework's scope of an op: its `op_name` without the op, cut to `depth` parts.
+def scope_parts(op_name: str) -> list[str]:
+    """The parts of an op name between slashes; slashes inside brackets separate nothing.
 
-    Slashes inside brackets separate nothing.
-
-    >>> scope_of("jit(step)/layer/attention/dot_general"), scope_of("jit(f)/a/b/mul", 2)
-    ('jit(step)/layer/attention', 'jit(f)/a')
-    >>> scope_of("jit(f)/jvp(a/b)/mul")
-    'jit(f)/jvp(a/b)'
+    >>> scope_parts("jit(f)/jvp(a/b)/mul")
+    ['jit(f)', 'jvp(a/b)', 'mul']
     """
     parts, level, last = list[str](), 0, 0
     for k, char in enumerate(op_name):
@@ -140,34 +149,52 @@ def scope_of(op_name: str, depth: int | None = None) -> str:
         if char == "/" and level <= 0:
             parts.append(op_name[last:k])
             last = k + 1
+    return [*parts, op_name[last:]]
+
+
+def scope_of(op_name: str, depth: int | None = None) -> str:
+    """The framework's scope of an op: its `op_name` without the op, cut to `depth` parts.
+
+    >>> scope_of("jit(step)/layer/attention/dot_general"), scope_of("jit(f)/a/b/mul", 2)
+    ('jit(step)/layer/attention', 'jit(f)/a')
+    >>> scope_of("jit(f)/jvp(a/b)/mul")
+    'jit(f)/jvp(a/b)'
+    """
+    parts = scope_parts(op_name)[:-1]
     return "/".join(parts[:depth] if depth is not None else parts)
 
 
-def check_grouping(by: str) -> None:
+def check_grouping(by: str, groupings: Sequence[str] = GROUPINGS) -> None:
     """Refuse a text that names no grouping.
+
+    Args:
+        by: The text.
+        groupings: Names of groupings; `scope:N` is one as well.
 
     Raises:
         UnknownNameError: It names none.
     """
-    if by not in GROUPINGS and not re.fullmatch("scope:[1-9][0-9]{0,3}", by):
-        near = did_you_mean(by, GROUPINGS)
-        known = ", ".join(GROUPINGS)
+    if by not in groupings and not re.fullmatch("scope:[1-9][0-9]{0,3}", by):
+        near = did_you_mean(by, groupings)
+        known = ", ".join(groupings)
         raise UnknownNameError(f"no grouping `{by}`{near}; known: {known}, scope:N (N from 1)")
 
 
 class Grouping:
     """What rows about instructions are grouped by, and how a group is called."""
 
+    names: ClassVar[Sequence[str]] = GROUPINGS
+
     def __init__(self, by: str, module: Module) -> None:
-        """Take the name of a grouping: one of `GROUPINGS`, or `scope:N` for N parts of scopes.
+        """Take the name of a grouping: one of `names`, or `scope:N` for N parts of scopes.
 
         Raises:
             UnknownNameError: No grouping has that name.
         """
-        check_grouping(by)
+        check_grouping(by, self.names)
         self.name, _, depth = by.partition(":")
         self._depth: Final = int(depth) if depth else None
-        self._module: Final = module
+        self.module: Final = module
 
     def key(self, row: CostRow, equal: Callable[[], Hashable]) -> Hashable:
         """The key of a row.
@@ -182,20 +209,19 @@ class Grouping:
             case "kernel":
                 return ins
             case "group":
-                return provenance_of(ins, self._module).place, equal()
+                return self.origin_of(row).place, equal()
             case "computation":
                 return row.computation
             case "opcode":
                 return opcode_text(ins)
             case "source":
-                return provenance_of(ins, self._module).place
+                return self.origin_of(row).place
             case _:
-                return scope_of(provenance_of(ins, self._module).op_name, self._depth)
+                return scope_of(self.origin_of(row).op_name, self._depth)
 
     def label(self, group: Group[R]) -> str:
         """The text that names a group."""
-        ins = group.first.instruction
-        origin = provenance_of(ins, self._module)
+        ins, origin = group.first.instruction, self.origin(group)
         match self.name:
             case "kernel" | "group":
                 others = kernels_and_runs([group])[0] - 1
@@ -211,11 +237,11 @@ class Grouping:
 
     def origin_of(self, row: CostRow) -> Provenance:
         """Where a row comes from."""
-        return provenance_of(row.instruction, self._module)
+        return provenance_of(row.instruction, self.module)
 
     def origin(self, group: Group[R]) -> Provenance:
         """Where the first member of a group comes from."""
-        return provenance_of(group.first.instruction, self._module)
+        return self.origin_of(group.first)
 
 
 def opcode_text(ins: Instruction) -> str:

@@ -5,6 +5,16 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.hlo_parser.aliasing import (
+        BUFFER_DONOR as BUFFER_DONOR,
+        INPUT_OUTPUT_ALIAS as INPUT_OUTPUT_ALIAS,
+        OPERAND_ALIASING as OPERAND_ALIASING,
+        Aliasing as Aliasing,
+        ShapeIndex as ShapeIndex,
+        aliasing_in as aliasing_in,
+        index_text as index_text,
+        read_aliasing as read_aliasing,
+    )
     from hloscope.hlo_parser.decoding import decode_module as decode_module
     from hloscope.hlo_parser.literals import (
         literal_value as literal_value,

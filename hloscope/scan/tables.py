@@ -23,6 +23,8 @@ MODULES: Final = {
     "collectives": "counts", "collective_bytes": "int64", "dynamic_sizes": "int64",
     "moved_bytes": "int64", "wasted_bytes": "int64", "bound_ps": "int64", "padded_bytes": "int64",
     "compiled_for": "string",
+    "parameter_bytes": "int64", "output_bytes": "int64", "least_live_bytes": "int64",
+    "held_bytes": "int64", "temporary_bytes": "int64", "padding_at_peak_bytes": "int64",
     "chains": "int64", "free_chains": "int64", "cancelled_bytes": "int64", "findings": "int64",
     "first_finding": "string", "problems": "string",
 }  # fmt: skip

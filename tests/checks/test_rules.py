@@ -101,6 +101,14 @@ TRITON_PRODUCT = hlo(
     "ROOT d = bf16[64,128] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
     'backend_config={"sizes":["8"]} }\n',
 )
+SCHEDULED = "HloModule m, is_scheduled=true"
+HELD = hlo(
+    "p = f32[8,4] parameter(0)\nt = f32[4,8] transpose(p), dimensions={1,0}\n"
+    "z = f32[] constant(0)\nROOT r = f32[] reduce(t, z), dimensions={0,1}, to_apply=add",
+    before=ADD,
+    head=SCHEDULED,
+)
+
 BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
     (
         "copies",
@@ -237,6 +245,39 @@ BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
         hlo(TURNING + ', backend_config={"known_trip_count":{"n":"2"}}', before=LOOP),
         "annotated to run 2 times, but runs 3 times",
     ),
+    (
+        "memory",
+        {"max-bytes": 200},
+        HELD,
+        "XLA holds about 260 bytes, at most 200 bytes",
+    ),
+    (
+        "memory",
+        {"max-bytes": 200, "of": "live"},
+        HELD,
+        "at least 264 bytes are live at once, at most 200 bytes",
+    ),
+    (
+        "memory",
+        {"baseline-bytes": 200, "max-growth": 0.1},
+        HELD,
+        "XLA holds about 260 bytes, at most 220 bytes (200 bytes before)",
+    ),
+    (
+        "memory",
+        {"max-transient": 0.3},
+        HELD,
+        "copies and scratch of one instruction take 128 bytes of the peak of 264 bytes (48.5 %), "
+        "at most 30.0 %",
+    ),
+    (
+        "memory",
+        {"max-padding": 0.5},
+        hlo("ROOT p = f32[8,4]{1,0:T(8,128)} parameter(0)", head=SCHEDULED),
+        "padding takes 3.875 KiB of the peak of 4 KiB (96.9 %), at most 50.0 %",
+    ),
+    ("memory", {"max-bytes": 200}, PLAIN, "parameters and outputs alone take 256 bytes"),
+    ("memory", {"max-bytes": 300}, PLAIN, "the peak is not known, the program has no schedule"),
 ]
 
 KEPT: list[tuple[str, dict[str, Any], str]] = [

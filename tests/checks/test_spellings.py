@@ -158,6 +158,22 @@ CASES: dict[str, Case] = {
         before="never { x = f32[8,4] parameter(0) ROOT c = pred[] constant(false) }\n"
         "turn { x = f32[8,4] parameter(0) ROOT n = f32[8,4] negate(x) }\n",
     ),
+    "memory": Case(
+        "y = f32[8,16,4] broadcast(p), dimensions={0,2}",
+        "y = f32[8,2,4] broadcast(p), dimensions={0,2}",
+        (
+            function(
+                "%y = stablehlo.broadcast_in_dim %p, dims = [0, 2] : (tensor<8x4xf32>) -> "
+                "tensor<8x16x4xf32>"
+            )
+            .replace("return %y : tensor<8x4xf32>", "return %y : tensor<8x16x4xf32>")
+            .replace("-> tensor<8x4xf32> {", "-> tensor<8x16x4xf32> {"),
+            negated(),
+        ),
+        values={"max-bytes": 1500},
+        types=("f32[8,4]", "f32[8,16,4]", "f32[8,2,4]"),
+        heads=(", is_scheduled=true", ", is_scheduled=true"),
+    ),
 }
 
 

@@ -106,3 +106,22 @@ def test_a_program_that_is_not_compiled_is_not_judged_by_threads() -> None:
     assert row["compiled_for"] == "uncompiled"
     assert "emitter" not in kernel
     assert "not compiled for a GPU" in kernel["problems"]
+
+
+def test_bytes_held_are_those_of_the_memory_of_the_program() -> None:
+    program = hloscope.read(f"HloModule m, is_scheduled=true\n{LOOP}")
+    row, _ = Facts(program, "h100", Store(None)).rows()
+    memory = program.memory()
+    assert row["least_live_bytes"] == memory.lower > 64 * 64 * 4
+    assert row["held_bytes"] == memory.estimate
+    assert row["parameter_bytes"] == 64 * 64 * 4
+    assert row["temporary_bytes"] == memory.model.device.most_temporary
+    assert row["padding_at_peak_bytes"] == 0
+
+
+def test_a_program_without_a_schedule_has_sums_only() -> None:
+    row, _ = Facts(hloscope.read(LOOP), "h100", Store(None)).rows()
+    assert row["parameter_bytes"] == 64 * 64 * 4
+    assert row["output_bytes"] == 64 * 64 * 4 + 4
+    assert "held_bytes" not in row
+    assert "memory" not in row["problems"]

@@ -1,60 +1,38 @@
 """Results in the memory of parameters or operands: what a header and an instruction say of them.
 
-Source: XLA `hlo_parser.cc` (`ParseAliasing`, `ParseBufferDonor`, `ParseInstructionOutputOperand`),
-`HloInputOutputAliasConfig::Verify`, `HloBufferDonorConfig::Verify`, `hlo_verifier.cc`
+Source: XLA `HloInputOutputAliasConfig::Verify`, `HloBufferDonorConfig::Verify`, `hlo_verifier.cc`
 (`HandleCustomCall`, `HandleFusion`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from math import prod
-from typing import Final, NamedTuple, TypeAlias
 
-from hloscope.errors import Diagnostic
-from hloscope.hlo_parser import print_type
+from hloscope.errors import Diagnostic, ParseError
+from hloscope.hlo_parser import (
+    BUFFER_DONOR,
+    INPUT_OUTPUT_ALIAS,
+    OPERAND_ALIASING,
+    Aliasing,
+    ShapeIndex,
+    index_text,
+    print_type,
+    read_aliasing,
+)
 from hloscope.ir import Instruction, Module, TensorType, TupleType, Type, storage_bits
-from hloscope.lazy import pattern
 from hloscope.ops import AsyncStart
 from hloscope.source import Span
 from hloscope.verifier.hlo.likeness import placed, same
-
-_INDEX: Final = r"\{\s*((?:\d+\s*(?:,\s*\d+\s*)*)?)\}"
-_BUFFER: Final = rf"\(\s*(\d+)\s*,\s*{_INDEX}\s*(?:,\s*(may-alias|must-alias)\s*)?\)"
-_ALIAS: Final = pattern(rf"\s*{_INDEX}\s*:\s*{_BUFFER}\s*(?:,|$)")
-_DONOR: Final = pattern(rf"\s*{_BUFFER}\s*(?:,|$)")
-
-_DIGITS: Final = 9
-"""No program has parameters, and no tuple parts, whose numbers have more digits."""
-
-Index: TypeAlias = tuple[int, ...]
-
-
-class _Entry(NamedTuple):
-    """One entry: the buffer `(taken, inside)`, and the part of the result that takes it.
-
-    Attributes:
-        output: Index of the part of the result; `None` for a donor.
-        taken: Number of the parameter or operand.
-        inside: Index of its part.
-    """
-
-    output: Index | None
-    taken: int
-    inside: Index
 
 
 def check_aliasing(module: Module) -> Iterator[Diagnostic]:
     """Check `input_output_alias` and `buffer_donor`: grammar, places, sizes, one use each."""
     extras = dict(module.extras)
     span, arguments, result = module.entry.span, module.entry.arguments, module.entry.root.type
-    aliased: set[tuple[int, Index]] = set()
-    for name, form in (("input_output_alias", _ALIAS), ("buffer_donor", _DONOR)):
-        text = extras.get(name)
-        if text is None:
-            continue
-        for entry in _entries(name, text, form, span):
+    aliased: set[tuple[int, ShapeIndex]] = set()
+    for name in (INPUT_OUTPUT_ALIAS, BUFFER_DONOR):
+        for entry in _entries(name, extras.get(name), span):
             if isinstance(entry, Diagnostic):
                 yield entry
                 continue
@@ -67,12 +45,11 @@ def check_aliasing(module: Module) -> Iterator[Diagnostic]:
 
 def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
     """Check `output_to_operand_aliasing`: grammar, places, and that both types are the same."""
-    name = "output_to_operand_aliasing"
-    text = dict(getattr(ins.op, "settings", ())).get(name)
+    text = dict(getattr(ins.op, "settings", ())).get(OPERAND_ALIASING)
     if text is None or isinstance(ins.op, AsyncStart):
         return  # XLA compares the types of the op that is begun, not of its start
     operands = tuple([operand.type for operand in ins.operands])
-    for entry in _entries(name, text, _ALIAS, ins.span):
+    for entry in _entries(OPERAND_ALIASING, text, ins.span):
         if isinstance(entry, Diagnostic):
             yield entry
             continue
@@ -81,56 +58,41 @@ def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
             taken, made = _part(operands[entry.taken], entry.inside), _part(ins.type, entry.output)
             if taken is not None and made is not None and not same(taken, made):
                 wrong = (
-                    f"{_place('operand', entry)} is {_text(taken)}, part {_shown(entry.output)} of"
-                    f" the result {_text(made)}; they need the same type"
+                    f"{_place('operand', entry)} is {_text(taken)}, part"
+                    f" {index_text(entry.output)} of the result {_text(made)}; they need the same"
+                    " type"
                 )
         if wrong is not None:
-            yield Diagnostic(f"{name}: {wrong}", ins.span)
+            yield Diagnostic(f"{OPERAND_ALIASING}: {wrong}", ins.span)
 
 
-def _entries(
-    name: str, text: str, form: re.Pattern[str], span: Span | None
-) -> Iterator[_Entry | Diagnostic]:
+def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasing | Diagnostic]:
     """Yield the entries of a text in braces; instead of one that is not in the grammar an error."""
-    inside, at = text.strip()[1:-1], 0
-    while inside[at:].strip():
-        found = form.match(inside, at)
-        if found is None or any(len(n) > _DIGITS for n in re.findall(r"\d+", found[0])):
-            needs = "{index}: (parameter, {index}, kind)" if form is _ALIAS else _DONOR_FORM
-            found_text = inside[at:].strip()[:40]
-            yield Diagnostic(f"{name}: expected {needs}, found `{found_text}`", span)
-            return
-        at = found.end()
-        *outputs, taken, index, _ = found.groups()
-        yield _Entry(_index(outputs[0]) if outputs else None, int(taken), _index(index))
+    try:
+        yield from read_aliasing(name, text, span)
+    except ParseError as error:
+        yield Diagnostic(error.message, span)
 
 
-_DONOR_FORM: Final = "(parameter, {index})"
-
-
-def _index(text: str) -> Index:
-    return tuple(map(int, re.findall(r"\d+", text)))
-
-
-def _wrong_place(entry: _Entry, what: str, taken: tuple[Type, ...], result: Type) -> str | None:
+def _wrong_place(entry: Aliasing, what: str, taken: tuple[Type, ...], result: Type) -> str | None:
     """Message about a part that is not there; `None` if all parts are."""
     if entry.taken >= len(taken):
         owner = "the entry" if what == "parameter" else "the instruction"
         return f"there is no {what} {entry.taken}, {owner} has {len(taken)}"
     type_ = taken[entry.taken]
     if _part(type_, entry.inside) is None:
-        return f"{what} {entry.taken}, {_text(type_)}, has no part {_shown(entry.inside)}"
+        return f"{what} {entry.taken}, {_text(type_)}, has no part {index_text(entry.inside)}"
     if entry.output is not None and _part(result, entry.output) is None:
-        return f"the result, {_text(result)}, has no part {_shown(entry.output)}"
+        return f"the result, {_text(result)}, has no part {index_text(entry.output)}"
     return None
 
 
 def _wrong_entry(
-    entry: _Entry,
+    entry: Aliasing,
     what: str,
     taken: tuple[Type, ...],
     result: Type,
-    aliased: set[tuple[int, Index]],
+    aliased: set[tuple[int, ShapeIndex]],
 ) -> str | None:
     """Message about an entry of a header; `None` if it is right."""
     wrong = _wrong_place(entry, what, taken, result)
@@ -143,7 +105,7 @@ def _wrong_entry(
         return f"{place} is the memory of another part of the result already"
     if entry.output is None:
         return None
-    made, where = _part(result, entry.output), f"part {_shown(entry.output)} of the result"
+    made, where = _part(result, entry.output), f"part {index_text(entry.output)} of the result"
     if isinstance(made, TupleType):
         return f"{where} is {_text(made)}, needs an array"
     sizes = [_bytes(own), _bytes(made)]
@@ -165,7 +127,7 @@ def _bytes(type_: Type | None) -> int | None:
     return (prod(whole.shape) * storage_bits(whole) + 7) // 8
 
 
-def _part(type_: Type, index: Index) -> Type | None:
+def _part(type_: Type, index: ShapeIndex) -> Type | None:
     """The part of a type at an index; `None` if there is none."""
     for number in index:
         if not isinstance(type_, TupleType) or number >= len(type_.elements):
@@ -174,13 +136,9 @@ def _part(type_: Type, index: Index) -> Type | None:
     return type_
 
 
-def _place(what: str, entry: _Entry) -> str:
-    part = f"part {_shown(entry.inside)} of " if entry.inside else ""
+def _place(what: str, entry: Aliasing) -> str:
+    part = f"part {index_text(entry.inside)} of " if entry.inside else ""
     return f"{part}{what} {entry.taken}"
-
-
-def _shown(index: Index) -> str:
-    return f"{{{', '.join(map(str, index))}}}"
 
 
 def _text(type_: Type | None) -> str:

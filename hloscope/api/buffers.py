@@ -1,0 +1,440 @@
+"""Answers about the memory of a whole program: the peak, who holds it, and what lowers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from html import escape
+from typing import Any, Final, Protocol
+
+from hloscope.api.finding import find
+from hloscope.api.moments import TOP, Moment
+from hloscope.buffers import (
+    Buffer,
+    Donation,
+    DonationOffer,
+    Donations,
+    ForcedCopy,
+    LiveBuffer,
+    NoMomentsError,
+    ProgramMemory,
+    Recomputation,
+    Transient,
+    Uses,
+    forced_copies,
+    recomputations,
+    transients,
+)
+from hloscope.cost import Group
+from hloscope.devices import DEFAULT, Device, device_of
+from hloscope.display import (
+    MEMORY_DIFF_SCHEMA,
+    MEMORY_SCHEMA,
+    MemoryChange,
+    MemoryDifference,
+    PaddedType,
+    RecomputedLine,
+    assigned_text,
+    compared_memory,
+    compiler_lines,
+    copy_lines,
+    copy_step,
+    donation_lines,
+    donation_step,
+    first_step,
+    fit_text,
+    memory_difference_json,
+    memory_difference_lines,
+    memory_json,
+    moment_json,
+    padded_types,
+    padding_lines,
+    padding_step,
+    peak_lines,
+    recompute_lines,
+    recompute_step,
+    recomputed_lines,
+    remat_text,
+    styled,
+    transient_lines,
+    unscheduled_lines,
+)
+from hloscope.dumps import DumpedModule
+from hloscope.errors import UnknownNameError
+from hloscope.hlo_parser import print_type
+from hloscope.ir import Module
+from hloscope.visible import visible
+
+
+class Held(Protocol):
+    """A program, as far as its memory depends on it."""
+
+    @property
+    def module(self) -> Module: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def dump(self) -> DumpedModule | None: ...
+
+
+class MemoryAnswer:
+    """The memory of a program: bounds, the peak and its buffers, and what lowers it.
+
+    Bytes are those of the device's default memory space; `model.spaces` has the others.
+
+    >>> import hloscope
+    >>> program = hloscope.read('''HloModule m, is_scheduled=true
+    ... ENTRY e { p = f32[1024] parameter(0)
+    ...           n = f32[1024] negate(p)
+    ...           ROOT m = f32[1024] exponential(n) }''')
+    >>> memory = program.memory()
+    >>> memory.lower, memory.estimate, memory.peak.number
+    (8192, 8192, 1)
+    >>> [(group.total, group.first.value.name) for group in memory.at("m").by("buffer")]
+    [(4096, 'p'), (4096, 'n')]
+
+    Attributes:
+        program: The program.
+        model: Its buffers and the bytes in use at every moment.
+    """
+
+    def __init__(self, program: Held) -> None:
+        """Take a program; its buffers are found when they are asked for."""
+        self.program: Final = program
+        self.model: Final = ProgramMemory(program.module)
+
+    @property
+    def has_moments(self) -> bool:
+        """Is it known when values live?  It is for scheduled programs."""
+        return not self.model.reason
+
+    @property
+    def reason(self) -> str:
+        """Why no moments are known; empty if they are."""
+        return self.model.reason
+
+    @property
+    def lower(self) -> int:
+        """L: bytes that are live at once, at least: no assignment of memory takes fewer.
+
+        Raises:
+            NoMomentsError: No moments are known.
+        """
+        return self.model.lower
+
+    @property
+    def estimate(self) -> int:
+        """E: bytes that XLA will hold, about: parameters, outputs and the most of temporaries.
+
+        Raises:
+            NoMomentsError: No moments are known.
+        """
+        return self.model.estimate
+
+    @property
+    def peak(self) -> Moment:
+        """The first moment at which most bytes are live.
+
+        Raises:
+            NoMomentsError: No moments are known.
+        """
+        return Moment(self.model, self.model.peak)
+
+    @property
+    def moments(self) -> int:
+        """Number of instructions in the schedule; the moment of that number is the end.
+
+        Raises:
+            NoMomentsError: No moments are known.
+        """
+        return self.model.schedule.end
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """All buffers, in the order of their first values.
+
+        Raises:
+            NoMomentsError: No moments are known.
+        """
+        return self.model.buffers.buffers
+
+    @cached_property
+    def assigned(self) -> int | None:
+        """Bytes that XLA assigned in the default memory space, as its dump folder states them.
+
+        Values inside reducers and comparators, which take no memory, are left out.  `None` if the
+        program was not read from a dump folder, or the folder has no buffer assignment.
+
+        Raises:
+            ParseError: The file of the buffer assignment is damaged.
+        """
+        found = None if self.program.dump is None else self.program.dump.buffers
+        if found is None:
+            return None
+        return sum([a.size for a in found.allocations if not (a.is_thread_local or a.color)])
+
+    def at(self, moment: int | str) -> Moment:
+        """The buffers at a moment.
+
+        Args:
+            moment: The place of an instruction in the schedule, or its name.
+
+        Raises:
+            NoMomentsError: No moments are known.
+            UnknownNameError: There is no such moment, or the instruction has none: it is part of
+                a fusion or of another instruction.
+        """
+        schedule = self.model.schedule
+        if isinstance(moment, str):
+            _, ins = find(self.model.module, moment)
+            first = self.model.buffers.positions.first
+            if ins not in first:
+                raise UnknownNameError(
+                    f"`{moment}` has no moment: it runs as a part of another instruction"
+                )
+            moment = self.model.buffers.positions.moment[first[ins]]
+        if not 0 <= moment <= schedule.end:
+            raise UnknownNameError(f"no moment {moment}; there are 0 to {schedule.end}")
+        return Moment(self.model, moment)
+
+    def by(self, grouping: str = "group") -> list[Group[LiveBuffer]]:
+        """The buffers at the peak in groups: `peak.by`.
+
+        Raises:
+            NoMomentsError: No moments are known.
+            UnknownNameError: No grouping has that name.
+        """
+        return self.peak.by(grouping)
+
+    def difference(self, after: MemoryAnswer) -> MemoryDifferenceAnswer:
+        """Of which buffers XLA holds more or fewer for another program than for this one.
+
+        Args:
+            after: The memory of the other program.
+
+        Raises:
+            NoMomentsError: No moments are known of one of them.
+        """
+        return MemoryDifferenceAnswer(self, after)
+
+    # -------------------------------------------------------------------------------- answers
+
+    @cached_property
+    def _uses(self) -> Uses:
+        return Uses(self.model.buffers)
+
+    @cached_property
+    def donations(self) -> list[Donation]:
+        """Each array that the caller gives, and whether a result takes its memory."""
+        return Donations(self.model, self._uses).parameters()
+
+    @cached_property
+    def offers(self) -> list[DonationOffer]:
+        """Parameters whose donation would save memory."""
+        return Donations(self.model, self._uses).offers()
+
+    @cached_property
+    def copies(self) -> list[ForcedCopy]:
+        """Copies that loops and updates force, the largest first."""
+        return forced_copies(self.model.buffers, self._uses)
+
+    @cached_property
+    def padding(self) -> list[PaddedType]:
+        """Types of buffers at the peak that tiles pad, those that waste most first."""
+        return padded_types(self.model, self.peak.live)
+
+    @cached_property
+    def recomputations(self) -> list[Recomputation]:
+        """Temporaries that stand unused around the peak, most bytes times moments first."""
+        return recomputations(self.model, self._uses, self.model.peak)
+
+    @cached_property
+    def recomputed_lines(self) -> list[RecomputedLine]:
+        """`recomputations` by source line, with the peak if all of a line are recomputed."""
+        return recomputed_lines(self.model, self.recomputations)
+
+    @cached_property
+    def transients(self) -> list[Transient]:
+        """Copies, converted arrays, gathered shards and scratch that live at the peak only."""
+        return transients(self.model, self.model.peak)
+
+    @property
+    def first_step(self) -> str:
+        """The one change that saves most, in words."""
+        steps = [
+            donation_step(self.model, self.offers),
+            padding_step(self.padding),
+            copy_step(self.model, self.copies),
+            recompute_step(self.model, self.recomputed_lines),
+        ]
+        return first_step(steps, self.model)
+
+    def fits(self, device: str | Device) -> str:
+        """Whether a device holds the program, in words.
+
+        Args:
+            device: A device, its name, or a file in TOML.
+
+        Raises:
+            DeviceError: The file describes no device.
+            NoMomentsError: No moments are known.
+            UnknownNameError: No device has that name.
+        """
+        found = device_of(device) if isinstance(device, str) else device
+        return fit_text(self.model, found)
+
+    def first_lines(self, device: str | None = None) -> list[str]:
+        """The bounds, the peak with its line, one thing to do, and whether a device holds it.
+
+        Args:
+            device: Name of a device or a file in TOML; an H100 for programs of GPUs if not given.
+        """
+        if not self.has_moments:
+            return [*unscheduled_lines(self.model)]
+        lines = peak_lines(self.model)
+        if self.assigned is not None:
+            lines.append(assigned_text(self.model, self.assigned))
+        lines.append(self.first_step)
+        if device is None and self.model.target.kind == "gpu":
+            device = DEFAULT
+        if device is not None:
+            lines.append(self.fits(device))
+        if text := remat_text(self.peak.live):
+            lines.append(text)
+        return lines
+
+    def answers(self) -> Iterator[str]:
+        """What lowers the memory, line by line: donation, padding, copies, recomputation."""
+        if not self.has_moments:
+            return
+        yield from recompute_lines(self.model, self.recomputed_lines)
+        yield from transient_lines(self.model, self.transients)
+        yield from donation_lines(self.model, self.donations, self.offers)
+        yield from copy_lines(self.model, self.copies)
+        yield from padding_lines(self.model, self.padding)
+        yield from compiler_lines(self.model)
+
+    @property
+    def about(self) -> str:
+        """What the program was compiled for, and how many instructions and buffers it has."""
+        target = self.model.target
+        compiled = "not compiled" if not target.is_compiled else f"compiled for {target.kind}"
+        if not self.has_moments:
+            return f"{compiled} ({target.evidence})"
+        return (
+            f"{compiled} ({target.evidence}); {self.moments:,} instructions in order, "
+            f"{len(self.buffers):,} buffers"
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """What the figures leave out or assume."""
+        return self.model.notes if self.has_moments else []
+
+    def to_json(self, by: str = "group", *, at: int | str | None = None) -> dict[str, Any]:
+        """An object of schema `hloscope.memory/1`.
+
+        Args:
+            by: What the buffers at the moment are grouped by.
+            at: A moment or the name of an instruction; the peak if not given.
+
+        Raises:
+            UnknownNameError: There is no such moment or grouping.
+        """
+        model = self.model
+        found: dict[str, Any] = {
+            "schema": MEMORY_SCHEMA,
+            "file": self.program.file,
+            "module": model.module.name,
+            "compiled_for": model.target.kind,
+            "evidence": model.target.evidence,
+            "reason": self.reason,
+            "sums": {
+                "parameter_bytes": model.sums.parameters,
+                "output_bytes": model.sums.outputs,
+                "largest": [
+                    {"name": ins.name, "computation": computation.name, "bytes": count}
+                    for computation, ins, count in model.sums.largest
+                ],
+            },
+        }
+        if not self.has_moments:
+            return found
+        moment = self.peak if at is None else self.at(at)
+        found |= {"by": by, **memory_json(model)}
+        found |= {"at": moment_json(model, moment.number), "groups": moment.groups_json(by)}
+        found |= {"assigned_bytes": self.assigned}
+        found |= {"answers": [self.first_step, *self.answers()], "notes": self.notes}
+        found["donations"] = [
+            {
+                "name": one.parameter.name,
+                "type": print_type(one.parameter.type),
+                "bytes": one.buffer.bytes,
+                "status": one.status,
+                "output": None if one.output is None else list(one.output),
+            }
+            for one in self.donations
+        ]
+        return found
+
+    def __str__(self) -> str:
+        if not self.has_moments:
+            return visible("\n".join(self.first_lines()))
+        return visible("\n".join([*self.first_lines(), "", str(self.peak), "", *self.answers()]))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return styled(f"<pre>{escape(str(self))}</pre>")
+
+
+class MemoryDifferenceAnswer:
+    """The memory of two programs compared; prints the rows that differ most.
+
+    Attributes:
+        before: The memory of the first program.
+        after: That of the second.
+        found: The buffers of which XLA holds more in one of them.
+    """
+
+    def __init__(self, before: MemoryAnswer, after: MemoryAnswer) -> None:
+        """Compare two programs with moments.
+
+        Raises:
+            NoMomentsError: No moments are known of one of them.
+        """
+        self.before: Final = before
+        self.after: Final = after
+        for one in (before, after):
+            if not one.has_moments:
+                file = one.program.file
+                raise NoMomentsError(f"{file}: no moments to compare: {one.reason}")
+        self.found: Final[MemoryDifference] = compared_memory(before.model, after.model)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that XLA holds more for the second program, about."""
+        return self.found.bytes
+
+    @property
+    def changes(self) -> tuple[MemoryChange, ...]:
+        """What differs, in the direction of the whole difference first."""
+        return self.found.changes
+
+    def lines(self, top: int = TOP) -> list[str]:
+        """The bounds of both, and a line for each change."""
+        return memory_difference_lines(self.found, top)
+
+    def to_json(self) -> dict[str, Any]:
+        """An object of schema `hloscope.memory_diff/1`."""
+        files = [self.before.program.file, self.after.program.file]
+        return {
+            "schema": MEMORY_DIFF_SCHEMA,
+            "files": files,
+            **memory_difference_json(self.found),
+        }
+
+    def __str__(self) -> str:
+        return visible("\n".join(self.lines()))
+
+    __repr__ = __str__

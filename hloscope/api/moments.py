@@ -1,0 +1,80 @@
+"""The buffers of a program at one moment, as groups and tables."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+from hloscope.buffers import LiveBuffer, ProgramMemory
+from hloscope.cost import Group
+from hloscope.display import (
+    BufferGrouping,
+    Table,
+    buffers_table,
+    columns,
+    live_groups_json,
+    moment_text,
+)
+from hloscope.ir import Instruction
+from hloscope.visible import visible
+
+TOP: Final = 20
+"""Groups of buffers that a printed answer has."""
+
+
+class Moment:
+    """The buffers of a program at one moment; prints the groups of most bytes.
+
+    Attributes:
+        memory: The memory of the program.
+        number: The moment: the place of an instruction in the schedule, or the number of
+            instructions for the end of the program.
+    """
+
+    def __init__(self, memory: ProgramMemory, number: int) -> None:
+        """Take a moment of a program."""
+        self.memory: Final = memory
+        self.number: Final = number
+
+    @property
+    def instruction(self) -> Instruction | None:
+        """The instruction that runs; `None` at the end of the program."""
+        schedule = self.memory.schedule
+        return schedule.instructions[self.number] if self.number < schedule.end else None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that are live, results in place of operands counted once."""
+        return self.memory.device.least[self.number]
+
+    @cached_property
+    def live(self) -> list[LiveBuffer]:
+        """The buffers in use with the values that they hold, the largest first."""
+        return self.memory.live(self.number)
+
+    def by(self, grouping: str = "group") -> list[Group[LiveBuffer]]:
+        """The buffers in groups, that of most bytes first.
+
+        Args:
+            grouping: `group` (kind, type and source line), `buffer`, `source`, `scope`, `scope:N`,
+                `opcode`, `computation` or `kind`.
+
+        Raises:
+            UnknownNameError: No grouping has that name.
+        """
+        return BufferGrouping(grouping, self.memory.module).of(self.live)
+
+    def table(self, by: str = "group", top: int | None = None) -> Table:
+        """The groups as rows of text, with the rest and the sum of everything."""
+        return buffers_table(self.live, BufferGrouping(by, self.memory.module), top)
+
+    def groups_json(self, by: str = "group") -> list[dict[str, Any]]:
+        """The groups as in schema `hloscope.memory/1`."""
+        return live_groups_json(self.live, BufferGrouping(by, self.memory.module))
+
+    def __str__(self) -> str:
+        table = self.table(top=TOP)
+        rows = columns([table.header, *table.rows], right=table.right)
+        return visible(f"{moment_text(self.memory, self.number)}\n{rows}")
+
+    __repr__ = __str__

@@ -1,0 +1,342 @@
+"""Which value each position shows: dataflow through tuples, calls, loops and branches.
+
+A value is one array, or one tuple's table of pointers, that one instruction writes at one shape
+index; it has the number of that position.  Most instructions write all parts of their result.  The
+rows of `SHOWN` are the others: they show values of their operands, of what they call, or of what
+calls them.
+
+Where two values may arrive, at a loop's parameters and at the result of a `conditional`, a new
+value, a phi, stands for both.  A phi at which only one value can arrive, itself left out, is that
+value: what a loop carries unchanged is what it began with.
+
+Source: XLA `HloDataflowAnalysis` (`InitializeInstructionValueSets`, `Update…ValueSet`, in SSA
+form), `PhiGraph::Optimize`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.buffers.positions import Positions
+from hloscope.hlo_parser import ShapeIndex
+from hloscope.ir import ByOp, Computation, Instruction, Op, TupleType
+from hloscope.ops import (
+    ELEMENTWISE,
+    AddDependency,
+    AllGather,
+    AllReduce,
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Bitcast,
+    Call,
+    Case,
+    CollectivePermute,
+    CopyDone,
+    CopyStart,
+    Domain,
+    GetTupleElement,
+    OptimizationBarrier,
+    Parameter,
+    RecvDone,
+    Send,
+    Tuple,
+    While,
+)
+
+_WHOLE: Final[ShapeIndex] = ()
+
+
+class Shown(NamedTuple):
+    """A part of a result that shows a part of another instruction's result.
+
+    Attributes:
+        output: The part of the result.
+        source: The other instruction.
+        inside: The part of its result.
+        arrays_only: Tables of pointers in the part are written anew.
+    """
+
+    output: ShapeIndex
+    source: Instruction
+    inside: ShapeIndex = _WHOLE
+    arrays_only: bool = False
+
+
+Runs: TypeAlias = tuple[Computation, ...]
+ShownRule: TypeAlias = Callable[[Instruction, Runs], Iterator[Shown]]
+
+
+class ShownRow(NamedTuple):
+    """What ops of some classes show: the rest of their result they write.
+
+    Attributes:
+        ops: The classes.
+        parts: The parts shown, of an instruction and the computations that it runs.
+        about: The rule in words.
+    """
+
+    ops: tuple[type[Op], ...]
+    parts: ShownRule
+    about: str
+
+
+def _operand(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield from (Shown(_WHOLE, operand) for operand in ins.operands[:1])
+
+
+def _element(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    assert isinstance(ins.op, GetTupleElement)
+    yield Shown(_WHOLE, ins.operands[0], (ins.op.index,))
+
+
+def _elements(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield from (Shown((k,), operand) for k, operand in enumerate(ins.operands))
+
+
+def _copied_table(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    if isinstance(ins.type, TupleType):
+        for k in range(len(ins.type.elements)):
+            yield Shown((k,), ins.operands[0], (k,))
+
+
+def _callee_root(_: Instruction, runs: Runs) -> Iterator[Shown]:
+    yield from (Shown(_WHOLE, callee.root) for callee in runs[:1])
+
+
+def _async_start(ins: Instruction, runs: Runs) -> Iterator[Shown]:
+    assert isinstance(ins.op, AsyncStart)
+    match ins.op.wrapped:
+        case AllReduce():
+            return
+        case AllGather() | CollectivePermute():
+            if len(ins.operands) == 1:
+                yield Shown((0,), ins.operands[0], arrays_only=True)
+                return
+            for k, operand in enumerate(ins.operands):
+                yield Shown((0, k), operand, arrays_only=True)
+        case _:
+            for k, operand in enumerate(ins.operands):
+                yield Shown((0, k), operand, arrays_only=True)
+            for callee in runs[:1]:
+                yield Shown((1,), callee.root, arrays_only=True)
+
+
+def _async_update(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield Shown(_WHOLE, ins.operands[0], arrays_only=True)
+
+
+def _async_done(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    start = _start_of(ins)
+    wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
+    if isinstance(wrapped, AllReduce):
+        yield Shown(_WHOLE, ins.operands[0])
+    else:
+        yield Shown(_WHOLE, ins.operands[0], (1,), arrays_only=True)
+
+
+def _copy_start(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield Shown((1,), ins.operands[0])
+
+
+def _first_element(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield Shown(_WHOLE, ins.operands[0], (0,))
+
+
+def _sent(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield Shown((0,), ins.operands[0], arrays_only=True)
+
+
+def _received(ins: Instruction, _: Runs) -> Iterator[Shown]:
+    yield Shown((0,), ins.operands[0], (0,), arrays_only=True)
+
+
+SHOWN: Final = (
+    ShownRow(
+        (Bitcast, OptimizationBarrier, AddDependency, Domain),
+        _operand,
+        "every part shows the operand's",
+    ),
+    ShownRow((GetTupleElement,), _element, "shows element `index` of the operand"),
+    ShownRow((Tuple,), _elements, "writes its table; its elements show the operands"),
+    ShownRow(
+        (ELEMENTWISE["copy"],),
+        _copied_table,
+        "of a tuple copies the table only; of an array, the array",
+    ),
+    ShownRow((Call,), _callee_root, "shows the root of what it calls"),
+    ShownRow(
+        (AsyncStart,),
+        _async_start,
+        "{0} shows the operands and {1} the wrapped computation's root; tables and contexts are "
+        "written; all-gather-start and collective-permute-start write {1}, all-reduce-start all",
+    ),
+    ShownRow((AsyncUpdate,), _async_update, "arrays show the operand's; tables are written"),
+    ShownRow(
+        (AsyncDone,),
+        _async_done,
+        "arrays show those of {1} of the start, all-reduce-done the whole; tables are written",
+    ),
+    ShownRow((CopyStart,), _copy_start, "{1} shows the operand; the copy {0} is written"),
+    ShownRow((CopyDone,), _first_element, "shows {0} of the operand"),
+    ShownRow((Send,), _sent, "{0} shows the operand"),
+    ShownRow((RecvDone,), _received, "{0} shows {0} of the operand"),
+)
+"""Ops that show values of other instructions.
+
+Source: XLA `HloDataflowAnalysis::InitializeInstructionValueSets`, `UpdateInstructionValueSet`.
+"""
+
+_RULES: Final = ByOp[ShownRule]()
+for _row in SHOWN:
+    _RULES.add(*_row.ops)(_row.parts)
+
+
+def _start_of(ins: Instruction) -> Instruction:
+    """The instruction that began what an asynchronous step goes on with."""
+    while isinstance(ins.op, AsyncDone | AsyncUpdate) and ins.operands:
+        ins = ins.operands[0]
+    return ins
+
+
+class Dataflow:
+    """The value of every position.
+
+    Attributes:
+        positions: The positions.
+        value: The number of the value that each position shows: the position that writes it.
+    """
+
+    def __init__(self, positions: Positions) -> None:
+        """Follow every value of a schedule."""
+        self.positions: Final = positions
+        self.value: Final = [*range(positions.count)]
+        self._phis: Final[dict[int, tuple[int, ...]]] = {}
+        runs = positions.schedule.runs
+        for ins in positions.schedule.instructions:
+            match ins.op:
+                case While():
+                    self._loop(ins)
+                case Case():
+                    self._branches(ins)
+                case _:
+                    rule = _RULES.find(ins.op)
+                    for part in rule(ins, runs.get(ins, ())) if rule is not None else ():
+                        self._show(ins, part)
+        self._hand_over()
+        self._resolve()
+
+    def _show(self, ins: Instruction, part: Shown) -> None:
+        positions = self.positions
+        for own, other in positions.pairs(ins, part.output, part.source, part.inside):
+            if not (part.arrays_only and isinstance(positions.type(own), TupleType)):
+                self.value[own] = other
+
+    def _loop(self, ins: Instruction) -> None:
+        """A `while`, and the parameters of its condition and body: initial value or body's root."""
+        for callee in self.positions.schedule.runs[ins]:
+            for parameter in callee.parameters[:1]:
+                self._join(parameter, _loop_inputs(ins, self.positions))
+        self._join(ins, _loop_inputs(ins, self.positions))
+
+    def _branches(self, ins: Instruction) -> None:
+        self._join(ins, [callee.root for callee in self.positions.schedule.runs[ins]])
+
+    def _join(self, ins: Instruction, sources: list[Instruction]) -> None:
+        """Make the parts of an instruction phis of equal parts of others."""
+        ranges = [self.positions.within(source) for source in sources]
+        for k, own in enumerate(self.positions.within(ins)):
+            self._phis[own] = tuple([part[k] for part in ranges if k < len(part)])
+
+    def _hand_over(self) -> None:
+        """Parameters of what is called show the operands of the caller; those of loops are phis."""
+        for callee, (caller, number) in self.positions.schedule.callers.items():
+            if isinstance(caller.op, While):
+                continue
+            operands = caller.operands
+            if isinstance(caller.op, Case):
+                operands = caller.operands[number + 1 : number + 2]
+            for parameter in callee.parameters:
+                assert isinstance(parameter.op, Parameter)
+                if parameter.op.number < len(operands):
+                    self._show(parameter, Shown(_WHOLE, operands[parameter.op.number]))
+
+    def _resolve(self) -> None:
+        """Follow what is shown to what is written, and leave out phis of one value."""
+        value = self.value
+        for position in range(len(value)):
+            self._root(position)
+        inputs = {phi: {self._root(p) for p in of} for phi, of in self._phis.items()}
+        self._resolve_closed(inputs)
+        self._resolve_single(inputs)
+        for position in range(len(value)):
+            self._root(position)
+
+    def _root(self, position: int) -> int:
+        """The position that writes what a position shows; the way there is shortened."""
+        value, root = self.value, position
+        seen = 0
+        while value[root] != root:
+            root = value[root]
+            seen += 1
+            if seen > len(value):  # a text in which a value shows itself; verification refuses it
+                value[root] = root
+        while value[position] != root:
+            value[position], position = root, value[position]
+        return root
+
+    def _users(self, inputs: dict[int, set[int]]) -> dict[int, list[int]]:
+        """The phis at which each value arrives."""
+        users: dict[int, list[int]] = defaultdict(list)
+        for phi, of in inputs.items():
+            for value in of:
+                users[value].append(phi)
+        return users
+
+    def _resolve_closed(self, inputs: dict[int, set[int]]) -> None:
+        """Replace phis that only one written value can reach, directly or through other phis.
+
+        Written values flow along phis until nothing changes.  A phi keeps the first that arrives
+        and is marked as ambiguous at the second, so that each phi is looked at twice at most.
+        """
+        users = self._users(inputs)
+        reaching: dict[int, int] = {}
+        ambiguous: set[int] = set()
+        todo = [(phi, value) for phi, of in inputs.items() for value in of if value not in inputs]
+        while todo:
+            phi, value = todo.pop()
+            if phi in ambiguous or reaching.get(phi) == value:
+                continue
+            if phi in reaching:
+                ambiguous.add(phi)
+                sent = [reaching[phi], value]
+            else:
+                reaching[phi] = value
+                sent = [value]
+            todo += [(user, one) for user in users[phi] for one in sent]
+        for phi, value in reaching.items():
+            if phi not in ambiguous:
+                self.value[phi] = value
+
+    def _resolve_single(self, inputs: dict[int, set[int]]) -> None:
+        """Replace phis at which one value arrives, itself left out, to a fixed point."""
+        users = self._users(inputs)
+        todo = [phi for phi in reversed(inputs) if self.value[phi] == phi]
+        while todo:
+            phi = todo.pop()
+            if self.value[phi] != phi:
+                continue
+            arriving = {self._root(value) for value in inputs[phi]} - {phi}
+            if len(arriving) == 1:
+                (one,) = arriving
+                self.value[phi] = one
+                users[one] += users[phi]
+                todo += users[phi]
+
+
+def _loop_inputs(ins: Instruction, positions: Positions) -> list[Instruction]:
+    """What arrives at the parameters of a loop: the operand and the root of the body."""
+    runs = positions.schedule.runs[ins]
+    return [*ins.operands[:1], *[callee.root for callee in runs[1:2]]]

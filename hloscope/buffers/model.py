@@ -1,0 +1,195 @@
+"""Buffers of a program: values that share memory, what they are for, and when they live."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from hloscope.buffers.dataflow import Dataflow
+from hloscope.buffers.lifetimes import Range, align, intervals, value_ranges
+from hloscope.buffers.positions import Positions
+from hloscope.buffers.schedule import Schedule
+from hloscope.buffers.sharing import shared_values
+from hloscope.hlo_parser import ShapeIndex, index_text
+from hloscope.ir import (
+    Bytes,
+    Computation,
+    Instruction,
+    Module,
+    TensorType,
+    TupleType,
+    Type,
+    array_bytes,
+)
+from hloscope.lazy import dataclass
+from hloscope.ops import Constant
+
+BufferKind: TypeAlias = Literal["parameter", "constant", "output", "temporary"]
+KINDS: Final[tuple[BufferKind, ...]] = ("parameter", "output", "temporary", "constant")
+"""What buffers are for; constants have allocations of their own."""
+_POINTER: Final = 8
+"""Bytes of an entry of a tuple's table.  Source: XLA `ShapeUtil::ByteSizeOf`, 64-bit hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An array, or a tuple's table of pointers, that an instruction writes.
+
+    Attributes:
+        instruction: The instruction.
+        computation: Its computation.
+        index: Which part of its result the value is.
+        type: Type of the part.
+        start: The moment at which it is written; of a parameter, that at which its computation
+            begins.
+        end: The last moment at which it is needed.
+    """
+
+    instruction: Instruction
+    computation: Computation
+    index: ShapeIndex
+    type: Type
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """The instruction's name, with the index of a part: `while.5{1}`."""
+        inside = index_text(self.index) if self.index else ""
+        return f"{self.instruction.name}{inside}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """Memory that some values share.
+
+    Attributes:
+        values: The values, that which begins first before the others.
+        kind: What it is for: a `parameter` if the caller gives it, else `constant`, an `output`
+            if the program returns it, else `temporary`.
+        space: Number of the memory space.
+        size: Bytes of the largest value.
+        intervals: Moments at which it is in use, first and last, in order.
+        is_known: Has every value a size?
+    """
+
+    values: tuple[Value, ...]
+    kind: BufferKind
+    space: int
+    size: Bytes
+    intervals: tuple[Range, ...]
+    is_known: bool
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that it takes: padding and run-time sizes included."""
+        return self.size.padded + self.size.metadata
+
+    def lives_at(self, moment: int) -> bool:
+        """Is it in use at a moment?"""
+        return any(start <= moment <= end for start, end in self.intervals)
+
+    def owner(self, moment: int) -> Value:
+        """The value it holds at a moment: of several the one written last."""
+        live = [value for value in self.values if value.start <= moment <= value.end]
+        return max(live, key=lambda value: value.start) if live else self.values[0]
+
+    @property
+    def first(self) -> int:
+        """The first moment of use."""
+        return self.intervals[0][0]
+
+    @property
+    def last(self) -> int:
+        """The last moment of use."""
+        return self.intervals[-1][1]
+
+
+class Buffers:
+    """All buffers of a scheduled program.
+
+    Attributes:
+        schedule: The order in which instructions run.
+        buffers: The buffers, in the order of their first values.
+    """
+
+    def __init__(self, module: Module, schedule: Schedule) -> None:
+        """Follow the values of a module."""
+        self.schedule: Final = schedule
+        self.positions: Final = Positions(schedule)
+        self.flow: Final = Dataflow(self.positions)
+        ranges = value_ranges(module, self.flow)
+        groups = shared_values(module, self.flow)
+        for numbers in groups.values():
+            align(ranges, numbers)
+        entry = module.entry
+        root = {self.flow.value[p] for p in self.positions.within(entry.root)}
+        given = {p for one in entry.parameters for p in self.positions.within(one)}
+        self.buffers: Final[list[Buffer]] = []
+        self._of_value: Final[dict[int, tuple[Value, Buffer]]] = {}
+        for numbers in groups.values():
+            kind = self._kind(numbers, root, given)
+            values = [self._value(number, *ranges[number]) for number in numbers]
+            buffer = _buffer(values, intervals(ranges, numbers), kind)
+            self.buffers.append(buffer)
+            for number, value in zip(numbers, values, strict=True):
+                self._of_value[number] = value, buffer
+
+    def _kind(self, values: list[int], root: set[int], given: set[int]) -> BufferKind:
+        """What a buffer is for: the first of the kinds that one of its values has."""
+        if any(value in given for value in values):
+            return "parameter"
+        if any(isinstance(self.positions.instruction(v).op, Constant) for v in values):
+            return "constant"
+        return "output" if any(value in root for value in values) else "temporary"
+
+    def _value(self, number: int, start: int, end: int) -> Value:
+        positions = self.positions
+        return Value(
+            positions.instruction(number),
+            positions.computation(number),
+            positions.index(number),
+            positions.type(number),
+            start,
+            end,
+        )
+
+    def at(self, position: int) -> Buffer:
+        """The buffer of what a position shows."""
+        return self._of_value[self.flow.value[position]][1]
+
+    def value(self, position: int) -> Value:
+        """The value that a position shows."""
+        return self._of_value[self.flow.value[position]][0]
+
+    def shown_by(self, ins: Instruction) -> list[Buffer]:
+        """The buffers of all parts of a result, each once."""
+        return [*dict.fromkeys(self.at(p) for p in self.positions.within(ins))]
+
+
+def _buffer(values: list[Value], lives: tuple[Range, ...], kind: BufferKind) -> Buffer:
+    """The buffer of some values, in order of their first moments."""
+    sizes = [value_bytes(value.type) for value in values]
+    known = [size for size in sizes if size is not None]
+    size = max(known, key=lambda one: one.padded + one.metadata, default=Bytes(0, 0, 0))
+    ordered = sorted(values, key=lambda value: (value.start, value.end))
+    space = max([space_of(value.type) for value in values])
+    return Buffer(tuple(ordered), kind, space, size, lives, len(known) == len(sizes))
+
+
+def value_bytes(type: Type) -> Bytes | None:
+    """Bytes of one value: an array, or the table of a tuple; `None` if a size has no bound.
+
+    >>> from hloscope.hlo_parser import parse_type
+    >>> value_bytes(parse_type("(f32[8], token[])")).padded
+    16
+    """
+    if isinstance(type, TupleType):
+        table = _POINTER * len(type.elements)
+        return Bytes(table, table, table)
+    return array_bytes(type)
+
+
+def space_of(type: Type) -> int:
+    """The memory space of an array; 0, the default one, of everything else."""
+    layout = type.layout if isinstance(type, TensorType) else None
+    return 0 if layout is None else layout.memory_space

@@ -1,0 +1,320 @@
+"""Results that may stand in the memory of an operand which nobody needs any more.
+
+At the moment of an instruction an operand that ends there and a result that begins there may share
+memory, if the instruction reads each element of the operand no later than it writes that element
+of the result.  Backends add their own rules, in `BACKEND_ROWS`.
+
+Source: XLA `HloDataflowAnalysis::CanShareOperandBufferWithUser`, `AliasInfo::MayAlias`,
+`CanShareBufferHint` and `FusionCanShareBufferHint` of XLA:GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.buffers.updates import in_place
+from hloscope.hlo_parser import ShapeIndex
+from hloscope.ir import Instruction, Op, TensorType, Type, storage_bits
+from hloscope.ops import (
+    ELEMENTWISE,
+    AllReduce,
+    Bitcast,
+    BitcastConvert,
+    Case,
+    CollectiveBroadcast,
+    Constant,
+    Convolution,
+    CustomCall,
+    Dot,
+    DotGeneral,
+    DynamicUpdateSlice,
+    Elementwise,
+    Fusion,
+    Map,
+    Reduce,
+    Scatter,
+    Sort,
+    TriangularSolve,
+    Tuple,
+    While,
+)
+
+_COPY: Final = ELEMENTWISE["copy"]
+
+
+FusedUsers: TypeAlias = Mapping[Instruction, Sequence[Instruction]]
+
+
+class Touch(NamedTuple):
+    """An operand of an instruction that ends where a part of the result begins.
+
+    Attributes:
+        user: The instruction.
+        operand: Number of the operand.
+        inside: Index of the part of the operand.
+        output: Index of the part of the result.
+        given: Type of the part of the operand.
+        made: Type of the part of the result.
+        users: Of each value inside a fusion its users: `fused_users`; empty of other ops.
+    """
+
+    user: Instruction
+    operand: int
+    inside: ShapeIndex
+    output: ShapeIndex
+    given: Type
+    made: Type
+    users: FusedUsers
+
+
+class MayShareRow(NamedTuple):
+    """When a result of ops of some classes may stand in the memory of an operand.
+
+    Attributes:
+        ops: The classes.
+        is_allowed: The condition.
+        about: The rule in words.
+        same_type: Must both have the same element type, sizes and layout?
+    """
+
+    ops: tuple[type[Op], ...]
+    is_allowed: Callable[[Touch], bool]
+    about: str
+    same_type: bool = True
+
+
+def _always(_: Touch) -> bool:
+    return True
+
+
+def _only_user_operand(touch: Touch, number: int) -> bool:
+    """Is the operand given once, as that number?"""
+    value = touch.user.operands[touch.operand]
+    return [k for k, one in enumerate(touch.user.operands) if one is value] == [number]
+
+
+def _updated(touch: Touch) -> bool:
+    return any(
+        (one.operand, one.inside, one.output) == (touch.operand, touch.inside, touch.output)
+        for one in in_place(touch.user)
+    )
+
+
+def _right_hand_side(touch: Touch) -> bool:
+    return _only_user_operand(touch, 1)
+
+
+def _sorted(touch: Touch) -> bool:
+    if len(touch.user.operands) == 1:
+        return True
+    return touch.output == (touch.operand,) and _only_user_operand(touch, touch.operand)
+
+
+def _is_elementwise(ins: Instruction, operand: Instruction) -> bool:
+    """Does each element of a result need the element of an operand at the same index only?"""
+    if isinstance(ins.op, DynamicUpdateSlice):
+        return ins.operands[0] is operand
+    return isinstance(ins.op, Elementwise | BitcastConvert | Map)
+
+
+def _elementwise(touch: Touch) -> bool:
+    return not isinstance(touch.user.op, _COPY)
+
+
+def _fused(touch: Touch) -> bool:
+    """Do only element-wise ops stand between the parameter and the root, or a tuple at the end?"""
+    op = touch.user.op
+    assert isinstance(op, Fusion)
+    if op.kind in ("kLoop", "kInput"):
+        return all(
+            isinstance(user.op, Tuple) or _is_elementwise(user, value)
+            for value, user in _paths(touch)
+        )
+    if op.kind == "kOutput" and _adds_to_product(touch):
+        return True
+    return all(_is_elementwise(user, value) for value, user in _paths(touch))
+
+
+def _paths(
+    touch: Touch, until: tuple[type[Op], ...] = ()
+) -> Iterator[tuple[Instruction, Instruction]]:
+    """Each value that a fusion makes of a parameter, with each of its users.
+
+    Users of values that ops of the classes `until` make are left out.
+    """
+    fused = touch.user.calls[0] if touch.user.calls else None
+    if fused is None or touch.operand >= len(fused.parameters):
+        return
+    stack, seen = [fused.parameters[touch.operand]], set[Instruction]()
+    while stack:
+        value = stack.pop()
+        for user in touch.users.get(value, ()):
+            yield value, user
+            if user not in seen and not isinstance(user.op, until):
+                seen.add(user)
+                stack.append(user)
+
+
+def fused_users(ins: Instruction) -> FusedUsers:
+    """The users of each value inside a fusion; none of another op."""
+    found: dict[Instruction, list[Instruction]] = {}
+    for inner in ins.calls[0] if isinstance(ins.op, Fusion) and ins.calls else ():
+        for operand in dict.fromkeys(inner.operands):
+            found.setdefault(operand, []).append(inner)
+    return found
+
+
+def _adds_to_product(touch: Touch) -> bool:
+    """Is the parameter the other addend of a product or convolution, and read by nothing else?"""
+    root = touch.user.calls[0].root
+    if not isinstance(root.op, ELEMENTWISE["add"]):
+        return False
+    products = [k for k, o in enumerate(root.operands) if isinstance(o.op, _PRODUCTS)]
+    paths = [*_paths(touch)]
+    if not products or len(paths) != 1:
+        return False
+    value, user = paths[0]
+    return user is root and root.operands[1 - products[0]] is value
+
+
+_PRODUCTS: Final = (Dot, DotGeneral, Convolution)
+
+
+MAY_SHARE: Final = (
+    MayShareRow((While, Case), _always, "the result of a loop or of branches: any operand"),
+    MayShareRow((Sort,), _sorted, "result k of a sort: operand k, if it is given once"),
+    MayShareRow((DynamicUpdateSlice, Scatter), _updated, "the array that is updated"),
+    MayShareRow((TriangularSolve,), _right_hand_side, "operand 1, if it is given once"),
+    MayShareRow(
+        (Fusion,),
+        _fused,
+        "loop and input fusions: only element-wise ops and tuples from the parameter to the root; "
+        "others: only element-wise ops; output fusions: what is added to a product",
+    ),
+    MayShareRow(
+        (Elementwise, BitcastConvert, Map), _elementwise, "any operand of an element-wise op"
+    ),
+)
+"""When a result may stand in the memory of an operand, for every backend.
+
+Copies never do: XLA removes those that are not needed before it assigns memory.
+"""
+
+
+# ------------------------------------------------------------------------------------- backends
+
+
+def _reduced(touch: Touch) -> bool:
+    if len(touch.user.operands) == 1:
+        return True
+    return touch.output == (touch.operand,)
+
+
+def _bias(touch: Touch) -> bool:
+    op = touch.user.op
+    assert isinstance(op, CustomCall)
+    if op.call_target_name in _LT_MATMULS:
+        return touch.operand == 2 and touch.output in ((), (0,))
+    if op.call_target_name == "__cusolver$cholesky":
+        return touch.operand == 0 and touch.output == (0,)
+    return False
+
+
+_LT_MATMULS: Final = ("__cublas$lt$matmul", "__cublas$lt$matmul$f8")
+
+
+def _fused_on_gpu(touch: Touch) -> bool:
+    """Element-wise ops and bitcasts lead from the parameter to the root, in one order of elements.
+
+    Both arrays have as many elements of the same width; sizes and element types may differ.  What
+    the reduction of an input fusion makes does not matter: its emitter reads all of its input
+    before it writes.
+    """
+    given, made = touch.given, touch.made
+    if not isinstance(given, TensorType) or not isinstance(made, TensorType):
+        return False
+    if None in given.most or None in made.most or given.num_elements != made.num_elements:
+        return False
+    if storage_bits(given) != storage_bits(made):
+        return False
+    op = touch.user.op
+    assert isinstance(op, Fusion)
+    ends = (Reduce,) if op.kind == "kInput" else ()
+    return all(
+        isinstance(user.op, (Tuple, Bitcast, *ends))
+        or (_is_elementwise(user, value) and not isinstance(user.op, _COPY))
+        for value, user in _paths(touch, until=ends)
+    )
+
+
+BACKEND_ROWS: Final[Mapping[str, tuple[MayShareRow, ...]]] = {
+    "gpu": (
+        MayShareRow(
+            (AllReduce, CollectiveBroadcast), _reduced, "result k of NCCL's call: operand k"
+        ),
+        MayShareRow(
+            (CustomCall,),
+            _bias,
+            "cublasLt: the matrix that is added, operand 2; cuSolver's Cholesky: operand 0",
+        ),
+        MayShareRow(
+            (Fusion,),
+            _fused_on_gpu,
+            "element-wise ops and bitcasts from the parameter to the root, or to the reduction of "
+            "an input fusion; types may differ where the numbers of elements and their widths are "
+            "the same",
+            same_type=False,
+        ),
+    ),
+    "cpu": (),
+}
+"""Rules of one backend, by what `cost.target_of` calls it.  Those of others are not known: there a
+lower bound may be too high by results that the backend puts in the memory of an operand."""
+
+
+def may_share(touch: Touch, backend: str) -> bool:
+    """May the part of the result stand in the memory of the part of the operand?
+
+    Args:
+        touch: An operand that ends where the result begins.
+        backend: `gpu`, `cpu`, or another, of which no rules are known.
+    """
+    user, operand = touch.user, touch.user.operands[touch.operand]
+    if isinstance(operand.op, Constant):
+        return False
+    is_same = is_same_storage(touch.given, touch.made)
+    for row in (*MAY_SHARE, *BACKEND_ROWS.get(backend, ())):
+        if (
+            isinstance(user.op, row.ops)
+            and (is_same or not row.same_type)
+            and row.is_allowed(touch)
+        ):
+            return True
+    return False
+
+
+def is_same_storage(a: Type, b: Type) -> bool:
+    """Have two arrays the same element type, sizes and layout?  No layout means row-major.
+
+    >>> from hloscope.hlo_parser import parse_type
+    >>> is_same_storage(parse_type("f32[2,3]"), parse_type("f32[2,3]{1,0}"))
+    True
+    >>> is_same_storage(parse_type("f32[2,3]{0,1}"), parse_type("f32[2,3]{1,0}"))
+    False
+    """
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return False
+    if a is b or a == b:
+        return True
+    if a.element != b.element or a.sizes != b.sizes or a.each_bound != b.each_bound:
+        return False
+    return _layout_key(a) == _layout_key(b)
+
+
+def _layout_key(type: TensorType) -> tuple[object, ...]:
+    layout = type.layout
+    if layout is None:
+        return tuple(reversed(range(type.rank))), (), 0, 0, ()
+    bits = layout.element_bits
+    return layout.minor_to_major, layout.tiles, layout.memory_space, bits, layout.extras

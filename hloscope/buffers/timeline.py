@@ -1,0 +1,267 @@
+"""Bytes in use at every moment, with and without results that stand in place of operands.
+
+At a moment `t`, `U(t)` is the sum of the buffers in use.  A result that begins at `t` may stand in
+the memory of an operand that ends at `t`; each operand is taken once.  `L(t)` is `U(t)` without
+the results that can be placed so, as many bytes of them as possible.  A program needs at least the
+largest `L(t)`, since any two other buffers in use at one moment are apart.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import TypeAlias
+
+from hloscope.buffers.model import Buffer, BufferKind, Buffers
+from hloscope.buffers.reuse import Touch, fused_users, may_share
+from hloscope.ir import Instruction
+from hloscope.lazy import dataclass
+from hloscope.ops import Elementwise, Fusion
+
+Pair: TypeAlias = tuple[Buffer, Buffer]
+"""A result, and the operand in whose place it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Bytes in use in one memory space.
+
+    Attributes:
+        space: Number of the memory space.
+        live: `U(t)`, for each moment from 0 to the end of the program, this one included.
+        least: `L(t)`.
+        placed: The results that stand in place of an operand, with these, by moment.
+        sums: Bytes of all buffers of each kind, whenever they live.
+        most_temporary: The largest `L(t)` of temporaries alone, as XLA places them: only those of
+            one value stand in each other's place.
+        temporary_peak: The first moment of it.
+        temporary_placed: The temporaries that stand in place of another there.
+        lower: L, the largest `L(t)`: no assignment of memory takes fewer bytes.
+        peak: The first moment at which `L(t)` is largest.
+    """
+
+    space: int
+    live: tuple[int, ...]
+    least: tuple[int, ...]
+    placed: dict[int, tuple[Pair, ...]]
+    sums: dict[BufferKind, int]
+    most_temporary: int
+    temporary_peak: int
+    temporary_placed: frozenset[Buffer]
+    lower: int
+    peak: int
+
+    @property
+    def estimate(self) -> int:
+        """E: bytes that XLA will hold: parameters, outputs and the most of temporaries.
+
+        CPU and GPU allocate parameters and outputs for the whole run.  Source: XLA
+        `BufferAssigner`; compared with the totals of programs of jaxlib 0.10.2 for CPU and H100.
+        """
+        return self.sums["parameter"] + self.sums["output"] + self.most_temporary
+
+
+def timelines(buffers: Buffers, backend: str) -> dict[int, Timeline]:
+    """The bytes in use at every moment, by memory space.
+
+    Args:
+        buffers: The buffers of a program.
+        backend: What the program was compiled for: its rules decide what may share memory.
+    """
+    touches = _touching(buffers, backend)
+    spaces = sorted({buffer.space for buffer in buffers.buffers} | {0})
+    return {space: _timeline(buffers, touches, space) for space in spaces}
+
+
+def _timeline(
+    buffers: Buffers, touches: dict[int, dict[Buffer, list[Buffer]]], space: int
+) -> Timeline:
+    end = buffers.schedule.end
+    here = [buffer for buffer in buffers.buffers if buffer.space == space]
+    live = _sum_at_moments(here, end)
+    temporary = _sum_at_moments([b for b in here if b.kind == "temporary"], end)
+    least, placed = list(live), dict[int, tuple[Pair, ...]]()
+    replaced: dict[int, frozenset[Buffer]] = {}
+    for moment, edges in touches.items():
+        pairs = placed_results(edges, lambda b: b.space == space)
+        if pairs:
+            placed[moment] = tuple(pairs)
+            least[moment] -= _saved(pairs)
+        if pairs:
+            only = placed_results(edges, lambda b: b.space == space and _is_reused_by_xla(b))
+            temporary[moment] -= _saved(only)
+            replaced[moment] = frozenset(result for result, _ in only)
+    sums: dict[BufferKind, int] = dict.fromkeys(("parameter", "output", "temporary", "constant"), 0)
+    for buffer in here:
+        sums[buffer.kind] += buffer.bytes
+    lower, most = max(least), max(temporary)  # there is a moment: the end of the program
+    busiest = temporary.index(most)
+    return Timeline(
+        space,
+        tuple(live),
+        tuple(least),
+        placed,
+        sums,
+        most,
+        busiest,
+        replaced.get(busiest, frozenset()),
+        lower,
+        least.index(lower),
+    )
+
+
+def _is_reused_by_xla(buffer: Buffer) -> bool:
+    """Does XLA look for an operand whose place a buffer can take, or give its place away?
+
+    It does for temporaries of one value only.  Source: XLA `BufferAssigner::AssignSingleHloBuffer`,
+    `HeapSimulator::RunComputation`.
+    """
+    return buffer.kind == "temporary" and len(buffer.values) == 1
+
+
+def _sum_at_moments(buffers: list[Buffer], end: int) -> list[int]:
+    """Bytes of the buffers in use at each moment from 0 to `end`."""
+    changes = [0] * (end + 2)
+    for buffer in buffers:
+        for first, last in buffer.intervals:
+            changes[first] += buffer.bytes
+            changes[last + 1] -= buffer.bytes
+    return [*accumulate(changes)][: end + 1]
+
+
+def _saved(pairs: list[Pair]) -> int:
+    """Bytes that need no memory of their own: of two that share, the smaller one's."""
+    return sum([min(result.bytes, operand.bytes) for result, operand in pairs])
+
+
+def _touching(buffers: Buffers, backend: str) -> dict[int, dict[Buffer, list[Buffer]]]:
+    """By moment, the results that begin there, each with the operands whose memory it may take."""
+    starts: dict[int, set[Buffer]] = defaultdict(set)
+    ends: dict[int, set[Buffer]] = defaultdict(set)
+    for buffer in buffers.buffers:
+        if buffer.bytes:
+            for first, last in buffer.intervals:
+                starts[first].add(buffer)
+                ends[last].add(buffer)
+    found: dict[int, dict[Buffer, list[Buffer]]] = {}
+    for moment, beginning in starts.items():
+        ending = ends.get(moment, set())
+        if ending and moment < buffers.schedule.end:
+            ins = buffers.schedule.instructions[moment]
+            edges = _edges(buffers, ins, beginning, ending, backend)
+            if edges:
+                found[moment] = edges
+    return found
+
+
+def _edges(
+    buffers: Buffers,
+    ins: Instruction,
+    beginning: set[Buffer],
+    ending: set[Buffer],
+    backend: str,
+) -> dict[Buffer, list[Buffer]]:
+    positions, flow = buffers.positions, buffers.flow
+    made = [
+        (p, buffers.at(p))
+        for p in positions.within(ins)
+        if flow.value[p] == p and buffers.at(p) in beginning
+    ]
+    if not made:
+        return {}
+    given = []
+    for k, operand in enumerate(ins.operands):
+        if operand not in ins.operands[:k]:
+            for p in positions.within(operand):
+                if buffers.at(p) in ending:
+                    given.append((k, p, buffers.at(p)))
+    if not given:
+        return {}
+    users = fused_users(ins)
+    depends_on_type = isinstance(ins.op, Fusion | Elementwise)  # and not on which output it is
+    takers = {taken for _, _, taken in given}
+    allowed: dict[object, list[Buffer]] = {}  # one list for all outputs of a type
+    edges: dict[Buffer, list[Buffer]] = {}
+    for out, result in made:
+        made_type, index = positions.type(out), positions.index(out)
+        key = id(made_type) if depends_on_type else index
+        if key not in allowed:
+            allowed[key] = [
+                taken
+                for k, p, taken in given
+                if may_share(
+                    Touch(ins, k, positions.index(p), index, positions.type(p), made_type, users),
+                    backend,
+                )
+            ]
+        found = allowed[key]
+        if result in takers:
+            found = [operand for operand in found if operand is not result]
+        if found:
+            edges[result] = [*edges[result], *found] if result in edges else found
+    return edges
+
+
+def placed_results(
+    edges: Mapping[Buffer, Sequence[Buffer]], is_meant: Callable[[Buffer], bool]
+) -> list[Pair]:
+    """Results in place of operands, each operand taken once, with as many bytes as possible.
+
+    Larger results are placed first.  A later one may move earlier ones to other operands (along an
+    augmenting path), but takes no result's place away, so that the placed results are a largest
+    independent set of the transversal matroid, found greedily.  Operands that a search in vain has
+    seen lead to no free operand in later searches either.
+
+    Args:
+        edges: For each result the operands whose memory it may take.
+        is_meant: Which results and operands take part.
+    """
+    taken_by: dict[Buffer, Buffer] = {}
+    place: dict[Buffer, Buffer] = {}
+    hopeless: set[Buffer] = set()
+    free_from: dict[int, int] = {}
+    for result in sorted(edges, key=lambda buffer: -buffer.bytes):
+        if not is_meant(result):
+            continue
+        came_from: dict[Buffer, Buffer] = {}
+        waiting, operand = [result], None
+        for mover in waiting:
+            operand = _next_free(edges[mover], free_from, is_meant, taken_by)
+            if operand is not None:
+                came_from[operand] = mover
+                break
+            for seen in edges[mover]:
+                if is_meant(seen) and seen not in came_from and seen not in hopeless:
+                    came_from[seen] = mover
+                    waiting.append(taken_by[seen])
+        if operand is None:
+            hopeless.update(came_from)
+            continue
+        while True:  # from the free operand back to the new result, each moves on
+            mover = came_from[operand]
+            before = place.get(mover)
+            place[mover], taken_by[operand] = operand, mover
+            if mover is result:
+                break
+            assert before is not None
+            operand = before
+    return [*place.items()]
+
+
+def _next_free(
+    operands: Sequence[Buffer],
+    free_from: dict[int, int],
+    is_meant: Callable[[Buffer], bool],
+    taken_by: Mapping[Buffer, Buffer],
+) -> Buffer | None:
+    """The first operand of a list that no result takes; `None` if all are taken.
+
+    What is taken stays so: `free_from` remembers how far each list, which several results may
+    have, is taken.
+    """
+    at = free_from.get(id(operands), 0)
+    while at < len(operands) and (operands[at] in taken_by or not is_meant(operands[at])):
+        at += 1
+    free_from[id(operands)] = at
+    return operands[at] if at < len(operands) else None

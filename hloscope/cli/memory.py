@@ -1,0 +1,92 @@
+"""`memory`: what memory a program takes, who holds it at the peak, and what lowers it."""
+
+from __future__ import annotations
+
+import click
+
+from hloscope.api import MemoryAnswer
+from hloscope.cli.common import (
+    command,
+    complete_files,
+    debug_option,
+    file_argument,
+    json_option,
+    print_json,
+    print_table,
+)
+from hloscope.cli.completing import complete_instructions
+from hloscope.cli.files import read_verified_program
+from hloscope.cli.options import any_device_option, by_buffers_option, top_option
+from hloscope.cli.paging import print_long
+
+
+@command()
+@file_argument
+@click.argument("after", metavar="[AFTER]", required=False, shell_complete=complete_files)
+@click.option(
+    "--at",
+    metavar="NAME",
+    shell_complete=complete_instructions,
+    help="The moment of this instruction, or the moment of this number, instead of the peak.",
+)
+@by_buffers_option
+@any_device_option("The device that is to hold the program; h100 for programs of GPUs")
+@top_option("The N groups of most bytes; the others share one row.")
+@json_option
+@debug_option
+def memory(
+    file: str,
+    after: str | None,
+    at: str | None,
+    by: str,
+    device: str | None,
+    top: int,
+    as_json: bool,
+) -> None:
+    """Show what memory FILE takes at its peak, who holds it, and what lowers it.
+
+    FILE is a scheduled program, as XLA dumps it after optimisation.  The first figure is the least
+    that is live at once, whatever assigns memory; the second is what XLA holds, about.  A program
+    without a schedule has no moments: its sums are printed.  With AFTER, print of
+    which buffers XLA holds more or fewer for that program than for FILE.
+    """
+    if file == after == "-":
+        raise click.UsageError("only one of the two can be the standard input")
+    found = read_verified_program(file).memory()
+    if after is not None:
+        if at is not None or device is not None or by != "group":
+            raise click.UsageError("--at, --by and --device are about one program")
+        compared = found.difference(read_verified_program(after).memory())
+        if as_json:
+            print_json(compared.to_json())
+        else:
+            print_long("\n".join(compared.lines(top)))
+        return
+    where = None if at is None else int(at) if at.isdecimal() else at
+    if as_json:
+        print_json(found.to_json(by, at=where))
+        return
+    click.echo(found.about, err=True)
+    _print_text(found, where, by, device, top)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _print_text(
+    found: MemoryAnswer, where: int | str | None, by: str, device: str | None, top: int
+) -> None:
+    """Print the first lines, the buffers at the moment, and the answers."""
+    for line in found.first_lines(device):
+        click.echo(line)
+    if not found.has_moments:
+        return
+    moment = found.peak if where is None else found.at(where)
+    click.echo()
+    if where is not None:
+        click.echo(str(moment).partition("\n")[0])
+    print_table(moment.table(by, top))
+    answers = [*found.answers()]
+    if answers:
+        click.echo()
+    for line in answers:
+        click.echo(line)

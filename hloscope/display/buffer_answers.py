@@ -1,0 +1,451 @@
+"""What the buffers of a program say, in sentences: peak, fit, donation, padding, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from hloscope.buffers import (
+    Buffer,
+    Donation,
+    DonationOffer,
+    ForcedCopy,
+    LiveBuffer,
+    ProgramMemory,
+    Recomputation,
+    Transient,
+    Value,
+    cheapest_order,
+    lower_without,
+    padding_causes,
+    second_highest,
+)
+from hloscope.devices import Device
+from hloscope.display.buffers import buffer_origin
+from hloscope.display.grouped import place_text, share_text
+from hloscope.display.provenance import provenance_of
+from hloscope.hlo_parser import index_text, print_type
+from hloscope.ir import Bytes, Module, TensorType, array_bytes, size_text
+
+MOST_ROWS: Final = 3
+"""Rows of each answer."""
+LEAST_SHARE: Final = 0.001
+"""The least share of the peak that is worth a row."""
+_KINDS: Final = (
+    ("parameter", "parameters"), ("output", "outputs"), ("temporary", "temporaries"),
+    ("constant", "constants"),
+)  # fmt: skip
+
+
+class MemoryStep(NamedTuple):
+    """A change that lowers the memory of a program.
+
+    Attributes:
+        saved: Bytes that it saves, at most.
+        text: The change in words.
+    """
+
+    saved: int
+    text: str
+
+
+def _place(value: Value, buffer: Buffer, module: Module) -> str:
+    return place_text(buffer_origin(buffer, value, module))
+
+
+def _at(place: str) -> str:
+    return f" ({place})" if place else ""
+
+
+# ----------------------------------------------------------------------------------------- peak
+
+
+def peak_lines(memory: ProgramMemory) -> list[str]:
+    """The bounds; the moment with most bytes, its instruction and line, and what is live there."""
+    lines = [
+        f"at least {size_text(memory.lower)} live at once; XLA holds about "
+        f"{size_text(memory.estimate)}"
+    ]
+    lines.append(f"peak: {moment_text(memory, memory.peak)}")
+    for line in memory.spaces.values():
+        if line.space:
+            lines.append(
+                f"memory space {line.space}: at least {size_text(line.lower)} live at once, at "
+                f"moment {line.peak:,}"
+            )
+    return lines
+
+
+def assigned_text(memory: ProgramMemory, assigned: int) -> str:
+    """What XLA assigned by its own dump, beside both figures."""
+    says = f"XLA assigned {size_text(assigned)}"
+    if memory.lower > assigned:
+        return (
+            f"{says}, less than the least that is live: a result stands in the memory of an "
+            "operand by a rule that is not known here; the least is wrong by that, please report it"
+        )
+    if memory.estimate:
+        says += f", {assigned / memory.estimate:.4g} of the estimate"
+    return f"{says} (its dump says)"
+
+
+def moment_text(memory: ProgramMemory, moment: int) -> str:
+    """A moment, its instruction with its line, and the bytes of each kind there."""
+    schedule = memory.schedule
+    if moment < schedule.end:
+        ins = schedule.instructions[moment]
+        place = place_text(provenance_of(ins, memory.module))
+        what = f"moment {moment:,} of {schedule.end:,}, `{ins.name}`{_at(place)}"
+    else:
+        what = f"the end, after moment {schedule.end - 1:,}"
+    sums = {kind: 0 for kind, _ in _KINDS}
+    for row in memory.live(moment):
+        sums[row.buffer.kind] += row.buffer.bytes
+    ordered = sorted(_KINDS, key=lambda kind: -sums[kind[0]])
+    parts = [f"{name} {size_text(sums[kind])}" for kind, name in ordered if sums[kind]]
+    return f"{what}: {', '.join(parts) or 'nothing'}"
+
+
+def remat_text(rows: Sequence[LiveBuffer]) -> str:
+    """How many buffers are values that XLA computes anew; empty if none is."""
+    count = sum([".remat" in row.value.instruction.name for row in rows])
+    return f"{count:,} of {len(rows):,} buffers are rematerialised by XLA" if count else ""
+
+
+def fit_text(memory: ProgramMemory, device: Device) -> str:
+    """Whether a device holds the program: bytes live, and what XLA will ask for."""
+    if not device.memory_bytes:
+        return f"{device.name}: the size of its memory is not known"
+    room = f"{device.name} has {size_text(device.memory_bytes)}"
+    lower, estimate = size_text(memory.lower), size_text(memory.estimate)
+    if memory.lower > device.memory_bytes:
+        return f"cannot fit: at least {lower} are live at once, {room}"
+    if memory.estimate > device.memory_bytes:
+        return f"does not fit as XLA assigns memory: it will ask for about {estimate}, {room}"
+    share = share_text(memory.estimate / device.memory_bytes)
+    return f"may fit: XLA will ask for about {estimate}, {room} ({share}); no promise"
+
+
+# ------------------------------------------------------------------------------- the compiler's
+
+
+def compiler_lines(memory: ProgramMemory) -> list[str]:
+    """Why XLA holds more than is live: outputs held before they begin, results placed apart."""
+    if memory.estimate <= memory.lower:
+        return []
+    gap = size_text(memory.estimate - memory.lower)
+    lines = [f"XLA holds about {gap} more than is live at once"]
+    peak = memory.peak
+    early = [
+        buffer
+        for buffer in memory.buffers.buffers
+        if buffer.space == 0 and buffer.kind == "output" and not buffer.lives_at(peak)
+    ]
+    if early:
+        held = size_text(sum([buffer.bytes for buffer in early]))
+        lines.append(
+            f"  {held}: outputs that are allocated all the time and not in use at the peak"
+        )
+    shared = [
+        pair
+        for pairs in memory.device.placed.values()
+        for pair in pairs
+        if max(len(one.values) for one in pair) > 1 and pair[0].kind != "parameter"
+    ]
+    shared.sort(key=lambda pair: -pair[0].bytes)
+    for result, operand in shared[:MOST_ROWS]:
+        lines.append(
+            f"  {size_text(result.bytes)}: `{result.values[0].name}` could stand in the memory of "
+            f"`{operand.values[0].name}`; XLA places only buffers of one value so"
+        )
+    return lines
+
+
+# ------------------------------------------------------------------------------------- donation
+
+
+def donation_lines(
+    memory: ProgramMemory, donations: Sequence[Donation], offers: Sequence[DonationOffer]
+) -> list[str]:
+    """Which parameters results take the memory of, which are offered in vain, and what is left."""
+    lines = []
+    taken = [one for one in donations if one.status == "taken" and one.copied_by is None]
+    if taken:
+        held = size_text(sum([one.buffer.bytes for one in taken]))
+        first = taken[0]
+        output = "" if first.output is None else f" by result {index_text(first.output)}"
+        lines.append(
+            f"donation worked for {len(taken):,} of {len(donations):,} parameters, {held}: "
+            f"`{first.parameter.name}` is taken{output}"
+        )
+    for one in [d for d in donations if d.copied_by is not None][:MOST_ROWS]:
+        assert one.copied_by is not None
+        lines.append(
+            f"donated, and saves nothing: the result is made elsewhere while "
+            f"`{one.parameter.name}` is read, and `{one.copied_by.name}` copies it there, "
+            f"{size_text(one.buffer.bytes)}"
+        )
+    for one in [d for d in donations if d.status == "offered"][:MOST_ROWS]:
+        why = (
+            "a result of its type begins before it is read for the last time"
+            if one.has_output
+            else "no result left has its type and layout"
+        )
+        lines.append(
+            f"donated in vain: `{one.parameter.name}` {print_type(one.parameter.type)}, "
+            f"{size_text(one.buffer.bytes)}: {why}"
+        )
+    if offers:
+        step = donation_step(memory, offers)
+        assert step is not None
+        lines.append(step.text)
+    return lines
+
+
+def donation_step(memory: ProgramMemory, offers: Sequence[DonationOffer]) -> MemoryStep | None:
+    """Donate the parameters that results can take the memory of."""
+    if not offers:
+        return None
+    saved = sum([one.bytes for one in offers])
+    ordered = sorted(offers, key=lambda one: -one.bytes)
+    first = ordered[0]
+    names = ", ".join(f"`{one.parameter.name}`" for one in ordered[:MOST_ROWS])
+    names += f" and {len(ordered) - MOST_ROWS:,} more" if len(ordered) > MOST_ROWS else ""
+    return MemoryStep(
+        saved,
+        f"donate {names}: XLA would hold {size_text(saved)} less; result "
+        f"{index_text(first.output)} begins at {first.result.first:,}, `{first.parameter.name}` is "
+        f"read until {first.last_read:,}",
+    )
+
+
+# -------------------------------------------------------------------------------------- padding
+
+
+class PaddedType(NamedTuple):
+    """Arrays of one type at a moment that tiles pad.
+
+    Attributes:
+        type: The type.
+        number: How many there are.
+        size: Bytes of one.
+        best: The type with the order of dimensions that takes fewest bytes; `None` if it is this.
+        saved: Bytes that this order saves, of all.
+        place: The source line of the first.
+    """
+
+    type: TensorType
+    number: int
+    size: Bytes
+    best: TensorType | None
+    saved: int
+    place: str
+
+
+def padded_types(memory: ProgramMemory, rows: Sequence[LiveBuffer]) -> list[PaddedType]:
+    """Types of buffers that tiles pad, those that waste most first."""
+    groups: dict[TensorType, list[LiveBuffer]] = {}
+    for row in rows:
+        if isinstance(row.value.type, TensorType) and row.buffer.size.wasted:
+            groups.setdefault(row.value.type, []).append(row)
+    found = []
+    for type, some in groups.items():
+        best, size = cheapest_order(type), some[0].buffer.size
+        least = array_bytes(best) if best is not None else None
+        saved = (size.padded - least.padded) * len(some) if least is not None else 0
+        place = _place(some[0].value, some[0].buffer, memory.module)
+        found.append(PaddedType(type, len(some), size, best, saved, place))
+    return sorted(found, key=lambda one: -one.size.wasted * one.number)
+
+
+def padding_lines(memory: ProgramMemory, padded: Sequence[PaddedType]) -> list[str]:
+    """Bytes of padding at the peak, and for the worst types the dimension and the best order."""
+    total = sum([one.size.wasted * one.number for one in padded])
+    if not total:
+        return []
+    lines = [
+        f"padding takes {size_text(total)} of the peak ({share_text(total / memory.lower)})"
+        if memory.lower
+        else f"padding takes {size_text(total)}"
+    ]
+    for one in padded[:MOST_ROWS]:
+        causes = ", ".join(padding_causes(one.type))
+        times = f"{one.number:,} × " if one.number > 1 else ""
+        lines.append(
+            f"  {times}{print_type(one.type)}{_at(one.place)} takes {size_text(one.size.padded)} "
+            f"for {size_text(one.size.unpadded)} ({one.size.ratio:.4g}x): {causes}"
+        )
+        if one.best is not None:
+            lines.append(f"    {print_type(one.best)} would take {size_text(one.saved)} less")
+    return lines
+
+
+def padding_step(padded: Sequence[PaddedType]) -> MemoryStep | None:
+    """Reorder the dimensions of the type that wastes most."""
+    best = max(padded, key=lambda one: one.saved, default=None)
+    if best is None or best.best is None:
+        return None
+    return MemoryStep(
+        best.saved,
+        f"reorder the dimensions of {print_type(best.type)}{_at(best.place)}: "
+        f"{print_type(best.best)} takes {size_text(best.saved)} less",
+    )
+
+
+# --------------------------------------------------------------------------------------- copies
+
+
+def copy_lines(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> list[str]:
+    """Copies that a loop or an update forces, and who needs the original."""
+    return [f"copy: {_copy_text(one, memory.module)}" for one in copies[:MOST_ROWS]]
+
+
+def _copy_text(one: ForcedCopy, module: Module) -> str:
+    place = _at(_place(one.copy, one.buffer, module))
+    says = (
+        f"`{one.copy.name}`{place} holds `{one.original.name}` twice, "
+        f"{size_text(one.buffer.bytes)}: `{one.forced_by.name}` writes in its place"
+    )
+    if one.reader is not None:
+        return f"{says}, and `{one.reader.name}` reads the old value later"
+    if one.keeps_parameter:
+        return f"{says}, and the caller keeps it; donated, it needs no copy"
+    return f"{says}; nothing reads the old value later"
+
+
+def copy_step(memory: ProgramMemory, copies: Sequence[ForcedCopy]) -> MemoryStep | None:
+    """Donate the parameter of the largest copy that only the caller forces."""
+    forced = [one for one in copies if one.keeps_parameter]
+    if not forced:
+        return None
+    return MemoryStep(forced[0].buffer.bytes, f"donate: {_copy_text(forced[0], memory.module)}")
+
+
+# ------------------------------------------------------------------------------------ recompute
+
+
+class RecomputedLine(NamedTuple):
+    """Values of one source line that stand unused around the peak.
+
+    Attributes:
+        place: The line, or the name of the value where no line is known.
+        rows: The values.
+        bytes: Bytes of all.
+        lower: Bytes that are live at once, at least, if all are computed anew.
+    """
+
+    place: str
+    rows: tuple[Recomputation, ...]
+    bytes: int
+    lower: int
+
+
+def recomputed_lines(memory: ProgramMemory, rows: Sequence[Recomputation]) -> list[RecomputedLine]:
+    """Values that stand unused around the peak by source line, those of most worth first."""
+    groups: dict[str, list[Recomputation]] = {}
+    for row in rows:
+        place = buffer_origin(row.buffer, row.value, memory.module).place or row.value.name
+        groups.setdefault(place, []).append(row)
+    ordered = sorted(groups.items(), key=lambda item: -sum([row.worth for row in item[1]]))
+    return [
+        RecomputedLine(
+            place.rpartition("/")[2],
+            tuple(some),
+            sum([row.buffer.bytes for row in some]),
+            lower_without(memory, some),
+        )
+        for place, some in ordered[: 2 * MOST_ROWS]
+    ]
+
+
+def recompute_lines(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> list[str]:
+    """What stands unused around the peak, and the peak without it."""
+    least = LEAST_SHARE * memory.lower
+    worth = [one for one in found if memory.lower - one.lower > least]
+    lines = [_recompute_text(one, memory) for one in worth[:MOST_ROWS]]
+    if lines:
+        moment, count = second_highest(memory)
+        lines.append(
+            f"  the next highest moment, {moment:,}, has {size_text(count)}: what lives at the "
+            "peak only saves no more than the difference"
+        )
+    return lines
+
+
+def _recompute_text(one: RecomputedLine, memory: ProgramMemory) -> str:
+    count = len(one.rows)
+    first = max(one.rows, key=lambda row: row.worth)
+    what = f"{count:,} values" if count > 1 else f"`{first.value.name}`"
+    cheap = sum([row.is_cheap for row in one.rows])
+    cost = "" if not cheap else "; cheap" if cheap == count else f"; {cheap:,} of them cheap"
+    saved = size_text(memory.lower - one.lower)
+    return (
+        f"recompute {one.place}: {what}, {size_text(one.bytes)}, unused from "
+        f"{first.last.moment:,} to {first.next.moment:,}{_pass_text(one, memory.module)}; the "
+        f"peak would be {size_text(one.lower)}, saves at most {saved}{cost}"
+    )
+
+
+def _pass_text(one: RecomputedLine, module: Module) -> str:
+    """Whether JAX keeps the values from the forward to the backward pass."""
+
+    def is_kept(row: Recomputation) -> bool:
+        last = provenance_of(row.last.instruction, module).op_name
+        following = provenance_of(row.next.instruction, module).op_name
+        return "transpose(jvp(" not in last and "transpose(jvp(" in following
+
+    if all(map(is_kept, one.rows)):
+        return ", kept from the forward to the backward pass (jax.checkpoint)"
+    return ""
+
+
+def recompute_step(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> MemoryStep | None:
+    """Recompute the values of the line that lowers the peak most."""
+    best = min(found, key=lambda one: one.lower, default=None)
+    if best is None or best.lower >= memory.lower:
+        return None
+    return MemoryStep(memory.lower - best.lower, _recompute_text(best, memory))
+
+
+# ----------------------------------------------------------------------------------- transients
+
+
+def transient_lines(memory: ProgramMemory, found: Sequence[Transient]) -> list[str]:
+    """Copies, converted arrays and scratch at the peak that live for an instruction or two."""
+    groups: dict[tuple[str, str], list[Transient]] = {}
+    for one in found:
+        if one.buffer.bytes >= LEAST_SHARE * memory.lower:
+            groups.setdefault((one.why, print_type(one.value.type)), []).append(one)
+    ordered = sorted(groups.items(), key=lambda item: -sum([t.buffer.bytes for t in item[1]]))
+    lines = []
+    for (why, type), some in ordered[:MOST_ROWS]:
+        times = f"{len(some):,} × " if len(some) > 1 else ""
+        names = some[0].value.name
+        place = _at(_place(some[0].value, some[0].buffer, memory.module))
+        lines.append(
+            f"transient at the peak: {times}{size_text(some[0].buffer.bytes)} {why} {type}, "
+            f"`{names}`{place}, not needed after the next instruction"
+        )
+    return lines
+
+
+# -------------------------------------------------------------------------------- no schedule
+
+
+def unscheduled_lines(memory: ProgramMemory) -> Iterator[str]:
+    """Sums of a program without moments: parameters, outputs, the largest arrays."""
+    sums = memory.sums
+    yield f"no moments: {memory.reason}"
+    yield f"parameters {size_text(sums.parameters)}, outputs {size_text(sums.outputs)}"
+    yield "largest arrays:"
+    for _, ins, count in sums.largest:
+        place = _at(place_text(provenance_of(ins, memory.module)))
+        yield f"  {size_text(count)}  {ins.name}{place}"
+
+
+def first_step(steps: Sequence[MemoryStep | None], memory: ProgramMemory) -> str:
+    """The one change that saves most; what to say where none was found."""
+    known = [one for one in steps if one is not None and one.saved >= LEAST_SHARE * memory.lower]
+    if not known:
+        return "to do: nothing was found that lowers the peak without a change of the algorithm"
+    return f"to do: {max(known, key=lambda one: one.saved).text}"

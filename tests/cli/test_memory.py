@@ -1,0 +1,106 @@
+"""The command `memory`: the first screen, groups, moments, two programs, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hloscope.cli.app import app
+from tests.buffers.programs import GPU_MARK, scheduled
+from tests.buffers.test_answers import TRAIN
+from tests.conftest import SHARED, needs_shared
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["memory", *arguments])
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> str:
+    path = tmp_path / "train.hlo"
+    path.write_text(TRAIN)
+    return str(path)
+
+
+def test_the_first_screen_has_the_peak_its_line_and_one_thing_to_do(train: str) -> None:
+    lines = run(train).stdout.splitlines()
+    assert lines[0] == "at least 7.001 MiB live at once; XLA holds about 8.001 MiB"
+    assert lines[1].startswith("peak: moment 5 of 9, `s` (m.py:5)")
+    assert lines[2].startswith("to do: recompute m.py:3")
+
+
+def test_groups_end_with_their_sum(train: str) -> None:
+    found = run(train, "--by", "kind").stdout.splitlines()
+    assert [line.split()[:2] for line in found if line.endswith((" all", "parameter"))] == [
+        ["1", "MiB"],
+        ["7.001", "MiB"],
+    ]
+
+
+@pytest.mark.parametrize("moment", ["d2", "7"])
+def test_another_moment_is_shown(train: str, moment: str) -> None:
+    found = run(train, "--at", moment).stdout
+    assert "moment 7 of 9, `d2` (m.py:3)" in found
+
+
+def test_a_device_is_compared(train: str) -> None:
+    assert "a100 has" in run(train, "--device", "a100").stdout
+
+
+def test_programs_of_gpus_are_compared_with_an_h100(tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(scheduled("ROOT p = f32[8]{0} parameter(0)", header=GPU_MARK))
+    assert "may fit: XLA will ask for about 32 bytes, h100 has 80 GiB" in run(str(path)).stdout
+
+
+def test_two_programs_are_compared(train: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.hlo"
+    other.write_text(TRAIN.replace("multiply(d2, h1)", "multiply(d2, d2)"))
+    found = run(train, str(other)).stdout.splitlines()
+    assert found[0].startswith("XLA holds about 8.001 MiB → 7.001 MiB (-1 MiB)")
+    assert found[1].startswith("-1 MiB m.py:3 jvp()/tanh, the same 2 buffers, now live 1..7")
+
+
+def test_a_program_without_a_schedule_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(TRAIN.replace(", is_scheduled=true", ""))
+    found = run(str(path))
+    assert found.exit_code == 0
+    assert found.stdout.startswith("no moments: the program has no schedule")
+    assert json.loads(run(str(path), "--json").stdout)["reason"].startswith("the program has no")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--at", "nothing"], 2, "nothing"),
+        (["--at", "99"], 2, "no moment 99; there are 0 to 9"),
+        (["--by", "sauce"], 2, "no grouping `sauce`"),
+        (["--device", "h1000"], 2, "no device `h1000`"),
+        (["OTHER", "--by", "kind"], 2, "--at, --by and --device are about one program"),
+    ],
+)
+def test_what_is_not_there_is_refused(
+    train: str, arguments: list[str], code: int, says: str
+) -> None:
+    found = run(train, *[train if a == "OTHER" else a for a in arguments])
+    assert says in found.stderr
+    assert found.exit_code == code
+
+
+def test_only_one_program_is_the_standard_input() -> None:
+    assert "only one of the two can be the standard input" in run("-", "-").stderr
+
+
+@needs_shared
+def test_a_large_program_has_its_peak_its_line_and_one_thing_to_do() -> None:
+    found = run(str(SHARED / "real/big/gpt48_train_step.gpu.opt.hlo.txt"), "--top", "3")
+    assert found.exit_code == 0, found.stderr
+    first = found.stdout.splitlines()[:4]
+    assert first[0].startswith("at least 84.16 GiB live at once; XLA holds about 103 GiB")
+    assert "(progs_nn.py:107)" in first[1]
+    assert first[2].startswith("to do: recompute progs_nn.py:108: 168 values, 40.37 GiB")
+    assert first[3].startswith("cannot fit: at least 84.16 GiB are live at once, h100 has 80 GiB")
