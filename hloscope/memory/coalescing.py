@@ -14,6 +14,7 @@ from hloscope.ir import Instruction, TensorType, storage_bits
 from hloscope.memory.answers import ArrayUse, Coalescing, Touch
 from hloscope.memory.banks import bank_use
 from hloscope.memory.choice import Choice
+from hloscope.memory.compiled import compiled
 from hloscope.memory.counting import BUDGET, traffic_of
 from hloscope.memory.emitting import BLOCK_LEVEL, kernel_of
 from hloscope.memory.fused import Fused
@@ -277,23 +278,39 @@ class Memory:
         return a is not None and b is not None and a.lanes * a.vector == b.lanes * b.vector
 
     def _each(
-        self, maps: Iterable[IndexingMap], type: TensorType, kernel: Kernel
+        self,
+        maps: Iterable[IndexingMap],
+        type: TensorType,
+        kernel: Kernel,
+        widest: int | None = None,
     ) -> list[Requests]:
-        """The requests of each map, and each map once."""
+        """The requests of each map, and each map once; of `widest` bytes a lane, at most."""
         launch, bits = kernel.launch, storage_bits(type)
         assert launch is not None
-        return [self._requests_of(map, bits, launch, kernel.unroll) for map in dict.fromkeys(maps)]
+        most = self._widest if widest is None else widest
+        return [
+            self._requests_of(map, bits, launch, kernel.unroll, most)
+            for map in dict.fromkeys(maps)
+        ]
 
-    def _touches(self, found: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
+    @property
+    def _widest(self) -> int:
+        return self.device.vector_bits // 8
+
+    def _touches(
+        self, found: Sequence[Requests], widest: int | None = None
+    ) -> tuple[list[Touch], Traffic]:
         """Ways in which threads touch an array, and what they move in all."""
-        touches = [self._touch(requests) for requests in found]
+        merged = compiled(found, self._widest if widest is None else widest)
+        touches = [self._touch(requests) for requests in merged]
         return touches, together([t.traffic for t in touches if t.traffic is not None])
 
-    def _requests_of(self, map: IndexingMap, bits: int, launch: Launch, unroll: int) -> Requests:
-        key = map, bits, launch, unroll
+    def _requests_of(
+        self, map: IndexingMap, bits: int, launch: Launch, unroll: int, widest: int
+    ) -> Requests:
+        key = map, bits, launch, unroll, widest
         known = self._requests.get(key)
         if known is None:
-            widest = self.device.vector_bits // 8
             known = self._requests[key] = requests_of(
                 map, bits, launch, self.device.warp, widest=widest, unroll=unroll
             )
@@ -369,7 +386,8 @@ class Memory:
             touches: list[Touch] = []
             traffic, reason = None, ""
             try:
-                touches, traffic = self._written(maps, type, kernel)
+                is_apart = number in kernel.apart
+                touches, traffic = self._written(maps, type, kernel, is_apart=is_apart)
             except TooLargeError as error:
                 reason = error.message
             if any(map.runtime for map in maps):
@@ -385,12 +403,16 @@ class Memory:
         return found
 
     def _written(
-        self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel
+        self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel, *, is_apart: bool
     ) -> tuple[list[Touch], Traffic | None]:
         """The ways in which threads write an array, each a store of its own, and the sum."""
         placed = [self._written_at(map, type) for map in maps]
         if self._verdicts_only:
             return [Touch((map,), None, None) for map in placed], None
+        if is_apart:
+            element = storage_bits(type) // 8
+            apart = self._each(placed, type, replace(kernel, unroll=1), element)
+            return self._touches(apart, element)
         return self._touches(self._each(placed, type, kernel))
 
     def _written_at(self, map: IndexingMap, type: TensorType) -> IndexingMap:

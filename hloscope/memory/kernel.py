@@ -131,6 +131,8 @@ class Kernel:
         tile: The loop of a reduction: from threads to the matrix that it reduces.
         shared: Tiles in shared memory.
         unroll: Elements that a thread of a loop touches one after another.
+        apart: Numbers of the outputs whose elements are stored each under a condition of its own,
+            so that neighbours never become one store.
         notes: What was assumed.
     """
 
@@ -143,6 +145,7 @@ class Kernel:
     tile: IndexingMap | None = None
     shared: tuple[SharedAccess, ...] = ()
     unroll: int = 1
+    apart: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
 
 

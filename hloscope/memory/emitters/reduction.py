@@ -55,6 +55,7 @@ class Plan:
         vector: Elements read at once.
         shared: Maps of the tile in shared memory: what, index, sizes of the tile, and who takes
             part: an expression and the size that it is below.
+        stores_apart: Is each element written under a condition of its own?
     """
 
     emitter: str
@@ -67,6 +68,7 @@ class Plan:
     writers: Expr
     vector: int
     shared: tuple[tuple[str, tuple[Expr, Expr], tuple[int, int], Expr, int], ...] = ()
+    stores_apart: bool = False
 
 
 def reduction(choice: Choice) -> Kernel:
@@ -82,6 +84,7 @@ def reduction(choice: Choice) -> Kernel:
     readings: list[Reading] = []
     outputs: list[tuple[IndexingMap, ...] | None] = []
     inputs: dict[tuple[int, int], IndexingMap] = {}
+    apart: list[int] = []
     for k, hero in enumerate(choice.heroes):
         if not choice.is_reduction_root(k):
             _side_output(choice, plan, k, groups[k], readings, outputs)
@@ -99,6 +102,8 @@ def reduction(choice: Choice) -> Kernel:
             if not isinstance(type, TensorType):
                 continue
             place = _to_root(written, hero, type)
+            if plan.stores_apart:
+                apart.append(len(outputs))
             outputs.append(None if place is None else (place,))
             if place is not None and behind_tuples(choice.roots[k]) is not hero:
                 readings.append(Reading(choice.roots[k], leaf, place, is_hero=False))
@@ -112,6 +117,7 @@ def reduction(choice: Choice) -> Kernel:
         tile=_matrix(plan),
         shared=_shared(plan, first),
         unroll=plan.vector,
+        apart=frozenset(apart),
     )
 
 
@@ -315,7 +321,7 @@ def _column(choice: Choice, shape: ReductionShape) -> Plan:
     )
     return Plan(
         "column reduction", launch, shape.sizes, (-(-reduced // COLUMN), vector), index,
-        (vector,), out, second, vector, shared,
+        (vector,), out, second, vector, shared, stores_apart=True,
     )  # fmt: skip
 
 

@@ -1,0 +1,245 @@
+"""Accesses as LLVM compiles them: neighbouring elements of one basic block become vectors.
+
+XLA emits an access for each element, or a vector along the loop that it unrolls.  LLVM unrolls the
+inner loops of a thread, then merges loads, and stores, of neighbouring elements that stand in one
+basic block, as far as it can prove the vector aligned.
+
+Source: LLVM `llvm/lib/Transforms/Vectorize/LoadStoreVectorizer.cpp`, `InferAlignment.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from math import gcd, prod
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.affine import (
+    Expr,
+    Interval,
+    Range,
+    Sum,
+    Var,
+    as_sum,
+    from_terms,
+    known_divisor,
+    variables,
+)
+from hloscope.indexing import Constraint, IndexingMap, Variable, substituted
+from hloscope.memory.requests import Requests
+
+MOST_UNROLLED: Final = 1 << 10
+"""Elements of a thread's inner loops that are looked at one by one."""
+_Domains: TypeAlias = tuple[tuple[Constraint, ...], ...]
+
+
+class _Element(NamedTuple):
+    """Neighbouring elements that one instruction touches, `offset` behind a common address."""
+
+    offset: int
+    width: int
+
+
+class _Block(NamedTuple):
+    """What elements of one basic block share: all but how far behind `address` they stand.
+
+    Attributes:
+        address: Without its constant.
+        dims: Lanes, warps and blocks.
+        ranges: Loops that are not unrolled.
+        runtime: What is read at run time.
+        domains: The condition: all constraints of one of these hold.
+        bits: Of an element.
+        warp: Lanes of a warp.
+    """
+
+    address: Expr
+    dims: tuple[Variable, ...]
+    ranges: tuple[Variable, ...]
+    runtime: tuple[Variable, ...]
+    domains: _Domains
+    bits: int
+    warp: int
+
+
+def compiled(found: Sequence[Requests], widest: int) -> list[Requests]:
+    """The requests of accesses of one array after LLVM merged neighbours.
+
+    Args:
+        found: The accesses as emitted, all loads or all stores, none twice.
+        widest: Bytes of the widest access of a lane.
+
+    Returns:
+        The very same objects where nothing changes.
+    """
+    kept: list[Requests] = []
+    blocks: dict[_Block, dict[_Element, Requests]] = {}
+    candidates = [one for one in found if not one.map.is_known_empty and one.bits >= 8]
+    several = _may_be_neighbours(candidates)
+    for one in found:
+        elements = [*_elements(one)] if one in several else []
+        if not elements:
+            kept.append(one)
+        for block, element in elements:
+            blocks.setdefault(block, {}).setdefault(element, one)
+    merged: list[Requests] = []
+    for block, elements_of in blocks.items():
+        vectors = [*_vectors(elements_of, known_divisor(block.address), block.bits, widest)]
+        merged += _requests(block, vectors, [*dict.fromkeys(elements_of.values())])
+    if sum(map(_count, merged)) == sum(map(_count, several)):
+        return [*found]
+    return kept + merged
+
+
+def _count(requests: Requests) -> int:
+    """Accesses of a thread."""
+    return prod([v.interval.hi - v.interval.lo + 1 for v in requests.map.ranges])
+
+
+def _may_be_neighbours(found: Sequence[Requests]) -> set[Requests]:
+    """The accesses that touch neighbours: along a loop, or of another one at a constant distance."""
+    chosen: set[Requests] = set()
+    by_rest: dict[Expr, list[Requests]] = {}
+    for one in found:
+        terms = _loops(one)
+        if any(abs(factor) <= one.vector for factor in terms.values()):
+            chosen.add(one)
+        rest = [(e, c) for e, c in as_sum(one.address)[0] if e not in terms]
+        by_rest.setdefault(from_terms(rest, 0), []).append(one)
+    for several in by_rest.values():
+        if len(several) > 1:
+            chosen.update(several)
+    return chosen
+
+
+def _loops(one: Requests) -> dict[Var, int]:
+    """Coefficients of the loops that only shift the address, if they can be unrolled."""
+    terms = dict(as_sum(one.address)[0])
+    read = {x for v in one.map.runtime for x in variables(*v.arguments)}
+    found: dict[Var, int] = {}
+    size = 1
+    for k, loop in enumerate(one.map.ranges):
+        x = Range(k)
+        others = [e for e in terms if e is not x]
+        if x not in terms or x in read or x in variables(*others):
+            continue
+        size *= loop.interval.hi - loop.interval.lo + 1
+        if size > MOST_UNROLLED:
+            break
+        found[x] = terms[x]
+    return found
+
+
+def _elements(one: Requests) -> Iterator[tuple[_Block, _Element]]:
+    """Each access of a thread: what it shares with others, and where it stands."""
+    loops = _loops(one)
+    terms, const = as_sum(one.address)
+    rest = from_terms([(e, c) for e, c in terms if e not in loops], 0)
+    left = [k for k in range(len(one.map.ranges)) if Range(k) not in loops]
+    renamed: dict[Var, Expr] = {Range(k): Range(new) for new, k in enumerate(left)}
+    address = substituted([rest], renamed)[0]
+    ranges = tuple([one.map.ranges[k] for k in left])
+    sizes = [range(i.lo, i.hi + 1) for i in (one.map.box[x] for x in loops)]
+    in_condition = bool(variables(*one.conditions) & set(loops))
+    runtime = tuple([v.at(substituted(v.arguments, renamed)) for v in one.map.runtime])
+    domains = _normal(one.domains, renamed)
+    for values in product(*sizes):
+        at = dict(zip(loops, values, strict=True))
+        if in_condition:
+            here: dict[Var, Expr] = {x: x * 0 + value for x, value in at.items()}
+            domains = _normal(one.domains, renamed | here)
+            if not domains:
+                continue
+        offset = const + sum([loops[x] * value for x, value in at.items()])
+        block = _Block(
+            address, tuple(one.map.dims), ranges, runtime, domains, one.bits, one.warp
+        )  # fmt: skip
+        yield block, _Element(offset, one.vector)
+
+
+def _normal(domains: _Domains, new: dict[Var, Expr]) -> _Domains:
+    """Conditions with values for loops, in a form that equal ones share; those never true left out."""
+    found: list[tuple[Constraint, ...]] = []
+    for domain in domains:
+        constraints: dict[Expr, Interval] = {}
+        for e, interval in domain:
+            terms, const = as_sum(substituted([e], new)[0])
+            lo, hi = interval.lo - const, interval.hi - const
+            factor = gcd(*[c for _, c in terms])
+            if not factor:
+                if lo <= 0 <= hi:
+                    continue
+                break
+            if terms[0][1] < 0:
+                factor = -factor
+                lo, hi = hi, lo
+            kept = from_terms([(x, c // factor) for x, c in terms], 0)
+            limits = Interval(-(-lo // factor), hi // factor)
+            constraints[kept] = constraints.get(kept, limits) & limits
+        else:
+            found.append(tuple(sorted(constraints.items(), key=repr)))
+    return tuple(dict.fromkeys(found))
+
+
+def _vectors(
+    elements: Iterable[_Element], divisor: int, bits: int, widest: int
+) -> Iterator[_Element]:
+    """What is touched at once: the widest aligned vectors, from the first element of a run on.
+
+    Args:
+        elements: What the instructions of a block touch.
+        divisor: What divides the common address; 0 if that is 0.
+        bits: Of an element.
+        widest: Bytes of a vector.
+    """
+    ordered = sorted(elements)
+    most = max(widest * 8 // bits, 1)
+    at = 0
+    while at < len(ordered):
+        offset, width = ordered[at]
+        end, last, best = offset + width, at, at
+        wide = width
+        while last + 1 < len(ordered) and ordered[last + 1].offset == end:
+            last += 1
+            end += ordered[last].width
+            size = end - offset
+            if size > most:
+                break
+            if size & (size - 1) == 0 and gcd(divisor, offset) % size == 0:
+                best, wide = last, size
+        yield _Element(offset, wide)
+        at = best + 1
+
+
+def _requests(
+    block: _Block, vectors: Sequence[_Element], origins: Sequence[Requests]
+) -> Iterator[Requests]:
+    """The vectors of a block, those at equal distances as one loop."""
+    originals = tuple(dict.fromkeys([map for one in origins for map in one.originals]))
+    for width in sorted({v.width for v in vectors}, reverse=True):
+        offsets = [v.offset for v in vectors if v.width == width]
+        for start, step, count in _progressions(offsets):
+            ranges = [*block.ranges]
+            address: Expr = block.address + start
+            if count > 1:
+                address = address + Range(len(ranges)) * step
+                ranges.append(Variable(Interval(0, count - 1)))
+            map = IndexingMap(block.dims, ranges, block.runtime, [address], block.domains[0])
+            yield Requests(map, block.bits, width, block.warp, originals, block.domains[1:])
+
+
+def _progressions(offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Start, step and length of runs of sorted numbers at equal distances.
+
+    >>> [*_progressions([0, 4, 8, 9, 20])]
+    [(0, 4, 3), (9, 11, 2)]
+    """
+    at = 0
+    while at < len(offsets):
+        last = min(at + 1, len(offsets) - 1)
+        step = offsets[last] - offsets[at]
+        while last + 1 < len(offsets) and offsets[last + 1] - offsets[last] == step:
+            last += 1
+        yield offsets[at], step, last - at + 1
+        at = last + 1
