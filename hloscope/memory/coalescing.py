@@ -18,9 +18,9 @@ from hloscope.memory.compiled import compiled
 from hloscope.memory.counting import BUDGET, traffic_of
 from hloscope.memory.emitting import BLOCK_LEVEL, kernel_of
 from hloscope.memory.fused import Fused
-from hloscope.memory.kernel import Kernel, Launch, Reading
+from hloscope.memory.kernel import PLAIN, Kernel, Launch, Reading, Stores
 from hloscope.memory.kinds import synchronous
-from hloscope.memory.reads import Place, Reads
+from hloscope.memory.reads import Place, Reads, unchecked
 from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.same_kernels import XlaKernels, output_names
 from hloscope.memory.spoil import Spoiler, spoiler_of
@@ -29,7 +29,7 @@ from hloscope.memory.thread_layouts import ThreadLayout
 from hloscope.memory.thread_maps import kernel_by
 from hloscope.memory.tile_use import TileUse, TileUses, operand_tile, tile_use, tile_uses
 from hloscope.memory.touched import Touched, touched_by, whole
-from hloscope.memory.traffic import BOUNDS, Traffic, together
+from hloscope.memory.traffic import BOUNDS, Traffic, together, tried
 from hloscope.memory.verdicts import by_heuristic, by_map
 from hloscope.simplifier import Verdict
 from hloscope.tiling import chosen_tiles
@@ -197,10 +197,13 @@ class Memory:
         if access.map is None:
             return None
         pool = self.analysis.pool
+        address = Access(address_map(type))
+        if reading.is_unchecked:
+            access, address = unchecked(access), unchecked(address)
         both = pool.compose(pool.keep(Access(reading.map)), pool.keep(access))
         if both is None or both.map is None:
             return None
-        placed = pool.compose(both, pool.keep(Access(address_map(type))))
+        placed = pool.compose(both, pool.keep(address))
         return None if placed is None else placed.map
 
     def _by_maps(self, readings: Sequence[tuple[Reading, Access]], type: TensorType) -> bool:
@@ -386,8 +389,9 @@ class Memory:
             touches: list[Touch] = []
             traffic, reason = None, ""
             try:
-                is_apart = number in kernel.apart
-                touches, traffic = self._written(maps, type, kernel, is_apart=is_apart)
+                stores = kernel.stores.get(number, PLAIN)
+                touches, traffic = self._written(maps, type, kernel, stores)
+                reason = stores.reason
             except TooLargeError as error:
                 reason = error.message
             if any(map.runtime for map in maps):
@@ -403,17 +407,17 @@ class Memory:
         return found
 
     def _written(
-        self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel, *, is_apart: bool
+        self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel, stores: Stores
     ) -> tuple[list[Touch], Traffic | None]:
         """The ways in which threads write an array, each a store of its own, and the sum."""
         placed = [self._written_at(map, type) for map in maps]
         if self._verdicts_only:
             return [Touch((map,), None, None) for map in placed], None
-        if is_apart:
-            element = storage_bits(type) // 8
-            apart = self._each(placed, type, replace(kernel, unroll=1), element)
-            return self._touches(apart, element)
-        return self._touches(self._each(placed, type, kernel))
+        widest = storage_bits(type) // 8 if stores.is_apart else self._widest
+        if stores.is_apart:
+            kernel = replace(kernel, unroll=1)
+        touches, traffic = self._touches(self._each(placed, type, kernel, widest), widest)
+        return touches, tried(traffic, stores)
 
     def _written_at(self, map: IndexingMap, type: TensorType) -> IndexingMap:
         """From threads to the addresses that they write."""

@@ -108,12 +108,41 @@ class Reading:
         leaf: Which tensor of it.
         map: From threads to these elements.
         is_hero: Is it what XLA's verdict looks at: an operand of a hero?
+        is_unchecked: Does no condition keep threads from loading what stands behind the value?
     """
 
     value: Instruction
     leaf: int
     map: IndexingMap
     is_hero: bool = True
+    is_unchecked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """How threads store an output.
+
+    Attributes:
+        is_apart: Has each element an instruction of its own, so that neighbours are never stored
+            at once?
+        reads_old: Is the old element loaded?
+        least: How often a store is made, at least …
+        most: … and at most: an update by compare-and-swap may be tried again.
+        run: Stores of a thread that may be added in registers and become one.
+        word: Bits that an atomic replaces, where an element has fewer; 0: the element's.
+        reason: Why there are bounds.
+    """
+
+    is_apart: bool = False
+    reads_old: bool = False
+    least: int = 1
+    most: int = 1
+    run: int = 1
+    word: int = 0
+    reason: str = ""
+
+
+PLAIN: Final = Stores()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +160,7 @@ class Kernel:
         tile: The loop of a reduction: from threads to the matrix that it reduces.
         shared: Tiles in shared memory.
         unroll: Elements that a thread of a loop touches one after another.
-        apart: Numbers of the outputs whose elements are stored each under a condition of its own,
-            so that neighbours never become one store.
+        stores: By number of the output: how it is stored, where not by plain stores.
         notes: What was assumed.
     """
 
@@ -145,7 +173,7 @@ class Kernel:
     tile: IndexingMap | None = None
     shared: tuple[SharedAccess, ...] = ()
     unroll: int = 1
-    apart: frozenset[int] = frozenset()
+    stores: Mapping[int, Stores] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

@@ -6,10 +6,11 @@ Requests that behave alike are counted once (`periods`); what is left is evaluat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from hloscope.devices import SECTOR
 from hloscope.lazy import dataclass
+from hloscope.memory.kernel import Stores
 
 EXACT, SAMPLED, BOUNDS = "exact", "sampled", "bounds"
 
@@ -130,4 +131,34 @@ def together(parts: list[Traffic]) -> Traffic:
         best,
         max([part.vector for part in parts], default=1),
         sum(part.seen for part in parts),
+    )
+
+
+def tried(traffic: Traffic, stores: Stores) -> Traffic:
+    """The traffic of stores that are made less or more often than once, with bounds then."""
+    if stores.run == 1 and (stores.least, stores.most) == (1, 1):
+        return traffic
+    best = _scaled(traffic.best or traffic, stores.least, stores.run)
+    worst = _scaled(traffic, stores.most, 1)
+    return replace(worst, precision=BOUNDS, best=best)
+
+
+def _scaled(traffic: Traffic, times: int, parts: int) -> Traffic:
+    """All requests so many times, divided by `parts` and rounded down."""
+
+    def scaled(value: int) -> int:
+        return value * times // parts
+
+    return Traffic(
+        scaled(traffic.requests),
+        scaled(traffic.sectors),
+        scaled(traffic.lines),
+        scaled(traffic.asked),
+        scaled(traffic.needed),
+        {sectors: scaled(count) for sectors, count in traffic.histogram.items() if scaled(count)},
+        scaled(traffic.lanes),
+        worst=traffic.worst,
+        typical=traffic.typical,
+        vector=traffic.vector,
+        seen=traffic.seen,
     )

@@ -22,6 +22,7 @@ from hloscope.memory.kernel import (
     Launch,
     Reading,
     SharedAccess,
+    Stores,
     loop_variable,
     split,
 )
@@ -84,7 +85,7 @@ def reduction(choice: Choice) -> Kernel:
     readings: list[Reading] = []
     outputs: list[tuple[IndexingMap, ...] | None] = []
     inputs: dict[tuple[int, int], IndexingMap] = {}
-    apart: list[int] = []
+    stores: dict[int, Stores] = {}
     for k, hero in enumerate(choice.heroes):
         if not choice.is_reduction_root(k):
             _side_output(choice, plan, k, groups[k], readings, outputs)
@@ -103,7 +104,7 @@ def reduction(choice: Choice) -> Kernel:
                 continue
             place = _to_root(written, hero, type)
             if plan.stores_apart:
-                apart.append(len(outputs))
+                stores[len(outputs)] = Stores(is_apart=True)
             outputs.append(None if place is None else (place,))
             if place is not None and behind_tuples(choice.roots[k]) is not hero:
                 readings.append(Reading(choice.roots[k], leaf, place, is_hero=False))
@@ -117,7 +118,7 @@ def reduction(choice: Choice) -> Kernel:
         tile=_matrix(plan),
         shared=_shared(plan, first),
         unroll=plan.vector,
-        apart=frozenset(apart),
+        stores=stores,
     )
 
 
