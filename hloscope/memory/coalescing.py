@@ -15,7 +15,8 @@ from hloscope.memory.answers import ArrayUse, Coalescing, Touch
 from hloscope.memory.banks import bank_use
 from hloscope.memory.choice import Choice
 from hloscope.memory.compiled import compiled
-from hloscope.memory.counting import BUDGET, traffic_of
+from hloscope.memory.bounded import traffic_of
+from hloscope.memory.counting import BUDGET
 from hloscope.memory.emitting import BLOCK_LEVEL, kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import PLAIN, Kernel, Launch, Reading, Stores

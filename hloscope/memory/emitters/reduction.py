@@ -221,8 +221,10 @@ def _vector(choice: Choice, minor: int, threads: int) -> int:
 def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
     """Elements of a thread where several rows fit into a warp; 0 where they do not."""
     minor = shape.sizes[2]
-    if minor <= 0 or minor & (minor - 1):
-        return 0
+    first = choice.first_reduction
+    assert first is not None
+    if minor <= 0 or minor & (minor - 1) or len(first.operands) > 2:
+        return 0  # a reduction of several arrays has one row a warp
     smallest = min(choice.input_bits, choice.output_bits)
     largest = max(choice.input_bits, choice.output_bits)
     if largest == NO_BITS:
