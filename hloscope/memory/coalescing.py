@@ -424,7 +424,10 @@ class Memory:
         """From threads to the addresses that they write."""
         known = self._placed.get((map, type))
         if known is None:
-            known = map.compose(address_map(type)).simplify().remove_unused_symbols()
+            # What is written lies inside of the array: no condition is to say so again.
+            address = unchecked(Access(address_map(type))).map
+            assert address is not None
+            known = map.compose(address).simplify().remove_unused_symbols()
             self._placed[map, type] = known
         return known
 
