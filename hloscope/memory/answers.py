@@ -44,12 +44,15 @@ class ArrayUse:
         name: The operand's name; of an output the root's.
         type: Of the array.
         touches: The ways in which it is touched; none if it is not.
-        traffic: What is moved; `None` if nobody knows, or nobody asked.
+        traffic: What is moved as LLVM compiles the kernel; `None` if it is not known, or was not
+            asked for.
         touched: The part that is touched at all.
         by_map: XLA's map verdict; `None` of outputs, which it does not judge.
         reason: Why it is not exact, or not known.
         tile: How a tile of it is read, by a block-level kernel.
         is_output: Is it written?
+        emitted: What is moved as XLA emits the kernel; `None` where that is the same.
+        change: Why the two differ.
     """
 
     number: int
@@ -63,6 +66,8 @@ class ArrayUse:
     reason: str = ""
     tile: TileUse | None = None
     is_output: bool = False
+    emitted: Traffic | None = None
+    change: str = ""
 
     @property
     def spoiler(self) -> Spoiler | None:

@@ -179,14 +179,15 @@ class _Groups:
             else:
                 sectors, lines = self._of_each_alignment(worst, at, groups, lanes.active)
             asked = spans.count * unit
-            low = Figures(
-                sectors.fewest.max(axis=1), lines.fewest.max(axis=1), asked.max(axis=1), lanes.active
-            )
-            high = Figures(
-                sectors.most.sum(axis=1), lines.most.sum(axis=1), asked.sum(axis=1), lanes.active
-            )
-            best.note(at, weights, low, lambda row, lanes=lanes: lanes.addresses[row])
-            worst.note(at, weights, high, lambda row, lanes=lanes: lanes.addresses[row])
+            least, most = [
+                Figures(*figures, lanes.active)
+                for figures in (
+                    (sectors.fewest.max(1), lines.fewest.max(1), asked.max(1)),
+                    (sectors.most.sum(1), lines.most.sum(1), asked.sum(1)),
+                )
+            ]
+            best.note(at, weights, least, lambda row, lanes=lanes: lanes.addresses[row])
+            worst.note(at, weights, most, lambda row, lanes=lanes: lanes.addresses[row])
             best.scale = worst.scale
         return best.found(), worst.found()
 
@@ -207,7 +208,9 @@ class _Groups:
         found: list[_Blocks] = []
         for given in self._tried:
             lanes = counter.lanes(at, given)
-            here = [_distinct(counter.numbers(lanes.steps, size), active, groups) for size in BLOCKS]
+            here = [
+                _distinct(counter.numbers(lanes.steps, size), active, groups) for size in BLOCKS
+            ]
             if not found:
                 found = [_Blocks(blocks, blocks) for blocks in here]
             found = [

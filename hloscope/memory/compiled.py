@@ -10,7 +10,6 @@ Source: LLVM `llvm/lib/Transforms/Vectorize/LoadStoreVectorizer.cpp`, `InferAlig
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from math import gcd, prod
 from typing import Final, NamedTuple, TypeAlias
@@ -19,7 +18,6 @@ from hloscope.affine import (
     Expr,
     Interval,
     Range,
-    Sum,
     Var,
     as_sum,
     from_terms,
@@ -98,7 +96,7 @@ def _count(requests: Requests) -> int:
 
 
 def _may_be_neighbours(found: Sequence[Requests]) -> set[Requests]:
-    """The accesses that touch neighbours: along a loop, or of another one at a constant distance."""
+    """The accesses that touch neighbours, along a loop or a constant distance apart."""
     chosen: set[Requests] = set()
     by_rest: dict[Expr, list[Requests]] = {}
     for one in found:
@@ -159,7 +157,7 @@ def _elements(one: Requests) -> Iterator[tuple[_Block, _Element]]:
 
 
 def _normal(domains: _Domains, new: dict[Var, Expr]) -> _Domains:
-    """Conditions with values for loops, in a form that equal ones share; those never true left out."""
+    """Conditions with values for loops in a form that equal ones share, without those never true."""
     found: list[tuple[Constraint, ...]] = []
     for domain in domains:
         constraints: dict[Expr, Interval] = {}

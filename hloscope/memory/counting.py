@@ -6,9 +6,7 @@ Requests that behave alike are counted once (`periods`); what is left is evaluat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import product
 from math import gcd, prod
 from typing import Final, NamedTuple
 
@@ -19,7 +17,6 @@ from hloscope.affine import (
     Var,
     as_sum,
     bounds,
-    depends_on_runtime,
     evaluate_array,
     from_terms,
     variables,
@@ -29,8 +26,8 @@ from hloscope.devices import LINE, SECTOR
 from hloscope.errors import TooLargeError
 from hloscope.indexing import Constraint
 from hloscope.memory.periods import Values, representatives
-from hloscope.memory.requests import LANE, Requests, runtime_terms
-from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED, Request, Traffic
+from hloscope.memory.requests import LANE, Requests
+from hloscope.memory.traffic import EXACT, SAMPLED, Request, Traffic
 
 BUDGET: Final = 1 << 20
 """Lanes of different requests that are all looked at; of more a sample is drawn."""

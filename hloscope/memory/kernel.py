@@ -100,6 +100,29 @@ class SharedAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """How long an address may be for LLVM to prove that the vectors of an access are aligned.
+
+    LLVM looks six values deep for the trailing zeros of an address.  Each of its terms, and a
+    constant of an unrolled step, makes the sum one value deeper.  The accesses of one basic block
+    that differ by constants share what was found for one of them.
+
+    Source: LLVM `llvm/lib/Analysis/ValueTracking.cpp` (`MaxAnalysisRecursionDepth`),
+    `llvm/lib/Transforms/Scalar/InferAlignment.cpp`.
+
+    Attributes:
+        stages: Of one step of the first loop of a map after another: how many steps, with how many
+            terms it is proved at most, and with how many it may be, by the code around.  The last
+            stage goes on.
+        blocks: How many terms name the block: XLA keeps one for each dimension of the grid of
+            tiles.
+    """
+
+    stages: tuple[tuple[int, int, int], ...]
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """Where threads read a value: of a hero's operand, or of a root that is written.
 
@@ -109,6 +132,8 @@ class Reading:
         map: From threads to these elements.
         is_hero: Is it what XLA's verdict looks at: an operand of a hero?
         is_unchecked: Does no condition keep threads from loading what stands behind the value?
+        is_lowered: Is it LLVM that makes it of an atomic, and not XLA?
+        proof: How long addresses of vectors may be; `None`: LLVM proves all of them aligned.
     """
 
     value: Instruction
@@ -116,6 +141,8 @@ class Reading:
     map: IndexingMap
     is_hero: bool = True
     is_unchecked: bool = False
+    is_lowered: bool = False
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +158,7 @@ class Stores:
         run: Stores of a thread that may be added in registers and become one.
         word: Bits that an atomic replaces, where an element has fewer; 0: the element's.
         reason: Why there are bounds.
+        proof: As of a reading.
     """
 
     is_apart: bool = False
@@ -140,6 +168,7 @@ class Stores:
     run: int = 1
     word: int = 0
     reason: str = ""
+    proof: Proof | None = None
 
 
 PLAIN: Final = Stores()

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from hloscope.affine import Interval
 from hloscope.fusion import Analysis
-from hloscope.indexing import Access, IndexingMap, Variable
+from hloscope.indexing import Access, IndexingMap
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Reading
 from hloscope.memory.loads import Load
 from hloscope.memory.storage import is_array
 
-MOST_BEHIND: Final = 1 << 40
-"""An index that no thread reaches."""
 Place: TypeAlias = tuple[int, int]
 """Number of an operand, and of an array of it."""
 
@@ -78,11 +74,3 @@ class Reads:
             for place, loads in edge.items():
                 found.setdefault(place, []).extend((reading, load) for load in loads)
         return found
-
-
-def unchecked(access: Access) -> Access:
-    """The access continued behind the end of what is read, as threads load it without a check."""
-    if access.map is None:
-        return access
-    dims = [Variable(Interval(0, MOST_BEHIND), v.name) for v in access.map.dims]
-    return replace(access, map=access.map.with_(dims=dims))

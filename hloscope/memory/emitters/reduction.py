@@ -20,6 +20,7 @@ from hloscope.memory.kernel import (
     THREAD,
     Kernel,
     Launch,
+    Proof,
     Reading,
     SharedAccess,
     Stores,
@@ -38,6 +39,8 @@ ROW_ELEMENTS: Final = 16
 COLUMN: Final = 32
 """Side of the square of threads of a column reduction."""
 SMALL_THREADS: Final = 128
+FEW_STEPS: Final = 4
+"""Steps of a column reduction with vectors of four that XLA unrolls; of more LLVM decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class Plan:
         shared: Maps of the tile in shared memory: what, index, sizes of the tile, and who takes
             part: an expression and the size that it is below.
         stores_apart: Is each element written under a condition of its own?
+        proof: How long addresses of vectors that are read may be.
     """
 
     emitter: str
@@ -70,6 +74,7 @@ class Plan:
     vector: int
     shared: tuple[tuple[str, tuple[Expr, Expr], tuple[int, int], Expr, int], ...] = ()
     stores_apart: bool = False
+    proof: Proof | None = None
 
 
 def reduction(choice: Choice) -> Kernel:
@@ -96,7 +101,7 @@ def reduction(choice: Choice) -> Kernel:
             if number < count:
                 map = _input_map(plan, groups[k], operand)
                 inputs[k, number] = map
-                readings.append(Reading(operand, 0, map))
+                readings.append(Reading(operand, 0, map, proof=plan.proof))
             else:  # XLA has no map of an initial value
                 readings.append(Reading(operand, 0, written.with_(results=()), is_hero=False))
         for leaf, type in enumerate(choice.analysis.tensors(choice.roots[k].type)):
@@ -135,7 +140,7 @@ def _side_output(
         if isinstance(type, TensorType):
             map = _map(plan, group, type)
             outputs.append((map,))
-            readings.append(Reading(root, leaf, map))
+            readings.append(Reading(root, leaf, map, proof=plan.proof))
 
 
 def _input_map(plan: Plan, group: int, operand: Instruction) -> IndexingMap:
@@ -325,7 +330,25 @@ def _column(choice: Choice, shape: ReductionShape) -> Plan:
     return Plan(
         "column reduction", launch, shape.sizes, (-(-reduced // COLUMN), vector), index,
         (vector,), out, second, vector, shared, stores_apart=True,
+        proof=_column_proof(shape, vector),
     )  # fmt: skip
+
+
+def _column_proof(shape: ReductionShape, vector: int) -> Proof:
+    """How long addresses of vectors may be that a column reduction reads.
+
+    The last step, which some warps skip, is a basic block of its own; where columns end inside of a
+    block LLVM proves one term less there.  With vectors of four it is LLVM that unrolls more than
+    `FEW_STEPS` steps, after which only the first one is the sum of the fewest terms.
+    """
+    major, reduced, minor = shape.sizes
+    width = COLUMN * vector
+    steps = reduced // COLUMN
+    last = (steps, 3, 3) if minor % width else (steps, 4, 4)
+    blocks = int(major > 1) + int(minor > width)
+    if vector == 4 and steps > FEW_STEPS:
+        return Proof(((1, 4, 4), (steps - 1, 3, 4), (1, 3, last[2])), blocks)
+    return Proof(((steps, 4, 4), last), blocks)
 
 
 def _small_column(choice: Choice, shape: ReductionShape) -> Plan:

@@ -30,7 +30,7 @@ from hloscope.ops import Parameter, Scatter
 WARPS: Final = 4
 VECTOR_BITS: Final = 128
 INDEX_VECTOR: Final = 4
-"""Indices of a warp are loaded so many at once, if each slice has one and a warp has more slices."""
+"""So many indices are loaded at once, if each slice has one and a warp has more slices."""
 NO_SLICES = "the indices are not [slices, coordinates]: what is read of them is not followed"
 RETRIED = "compare-and-swap is tried again where another update of the element comes in between"
 BY_SIGN = "the sign of an update says which of two atomics it takes; at best no update is larger"
@@ -80,9 +80,7 @@ def scatter(choice: Choice) -> Kernel | None:
     if plan.slices is not None:
         inputs[0, count] = plan.slices
         is_unchecked = plan.is_unchecked
-        readings.append(
-            Reading(hero.operands[count], 0, plan.slices, is_unchecked=is_unchecked)
-        )
+        readings.append(Reading(hero.operands[count], 0, plan.slices, is_unchecked=is_unchecked))
     stores = _stores(hero, plan, type)
     for leaf, out in enumerate(choice.analysis.tensors(choice.roots[0].type)):
         if not isinstance(out, TensorType):
@@ -90,7 +88,10 @@ def scatter(choice: Choice) -> Kernel | None:
         placed = written_by(hero, count + 1 + leaf, plan.updates) if count == 1 else None
         outputs.append(placed)
         if stores.reads_old and placed is not None:
-            readings += [Reading(hero.operands[leaf], 0, map, is_hero=False) for map in placed]
+            readings += [
+                Reading(hero.operands[leaf], 0, map, is_hero=False, is_lowered=True)
+                for map in placed
+            ]
     return Kernel(
         "scatter",
         plan.launch,

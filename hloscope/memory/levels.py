@@ -1,0 +1,221 @@
+"""What accesses of an array move, as XLA emits them and as LLVM compiles them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from hloscope.affine import to_text
+from hloscope.devices import Device
+from hloscope.indexing import IndexingMap, prove_equal
+from hloscope.ir import TensorType, size_text, storage_bits
+from hloscope.lazy import dataclass
+from hloscope.memory.addresses import Address
+from hloscope.memory.answers import Touch
+from hloscope.memory.bounded import traffic_of
+from hloscope.memory.compiled import compiled
+from hloscope.memory.kernel import PLAIN, Kernel, Launch, Stores
+from hloscope.memory.requests import Requests, requests_of, united
+from hloscope.memory.spoil import Spoiler, spoiler_of
+from hloscope.memory.traffic import BOUNDS, Traffic, together, tried
+from hloscope.simplifier import Verdict
+
+MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
+"""Why figures are bounds where loads are not told apart."""
+OPEN: Final = "whether LLVM proves the alignment depends on the code around: at worst it does not"
+MERGED: Final = "LLVM merges neighbours in one basic block into {} at most"
+NOT_ALIGNED: Final = "{} × {}: the alignment of `{}` is not provable, LLVM's search ends before"
+EXPANDED: Final = "LLVM expands the atomic: the old element is loaded first"
+Loads: TypeAlias = Callable[[], Sequence[Sequence[Address]] | None]
+"""The accesses of each load; `None` where loads are not told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the accesses of one array move.
+
+    Attributes:
+        touches: The ways in which it is touched, as compiled.
+        traffic: As compiled, in all.
+        emitted: As XLA emits it; `None` where that is the same.
+        change: Why the two differ.
+        reason: Why there are bounds, if nothing else says so.
+    """
+
+    touches: tuple[Touch, ...] = ()
+    traffic: Traffic | None = None
+    emitted: Traffic | None = None
+    change: str = ""
+    reason: str = ""
+
+
+class Levels:
+    """Requests and traffic of accesses on one device; equal ones are counted once."""
+
+    def __init__(self, device: Device, budget: int) -> None:
+        self._device: Final = device
+        self._budget: Final = budget
+        self._widest: Final = device.vector_bits // 8
+        self._requests: dict[tuple[object, ...], Requests] = {}
+        self._traffic: dict[Requests, tuple[Traffic, Spoiler | None]] = {}
+
+    def read(
+        self, addresses: Sequence[Address], type: TensorType, kernel: Kernel, loads: Loads
+    ) -> Measured:
+        """What threads load of an array.
+
+        Args:
+            addresses: The ways in which they load it.
+            type: Of the array.
+            kernel: Theirs.
+            loads: Tells the loads apart, where several may be one.
+        """
+        by_map = {a.map: a for a in addresses}
+        every = self._each(by_map, type, kernel)
+        fewest = united(every)
+        if len(fewest) == len(every):
+            return self._measured(every, by_map, type, kernel, PLAIN)
+        apart = loads()
+        is_known = apart is not None
+        if apart is not None:
+            different: dict[frozenset[IndexingMap], list[IndexingMap]] = {}
+            for load in apart:
+                there = [a.map for a in load]
+                different.setdefault(frozenset(there), there)
+            parts = [united(self._each(own, type, kernel)) for own in different.values()]
+            every, is_known = self._told_apart(dict.fromkeys(one for part in parts for one in part))
+        most = self._measured(every, by_map, type, kernel, PLAIN)
+        if is_known or most.traffic is None:
+            return most
+        least = self._measured(fewest, by_map, type, kernel, PLAIN).traffic
+        assert least is not None
+        bounded = replace(most.traffic, precision=BOUNDS, best=least.best or least)
+        return replace(most, traffic=bounded, reason=MAY_BE_ONE)
+
+    def written(
+        self, addresses: Sequence[Address], type: TensorType, kernel: Kernel, stores: Stores
+    ) -> Measured:
+        """What threads store of an array, each way a store of its own."""
+        by_map = {a.map: a for a in addresses}
+        return self._measured(self._each(by_map, type, kernel), by_map, type, kernel, stores)
+
+    def _measured(
+        self,
+        found: Sequence[Requests],
+        by_map: dict[IndexingMap, Address],
+        type: TensorType,
+        kernel: Kernel,
+        stores: Stores,
+    ) -> Measured:
+        address_of = {one: by_map[one.original] for one in found}
+        emitted = [one for one in found if not address_of[one].is_lowered]
+        cut = [one for one in found if address_of[one].is_apart and one.vector > 1]
+        maybe = [one for one in found if address_of[one].may_be_apart and one.vector > 1]
+        whole = [one for one in found if one not in cut]
+        if stores.is_apart:
+            last = self._elements(found, type, kernel)
+        else:
+            sure = [one for one in whole if one not in maybe]
+            last = compiled(sure, self._widest) + self._elements([*cut, *maybe], type, kernel)
+        touches, traffic = self._touches(last)
+        if maybe:
+            best = compiled(whole, self._widest) + self._elements(cut, type, kernel)
+            traffic = replace(traffic, precision=BOUNDS, best=self._touches(best)[1])
+        traffic = tried(traffic, stores)
+        if last == emitted and not maybe:
+            return Measured(tuple(touches), traffic, reason=stores.reason)
+        before = self._touches(emitted)[1]
+        change = self._change(emitted, cut or maybe, type, is_lowered=len(emitted) < len(found))
+        reason = OPEN if maybe else stores.reason
+        if traffic == before:
+            return Measured(tuple(touches), traffic, reason=reason)
+        return Measured(tuple(touches), traffic, before, change, reason)
+
+    def _change(
+        self,
+        emitted: Sequence[Requests],
+        cut: Sequence[Requests],
+        type: TensorType,
+        *,
+        is_lowered: bool,
+    ) -> str:
+        if is_lowered:
+            return EXPANDED
+        if not cut:
+            return MERGED.format(size_text(self._widest))
+        one = cut[0]
+        element = size_text(max(storage_bits(type) // 8, 1))
+        return NOT_ALIGNED.format(
+            one.vector, element, to_text(one.original.results[0], one.original.names)
+        )
+
+    def _elements(
+        self, found: Sequence[Requests], type: TensorType, kernel: Kernel
+    ) -> list[Requests]:
+        """The same accesses, each element by itself."""
+        maps = [map for one in found for map in one.originals]
+        return self._each(maps, type, replace(kernel, unroll=1), storage_bits(type) // 8)
+
+    def _told_apart(self, found: Iterable[Requests]) -> tuple[list[Requests], bool]:
+        """Without those that another is in other words, and whether that is known of all."""
+        kept: list[Requests] = []
+        is_known = True
+        for one in found:
+            for at, other in enumerate(kept):
+                if not self._may_be_same(one, other):
+                    continue
+                verdict = prove_equal(one.originals, other.originals).verdict
+                is_known &= verdict is not Verdict.UNDECIDED
+                if verdict is Verdict.PROVED:
+                    kept[at] = max(other, one, key=lambda requests: requests.vector)
+                    break
+            else:
+                kept.append(one)
+        return kept, is_known
+
+    def _may_be_same(self, one: Requests, other: Requests) -> bool:
+        """Have two loads the same addresses, and touch as many elements in all?"""
+        if one.original.results != other.original.results:
+            return False
+        a, b = self._touch(one).traffic, self._touch(other).traffic
+        return a is not None and b is not None and a.lanes * a.vector == b.lanes * b.vector
+
+    def _each(
+        self,
+        maps: Iterable[IndexingMap],
+        type: TensorType,
+        kernel: Kernel,
+        widest: int | None = None,
+    ) -> list[Requests]:
+        """The requests of each map, and each map once; of `widest` bytes a lane, at most."""
+        launch, bits = kernel.launch, storage_bits(type)
+        assert launch is not None
+        most = self._widest if widest is None else widest
+        return [
+            self._requests_of(map, bits, launch, kernel.unroll, most) for map in dict.fromkeys(maps)
+        ]
+
+    def _requests_of(
+        self, map: IndexingMap, bits: int, launch: Launch, unroll: int, widest: int
+    ) -> Requests:
+        key = map, bits, launch, unroll, widest
+        known = self._requests.get(key)
+        if known is None:
+            known = self._requests[key] = requests_of(
+                map, bits, launch, self._device.warp, widest=widest, unroll=unroll
+            )
+        return known
+
+    def _touches(self, found: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
+        """Ways in which threads touch an array, and what they move in all."""
+        touches = [self._touch(requests) for requests in found]
+        return touches, together([t.traffic for t in touches if t.traffic is not None])
+
+    def _touch(self, requests: Requests) -> Touch:
+        known = self._traffic.get(requests)
+        if known is None:
+            traffic = traffic_of(requests, self._budget)
+            spoiler = None if traffic.worst is None else spoiler_of(requests, traffic.worst)
+            known = self._traffic[requests] = traffic, spoiler
+        return Touch(requests.originals, *known)
