@@ -15,7 +15,9 @@ from math import gcd, prod
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.affine import (
+    Const,
     Expr,
+    FloorDiv,
     Interval,
     Range,
     Var,
@@ -61,12 +63,13 @@ class _Block(NamedTuple):
     warp: int
 
 
-def compiled(found: Sequence[Requests], widest: int) -> list[Requests]:
+def compiled(found: Sequence[Requests], widest: int, *, are_loads: bool = False) -> list[Requests]:
     """The requests of accesses of one array after LLVM merged neighbours.
 
     Args:
         found: The accesses as emitted, all loads or all stores, none twice.
         widest: Bytes of the widest access of a lane.
+        are_loads: What a thread has loaded already is not loaded again.
 
     Returns:
         The very same objects where nothing changes.
@@ -81,13 +84,67 @@ def compiled(found: Sequence[Requests], widest: int) -> list[Requests]:
             kept.append(one)
         for block, element in elements:
             blocks.setdefault(block, {}).setdefault(element, one)
+    if are_loads:
+        _without_repeated(blocks)
     merged: list[Requests] = []
     for block, elements_of in blocks.items():
-        vectors = [*_vectors(elements_of, known_divisor(block.address), block.bits, widest)]
+        vectors = [*_vectors(elements_of, proved_divisor(block.address), block.bits, widest)]
         merged += _requests(block, vectors, [*dict.fromkeys(elements_of.values())])
     if sum(map(_count, merged)) == sum(map(_count, several)):
         return [*found]
     return kept + merged
+
+
+def _without_repeated(blocks: dict[_Block, dict[_Element, Requests]]) -> None:
+    """Take out elements that a block loads whose condition holds wherever this one does.
+
+    Source: LLVM's `GVN` and `EarlyCSE`, for loads of memory that the kernel does not write.
+    """
+    by_address: dict[tuple[object, ...], list[_Block]] = {}
+    for block in blocks:
+        if not block.ranges:  # after a loop that stays one, the values are gone
+            key = block.address, block.runtime, block.bits
+            by_address.setdefault(key, []).append(block)
+    for several in by_address.values():
+        for block in several:
+            for other in several:
+                if other is not block and _holds_within(block, other):
+                    loaded = {o + k for o, width in blocks[other] for k in range(width)}
+                    blocks[block] = {
+                        element: one
+                        for element, one in blocks[block].items()
+                        if not loaded.issuperset(range(element.offset, sum(element)))
+                    }
+
+
+def _holds_within(block: _Block, other: _Block) -> bool:
+    """Is it plain that the condition of the other holds wherever that of the block does?"""
+    if any(
+        not b.interval.contains(a.interval) for a, b in zip(block.dims, other.dims, strict=True)
+    ):
+        return False
+    return all(any(set(there) <= set(here) for there in other.domains) for here in block.domains)
+
+
+def proved_divisor(address: Expr) -> int:
+    """What divides an address as LLVM sees it; 0 if it is 0.
+
+    LLVM writes `e / c * c` as `e - e mod c`, of which no divisor is known but those of `e`.
+
+    >>> x = Dim(0)
+    >>> proved_divisor(x // 6 * 6), proved_divisor(x // 6 * 12), proved_divisor(x // 8 * 8)
+    (1, 12, 8)
+    """
+    terms, const = as_sum(address)
+    found = abs(const)
+    for e, factor in terms:
+        divisor = known_divisor(e)
+        match e:
+            case FloorDiv(num, Const(by)) if by == factor and by & (by - 1):
+                found = gcd(found, known_divisor(num), by)
+            case _:
+                found = gcd(found, factor * divisor)
+    return found
 
 
 def _count(requests: Requests) -> int:
@@ -157,7 +214,7 @@ def _elements(one: Requests) -> Iterator[tuple[_Block, _Element]]:
 
 
 def _normal(domains: _Domains, new: dict[Var, Expr]) -> _Domains:
-    """Conditions with values for loops in a form that equal ones share, without those never true."""
+    """Conditions with values for loops, in a form that equal ones share; those never true go."""
     found: list[tuple[Constraint, ...]] = []
     for domain in domains:
         constraints: dict[Expr, Interval] = {}

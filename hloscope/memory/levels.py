@@ -75,7 +75,7 @@ class Levels:
         every = self._each(by_map, type, kernel)
         fewest = united(every)
         if len(fewest) == len(every):
-            return self._measured(every, by_map, type, kernel, PLAIN)
+            return self._measured(every, by_map, type, kernel)
         apart = loads()
         is_known = apart is not None
         if apart is not None:
@@ -85,10 +85,10 @@ class Levels:
                 different.setdefault(frozenset(there), there)
             parts = [united(self._each(own, type, kernel)) for own in different.values()]
             every, is_known = self._told_apart(dict.fromkeys(one for part in parts for one in part))
-        most = self._measured(every, by_map, type, kernel, PLAIN)
+        most = self._measured(every, by_map, type, kernel)
         if is_known or most.traffic is None:
             return most
-        least = self._measured(fewest, by_map, type, kernel, PLAIN).traffic
+        least = self._measured(fewest, by_map, type, kernel).traffic
         assert least is not None
         bounded = replace(most.traffic, precision=BOUNDS, best=least.best or least)
         return replace(most, traffic=bounded, reason=MAY_BE_ONE)
@@ -106,18 +106,21 @@ class Levels:
         by_map: dict[IndexingMap, Address],
         type: TensorType,
         kernel: Kernel,
-        stores: Stores,
+        stores: Stores | None = None,
     ) -> Measured:
         address_of = {one: by_map[one.original] for one in found}
         emitted = [one for one in found if not address_of[one].is_lowered]
         cut = [one for one in found if address_of[one].is_apart and one.vector > 1]
         maybe = [one for one in found if address_of[one].may_be_apart and one.vector > 1]
         whole = [one for one in found if one not in cut]
+        are_loads = stores is None
+        stores = stores or PLAIN
         if stores.is_apart:
             last = self._elements(found, type, kernel)
         else:
             sure = [one for one in whole if one not in maybe]
-            last = compiled(sure, self._widest) + self._elements([*cut, *maybe], type, kernel)
+            last = compiled(sure, self._widest, are_loads=are_loads)
+            last += self._elements([*cut, *maybe], type, kernel)
         touches, traffic = self._touches(last)
         if maybe:
             best = compiled(whole, self._widest) + self._elements(cut, type, kernel)
