@@ -31,6 +31,8 @@ from hloscope.memory.requests import Requests
 
 MOST_UNROLLED: Final = 1 << 10
 """Elements of a thread's inner loops that are looked at one by one."""
+LARGEST_GAP: Final = 2
+"""Elements in a row that a vector loads though nobody needs them, at most."""
 _Domains: TypeAlias = tuple[tuple[Constraint, ...], ...]
 
 
@@ -77,7 +79,7 @@ def compiled(found: Sequence[Requests], widest: int, *, are_loads: bool = False)
     kept: list[Requests] = []
     blocks: dict[_Block, dict[_Element, Requests]] = {}
     candidates = [one for one in found if not one.map.is_known_empty and one.bits >= 8]
-    several = _may_be_neighbours(candidates)
+    several = _may_be_neighbours(candidates, LARGEST_GAP if are_loads else 0)
     for one in found:
         elements = [*_elements(one)] if one in several else []
         if not elements:
@@ -88,7 +90,8 @@ def compiled(found: Sequence[Requests], widest: int, *, are_loads: bool = False)
         _without_repeated(blocks)
     merged: list[Requests] = []
     for block, elements_of in blocks.items():
-        vectors = [*_vectors(elements_of, proved_divisor(block.address), block.bits, widest)]
+        divisor = proved_divisor(block.address)
+        vectors = [*_vectors(elements_of, divisor, block.bits, widest, fills_gaps=are_loads)]
         merged += _requests(block, vectors, [*dict.fromkeys(elements_of.values())])
     if sum(map(_count, merged)) == sum(map(_count, several)):
         return [*found]
@@ -152,13 +155,13 @@ def _count(requests: Requests) -> int:
     return prod([v.interval.hi - v.interval.lo + 1 for v in requests.map.ranges])
 
 
-def _may_be_neighbours(found: Sequence[Requests]) -> set[Requests]:
+def _may_be_neighbours(found: Sequence[Requests], gap: int) -> set[Requests]:
     """The accesses that touch neighbours, along a loop or a constant distance apart."""
     chosen: set[Requests] = set()
     by_rest: dict[Expr, list[Requests]] = {}
     for one in found:
         terms = _loops(one)
-        if any(abs(factor) <= one.vector for factor in terms.values()):
+        if any(abs(factor) <= one.vector + gap for factor in terms.values()):
             chosen.add(one)
         rest = [(e, c) for e, c in as_sum(one.address)[0] if e not in terms]
         by_rest.setdefault(from_terms(rest, 0), []).append(one)
@@ -238,7 +241,7 @@ def _normal(domains: _Domains, new: dict[Var, Expr]) -> _Domains:
 
 
 def _vectors(
-    elements: Iterable[_Element], divisor: int, bits: int, widest: int
+    elements: Iterable[_Element], divisor: int, bits: int, widest: int, *, fills_gaps: bool
 ) -> Iterator[_Element]:
     """What is touched at once: the widest aligned vectors, from the first element of a run on.
 
@@ -247,24 +250,27 @@ def _vectors(
         divisor: What divides the common address; 0 if that is 0.
         bits: Of an element.
         widest: Bytes of a vector.
+        fills_gaps: May a vector hold elements that nobody needs?  So may loads: a vector is taken
+            if its second half is needed, too.
     """
     ordered = sorted(elements)
-    most = max(widest * 8 // bits, 1)
     at = 0
     while at < len(ordered):
         offset, width = ordered[at]
-        end, last, best = offset + width, at, at
-        wide = width
-        while last + 1 < len(ordered) and ordered[last + 1].offset == end:
-            last += 1
-            end += ordered[last].width
-            size = end - offset
-            if size > most:
-                break
-            if size & (size - 1) == 0 and gcd(divisor, offset) % size == 0:
-                best, wide = last, size
-        yield _Element(offset, wide)
-        at = best + 1
+        end, last, chosen = offset + width, at, (at, width)
+        size = width
+        while size * 2 * bits <= widest * 8 and gcd(divisor, offset) % (size * 2) == 0:
+            size *= 2
+            while last + 1 < len(ordered) and sum(ordered[last + 1]) <= offset + size:
+                if ordered[last + 1].offset - end > (LARGEST_GAP if fills_gaps else 0):
+                    break
+                last += 1
+                end = sum(ordered[last])
+            span = end - offset
+            if span == size or (fills_gaps and span * 2 > size):
+                chosen = last, size
+        yield _Element(offset, chosen[1])
+        at = chosen[0] + 1
 
 
 def _requests(
