@@ -161,7 +161,7 @@ class Memory:
         measured = Measured()
         try:
             verdict = self._by_maps(readings, type)
-            measured = self._read(place, readings, type, kernel, reads)
+            measured = self._read(place, type, kernel, reads)
         except TooLargeError as error:
             measured = Measured(reason=error.message)
         if measured.reason:
@@ -194,7 +194,6 @@ class Memory:
     def _read(
         self,
         place: Place,
-        readings: Sequence[tuple[Reading, Access]],
         type: TensorType,
         kernel: Kernel,
         reads: Reads,
@@ -208,7 +207,7 @@ class Memory:
             found = reads.loads(place)
             return None if found is None else [addresses(*load) for load in found]
 
-        every = [a for reading, access in readings for a in addresses(reading, [access])]
+        every = [a for reading, access in reads.loaded(place) for a in addresses(reading, [access])]
         if self._verdicts_only:
             return _uncounted(every)
         return self._levels.read(every, type, kernel, loads)
