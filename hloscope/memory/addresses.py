@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from hloscope.affine import Expr, Interval, Range, as_sum, variables
 from hloscope.fusion import Analysis
-from hloscope.indexing import Access, IndexingMap, Variable, address_map
+from hloscope.indexing import Access, IndexingMap, Variable, address_map, major_to_minor
 from hloscope.ir import TensorType
 from hloscope.memory.kernel import THREAD, Proof, Reading, Stores
 
@@ -15,20 +16,34 @@ MOST_BEHIND: Final = 1 << 40
 """An index that no thread reaches."""
 
 
+class Part(NamedTuple):
+    """Steps of an access of which LLVM makes one proof.
+
+    Attributes:
+        map: From threads to addresses, in these steps.
+        is_apart: Does LLVM cut its vectors into elements, because it cannot prove them aligned?
+        may_be_apart: Is it not known whether it does?
+    """
+
+    map: IndexingMap
+    is_apart: bool
+    may_be_apart: bool
+
+
 class Address(NamedTuple):
     """One way in which threads access an array.
 
     Attributes:
         map: From threads to addresses, in elements.
-        is_apart: Does LLVM cut its vectors into elements, because it cannot prove them aligned?
-        may_be_apart: Is it not known whether it does?
+        parts: Its steps as LLVM proves them aligned; none where it proves all vectors.
         is_lowered: Is it made by LLVM, which expands an atomic, and not by XLA?
+        by_element: Does XLA emit its elements one by one already?
     """
 
     map: IndexingMap
-    is_apart: bool = False
-    may_be_apart: bool = False
+    parts: tuple[Part, ...] = ()
     is_lowered: bool = False
+    by_element: bool = False
 
 
 class Addresses:
@@ -38,14 +53,34 @@ class Addresses:
         self._pool: Final = analysis.pool
         self._placed: dict[tuple[IndexingMap, TensorType], IndexingMap] = {}
 
-    def read(self, reading: Reading, access: Access, type: TensorType) -> list[Address]:
-        """Where a reading loads an array through an access; none where nothing is known."""
-        found = []
-        for part, terms in _stages(reading.map, reading.proof):
-            map = self._composed(part, access, type, is_unchecked=reading.is_unchecked)
+    def read(self, reading: Reading, access: Access, type: TensorType) -> Address | None:
+        """Where a reading loads an array through an access; `None` where nothing is known."""
+        whole = self.of_hero(reading, access, type)
+        if whole is None:
+            return None
+        stages = []
+        for stage in _stages(reading.map, reading.proof):
+            map = self._composed(stage.map, access, type, is_unchecked=reading.is_unchecked)
             if map is not None:
-                found.append(_judged(map, terms, reading.proof, is_lowered=reading.is_lowered))
-        return found
+                stages.append(stage._replace(map=map))
+        by_element = reading.is_row and self._leaves_row(reading, access, type)
+        return Address(whole, _judged(stages, reading.proof), reading.is_lowered, by_element)
+
+    def _leaves_row(self, reading: Reading, access: Access, type: TensorType) -> bool:
+        """May the elements of a vector lie in different rows of the array?
+
+        XLA divides the sum of row and column by the sizes of the array.  It does not join the parts
+        to one address again where some of the divisions are rid of the vector and others are not.
+        """
+        pool = self._pool
+        both = pool.compose(pool.keep(Access(reading.map)), pool.keep(access))
+        if both is None or both.map is None or not both.map.ranges:
+            return False
+        if access.map is None or access.map.ranges:
+            return False
+        vector = Range(len(both.map.ranges) - 1)
+        rows = [variables(both.map.results[k]) for k in major_to_minor(type)[:-1]]
+        return any(vector in row for row in rows) and any(row and vector not in row for row in rows)
 
     def of_hero(self, reading: Reading, access: Access, type: TensorType) -> IndexingMap | None:
         """The map that XLA's verdict looks at: all steps at once."""
@@ -66,12 +101,13 @@ class Addresses:
         placed = pool.compose(both, pool.keep(address))
         return None if placed is None else placed.map
 
-    def written(self, map: IndexingMap, type: TensorType, stores: Stores) -> list[Address]:
+    def written(self, map: IndexingMap, type: TensorType, stores: Stores) -> Address:
         """Where threads write an array."""
-        return [
-            _judged(self._of_output(part, type), terms, stores.proof, is_lowered=False)
-            for part, terms in _stages(map, stores.proof)
+        stages = [
+            stage._replace(map=self._of_output(stage.map, type))
+            for stage in _stages(map, stores.proof)
         ]
+        return Address(self._of_output(map, type), _judged(stages, stores.proof))
 
     def _of_output(self, map: IndexingMap, type: TensorType) -> IndexingMap:
         known = self._placed.get((map, type))
@@ -92,39 +128,41 @@ def _unchecked(access: Access) -> Access:
     return replace(access, map=access.map.with_(dims=dims))
 
 
-def _stages(
-    map: IndexingMap, proof: Proof | None
-) -> list[tuple[IndexingMap, tuple[int, int] | None]]:
-    """Steps of the first loop of which one proof is made, and how many terms it may have."""
+class _Stage(NamedTuple):
+    """Steps of a first loop; with how many terms they are proved surely, and perhaps."""
+
+    map: IndexingMap
+    surely: int
+    perhaps: int
+
+
+def _stages(map: IndexingMap, proof: Proof | None) -> list[_Stage]:
+    """The stages of a proof that have steps."""
     if proof is None or map.is_known_empty:
-        return [(map, None)]
+        return []
     last = map.ranges[0].interval.hi if map.ranges else 0
-    found: list[tuple[IndexingMap, tuple[int, int] | None]] = []
+    found: list[_Stage] = []
     start = 0
-    for k, (steps, *terms) in enumerate(proof.stages):
-        end = last if k == len(proof.stages) - 1 else min(start + steps - 1, last)
-        if start > end:
-            continue
-        is_all = (start, end) == (0, last)
-        found.append((map if is_all else _within(map, start, end), (terms[0], terms[1])))
-        start = end + 1
+    for k, (count, surely, perhaps) in enumerate(proof.stages):
+        end = last if k == len(proof.stages) - 1 else min(start + count - 1, last)
+        if start <= end:
+            is_all = (start, end) == (0, last)
+            part = map if is_all else map.add_constraint(Range(0), Interval(start, end))
+            part = part if is_all else part.simplify(replace_points=False)
+            found.append(_Stage(part, surely, perhaps))
+            start = end + 1
     return found
 
 
-def _within(map: IndexingMap, first: int, last: int) -> IndexingMap:
-    """The map with some steps of its first loop only."""
-    inside = map.add_constraint(Range(0), Interval(first, last))
-    return inside.simplify(replace_points=False)
-
-
-def _judged(
-    map: IndexingMap, terms: tuple[int, int] | None, proof: Proof | None, *, is_lowered: bool
-) -> Address:
-    if terms is None or proof is None or not map.results:
-        return Address(map, is_lowered=is_lowered)
-    count = _thread_terms(map.results[0]) + proof.blocks
-    surely, perhaps = terms
-    return Address(map, count > perhaps, surely < count <= perhaps, is_lowered)
+def _judged(stages: Iterable[_Stage], proof: Proof | None) -> tuple[Part, ...]:
+    """What LLVM proves of stages, whose maps lead to addresses; nothing if it proves all."""
+    if proof is None:
+        return ()
+    parts = []
+    for map, surely, perhaps in stages:
+        count = _thread_terms(map.results[0]) + proof.blocks
+        parts.append(Part(map, count > perhaps, surely < count <= perhaps))
+    return tuple(parts) if any(p.is_apart or p.may_be_apart for p in parts) else ()
 
 
 def _thread_terms(address: Expr) -> int:

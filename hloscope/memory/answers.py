@@ -13,7 +13,7 @@ from hloscope.memory.kernel import Kernel
 from hloscope.memory.spoil import Spoiler
 from hloscope.memory.tile_use import TileUse
 from hloscope.memory.touched import Touched
-from hloscope.memory.traffic import Traffic
+from hloscope.memory.traffic import Traffic, together
 
 UNKNOWN: Final = "unknown"
 
@@ -51,7 +51,8 @@ class ArrayUse:
         reason: Why it is not exact, or not known.
         tile: How a tile of it is read, by a block-level kernel.
         is_output: Is it written?
-        emitted: What is moved as XLA emits the kernel; `None` where that is the same.
+        emitted: The ways in which it is touched as XLA emits the kernel; `None` where these move
+            the same.
         change: Why the two differ.
     """
 
@@ -66,8 +67,20 @@ class ArrayUse:
     reason: str = ""
     tile: TileUse | None = None
     is_output: bool = False
-    emitted: Traffic | None = None
+    emitted: tuple[Touch, ...] | None = None
     change: str = ""
+
+    @property
+    def as_emitted(self) -> tuple[Touch, ...]:
+        """The ways in which it is touched as XLA emits the kernel."""
+        return self.touches if self.emitted is None else self.emitted
+
+    @property
+    def emitted_traffic(self) -> Traffic | None:
+        """What is moved as XLA emits the kernel; `None` where that is the same, or not known."""
+        if self.emitted is None:
+            return None
+        return together([t.traffic for t in self.emitted if t.traffic is not None])
 
     @property
     def spoiler(self) -> Spoiler | None:

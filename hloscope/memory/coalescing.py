@@ -201,7 +201,8 @@ class Memory:
         """The ways in which threads read an array, and what they move."""
 
         def addresses(reading: Reading, accesses: Iterable[Access]) -> list[Address]:
-            return [a for access in accesses for a in self._addresses.read(reading, access, type)]
+            found = [self._addresses.read(reading, access, type) for access in accesses]
+            return [address for address in found if address is not None]
 
         def loads() -> list[list[Address]] | None:
             found = reads.loads(place)
@@ -293,7 +294,7 @@ class Memory:
         self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel, stores: Stores
     ) -> Measured:
         """The ways in which threads write an array, each a store of its own, and the sum."""
-        placed = [a for map in maps for a in self._addresses.written(map, type, stores)]
+        placed = [self._addresses.written(map, type, stores) for map in maps]
         if self._verdicts_only:
             return _uncounted(placed)
         return self._levels.written(placed, type, kernel, stores)

@@ -134,6 +134,7 @@ class Reading:
         is_unchecked: Does no condition keep threads from loading what stands behind the value?
         is_lowered: Is it LLVM that makes it of an atomic, and not XLA?
         proof: How long addresses of vectors may be; `None`: LLVM proves all of them aligned.
+        is_row: Are vectors parts of a row, along the last loop?
     """
 
     value: Instruction
@@ -143,6 +144,7 @@ class Reading:
     is_unchecked: bool = False
     is_lowered: bool = False
     proof: Proof | None = None
+    is_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -38,14 +38,14 @@ class Measured:
     Attributes:
         touches: The ways in which it is touched, as compiled.
         traffic: As compiled, in all.
-        emitted: As XLA emits it; `None` where that is the same.
+        emitted: The ways as XLA emits them; `None` where they move the same.
         change: Why the two differ.
         reason: Why there are bounds, if nothing else says so.
     """
 
     touches: tuple[Touch, ...] = ()
     traffic: Traffic | None = None
-    emitted: Traffic | None = None
+    emitted: tuple[Touch, ...] | None = None
     change: str = ""
     reason: str = ""
 
@@ -72,7 +72,7 @@ class Levels:
             loads: Tells the loads apart, where several may be one.
         """
         by_map = {a.map: a for a in addresses}
-        every = self._each(by_map, type, kernel)
+        every = self._emitted(by_map, by_map, type, kernel)
         fewest = united(every)
         if len(fewest) == len(every):
             return self._measured(every, by_map, type, kernel)
@@ -83,7 +83,7 @@ class Levels:
             for load in apart:
                 there = [a.map for a in load]
                 different.setdefault(frozenset(there), there)
-            parts = [united(self._each(own, type, kernel)) for own in different.values()]
+            parts = [united(self._emitted(own, by_map, type, kernel)) for own in different.values()]
             every, is_known = self._told_apart(dict.fromkeys(one for part in parts for one in part))
         most = self._measured(every, by_map, type, kernel)
         if is_known or most.traffic is None:
@@ -98,42 +98,79 @@ class Levels:
     ) -> Measured:
         """What threads store of an array, each way a store of its own."""
         by_map = {a.map: a for a in addresses}
-        return self._measured(self._each(by_map, type, kernel), by_map, type, kernel, stores)
+        found = self._emitted(by_map, by_map, type, kernel)
+        return self._measured(found, by_map, type, kernel, stores)
 
     def _measured(
         self,
         found: Sequence[Requests],
-        by_map: dict[IndexingMap, Address],
+        by_map: Mapping[IndexingMap, Address],
         type: TensorType,
         kernel: Kernel,
         stores: Stores | None = None,
     ) -> Measured:
-        address_of = {one: by_map[one.original] for one in found}
-        emitted = [one for one in found if not address_of[one].is_lowered]
-        cut = [one for one in found if address_of[one].is_apart and one.vector > 1]
-        maybe = [one for one in found if address_of[one].may_be_apart and one.vector > 1]
-        whole = [one for one in found if one not in cut]
+        emitted = [one for one in found if not by_map[one.original].is_lowered]
+        whole, cut, maybe = self._proved(found, by_map, type, kernel)
         are_loads = stores is None
         stores = stores or PLAIN
         if stores.is_apart:
             last = self._elements(found, type, kernel)
         else:
-            sure = [one for one in whole if one not in maybe]
-            last = compiled(sure, self._widest, are_loads=are_loads)
+            last = compiled(whole, self._widest, are_loads=are_loads)
             last += self._elements([*cut, *maybe], type, kernel)
         touches, traffic = self._touches(last)
         if maybe:
-            best = compiled(whole, self._widest) + self._elements(cut, type, kernel)
+            best = compiled([*whole, *maybe], self._widest, are_loads=are_loads)
+            best += self._elements(cut, type, kernel)
             traffic = replace(traffic, precision=BOUNDS, best=self._touches(best)[1])
         traffic = tried(traffic, stores)
-        if last == emitted and not maybe:
-            return Measured(tuple(touches), traffic, reason=stores.reason)
-        before = self._touches(emitted)[1]
-        change = self._change(emitted, cut or maybe, type, is_lowered=len(emitted) < len(found))
         reason = OPEN if maybe else stores.reason
-        if traffic == before:
+        before, emitted_traffic = self._touches(emitted)
+        if traffic == emitted_traffic:
             return Measured(tuple(touches), traffic, reason=reason)
-        return Measured(tuple(touches), traffic, before, change, reason)
+        is_lowered = len(emitted) < len(found)
+        change = self._change(emitted, [*cut, *maybe], type, is_lowered=is_lowered)
+        return Measured(tuple(touches), traffic, tuple(before), change, reason)
+
+    def _emitted(
+        self,
+        maps: Iterable[IndexingMap],
+        by_map: Mapping[IndexingMap, Address],
+        type: TensorType,
+        kernel: Kernel,
+    ) -> list[Requests]:
+        """The requests of accesses as XLA emits them, each once."""
+        every = self._each(maps, type, kernel)
+        return [
+            one
+            for vectors in every
+            for one in (
+                self._elements([vectors], type, kernel)
+                if by_map[vectors.original].by_element
+                else [vectors]
+            )
+        ]
+
+    def _proved(
+        self,
+        found: Iterable[Requests],
+        by_map: Mapping[IndexingMap, Address],
+        type: TensorType,
+        kernel: Kernel,
+    ) -> tuple[list[Requests], list[Requests], list[Requests]]:
+        """Accesses that stay vectors, those that LLVM cuts, and those that it may cut."""
+        whole: list[Requests] = []
+        cut: list[Requests] = []
+        maybe: list[Requests] = []
+        for one in found:
+            address = by_map[one.original]
+            parts = address.parts if one.vector > 1 else ()
+            if not parts:
+                (cut if address.by_element else whole).append(one)
+            for part in parts:
+                there = cut if part.is_apart else maybe if part.may_be_apart else whole
+                there += self._each([part.map], type, kernel)
+        return whole, cut, maybe
 
     def _change(
         self,

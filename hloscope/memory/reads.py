@@ -42,7 +42,7 @@ class Reads:
         self.by_array: Final = self._found()
 
     def loaded(self, place: Place) -> list[tuple[Reading, Access]]:
-        """How threads load an array: the same, where selects choose, by the lanes that choose it."""
+        """How threads load an array; where selects choose, by the lanes that choose it."""
         return (self.by_array if self._selects is None else self._chosen).get(place, [])
 
     def loads(self, place: Place) -> list[tuple[Reading, Load]] | None:

@@ -85,7 +85,7 @@ class Selects:
         self.masks: Final = {
             ins: condition
             for ins in selects
-            if ins not in self.between_loads and (condition := _condition(ins.operands[0]))
+            if ins not in self.between_loads and (condition := self._condition(ins.operands[0]))
         }
         """Other selects whose condition is made of indices."""
 
@@ -120,8 +120,74 @@ class Selects:
         return tuple(self._users(value)) == (user,)
 
     def _condition_of_load(self, select: Instruction) -> Condition | None:
-        found = _condition(select.operands[0])
+        found = self._condition(select.operands[0])
         return found if found is not None and len(found) == 1 else None
+
+    # --------------------------------------------------------------------- values of indices
+
+    def _condition(self, value: Instruction) -> Condition | None:
+        """Where a predicate holds that is made of indices and constants; `None` if it is not."""
+        if value not in self._inside:
+            return None
+        if isinstance(value.op, Compare) and len(value.operands) == 2:
+            a, b = [self._integer(operand) for operand in value.operands]
+            if a is None or b is None:
+                return None
+            difference = a - b
+            limits = {
+                "EQ": Interval(0, 0),
+                "LT": Interval(-LARGEST, -1),
+                "LE": Interval(-LARGEST, 0),
+                "GT": Interval(1, LARGEST),
+                "GE": Interval(0, LARGEST),
+            }.get(value.op.comparison_direction)
+            return None if limits is None else (_without_constant(difference, limits),)
+        if value.op.name == "and" and isinstance(value.op, Elementwise):
+            parts = [self._condition(operand) for operand in value.operands]
+            if all(part is not None for part in parts):
+                return tuple([c for part in parts if part is not None for c in part])
+            return None
+        if isinstance(value.op, MOVES) and (map := _only_map(value)) is not None:
+            inner = self._condition(value.operands[0])
+            if inner is None:
+                return None
+            new = {Dim(k): e for k, e in enumerate(map.results)}
+            return tuple(substituted_constraints(inner, new))
+        return None
+
+    def _integer(self, value: Instruction) -> Expr | None:
+        """An integer as an expression over its own index, if it is made of indices and constants."""
+        type = array_of(value)
+        if (
+            value not in self._inside
+            or type is None
+            or type.element.kind not in ("signed", "unsigned")
+        ):
+            return None
+        if isinstance(value.op, Iota):
+            return Dim(value.op.iota_dimension)
+        if isinstance(value.op, Constant):
+            numbers = value.op.literal.integers(type)
+            return Const(numbers[0]) if numbers is not None and len(numbers) == 1 else None
+        if isinstance(value.op, MOVES) and (map := _only_map(value)) is not None:
+            inner = self._integer(value.operands[0])
+            if inner is None:
+                return None
+            return substituted([inner], {Dim(k): e for k, e in enumerate(map.results)})[0]
+        if isinstance(value.op, Elementwise) and value.op.name in (
+            "add",
+            "subtract",
+            "convert",
+            "copy",
+        ):
+            parts = [self._integer(operand) for operand in value.operands]
+            if any(part is None for part in parts):
+                return None
+            first, *others = [part for part in parts if part is not None]
+            for other in others:
+                first = first + other if value.op.name == "add" else first - other
+            return first
+        return None
 
 
 def _of_choice(flow: Flow, select: Instruction, condition: Condition | None) -> Flow:
@@ -162,74 +228,11 @@ def _opposite(constraint: Constraint) -> list[Constraint]:
     return found
 
 
-# ------------------------------------------------------------------------- values of indices
-
-
-def _condition(value: Instruction) -> Condition | None:
-    """Where a predicate holds that is made of indices and constants; `None` if it is not."""
-    if isinstance(value.op, Compare) and len(value.operands) == 2:
-        a, b = [_integer(operand) for operand in value.operands]
-        if a is None or b is None:
-            return None
-        difference = a - b
-        limits = {
-            "EQ": Interval(0, 0),
-            "LT": Interval(-LARGEST, -1),
-            "LE": Interval(-LARGEST, 0),
-            "GT": Interval(1, LARGEST),
-            "GE": Interval(0, LARGEST),
-        }.get(value.op.comparison_direction)
-        return None if limits is None else (_without_constant(difference, limits),)
-    if value.op.name == "and" and isinstance(value.op, Elementwise):
-        parts = [_condition(operand) for operand in value.operands]
-        if all(part is not None for part in parts):
-            return tuple([c for part in parts if part is not None for c in part])
-        return None
-    if isinstance(value.op, MOVES) and (map := _only_map(value)) is not None:
-        inner = _condition(value.operands[0])
-        if inner is None:
-            return None
-        new = {Dim(k): e for k, e in enumerate(map.results)}
-        return tuple(substituted_constraints(inner, new))
-    return None
-
-
 def _without_constant(e: Expr, limits: Interval) -> Constraint:
     const = as_sum(e)[1]
     lo = limits.lo if limits.lo == -LARGEST else limits.lo - const
     hi = limits.hi if limits.hi == LARGEST else limits.hi - const
     return e - const, Interval(lo, hi)
-
-
-def _integer(value: Instruction) -> Expr | None:
-    """An integer as an expression over its own index, if it is made of indices and constants."""
-    type = array_of(value)
-    if type is None or type.element.kind not in ("signed", "unsigned"):
-        return None
-    if isinstance(value.op, Iota):
-        return Dim(value.op.iota_dimension)
-    if isinstance(value.op, Constant):
-        numbers = value.op.literal.integers(type)
-        return Const(numbers[0]) if numbers is not None and len(numbers) == 1 else None
-    if isinstance(value.op, MOVES) and (map := _only_map(value)) is not None:
-        inner = _integer(value.operands[0])
-        if inner is None:
-            return None
-        return substituted([inner], {Dim(k): e for k, e in enumerate(map.results)})[0]
-    if isinstance(value.op, Elementwise) and value.op.name in (
-        "add",
-        "subtract",
-        "convert",
-        "copy",
-    ):
-        parts = [_integer(operand) for operand in value.operands]
-        if any(part is None for part in parts):
-            return None
-        first, *others = [part for part in parts if part is not None]
-        for other in others:
-            first = first + other if value.op.name == "add" else first - other
-        return first
-    return None
 
 
 def _only_map(value: Instruction) -> IndexingMap | None:

@@ -101,7 +101,8 @@ def reduction(choice: Choice) -> Kernel:
             if number < count:
                 map = _input_map(plan, groups[k], operand)
                 inputs[k, number] = map
-                readings.append(Reading(operand, 0, map, proof=plan.proof))
+                is_row = shape.by_rows and plan.vector > 1
+                readings.append(Reading(operand, 0, map, proof=plan.proof, is_row=is_row))
             else:  # XLA has no map of an initial value
                 readings.append(Reading(operand, 0, written.with_(results=()), is_hero=False))
         for leaf, type in enumerate(choice.analysis.tensors(choice.roots[k].type)):
