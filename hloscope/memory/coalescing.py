@@ -211,7 +211,7 @@ class Memory:
         every = [a for reading, access in reads.loaded(place) for a in addresses(reading, [access])]
         if self._verdicts_only:
             return _uncounted(every)
-        return self._levels.read(every, type, kernel, loads)
+        return self._levels.read(every, type, kernel, loads, reads.predicate(place))
 
     def _touched_of(
         self, maps: list[IndexingMap], type: TensorType, *, is_unknown: bool

@@ -10,6 +10,7 @@ Source: LLVM `llvm/lib/Transforms/Vectorize/LoadStoreVectorizer.cpp`, `InferAlig
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from math import gcd, prod
 from typing import Final, NamedTuple, TypeAlias
@@ -304,3 +305,19 @@ def _progressions(offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
             last += 1
         yield offsets[at], step, last - at + 1
         at = last + 1
+
+
+def apart(one: Requests, widths: Sequence[int]) -> list[Requests]:
+    """An access of vectors as accesses of so many elements, one after another.
+
+    The very same access if its vectors have another size.
+    """
+    if one.vector == 1 or sum(widths) < one.vector:
+        return [one]
+    found: list[Requests] = []
+    offset = 0
+    for width in widths[-one.vector :] if one.vector < sum(widths) else widths:
+        map = one.map.with_(results=[one.address + offset])
+        found.append(replace(one, map=map, vector=width))
+        offset += width
+    return found

@@ -14,7 +14,7 @@ from hloscope.lazy import dataclass
 from hloscope.memory.addresses import Address
 from hloscope.memory.answers import Touch
 from hloscope.memory.bounded import traffic_of
-from hloscope.memory.compiled import compiled
+from hloscope.memory.compiled import apart, compiled
 from hloscope.memory.kernel import PLAIN, Kernel, Launch, Stores
 from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.spoil import Spoiler, spoiler_of
@@ -26,6 +26,7 @@ MAY_BE_ONE: Final = "it is not known which loads on different conditions are one
 OPEN: Final = "whether LLVM proves the alignment depends on the code around: at worst it does not"
 MERGED: Final = "LLVM merges neighbours in one basic block into {} at most"
 NOT_ALIGNED: Final = "{} × {}: the alignment of `{}` is not provable, LLVM's search ends before"
+CHOSEN: Final = "a select chooses by it: LLVM loads four predicates in parts"
 EXPANDED: Final = "LLVM expands the atomic: the old element is loaded first"
 Loads: TypeAlias = Callable[[], Sequence[Sequence[Address]] | None]
 """The accesses of each load; `None` where loads are not told apart."""
@@ -61,7 +62,12 @@ class Levels:
         self._traffic: dict[Requests, tuple[Traffic, Spoiler | None]] = {}
 
     def read(
-        self, addresses: Sequence[Address], type: TensorType, kernel: Kernel, loads: Loads
+        self,
+        addresses: Sequence[Address],
+        type: TensorType,
+        kernel: Kernel,
+        loads: Loads,
+        predicate: tuple[int, ...] = (),
     ) -> Measured:
         """What threads load of an array.
 
@@ -70,25 +76,26 @@ class Levels:
             type: Of the array.
             kernel: Theirs.
             loads: Tells the loads apart, where several may be one.
+            predicate: Into what a load of four predicates falls apart by which selects choose.
         """
         by_map = {a.map: a for a in addresses}
         every = self._emitted(by_map, by_map, type, kernel)
         fewest = united(every)
         if len(fewest) == len(every):
-            return self._measured(every, by_map, type, kernel)
-        apart = loads()
-        is_known = apart is not None
-        if apart is not None:
+            return self._measured(every, by_map, type, kernel, predicate=predicate)
+        told_apart = loads()
+        is_known = told_apart is not None
+        if told_apart is not None:
             different: dict[frozenset[IndexingMap], list[IndexingMap]] = {}
-            for load in apart:
+            for load in told_apart:
                 there = [a.map for a in load]
                 different.setdefault(frozenset(there), there)
             parts = [united(self._emitted(own, by_map, type, kernel)) for own in different.values()]
             every, is_known = self._told_apart(dict.fromkeys(one for part in parts for one in part))
-        most = self._measured(every, by_map, type, kernel)
+        most = self._measured(every, by_map, type, kernel, predicate=predicate)
         if is_known or most.traffic is None:
             return most
-        least = self._measured(fewest, by_map, type, kernel).traffic
+        least = self._measured(fewest, by_map, type, kernel, predicate=predicate).traffic
         assert least is not None
         bounded = replace(most.traffic, precision=BOUNDS, best=least.best or least)
         return replace(most, traffic=bounded, reason=MAY_BE_ONE)
@@ -108,6 +115,7 @@ class Levels:
         type: TensorType,
         kernel: Kernel,
         stores: Stores | None = None,
+        predicate: tuple[int, ...] = (),
     ) -> Measured:
         emitted = [one for one in found if not by_map[one.original].is_lowered]
         whole, cut, maybe = self._proved(found, by_map, type, kernel)
@@ -118,6 +126,8 @@ class Levels:
         else:
             last = compiled(whole, self._widest, are_loads=are_loads)
             last += self._elements([*cut, *maybe], type, kernel)
+        if predicate and type.element.name == "pred":
+            last = [part for one in last for part in apart(one, predicate)]
         touches, traffic = self._touches(last)
         if maybe:
             best = compiled([*whole, *maybe], self._widest, are_loads=are_loads)
@@ -130,6 +140,8 @@ class Levels:
             return Measured(tuple(touches), traffic, reason=reason)
         is_lowered = len(emitted) < len(found)
         change = self._change(emitted, [*cut, *maybe], type, is_lowered=is_lowered)
+        if predicate:
+            change = CHOSEN
         return Measured(tuple(touches), traffic, tuple(before), change, reason)
 
     def _emitted(

@@ -49,6 +49,12 @@ class Reads:
         """The loads of an array, each by itself; `None` if there are too many to tell apart."""
         return None if self._loads is None else self._loads.get(place, [])
 
+    def predicate(self, place: Place) -> tuple[int, ...]:
+        """Into what a load of four elements falls apart, by which selects choose; else nothing."""
+        if self._selects is None:
+            return ()
+        return self._selects.predicates.get(self._fused.edge[place[0]], ())
+
     def _of_roots(self) -> tuple[Reading, ...]:
         """All elements that are written, where lanes are nobody's business."""
         return tuple(
@@ -91,7 +97,7 @@ class Reads:
             lambda value: users.get(value, ()),
             of_elements=of_elements,
         )
-        return found if found.between_loads or found.masks else None
+        return found if found.between_loads or found.masks or found.predicates else None
 
     def _edge(self, reading: Reading, *, with_masks: bool) -> Edge:
         reads = None if self._selects is None else self._selects.reads(with_masks=with_masks)

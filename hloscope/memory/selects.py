@@ -11,6 +11,7 @@ Source: LLVM `llvm/lib/CodeGen/SelectionDAG/DAGCombiner.cpp` (`SimplifySelectOps
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from hloscope.affine import Const, Dim, Expr, Interval, Runtime, as_sum
@@ -45,6 +46,7 @@ from hloscope.ops import (
 
 MOVES: Final = (Bitcast, BroadcastInDim, Reshape, Reverse, Slice, Transpose)
 """Ops after which a load is still the same load, at another index."""
+LOGIC: Final = ("and", "not", "or", "xor")
 LARGEST: Final = 1 << 62
 Reads: TypeAlias = Callable[[Instruction, int], Iterable[Flow]]
 Condition: TypeAlias = tuple[Constraint, ...]
@@ -88,6 +90,37 @@ class Selects:
             if ins not in self.between_loads and (condition := self._condition(ins.operands[0]))
         }
         """Other selects whose condition is made of indices."""
+
+    @cached_property
+    def predicates(self) -> dict[Instruction, tuple[int, ...]]:
+        """Predicates handed in, by which selects choose: into what a load of four falls apart.
+
+        LLVM chooses four elements at once by four bits, and loads the four bytes that hold them as
+        two and one and one; where they are joined with something computed, one by one.
+        """
+        found: dict[Instruction, tuple[int, ...]] = {}
+        for ins in self._inside:
+            if isinstance(ins.op, Select):
+                leaves = self._leaves(ins.operands[0])
+                handed_in = [leaf for leaf in leaves if leaf not in self._inside]
+                is_mixed = len(handed_in) < len(leaves)
+                for leaf in handed_in:
+                    if is_mixed or len(leaves) == 1:
+                        found[leaf] = (1, 1, 1, 1) if is_mixed else (2, 1, 1)
+        return found
+
+    def _leaves(self, predicate: Instruction) -> list[Instruction]:
+        """What a predicate is made of by logic and moves."""
+        found: dict[Instruction, None] = {}
+        todo = [predicate]
+        while todo:
+            value = todo.pop()
+            is_logic = isinstance(value.op, Elementwise) and value.op.name in LOGIC
+            if value in self._inside and (is_logic or isinstance(value.op, MOVES)):
+                todo += value.operands
+            else:
+                found[value] = None
+        return [*found]
 
     def reads(self, *, with_masks: bool = False) -> Reads:
         """What instructions read, by the lanes that choose it.
@@ -156,7 +189,7 @@ class Selects:
         return None
 
     def _integer(self, value: Instruction) -> Expr | None:
-        """An integer as an expression over its own index, if it is made of indices and constants."""
+        """An integer made of indices and constants, as an expression over its own index."""
         type = array_of(value)
         if (
             value not in self._inside
