@@ -20,7 +20,7 @@ from hloscope.memory.emitting import BLOCK_LEVEL, kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import PLAIN, Kernel, Reading, Stores
 from hloscope.memory.kinds import synchronous
-from hloscope.memory.levels import Levels, Measured
+from hloscope.memory.levels import Levels, Measured, together
 from hloscope.memory.reads import Place, Reads
 from hloscope.memory.same_kernels import XlaKernels, output_names
 from hloscope.memory.storage import element_count, is_array
@@ -199,9 +199,17 @@ class Memory:
         reads: Reads,
     ) -> Measured:
         """The ways in which threads read an array, and what they move."""
+        loops = dict.fromkeys([_loop(*one) for one in reads.loaded(place)]) or {0: None}
+        return together([self._read_in(loop, place, type, kernel, reads) for loop in loops])
+
+    def _read_in(
+        self, loop: int, place: Place, type: TensorType, kernel: Kernel, reads: Reads
+    ) -> Measured:
+        """The same of the readings that one loop makes."""
 
         def addresses(reading: Reading, accesses: Iterable[Access]) -> list[Address]:
-            found = [self._addresses.read(reading, access, type) for access in accesses]
+            here = [access for access in accesses if _loop(reading, access) == loop]
+            found = [self._addresses.read(reading, access, type) for access in here]
             return [address for address in found if address is not None]
 
         def loads() -> list[list[Address]] | None:
@@ -321,6 +329,11 @@ class Memory:
         if tile is None and number < len(tiles) and len(tiles[number]) == type.rank and type.rank:
             tile = tile_use(type, tiles[number], [1] * type.rank, self.device.transaction)
         return ArrayUse(number, leaf, name, type, (), None, touched, None, reason, tile, True)
+
+
+def _loop(reading: Reading, access: Access) -> int:
+    """The number of the loop that makes an access; what does not depend on it stands before it."""
+    return reading.loop if access.map is not None and access.map.ranges else 0
 
 
 def _uncounted(addresses: Iterable[Address]) -> Measured:

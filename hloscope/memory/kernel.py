@@ -135,6 +135,7 @@ class Reading:
         is_lowered: Is it LLVM that makes it of an atomic, and not XLA?
         proof: How long addresses of vectors may be; `None`: LLVM proves all of them aligned.
         is_row: Are vectors parts of a row, along the last loop?
+        loop: Number of the loop that makes it; loads in different loops are never one.
     """
 
     value: Instruction
@@ -145,6 +146,7 @@ class Reading:
     is_lowered: bool = False
     proof: Proof | None = None
     is_row: bool = False
+    loop: int = 0
 
 
 @dataclass(frozen=True, slots=True)

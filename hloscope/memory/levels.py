@@ -11,6 +11,7 @@ from hloscope.devices import Device
 from hloscope.indexing import IndexingMap, prove_equal
 from hloscope.ir import TensorType, size_text, storage_bits
 from hloscope.lazy import dataclass
+from hloscope.memory import traffic as figures
 from hloscope.memory.addresses import Address
 from hloscope.memory.answers import Touch
 from hloscope.memory.bounded import traffic_of
@@ -18,7 +19,7 @@ from hloscope.memory.compiled import apart, compiled
 from hloscope.memory.kernel import PLAIN, Kernel, Launch, Stores
 from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.spoil import Spoiler, spoiler_of
-from hloscope.memory.traffic import BOUNDS, Traffic, together, tried
+from hloscope.memory.traffic import BOUNDS, Traffic, tried
 from hloscope.simplifier import Verdict
 
 MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
@@ -49,6 +50,23 @@ class Measured:
     emitted: tuple[Touch, ...] | None = None
     change: str = ""
     reason: str = ""
+
+
+def together(parts: Sequence[Measured]) -> Measured:
+    """What several loops move of one array."""
+    if len(parts) == 1:
+        return parts[0]
+    traffic = [part.traffic for part in parts if part.traffic is not None]
+    emitted = None
+    if any(part.emitted is not None for part in parts):
+        emitted = tuple([t for p in parts for t in (p.touches if p.emitted is None else p.emitted)])
+    return Measured(
+        tuple([touch for part in parts for touch in part.touches]),
+        figures.together(traffic) if len(traffic) == len(parts) else None,
+        emitted,
+        next((part.change for part in parts if part.change), ""),
+        next((part.reason for part in parts if part.reason), ""),
+    )
 
 
 class Levels:
@@ -262,7 +280,7 @@ class Levels:
     def _touches(self, found: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
         """Ways in which threads touch an array, and what they move in all."""
         touches = [self._touch(requests) for requests in found]
-        return touches, together([t.traffic for t in touches if t.traffic is not None])
+        return touches, figures.together([t.traffic for t in touches if t.traffic is not None])
 
     def _touch(self, requests: Requests) -> Touch:
         known = self._traffic.get(requests)
