@@ -7,10 +7,9 @@ two groups share a sector; at best all groups touch the sectors of the largest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
-from math import gcd, prod
+from math import gcd
 from typing import Final, NamedTuple
 
 from hloscope.affine import Runtime, Var, depends_on_runtime, evaluate_array, variables
@@ -28,8 +27,6 @@ from hloscope.memory.counting import (
 from hloscope.memory.requests import LANE, Requests, runtime_terms
 from hloscope.memory.traffic import BOUNDS, Traffic
 
-MOST_ALIGNMENTS: Final = 64
-"""Alignments of what is read at run time that are tried."""
 BLOCKS: Final = (SECTOR * 8, LINE * 8)
 """Bits of a sector and of a line."""
 
@@ -57,7 +54,7 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
         best, worst = _Groups(certain, terms, budget).extremes()
     if certain is not requests:  # it may be that no lane takes part
         return replace(worst, precision=BOUNDS, best=Traffic(vector=requests.vector))
-    if (best.histogram, best.lines) == (worst.histogram, worst.lines):
+    if (best.histogram, best.lines, best.asked) == (worst.histogram, worst.lines, worst.asked):
         return worst  # whatever is read, as many sectors are moved
     return replace(worst, precision=BOUNDS, best=best)
 
@@ -96,19 +93,15 @@ def _anywhere(requests: Requests, budget: int) -> tuple[Traffic, Traffic]:
     return all_of(1, each, count), all_of(lanes, lanes * each, -(-count * lanes * each // SECTOR))
 
 
-def alignments(requests: Requests, terms: Mapping[Runtime, int]) -> Iterator[dict[Var, int]]:
-    """Values of what is read at run time, one for each alignment to a line."""
-    choices: list[list[tuple[Var, int]]] = []
+def _shifts(requests: Requests, terms: Mapping[Runtime, int]) -> list[int]:
+    """How far values read at run time may shift an address, in elements, modulo a line."""
+    found = {0}
     for runtime, factor in terms.items():
         interval = requests.map.runtime[runtime.index].interval
-        step = requests.modulus // gcd(factor, requests.modulus)
-        count = min(step, interval.hi - interval.lo + 1)
-        values = list(range(interval.lo, interval.lo + count))
-        if prod(map(len, choices)) * len(values) > MOST_ALIGNMENTS:
-            values = sorted({values[0], values[len(values) // 2], values[-1]})[:1]
-        choices.append([(runtime, value) for value in values])
-    for chosen in product(*choices):
-        yield dict(chosen)
+        period = requests.modulus // gcd(factor, requests.modulus)
+        count = min(period, interval.hi - interval.lo + 1)
+        found = {(a + factor * k) % requests.modulus for a in found for k in range(count)}
+    return sorted(found)
 
 
 class _Blocks(NamedTuple):
@@ -138,25 +131,19 @@ class _Groups:
     def __init__(self, requests: Requests, terms: Mapping[Runtime, int], budget: int) -> None:
         self._requests: Final = requests
         self._read: Final = tuple(terms)
-        self._tried: Final = [*alignments(requests, terms)]
+        self._shifts: Final = _shifts(requests, terms)
+        self._lowest: Final = {x: requests.map.runtime[x.index].interval.lo for x in terms}
         self._budget: Final = budget
-        steps = [factor * requests.bits for factor in terms.values()]
-        self._step: Final = gcd(LINE * 8, *steps)
+        self._step: Final = gcd(requests.modulus, *terms.values()) * requests.bits
         """Bits between alignments."""
-        self._is_free: Final = all(
-            [
-                interval.hi - interval.lo + 1 >= LINE * 8 // gcd(LINE * 8, step)
-                for step, interval in zip(
-                    steps, [requests.map.runtime[x.index].interval for x in terms], strict=True
-                )
-            ]
-        )
+        every = requests.modulus * requests.bits // self._step
+        self._is_free: Final = len(self._shifts) == every
         """May a group have every alignment?"""
 
     def extremes(self) -> tuple[Traffic, Traffic]:
         """At best and at worst."""
         found = self._counted(self._budget, is_whole=True)
-        return found or self._counted(self._budget // len(self._tried), is_whole=False)  # type: ignore[return-value]
+        return found or self._counted(self._budget // len(self._shifts), is_whole=False)  # type: ignore[return-value]
 
     def _counted(self, budget: int, *, is_whole: bool) -> tuple[Traffic, Traffic] | None:
         """The traffic; `None` where a group of lanes has gaps, of which alignments are tried.
@@ -168,16 +155,16 @@ class _Groups:
         best, worst = Counter(self._requests, budget), Counter(self._requests, budget)
         unit = max(self._requests.unit_bits // 8, 1)
         for at, weights in worst.chunks():
-            lanes = worst.lanes(at, self._tried[0])
+            lanes = worst.lanes(at, self._lowest)
             groups = self._groups(at, lanes.active.shape)
             spans = _spans(lanes, groups, self._requests.vector)
             has_gaps = bool((spans.length != spans.count * self._requests.vector).any())
-            if (has_gaps or not self._is_free) and is_whole and len(self._tried) > 1:
+            if (has_gaps or not self._is_free) and is_whole and len(self._shifts) > 1:
                 return None
             if self._is_free and not has_gaps:
                 sectors, lines = [self._of_spans(spans, size) for size in BLOCKS]
             else:
-                sectors, lines = self._of_each_alignment(worst, at, groups, lanes.active)
+                sectors, lines = self._of_each_alignment(worst, lanes, groups)
             asked = spans.count * unit
             least, most = [
                 Figures(*figures, lanes.active)
@@ -201,16 +188,12 @@ class _Groups:
         most = -(-(size - step + start + length) // size) * touched
         return _Blocks(fewest, most)
 
-    def _of_each_alignment(
-        self, counter: Counter, at: Mapping[Var, Ints], groups: Ints, active: Bools
-    ) -> Sequence[_Blocks]:
-        """Blocks at every alignment that is tried."""
+    def _of_each_alignment(self, counter: Counter, lanes: Lanes, groups: Ints) -> Sequence[_Blocks]:
+        """Blocks at every alignment that values may lead to."""
         found: list[_Blocks] = []
-        for given in self._tried:
-            lanes = counter.lanes(at, given)
-            here = [
-                _distinct(counter.numbers(lanes.steps, size), active, groups) for size in BLOCKS
-            ]
+        for shift in self._shifts:
+            numbers = [counter.numbers(lanes.steps + shift, size) for size in BLOCKS]
+            here = [_distinct(number, lanes.active, groups) for number in numbers]
             if not found:
                 found = [_Blocks(blocks, blocks) for blocks in here]
             found = [
