@@ -37,12 +37,14 @@ class Address(NamedTuple):
         map: From threads to addresses, in elements.
         parts: Its steps as LLVM proves them aligned; none where it proves all vectors.
         is_lowered: Is it made by LLVM, which expands an atomic, and not by XLA?
+        word: Bits that are loaded, where an element has fewer; 0: an element.
         by_element: Does XLA emit its elements one by one already?
     """
 
     map: IndexingMap
     parts: tuple[Part, ...] = ()
     is_lowered: bool = False
+    word: int = 0
     by_element: bool = False
 
 
@@ -64,7 +66,8 @@ class Addresses:
             if map is not None:
                 stages.append(stage._replace(map=map))
         by_element = reading.is_row and self._leaves_row(reading, access, type)
-        return Address(whole, _judged(stages, reading.proof), reading.is_lowered, by_element)
+        parts = _judged(stages, reading.proof)
+        return Address(whole, parts, reading.is_lowered, reading.word, by_element)
 
     def _leaves_row(self, reading: Reading, access: Access, type: TensorType) -> bool:
         """May the elements of a vector lie in different rows of the array?

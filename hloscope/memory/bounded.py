@@ -117,12 +117,12 @@ class _Spans(NamedTuple):
     Attributes:
         first: The first element.
         length: From there to behind the last element.
-        count: Different elements, 0 where no lane takes part.
+        elements: Different ones, 0 where no lane takes part.
     """
 
     first: Ints
     length: Ints
-    count: Ints
+    elements: Ints
 
 
 class _Groups:
@@ -132,7 +132,9 @@ class _Groups:
         self._requests: Final = requests
         self._read: Final = tuple(terms)
         self._shifts: Final = _shifts(requests, terms)
-        self._lowest: Final = {x: requests.map.runtime[x.index].interval.lo for x in terms}
+        self._lowest: Final[dict[Var, int]] = {
+            x: requests.map.runtime[x.index].interval.lo for x in terms
+        }
         self._budget: Final = budget
         self._step: Final = gcd(requests.modulus, *terms.values()) * requests.bits
         """Bits between alignments."""
@@ -158,14 +160,14 @@ class _Groups:
             lanes = worst.lanes(at, self._lowest)
             groups = self._groups(at, lanes.active.shape)
             spans = _spans(lanes, groups, self._requests.vector)
-            has_gaps = bool((spans.length != spans.count * self._requests.vector).any())
+            has_gaps = bool((spans.length != spans.elements * self._requests.vector).any())
             if (has_gaps or not self._is_free) and is_whole and len(self._shifts) > 1:
                 return None
             if self._is_free and not has_gaps:
                 sectors, lines = [self._of_spans(spans, size) for size in BLOCKS]
             else:
                 sectors, lines = self._of_each_alignment(worst, lanes, groups)
-            asked = spans.count * unit
+            asked = spans.elements * unit
             least, most = [
                 Figures(*figures, lanes.active)
                 for figures in (
@@ -173,8 +175,8 @@ class _Groups:
                     (sectors.most.sum(1), lines.most.sum(1), asked.sum(1)),
                 )
             ]
-            best.note(at, weights, least, lambda row, lanes=lanes: lanes.addresses[row])
-            worst.note(at, weights, most, lambda row, lanes=lanes: lanes.addresses[row])
+            best.note(at, weights, least, lanes.addresses.__getitem__)
+            worst.note(at, weights, most, lanes.addresses.__getitem__)
             best.scale = worst.scale
         return best.found(), worst.found()
 
@@ -183,7 +185,7 @@ class _Groups:
         step = min(self._step, size)
         length = spans.length * self._requests.bits
         start = spans.first * self._requests.bits % step
-        touched = spans.count > 0
+        touched = spans.elements > 0
         fewest = -(-(start + length) // size) * touched
         most = -(-(size - step + start + length) // size) * touched
         return _Blocks(fewest, most)

@@ -23,11 +23,18 @@ from hloscope.affine import (
     Range,
     Var,
     as_sum,
+    floordiv,
     from_terms,
     known_divisor,
     variables,
 )
-from hloscope.indexing import Constraint, IndexingMap, Variable, substituted
+from hloscope.indexing import (
+    Constraint,
+    IndexingMap,
+    RuntimeVariable,
+    Variable,
+    substituted,
+)
 from hloscope.memory.requests import Requests
 
 MOST_UNROLLED: Final = 1 << 10
@@ -60,7 +67,7 @@ class _Block(NamedTuple):
     address: Expr
     dims: tuple[Variable, ...]
     ranges: tuple[Variable, ...]
-    runtime: tuple[Variable, ...]
+    runtime: tuple[RuntimeVariable, ...]
     domains: _Domains
     bits: int
     warp: int
@@ -321,3 +328,10 @@ def apart(one: Requests, widths: Sequence[int]) -> list[Requests]:
         found.append(replace(one, map=map, vector=width))
         offset += width
     return found
+
+
+def in_words(one: Requests, word: int) -> Requests:
+    """An access of elements as one of the words, of so many bits, that hold them."""
+    address = floordiv(one.address, word // one.bits)
+    map = one.map.with_(results=[address]).simplify(replace_points=False)
+    return replace(one, map=map, bits=word, vector=1)

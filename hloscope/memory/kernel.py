@@ -133,6 +133,7 @@ class Reading:
         is_hero: Is it what XLA's verdict looks at: an operand of a hero?
         is_unchecked: Does no condition keep threads from loading what stands behind the value?
         is_lowered: Is it LLVM that makes it of an atomic, and not XLA?
+        word: Bits that are loaded, where an element has fewer; 0: an element.
         proof: How long addresses of vectors may be; `None`: LLVM proves all of them aligned.
         is_row: Are vectors parts of a row, along the last loop?
         loop: Number of the loop that makes it; loads in different loops are never one.
@@ -144,6 +145,7 @@ class Reading:
     is_hero: bool = True
     is_unchecked: bool = False
     is_lowered: bool = False
+    word: int = 0
     proof: Proof | None = None
     is_row: bool = False
     loop: int = 0
@@ -158,7 +160,8 @@ class Stores:
             at once?
         reads_old: Is the old element loaded?
         least: How often a store is made, at least …
-        most: … and at most: an update by compare-and-swap may be tried again.
+        most: … and at most.
+        tries: How often one may be tried again by compare-and-swap, the first time included.
         run: Stores of a thread that may be added in registers and become one.
         word: Bits that an atomic replaces, where an element has fewer; 0: the element's.
         reason: Why there are bounds.
@@ -169,6 +172,7 @@ class Stores:
     reads_old: bool = False
     least: int = 1
     most: int = 1
+    tries: int = 1
     run: int = 1
     word: int = 0
     reason: str = ""

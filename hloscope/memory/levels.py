@@ -15,11 +15,11 @@ from hloscope.memory import traffic as figures
 from hloscope.memory.addresses import Address
 from hloscope.memory.answers import Touch
 from hloscope.memory.bounded import traffic_of
-from hloscope.memory.compiled import apart, compiled
+from hloscope.memory.compiled import apart, compiled, in_words
 from hloscope.memory.kernel import PLAIN, Kernel, Launch, Stores
 from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.spoil import Spoiler, spoiler_of
-from hloscope.memory.traffic import BOUNDS, Traffic, tried
+from hloscope.memory.traffic import BOUNDS, Traffic, stored
 from hloscope.simplifier import Verdict
 
 MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
@@ -146,15 +146,19 @@ class Levels:
             last += self._elements([*cut, *maybe], type, kernel)
         if predicate and type.element.name == "pred":
             last = [part for one in last for part in apart(one, predicate)]
+        word = max([stores.word, *[address.word for address in by_map.values()]])
+        if word > storage_bits(type):
+            last = [in_words(one, word) for one in last]
         touches, traffic = self._touches(last)
         if maybe:
             best = compiled([*whole, *maybe], self._widest, are_loads=are_loads)
             best += self._elements(cut, type, kernel)
             traffic = replace(traffic, precision=BOUNDS, best=self._touches(best)[1])
-        traffic = tried(traffic, stores)
-        reason = OPEN if maybe else stores.reason
         before, emitted_traffic = self._touches(emitted)
-        if traffic == emitted_traffic:
+        is_same = stores.is_apart or traffic == emitted_traffic
+        traffic = stored(traffic, stores)
+        reason = OPEN if maybe else stores.reason
+        if is_same:
             return Measured(tuple(touches), traffic, reason=reason)
         is_lowered = len(emitted) < len(found)
         change = self._change(emitted, [*cut, *maybe], type, is_lowered=is_lowered)

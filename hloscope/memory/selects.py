@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from hloscope.affine import Const, Dim, Expr, Interval, Runtime, as_sum
+from hloscope.affine import Const, Dim, Expr, Interval, Runtime, Var, as_sum
 from hloscope.fusion import Analysis, Flow
 from hloscope.indexing import (
     Access,
@@ -184,7 +184,7 @@ class Selects:
             inner = self._condition(value.operands[0])
             if inner is None:
                 return None
-            new = {Dim(k): e for k, e in enumerate(map.results)}
+            new: dict[Var, Expr] = {Dim(k): e for k, e in enumerate(map.results)}
             return tuple(substituted_constraints(inner, new))
         return None
 

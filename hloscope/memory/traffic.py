@@ -50,6 +50,7 @@ class Traffic:
         best: The least that values read at run time may lead to; the other figures are the most.
         vector: Elements of a lane in one request.
         seen: Lanes that were looked at.
+        tries: How often each request may be made in all: the figures are those of one try each.
     """
 
     requests: int = 0
@@ -65,6 +66,7 @@ class Traffic:
     best: Traffic | None = None
     vector: int = 1
     seen: int = 0
+    tries: int = 1
 
     @property
     def moved(self) -> int:
@@ -131,16 +133,18 @@ def together(parts: list[Traffic]) -> Traffic:
         best,
         max([part.vector for part in parts], default=1),
         sum(part.seen for part in parts),
+        max([part.tries for part in parts], default=1),
     )
 
 
-def tried(traffic: Traffic, stores: Stores) -> Traffic:
+def stored(traffic: Traffic, stores: Stores) -> Traffic:
     """The traffic of stores that are made less or more often than once, with bounds then."""
-    if stores.run == 1 and (stores.least, stores.most) == (1, 1):
-        return traffic
-    best = _scaled(traffic.best or traffic, stores.least, stores.run)
-    worst = _scaled(traffic, stores.most, 1)
-    return replace(worst, precision=BOUNDS, best=best)
+    found = traffic
+    if stores.run > 1 or (stores.least, stores.most) != (1, 1):
+        best = _scaled(traffic.best or traffic, stores.least, stores.run)
+        worst = _scaled(traffic, stores.most, 1)
+        found = replace(worst, precision=BOUNDS, best=best)
+    return replace(found, tries=stores.tries) if stores.tries > 1 else found
 
 
 def _scaled(traffic: Traffic, times: int, parts: int) -> Traffic:

@@ -40,7 +40,7 @@ def _producers(value: Instruction, fused: Fused) -> set[Instruction]:
     def inside(ins: Instruction) -> list[Instruction]:
         return [operand for operand in ins.operands if fused.contains(operand)]
 
-    return reached(inside(value), inside)
+    return {*reached(inside(value), inside)}
 
 
 def _is_unrolled(reduction: Instruction, fused: Fused) -> bool:

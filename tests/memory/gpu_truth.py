@@ -129,9 +129,10 @@ def _judged(use: ArrayUse, executed: Figures) -> tuple[str, str]:
     if use.traffic is None:
         return "", f"not known, executed {executed}"
     told = _of(use.traffic)
-    if use.traffic.best is None:
+    if use.traffic.best is None and use.traffic.tries == 1:
         return ("equal", "") if told == executed else ("", f"model {told}, executed {executed}")
-    best = _of(use.traffic.best)
+    best = _of(use.traffic.best or use.traffic)
+    told = tuple([figure * use.traffic.tries for figure in told])
     is_between = all(a <= b <= c for a, b, c in zip(best, executed, told, strict=True))
     return ("bounds", "") if is_between else ("", f"model {best} to {told}, executed {executed}")
 

@@ -89,7 +89,9 @@ def scatter(choice: Choice) -> Kernel | None:
         outputs.append(placed)
         if stores.reads_old and placed is not None:
             readings += [
-                Reading(hero.operands[leaf], 0, map, is_hero=False, is_lowered=True)
+                Reading(
+                    hero.operands[leaf], 0, map, is_hero=False, is_lowered=True, word=stores.word
+                )
                 for map in placed
             ]
     return Kernel(
@@ -221,7 +223,7 @@ def _stores(hero: Instruction, plan: Plan, type: TensorType) -> Stores:
         return replace(apart, reads_old=True, least=0, most=2, reason=BY_SIGN)
     slices = max(element_count(type) // max(prod(type.shape[1:]), 1), 1)
     return replace(
-        apart, reads_old=True, most=slices, word=max(bits, WORD), reason=RETRIED
+        apart, reads_old=True, tries=slices, word=max(bits, WORD), reason=RETRIED
     )  # fmt: skip
 
 
