@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 from hloscope.affine import Runtime, Var, depends_on_runtime, evaluate_array, variables
 from hloscope.arrays import Bools, Ints, np
 from hloscope.devices import LINE, SECTOR
-from hloscope.indexing import Constraint
+from hloscope.indexing import Constraint, RuntimeVariable
+from hloscope.ir import TensorType
 from hloscope.memory.counting import (
     BUDGET,
     NOWHERE,
@@ -44,6 +45,10 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
     """
     reads = set(map(Runtime, range(len(requests.map.runtime))))
     is_decided = not reads & variables(requests.address, *requests.conditions)
+    if any(map(_is_choice, requests.map.runtime)):  # it may be that no lane takes part
+        plain = requests.map.with_(runtime=[_unclamped(v) for v in requests.map.runtime])
+        worst = traffic_of(replace(requests, map=plain), budget)
+        return replace(worst, precision=BOUNDS, best=Traffic(vector=requests.vector))
     if is_decided or requests.map.is_known_empty or requests.lanes_at_most <= 0:
         return counted(requests, budget)
     terms = runtime_terms(requests.address)
@@ -57,6 +62,17 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
     if (best.histogram, best.lines, best.asked) == (worst.histogram, worst.lines, worst.asked):
         return worst  # whatever is read, as many sectors are moved
     return replace(worst, precision=BOUNDS, best=best)
+
+
+def _is_choice(variable: RuntimeVariable) -> bool:
+    """Is it a predicate, of which a map holds for one value only?"""
+    type = None if variable.origin is None else variable.origin.type
+    is_predicate = isinstance(type, TensorType) and type.element.name == "pred"
+    return is_predicate and variable.clamp is not None
+
+
+def _unclamped(variable: RuntimeVariable) -> RuntimeVariable:
+    return RuntimeVariable(variable.interval, variable.name, None, variable.index)
 
 
 def _without_runtime(requests: Requests) -> Requests:
@@ -144,8 +160,11 @@ class _Groups:
 
     def extremes(self) -> tuple[Traffic, Traffic]:
         """At best and at worst."""
-        found = self._counted(self._budget, is_whole=True)
-        return found or self._counted(self._budget // len(self._shifts), is_whole=False)  # type: ignore[return-value]
+        if (found := self._counted(self._budget, is_whole=True)) is not None:
+            return found
+        every = self._counted(self._budget // len(self._shifts), is_whole=False)
+        assert every is not None
+        return every
 
     def _counted(self, budget: int, *, is_whole: bool) -> tuple[Traffic, Traffic] | None:
         """The traffic; `None` where a group of lanes has gaps, of which alignments are tried.
