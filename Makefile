@@ -4,7 +4,13 @@ PYTHON ?= python3
 BIN    := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test test-full compiled check format docs site wheel status clean
+LOWEST := tests/scan/test_query.py tests/cli/test_inputs.py tests/cli/test_schemas.py \
+  tests/interpreter/test_rounding.py tests/indexing/test_isl.py tests/simplifier/test_convert.py \
+  tests/ir/test_graph.py tests/test_notebook.py tests/scan/test_running.py \
+  tests/scan/test_scan.py::test_urls_and_patterns_are_files \
+  tests/cli/test_terminal.py::test_a_table_keeps_names_whole_on_a_narrow_terminal
+
+.PHONY: help demo test test-full compiled lowest check format docs site wheel status clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -20,6 +26,17 @@ test-full: .venv/develop ## The same with every case instead of a sample
 
 compiled: .venv/develop ## Compile the simplifier in a copy, and run its tests there
 	$(PYTEST) -q --full tests/test_compiled.py
+
+lowest: .venv/lowest ## Install the lowest versions that are allowed, together, and test with them
+	.venv/lowest/bin/python -m pytest -q -p no:cacheprovider $(LOWEST) \
+	  -k "not real_dumps and not layouts and not dynamic and not damaged"
+	rm -rf .venv/lowest
+
+.venv/lowest: .venv/bin/python
+	rm -rf $@ && $(BIN)/python -m venv $@
+	$(BIN)/python -m tests.lowest > $@/versions.txt
+	$@/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+	  --only-binary :all: --requirement $@/versions.txt || { rm -rf $@; exit 1; }
 
 check: .venv/develop ## Format, lint and types
 	$(BIN)/ruff format --check .

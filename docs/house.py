@@ -20,8 +20,9 @@ ROOMS: Final = [
     "whole_files",
     "devices", "affine", "simplifier", "ir", "ops", "mlir", "dialects", "hlo_parser", "stablehlo",
     "vhlo", "bytecode", "indexing", "fusion", "verifier", "interpreter", "passes", "compare",
-    "proof", "layouts", "movement", "tiling", "memory", "cost", "profiles", "display",
-    "explorer", "checks", "scan", "api", "", "testing", "pytest_plugin", "cli", "__main__",
+    "proof", "layouts", "dumps", "ptx", "movement", "tiling", "memory", "cost", "profiles",
+    "display", "explorer", "checks", "scan", "api", "", "testing", "pytest_plugin", "cli",
+    "__main__",
 ]  # fmt: skip
 """From the bottom to the top: imports go from right to left.  "" is the package itself."""
 FOLDERS: Final = [room for room in ROOMS if room and (PACKAGE / room).is_dir()]

@@ -37,6 +37,10 @@ MOST_FLOPS: Final = 10**12
 MOST_STEPS: Final = 2 * 10**6
 """Instructions of a program that runs, loops counted as often as they run: two seconds, and fifty
 times what models take."""
+MOST_THREADS: Final = 1 << 26
+"""Threads of a GPU kernel that is executed."""
+MOST_MEMORY: Final = 1 << 31
+"""Bytes that a GPU kernel that is executed takes: its arrays, and marks of what is touched."""
 MOST_DIMENSIONS: Final = 64
 """Dimensions of numpy's arrays.  Source: numpy, `NPY_MAXDIMS`."""
 MOST_ARRAY: Final = (1 << 63) - 1

@@ -14,6 +14,7 @@ import pytest
 
 import hloscope
 from hloscope import InputError, ParseError, Program, UnknownNameError, VerifyError, read
+from hloscope.api import comparisons, movements, value_runs
 
 ROOT = Path(__file__).parents[1]
 TEXT = """HloModule example
@@ -93,6 +94,31 @@ def test_the_program_is_called_what_it_was_read_from(tmp_path: Path) -> None:
 
 def test_one_line_is_text_where_it_has_braces() -> None:
     assert read("ENTRY e { ROOT p = f32[2] parameter(0) }").root.name == "p"
+
+
+def test_two_programs_are_taken_in_every_form_that_is_read(tmp_path: Path) -> None:
+    text = TEXT.replace("negate(a)", "abs(a)")
+    path = tmp_path / "new.hlo"
+    path.write_text(text)
+    forms = [TEXT, TEXT.encode(), io.StringIO(TEXT), Compiled(), read(TEXT), read(TEXT).module]
+    for a in forms:
+        for b in (path, str(path), text, text.encode(), read(text)):
+            if hasattr(a, "seek"):
+                a.seek(0)
+            assert not hloscope.diff(a, b).none
+        if hasattr(a, "seek"):
+            a.seek(0)
+        assert hloscope.diff(a, TEXT).none
+    assert {str(c.proof.verdict) for c in comparisons(TEXT, path)} == {"proved"}
+    assert {str(c.proof.verdict) for c in movements(read(TEXT), TEXT)} == {"proved"}
+    assert value_runs(TEXT, path, runs=2).difference is not None
+    assert value_runs(read(TEXT).entry, TEXT, runs=2).difference is None
+    page = read(text).explore(parts=[], before=TEXT)
+    assert page.contents.chunks["diff"]["file"] == "<string>"
+    with pytest.raises(InputError, match="no file"):
+        hloscope.diff(TEXT, tmp_path / "missing.hlo")
+    with pytest.raises(TypeError, match="expected a path, text"):
+        hloscope.diff(TEXT, 3)  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         Cost as Cost,
         cost_of as cost_of,
         cost_on as cost_on,
+        device_of_dump as device_of_dump,
     )
     from hloscope.api.covering import coverage as coverage
     from hloscope.api.differing import diff as diff
@@ -78,6 +79,10 @@ if TYPE_CHECKING:
         verdict_of as verdict_of,
     )
     from hloscope.api.evaluating import evaluate as evaluate, evaluate_grid as evaluate_grid
+    from hloscope.api.executing import (
+        execute_kernel as execute_kernel,
+        execute_named as execute_named,
+    )
     from hloscope.api.explaining import check as check, findings as findings
     from hloscope.api.exploring import (
         EXPLORER_PARTS as EXPLORER_PARTS,
@@ -95,6 +100,11 @@ if TYPE_CHECKING:
         rows_of_hlo as rows_of_hlo,
         rows_of_tree as rows_of_tree,
         types_of as types_of,
+    )
+    from hloscope.api.invalid import Invalid as Invalid
+    from hloscope.api.kernel_arguments import (
+        ptx_arguments as ptx_arguments,
+        save_outputs as save_outputs,
     )
     from hloscope.api.maps import (
         MAP_SCHEMA as MAP_SCHEMA,
@@ -142,6 +152,7 @@ if TYPE_CHECKING:
     from hloscope.api.printing import canonical as canonical
     from hloscope.api.program import Program as Program
     from hloscope.api.proving import Tally as Tally, prover_of as prover_of
+    from hloscope.api.ptx_runs import read_ptx as read_ptx, run_ptx as run_ptx
     from hloscope.api.reading import (
         Readable as Readable,
         language_of as language_of,

@@ -23,9 +23,9 @@ from hloscope.bytecode import (
 from hloscope.dialects import DIALECTS
 from hloscope.errors import InputError
 from hloscope.lazy import lazy
-from hloscope.mlir import UNKNOWN, Operation, parse_mlir, print_mlir
+from hloscope.mlir import Operation, has_locations, name_as_printed, parse_mlir, print_mlir
 from hloscope.source import Source
-from hloscope.vhlo import CURRENT, every_op, target_of, version_of
+from hloscope.vhlo import CURRENT, target_of, version_of
 
 if TYPE_CHECKING:
     import hloscope.api.reading as reading
@@ -162,6 +162,14 @@ def artifact_tree(data: bytes, name: str) -> Operation:
     return read_artifact(_bytecode(data, name), name)
 
 
+def artifact_module(data: bytes, name: str) -> TreeModule:
+    """The program graph of an artifact."""
+    tree = artifact_tree(data, name)
+    if name_as_printed(tree, DIALECTS, name):
+        return stablehlo.to_graph(tree)
+    return stablehlo.parse_stablehlo(text_of_tree(tree), name=name)
+
+
 def _bytecode(data: bytes, name: str) -> bytes:
     data, name = artifact_bytes(data, name)
     return data if is_bytecode(data) else read_exported(data, name)[0].module
@@ -181,18 +189,14 @@ def artifact_text(
     """
     if vhlo:
         tree = read_bytecode(_bytecode(data, name), name).module
-        return print_vhlo(tree, generic=generic, locations=locations and _located(tree))
+        return print_vhlo(tree, generic=generic, locations=locations and has_locations(tree))
     return text_of_tree(artifact_tree(data, name), generic=generic, locations=locations)
 
 
 def text_of_tree(tree: Operation, *, generic: bool = False, locations: bool = True) -> str:
     """The text of a program in StableHLO, with its locations if it has any and they are wanted."""
-    locations = locations and _located(tree)
+    locations = locations and has_locations(tree)
     return print_mlir(tree, dialects=DIALECTS, generic=generic, locations=locations)
-
-
-def _located(tree: Operation) -> bool:
-    return any(op.location != UNKNOWN for op in every_op(tree))
 
 
 def vhlo_text(
@@ -222,7 +226,7 @@ def vhlo_text(
     made = artifact_in_version(
         tree, target, library=library, allow_other_dialects=allow_other_dialects
     )
-    return print_vhlo(made.module, generic=generic, locations=_located(made.module))
+    return print_vhlo(made.module, generic=generic, locations=has_locations(made.module))
 
 
 def stablehlo_text(text: str, name: str) -> str:

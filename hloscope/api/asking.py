@@ -9,7 +9,7 @@ from hloscope.api.indexing import Indexing
 from hloscope.api.program import Program
 from hloscope.api.views import InstructionView
 from hloscope.display import json_line
-from hloscope.errors import UnknownNameError
+from hloscope.errors import UnknownNameError, VerifyError
 from hloscope.fusion import Convention
 
 
@@ -45,22 +45,34 @@ def with_operands(program: Program) -> list[InstructionView]:
 
 
 def index_lines(
-    views: Iterable[InstructionView], answer: Callable[[InstructionView], dict[str, Any]]
+    views: Iterable[InstructionView],
+    answer: Callable[[InstructionView], dict[str, Any]],
+    refused: Callable[[VerifyError], None],
 ) -> Iterator[str]:
     """A line of JSON for each instruction; none where the output or operand asked about is not.
 
     Args:
         views: The instructions.
         answer: Gives the answer about an instruction, as JSON.
+        refused: Gets the finding about each invalid instruction that an answer meets, once; such
+            an answer is left out.
 
     >>> from hloscope.api.reading import read
     >>> program = read("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }")
-    >>> len(list(index_lines(program, lambda view: IndexQuestion().ask(view).to_json())))
+    >>> answer = lambda view: IndexQuestion().ask(view).to_json()
+    >>> len(list(index_lines(program, answer, print)))
     2
     """
+    told: set[tuple[object, str]] = set()
     for view in views:
         try:
             found = answer(view)
         except UnknownNameError:
+            continue
+        except VerifyError as error:
+            key = error.span and error.span.start, error.message
+            if key not in told:
+                told.add(key)
+                refused(error)
             continue
         yield json_line(found)

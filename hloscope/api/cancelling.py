@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cache, cached_property
 from typing import Any, Final, NoReturn
 
 from hloscope.api.explaining import check_part
+from hloscope.api.invalid import Invalid
 from hloscope.cost import running
 from hloscope.display import chain_html, chain_json, chain_svg, chain_text
 from hloscope.errors import UnknownNameError
@@ -127,13 +128,26 @@ class Movement:
         notes: What is assumed about how often computations run.
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, invalid: Invalid | None = None) -> None:
+        """Find the movement of a module, except what invalid instructions take part in.
+
+        Args:
+            module: The program.
+            invalid: What is wrong with it; the whole program is taken as valid if not given.
+        """
         flow, places = Flow(module), list(running(module))
+        notes = [note for place in places for note in place.notes]
+        chains: Iterable[Chain] = chains_of(flow)
+        if invalid is not None and invalid.reasons:
+            places = [place for place in places if place.computation not in invalid.hidden]
+            chains = [chain for chain in chains if not _meets(chain, invalid.reasons)]
+            notes.append(invalid.note)
         runs = {place.computation: place.times for place in places}
         self.module: Final = module
         self.places: Final = tuple(places)
-        self.savings: Final = Savings(flow, list(chains_of(flow)), runs)
-        self.notes: Final = tuple(dict.fromkeys([n for place in places for n in place.notes]))
+        without = () if invalid is None else invalid.reasons
+        self.savings: Final = Savings(flow, list(chains), runs, without)
+        self.notes: Final = tuple(dict.fromkeys(notes))
 
     @property
     def chains(self) -> list[Chain]:
@@ -146,9 +160,19 @@ class Movement:
         return {found.value: found for found in self.savings.figures if found.chain is not None}
 
 
-def movement_of(module: Module) -> Movement:
-    """All data movement of a module, and what of it can be saved."""
-    return Movement(module)
+def _meets(chain: Chain, wrong: Container[Instruction]) -> bool:
+    """Does a chain lead through one of some instructions?  It may begin there."""
+    return any(ins in wrong for ins in chain.steps)
+
+
+def movement_of(module: Module, invalid: Invalid | None = None) -> Movement:
+    """All data movement of a module, and what of it can be saved.
+
+    Args:
+        module: The program.
+        invalid: What is wrong with it; chains through invalid instructions are left out.
+    """
+    return Movement(module, invalid)
 
 
 def cancellations(module: Module) -> list[Cancellation]:

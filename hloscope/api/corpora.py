@@ -22,7 +22,7 @@ from hloscope.api.reading import read
 from hloscope.api.remote import content_of
 from hloscope.api.views import InstructionView
 from hloscope.display import INDEX_SCHEMA, Direction, to_json
-from hloscope.errors import HloscopeError, InputError, NoFunctionError
+from hloscope.errors import HloscopeError, InputError, NoFunctionError, VerifyError
 from hloscope.indexing import Precision
 from hloscope.lazy import dataclass
 from hloscope.scan import Digests, Limits, Store, alone, code_digest, engine_of, in_order
@@ -134,7 +134,9 @@ def _answer(task: _Task) -> FileAnswers:
     message, code = "", 0
     try:
         with open(task.path, "wb") as out:
-            _write(task, store, out)
+            wrong = _write(task, store, out)
+        if wrong:
+            message, code = "\n".join(map(str, wrong)), VerifyError.exit_code
     except NoFunctionError:
         message = f"no function in {task.file}"
     except HloscopeError as error:
@@ -145,19 +147,21 @@ def _answer(task: _Task) -> FileAnswers:
     return FileAnswers(task.file, task.path, message, code, store.trouble)
 
 
-def _write(task: _Task, store: Store, out: BinaryIO) -> None:
+def _write(task: _Task, store: Store, out: BinaryIO) -> list[VerifyError]:
+    """Write the answers about one program; return the findings that forbid some of them."""
     data = content_of(task.file) if task.data is None else task.data
     digest = blake2b(data, digest_size=20).hexdigest()
     key = store.key("index", INDEX_SCHEMA, task.file, digest, repr(task.question))
     packed = store.get_bytes(key)
     if packed is not None and _unpack(packed, out):
-        return
+        return []
     packer, parts = zlib.compressobj(1), list[bytes]()
     program = read(data, name=task.file).by_convention(task.question.convention)
     known = _Known(task.question, store)
     answers = known.plain if store.folder is None else known.of
+    wrong: list[VerifyError] = []
     try:
-        for line in index_lines(with_operands(program), answers):
+        for line in index_lines(with_operands(program), answers, wrong.append):
             text = f"{line}\n".encode()
             _put(out, text)
             if store.folder is not None:
@@ -167,8 +171,9 @@ def _write(task: _Task, store: Store, out: BinaryIO) -> None:
     except Exception:
         check(program.module)  # whose words are better, where the program is wrong
         raise
-    if store.folder is not None:
+    if store.folder is not None and not wrong:
         store.put_bytes(key, b"".join([*parts, packer.flush()]))
+    return wrong
 
 
 def _unpack(packed: bytes, out: BinaryIO) -> bool:

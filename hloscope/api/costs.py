@@ -14,6 +14,7 @@ from hloscope.api.advising import (
     padding_advice,
     tile_advice,
 )
+from hloscope.api.invalid import Invalid
 from hloscope.cost import (
     NOT_JUDGED,
     AccessCost,
@@ -31,7 +32,7 @@ from hloscope.cost import (
     target_of,
     transfers_of,
 )
-from hloscope.devices import DEFAULT, Device, device_of, gpu_of
+from hloscope.devices import DEFAULT, Device, device_of, gpu_of, gpu_with
 from hloscope.display import (
     COST_SCHEMA,
     Grouping,
@@ -62,6 +63,7 @@ from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.measuring as measuring
+    from hloscope.dumps import DumpedModule
 else:
     measuring = lazy("hloscope.api.measuring")
 
@@ -93,6 +95,8 @@ class Costed(Protocol):
     def file(self) -> str: ...
     @property
     def analysis(self) -> Analysis: ...
+    @property
+    def dump(self) -> DumpedModule | None: ...
 
 
 class Cost:
@@ -111,7 +115,13 @@ class Cost:
     """
 
     def __init__(
-        self, program: Costed, model: ProgramCost, memory: Memory, *, is_whole: bool = True
+        self,
+        program: Costed,
+        model: ProgramCost,
+        memory: Memory,
+        *,
+        is_whole: bool = True,
+        invalid: Invalid | None = None,
     ) -> None:
         """Take the costs of kernels of a program, and the model of what they transfer.
 
@@ -120,11 +130,13 @@ class Cost:
             model: The kernels.
             memory: The model of what threads and tiles transfer.
             is_whole: Are the kernels all of the program?
+            invalid: What is wrong with the program: its invalid kernels are missing.
         """
         self.program: Final = program
         self.model: Final = model
         self.is_whole: Final = is_whole
         self._memory: Final = memory
+        self._invalid: Final = invalid
 
     @property
     def kernels(self) -> tuple[KernelCost, ...]:
@@ -144,7 +156,11 @@ class Cost:
     @cached_property
     def transfers(self) -> list[Transfer]:
         """The collectives of the program, callers first."""
-        return [one for one in transfers_of(self.program.module) if one.link is not None]
+        every = [one for one in transfers_of(self.program.module) if one.link is not None]
+        invalid = self._invalid
+        if invalid is None:
+            return every
+        return [t for t in every if invalid.is_answered(t.computation, t.overlap.start)]
 
     def advice(self, *, with_movement: bool = True) -> list[Advice]:
         """Changes that are proved to save bytes, the largest share first; see `Advice`.
@@ -258,6 +274,7 @@ class Cost:
                 "limited_by": self.model.step.limited_by,
             },
             "assumed": self.notes,
+            "findings": self.findings,
             "groups": groups,
             "kernels": [
                 cost_of_kernel_json(
@@ -309,8 +326,20 @@ class Cost:
 
     @property
     def assumed(self) -> list[str]:
-        """What was assumed about how often kernels run, each note once."""
-        return list(dict.fromkeys([note for kernel in self.kernels for note in kernel.notes]))
+        """What was assumed about how often kernels run, each note once; what is left out first."""
+        invalid = self._invalid
+        notes = [] if invalid is None else [invalid.note]
+        return list(dict.fromkeys([*notes, *[n for kernel in self.kernels for n in kernel.notes]]))
+
+    @property
+    def findings(self) -> list[str]:
+        """Where the dump folder states something else than the model, kernel by kernel."""
+        return [
+            f"`{kernel.instruction.name}`: {finding}"
+            for kernel in self.kernels
+            if kernel.coalescing is not None
+            for finding in kernel.coalescing.findings
+        ]
 
     @property
     def notes(self) -> list[str]:
@@ -321,6 +350,8 @@ class Cost:
             names = ", ".join(sorted(unknown)[:MOST_NAMES])
             more = ", …" if len(unknown) > MOST_NAMES else ""
             found[f"flops of these are not known and not counted: {names}{more}"] = None
+        if self._memory.stated is not None and self._memory.stated.other_target:
+            found[self._memory.stated.other_target] = None
         if not self.model.is_judged:
             found[f"transfers are not counted: {NOT_JUDGED} (--as-if h100 takes an H100's)"] = None
         return list(found)
@@ -351,6 +382,7 @@ def cost_of(
     *,
     device: Device | None = None,
     transfers: bool | None = None,
+    invalid: Invalid | None = None,
 ) -> Cost:
     """The cost of a program, or of some of its instructions, under a model of a GPU's threads.
 
@@ -361,12 +393,25 @@ def cost_of(
         device: The device that bounds are for; the model's if not given.
         transfers: Count what threads transfer, too, or only bytes and flops.  If not given, it
             depends on what the program was compiled for.
+        invalid: What is wrong with the program: its invalid kernels are left out.
 
     Raises:
         VerifyError: An instruction is invalid.
     """
+    if invalid is not None and not invalid.reasons:
+        invalid = None
+    if only is None and invalid is not None:
+        only = invalid.kernels()
     model = program_cost(program.module, memory, device or memory.device, only, transfers=transfers)
-    return Cost(program, model, memory, is_whole=only is None)
+    return Cost(program, model, memory, is_whole=only is None, invalid=invalid)
+
+
+def device_of_dump(dump: DumpedModule | None) -> str:
+    """Name of the GPU that a dump folder's module was compiled for; `h100` if it is not known."""
+    target = None if dump is None else dump.target
+    if target is None:
+        return DEFAULT
+    return gpu_with(target.cores, target.warp, target.bandwidth) or DEFAULT
 
 
 def cost_on(
@@ -375,15 +420,18 @@ def cost_on(
     *,
     as_if: str | None = None,
     only: Iterable[tuple[Computation, Instruction]] | None = None,
+    invalid: Invalid | None = None,
 ) -> Cost:
     """The cost of a program on a device.
 
     Args:
         program: The program.
-        device: Name of the device, or a file in TOML.  If not given: an H100 for a program that
-            was compiled for a GPU or not at all; else none, so that bounds are not known.
+        device: Name of the device, or a file in TOML.  If not given: the GPU that a dump folder
+            was compiled for; an H100 for another program that was compiled for a GPU or not at
+            all; else none, so that bounds are not known.
         as_if: A GPU; its thread maps judge a program that was compiled for something else, too.
         only: The instructions to count with their computations; all kernels if not given.
+        invalid: What is wrong with the program: its invalid kernels are left out.
 
     Raises:
         DeviceError: The file describes no device, or `as_if` names none with threads.
@@ -393,11 +441,12 @@ def cost_on(
     if as_if is not None:
         gpu = gpu_of(as_if)
         where = device_of(device) if device is not None else gpu
-        memory = Memory(program.analysis, gpu)
-        return cost_of(program, memory, only, device=where, transfers=True)
+        memory = Memory(program.analysis, gpu, dump=program.dump)
+        return cost_of(program, memory, only, device=where, transfers=True, invalid=invalid)
     if device is None:
         kind = target_of(program.module).kind
-        device = DEFAULT if kind in ("gpu", "uncompiled") else "cpu"
+        device = device_of_dump(program.dump) if kind in ("gpu", "uncompiled") else "cpu"
     where = device_of(device)
     gpu = where if where.has_warps else gpu_of(DEFAULT)
-    return cost_of(program, Memory(program.analysis, gpu), only, device=where)
+    memory = Memory(program.analysis, gpu, dump=program.dump)
+    return cost_of(program, memory, only, device=where, invalid=invalid)

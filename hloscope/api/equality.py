@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from hloscope.api.indexing import Indexing
 from hloscope.api.program import Program
+from hloscope.api.reading import Readable, program_from
 from hloscope.api.views import ComputationView, InstructionView
 from hloscope.display import Answer
 from hloscope.errors import UnknownNameError
@@ -31,8 +32,15 @@ Comparable: TypeAlias = IndexingMap | InstructionView | ComputationView | Progra
 """What can be compared with another one of its kind."""
 
 
+def _comparable(given: Comparable | Readable) -> Comparable:
+    """Return what is compared itself, or the program that is read from a source."""
+    if isinstance(given, IndexingMap | InstructionView | ComputationView):
+        return given
+    return program_from(given)
+
+
 def comparisons(
-    a: Comparable, b: Comparable, *, seconds: float = SECONDS_EQUAL
+    a: Comparable | Readable, b: Comparable | Readable, *, seconds: float = SECONDS_EQUAL
 ) -> Iterator[Compared]:
     """Do two maps, instructions or programs touch the same elements?  Part by part.
 
@@ -41,18 +49,20 @@ def comparisons(
 
     Args:
         a: A map; an instruction; or a program or computation, of which is compared what each output
-            reads of each parameter.
+            reads of each parameter; or whatever `read` takes, which is a program.
         b: Another one.
         seconds: Processor time for comparing programs or maps.
 
     Raises:
         TypeError: They are not of one kind.
+        HloscopeError: A source cannot be read.
 
     >>> a, b = map(IndexingMap.parse, ["(d0) -> (d0 * 2 / 2), domain: d0 in [0, 9]",
     ...                                "(d0) -> (d0), domain: d0 in [0, 9]"])
     >>> [str(compared.proof.verdict) for compared in comparisons(a, b)]
     ['proved']
     """
+    a, b = _comparable(a), _comparable(b)
     match a, b:
         case IndexingMap(), IndexingMap():
             yield Compared("the maps", same_maps([a], [b], seconds=seconds))
@@ -67,7 +77,11 @@ def comparisons(
 
 
 def movements(
-    a: Comparable, b: Comparable, *, by_name: bool = False, seconds: float = SECONDS_EQUAL
+    a: Comparable | Readable,
+    b: Comparable | Readable,
+    *,
+    by_name: bool = False,
+    seconds: float = SECONDS_EQUAL,
 ) -> Iterator[Compared]:
     """Do two maps, instructions or programs move the same data?  Part by part.
 
@@ -75,7 +89,8 @@ def movements(
     element at each place in memory of the outputs is made: shapes may differ, layouts count.
 
     Args:
-        a: A map, an instruction, or a computation or program, whose root is compared.
+        a: A map, an instruction, or a computation or program, whose root is compared; or whatever
+            `read` takes, which is a program.
         b: Another one; of an instruction and a program, the program's root.
         by_name: Parameters of the same name belong together, instead of those of the same number.
         seconds: Processor time for programs; what takes longer is undecided.
@@ -83,13 +98,14 @@ def movements(
     Raises:
         TypeError: One is a map, the other is not.
         UnknownNameError: `by_name` is asked, and the names are not the same.
+        HloscopeError: A source cannot be read.
 
-    >>> import hloscope
     >>> text = "ENTRY e { p = f32[4,8] parameter(0) ROOT r = SHAPE reshape(p) }"
-    >>> a, b = (hloscope.read(text.replace("SHAPE", s)) for s in ("f32[32]", "f32[2,16]"))
+    >>> a, b = (text.replace("SHAPE", s) for s in ("f32[32]", "f32[2,16]"))
     >>> [str(compared.proof.verdict) for compared in movements(a, b)]
     ['proved']
     """
+    a, b = _comparable(a), _comparable(b)
     if isinstance(a, IndexingMap) or isinstance(b, IndexingMap):
         yield from comparisons(a, b)
         return

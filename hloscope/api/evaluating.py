@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hloscope.api.program import Program
-from hloscope.api.reading import Readable, read
+from hloscope.api.reading import Readable, program_from
 from hloscope.ir import Module
 from hloscope.lazy import lazy
 from hloscope.limits import MAX_BYTES
@@ -46,7 +46,7 @@ def evaluate(
     >>> evaluate("ENTRY e { p = f32[3] parameter(0) ROOT n = f32[3] negate(p) }", [1, 2.5, 0])
     array([-1. , -2.5, -0. ], dtype=float32)
     """
-    return _read(program).evaluate(
+    return program_from(program).evaluate(
         *arguments,
         entry=entry,
         max_steps=max_steps,
@@ -87,7 +87,7 @@ def evaluate_grid(
     [111, 111, 111]
     """
     return interpreter.call_grid(
-        _read(program).module,
+        program_from(program).module,
         processes,
         replicas=replicas,
         partitions=partitions,
@@ -96,9 +96,3 @@ def evaluate_grid(
         max_bytes=max_bytes,
         custom_calls=custom_calls,
     )
-
-
-def _read(program: Program | Module | Readable) -> Program:
-    if isinstance(program, Module):
-        return Program(program)
-    return program if isinstance(program, Program) else read(program)

@@ -7,7 +7,9 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from hloscope.api.differing import diff
 from hloscope.api.memory import Model, kernels_of
+from hloscope.api.reading import Readable, program_from
 from hloscope.errors import HloscopeError
 from hloscope.explorer import (
     Answers,
@@ -29,7 +31,7 @@ from hloscope.explorer import (
 )
 from hloscope.fusion import Analysis, has_runtime, linear, physical
 from hloscope.indexing import Access, Accesses
-from hloscope.ir import Computation, Instruction, Type
+from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy
 from hloscope.visible import visible
 
@@ -115,7 +117,7 @@ def explore(
     *,
     parts: Sequence[str] = EXPLORER_PARTS,
     device: str = DEVICE,
-    before: Program | None = None,
+    before: Program | Module | Readable | None = None,
     shown: Shown = _silently,
     jobs: int = 1,
 ) -> Explorer:
@@ -125,20 +127,22 @@ def explore(
         program: What is looked at.
         parts: Which of `EXPLORER_PARTS` the page has besides the program.
         device: The GPU that coalescing and footprints are told for.
-        before: An older program: the page tells what is different.
+        before: An older program, or whatever `read` takes: the page tells what is different.
         shown: Yields the items of a long run; it may show how far it is.
         jobs: Processes that work on a large program side by side, where they can be forked.
 
     Raises:
         ValueError: There is no such part.
         UnknownNameError: There is no such device.
+        HloscopeError: The older program cannot be read.
     """
     unknown = sorted(set(parts) - set(EXPLORER_PARTS))
     if unknown:
         raise ValueError(f"no part `{unknown[0]}`; there are {', '.join(EXPLORER_PARTS)}")
     devices.gpu_of(device)
+    older = None if before is None else program_from(before)
     with program.lock:
-        return Explorer(_Gathering(program, device, shown, jobs).contents(parts, before))
+        return Explorer(_Gathering(program, device, shown, jobs).contents(parts, older))
 
 
 class _Gathering:
@@ -392,7 +396,7 @@ class _Gathering:
 
     @cached_property
     def _memory(self) -> memory.Memory:
-        return Model(self.device).memory(self.program.analysis)
+        return Model(self.device).memory(self.program.analysis, self.program.dump)
 
     def coalescing(self) -> None:
         """What the warps of each kernel move; facts name nothing, so equal kernels share them."""
@@ -494,5 +498,5 @@ class _Gathering:
 
     def differences(self, before: Program) -> dict[str, Any]:
         """What is different from an older program."""
-        found = compare.differences(before.module, self.program.module)
+        found = diff(before, self.program)
         return dict(readable({"file": before.file, **display.differences_json(found)}))

@@ -63,7 +63,7 @@ class KernelQuestions:
         model = memory.Model(device, of_block, blocks, vector, given, sizes)
         program, ins = self._kernel
         with program.lock:
-            answer = model.memory(program.analysis).of_instruction(ins)
+            answer = model.memory(program.analysis, program.dump).of_instruction(ins)
         return memory.Coalescing(answer, ins, program.module)
 
     def footprint(self, device: str = "h100") -> memory.Footprint:

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from html import escape
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hloscope.api.costs import Cost, cost_of
 from hloscope.api.explaining import check, check_part
+from hloscope.api.invalid import Invalid
 from hloscope.cost import (
     AccessCost,
     Footprint as FootprintAnswer,
@@ -64,6 +65,9 @@ from hloscope.memory import (
 )
 from hloscope.visible import visible
 
+if TYPE_CHECKING:
+    from hloscope.dumps import DumpedModule
+
 DEVICES: Final = tuple(KNOWN_DEVICES)
 LIMITS: Final = tuple(KNOWN_LIMITS)
 """Names of the GPUs that are known."""
@@ -87,6 +91,8 @@ class Asked(Protocol):
     def file(self) -> str: ...
     @property
     def analysis(self) -> Analysis: ...
+    @property
+    def dump(self) -> DumpedModule | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +118,12 @@ class Model:
     tile: tuple[int, ...] | None = None
     verdicts_only: bool = False
 
-    def memory(self, analysis: Analysis) -> Memory:
+    def memory(self, analysis: Analysis, dump: DumpedModule | None = None) -> Memory:
         """Answers under this model.
+
+        Args:
+            analysis: What values of the program read of others.
+            dump: The dump folder's module that the program was read from, if it was.
 
         Raises:
             UnknownNameError: There is no such device.
@@ -135,6 +145,7 @@ class Model:
             thread_map=self.thread_map,
             tile=self.tile,
             verdicts_only=self.verdicts_only,
+            dump=dump,
         )
 
 
@@ -288,6 +299,10 @@ class Footprint:
 # ------------------------------------------------------------------------------ whole programs
 
 
+INVALID: Final = "invalid"
+"""In place of the maker of an invalid kernel."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A kernel that nothing is said about.
@@ -312,7 +327,8 @@ class ProgramCoalescing:
         refused: Kernels without a thread map, with the reason.
     """
 
-    def __init__(self, program: Asked, cost: Cost) -> None:
+    def __init__(self, program: Asked, cost: Cost, refused: Iterable[Refused] = ()) -> None:
+        """Take the kernels of a program, and those that are invalid."""
         self._program: Final = program
         self.cost: Final = cost
         self._known: Final = [
@@ -325,7 +341,18 @@ class ProgramCoalescing:
                 for k in cost.kernels
                 if k.coalescing is None
             ]
+            + list(refused)
         )
+
+    def check_refused(self) -> None:
+        """Refuse invalid kernels among those without a thread map.
+
+        Raises:
+            VerifyError: One of them is invalid.
+        """
+        without = [k.instruction for k in self.cost.kernels if k.coalescing is None]
+        if without:
+            check_part(self._program.module, without)
 
     @property
     def lowest(self) -> float:
@@ -490,13 +517,24 @@ def coalescing_of_all(
     program: Asked,
     memory: Memory,
     places: Iterable[tuple[Computation, Instruction]],
+    invalid: Invalid | None = None,
 ) -> ProgramCoalescing:
     """The answers for many kernels; what has none is listed with the reason.
+
+    Args:
+        program: The program.
+        memory: The model of what threads transfer.
+        places: The kernels.
+        invalid: What is wrong with the program: its invalid kernels are only listed.
 
     Raises:
         VerifyError: A kernel is invalid.
     """
-    return ProgramCoalescing(program, cost_of(program, memory, places, transfers=True))
+    refused: list[Refused] = []
+    if invalid is not None and invalid.reasons:
+        refused = [Refused(ins.name, reason, INVALID) for ins, reason in invalid.reasons.items()]
+        places = [place for place in places if invalid.is_answered(*place)]
+    return ProgramCoalescing(program, cost_of(program, memory, places, transfers=True), refused)
 
 
 def footprint_of(program: Asked, ins: Instruction, device: str = DEFAULT) -> FootprintAnswer:
@@ -519,10 +557,21 @@ def footprints_of(
     return [Footprint(footprints.of_instruction(ins)) for _, ins in places]
 
 
-def footprint_of_program(program: Asked, device: str = DEFAULT) -> ProgramFootprint:
-    """Where the bytes of a program go."""
+def footprint_of_program(
+    program: Asked, device: str = DEFAULT, invalid: Invalid | None = None
+) -> ProgramFootprint:
+    """Where the bytes of a program go.
+
+    Args:
+        program: The program.
+        device: The GPU, which decides what is updated in place.
+        invalid: What is wrong with the program: its invalid kernels are left out.
+
+    Raises:
+        VerifyError: A kernel is invalid.
+    """
     memory = Model(device).memory(program.analysis)
-    return ProgramFootprint(program, cost_of(program, memory, transfers=False))
+    return ProgramFootprint(program, cost_of(program, memory, transfers=False, invalid=invalid))
 
 
 def bank_conflicts(

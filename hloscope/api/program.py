@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import hloscope.interpreter as interpreter
     import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
+    from hloscope.api.reading import Readable
+    from hloscope.dumps import DumpedModule
     from hloscope.fusion import ParameterReads
 else:
     cancelling = lazy("hloscope.api.cancelling")
@@ -56,6 +58,7 @@ class Program:
         *,
         file: str = "<string>",
         convention: Convention = "structural",
+        dump: DumpedModule | None = None,
     ) -> None:
         given: object = module
         if not isinstance(given, Module):
@@ -63,6 +66,8 @@ class Program:
             raise TypeError(f"a program is made of a module, not of {what}: `read` takes texts")
         self.module: Final = module
         self.file: Final = file
+        self.dump: Final = dump
+        """The module of the dump folder that the program was read from; `None` if it was not."""
         self.lock: Final = RLock()
         """Held while something is asked of `analysis`, which remembers what it finds."""
         self._convention: Final[Convention] = convention
@@ -269,7 +274,7 @@ class Program:
         *,
         parts: Sequence[str] | None = None,
         device: str = "h100",
-        before: Program | None = None,
+        before: Program | Module | Readable | None = None,
     ) -> exploring.Explorer:
         """A page to look at the program, its maps and what is said about its kernels.
 
@@ -279,11 +284,12 @@ class Program:
             parts: Some of `cost`, `maps`, `coalesce`, `footprint`, `cancel`, `tiles`; all if not
                 given.
             device: The GPU that kernels are judged for.
-            before: An older program: the page shows what is different.
+            before: An older program, or whatever `read` takes: the page shows what is different.
 
         Raises:
             ValueError: There is no such part.
             UnknownNameError: There is no such device.
+            HloscopeError: The older program cannot be read.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -332,7 +338,7 @@ class Program:
         """
         if convention == self._convention:
             return self
-        return Program(self.module, file=self.file, convention=convention)
+        return Program(self.module, file=self.file, convention=convention, dump=self.dump)
 
     @explains_invalid_program
     def fold(self, **limits: int) -> Program:

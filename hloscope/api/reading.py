@@ -11,6 +11,7 @@ from hloscope.api.files import bytes_of_file
 from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import decode, is_proto, parse_hlo
+from hloscope.ir import Module
 from hloscope.lazy import lazy
 from hloscope.limits import MOST_INPUT
 from hloscope.profiles import is_xspace
@@ -18,12 +19,14 @@ from hloscope.source import Source
 
 if TYPE_CHECKING:
     import hloscope.api.artifacts as artifacts
+    import hloscope.dumps as dumps
     import hloscope.hlo_parser as hlo_parser
     import hloscope.mlir as mlir
     import hloscope.profiles as profiles
     import hloscope.stablehlo as stablehlo
 else:
     artifacts = lazy("hloscope.api.artifacts")
+    dumps = lazy("hloscope.dumps")
     hlo_parser = lazy("hloscope.hlo_parser")
     stablehlo = lazy("hloscope.stablehlo")
     mlir = lazy("hloscope.mlir")
@@ -56,8 +59,11 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     Args:
         source: A path; HLO or StableHLO text as `str` or `bytes`; bytes of an HLO proto, a
             portable artifact, MLIR bytecode or what `jax.export` wrote; an open file; the
-            result of `jax.jit(f).lower(...)` or of `.compile()` after it; or an XPlane profile,
-            `p.xplane.pb`, or one of several programs in it, `p.xplane.pb#jit_f`.
+            result of `jax.jit(f).lower(...)` or of `.compile()` after it; an XPlane profile,
+            `p.xplane.pb`, or one of several programs in it, `p.xplane.pb#jit_f`; or a folder that
+            `--xla_dump_to` wrote, `DIR`, or one of several modules in it, `DIR#jit_f`: the
+            program is the HLO after optimizations, and answers about kernels use what the other
+            files of the folder state.
         name: What error messages call the program; a path is its own name.
         strict: Read every part now.  By default parts are read when something asks for them, and
             errors in them show then.
@@ -65,19 +71,62 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
         ParseError: The text is neither HLO nor StableHLO; the message points at the place.
+        UnknownNameError: The folder holds several modules, or none of that name.
         UnsupportedError: It has something that is not read yet.
 
     >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
     <p = f32[2] parameter(0)>
     """
-    found = read_source(source, name=name)
-    text, name = found.text, found.name
-    if language_of(found) == "stablehlo":
-        module = stablehlo.parse_stablehlo(text, name=name)
-        if strict:
-            len(module.computations)  # which makes all of them
-        return Program(module, file=name)
-    return Program(parse_hlo(text, name=name, strict=strict), file=name)
+    dump = _dump_of(source)
+    content, found = _content_of(source)
+    name = name or found
+    if isinstance(content, bytes):
+        module = artifacts.artifact_module(content, name)
+    else:
+        given = _source_of(content, name)
+        if language_of(given) != "stablehlo":
+            return Program(parse_hlo(given.text, name=name, strict=strict), file=name, dump=dump)
+        module = stablehlo.parse_stablehlo(given.text, name=name)
+    if strict:
+        len(module.computations)  # which makes all of them
+    return Program(module, file=name)
+
+
+def _dump_of(source: Readable) -> dumps.DumpedModule | None:
+    """The module of a dump folder that a path names; `None` if it names something else.
+
+    Raises:
+        UnknownNameError: The folder holds several modules, or none of that name.
+    """
+    if isinstance(source, str) and _is_text(source):
+        return None
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = os.fspath(source)
+    folder, mark, choice = path.rpartition("#")
+    if not mark or os.path.lexists(path):
+        folder, choice = path, ""
+    if not os.path.isdir(folder) or not dumps.is_dump_folder(folder):
+        return None
+    return dumps.DumpFolder(folder).module(choice)
+
+
+def program_from(given: Program | Module | Readable) -> Program:
+    """Return a program from whatever stands for one: every function that takes programs asks this.
+
+    Args:
+        given: A program, which is returned itself; a module; or a source that `read` takes.
+
+    Raises:
+        HloscopeError: The source cannot be read.
+
+    >>> program = program_from("ENTRY e { ROOT p = f32[2] parameter(0) }")
+    >>> program_from(program) is program
+    True
+    """
+    if isinstance(given, Module):
+        return Program(given)
+    return given if isinstance(given, Program) else read(given)
 
 
 def read_source(source: Readable, *, name: str | None = None) -> Source:
@@ -87,8 +136,13 @@ def read_source(source: Readable, *, name: str | None = None) -> Source:
         InputError: The file is missing, a directory, empty, or not text.
         UnsupportedError: It has something that is not read yet.
     """
-    text, found = _text_of(source)
-    name = name or found
+    content, found = _content_of(source)
+    return _source_of(content, name or found)
+
+
+def _source_of(content: str | bytes, name: str) -> Source:
+    """The text of what `_content_of` gives."""
+    text = artifacts.artifact_text(content, name) if isinstance(content, bytes) else content
     if not text.strip():
         raise InputError(f"{name} is empty")
     if "vhlo." in text:
@@ -96,16 +150,16 @@ def read_source(source: Readable, *, name: str | None = None) -> Source:
     return Source(name, text)
 
 
-def _text_of(source: Readable) -> tuple[str, str]:
-    """The text and what to call it."""
+def _content_of(source: Readable) -> tuple[str | bytes, str]:
+    """The text, or the bytes of an artifact, and what to call it."""
     if isinstance(source, str):
         if _is_text(source):
             return _whole(source, "<string>"), "<string>"
-        return _text_of_file(source)
+        return _content_of_file(source)
     if isinstance(source, bytes | bytearray | memoryview):
         return _decoded(read_stream(BytesIO(source), "<bytes>"), "<bytes>"), "<bytes>"
     if isinstance(source, os.PathLike):
-        return _text_of_file(source)
+        return _content_of_file(source)
     if hasattr(source, "compiler_ir") or hasattr(source, "as_text"):
         return _text_of_jax(source), f"<{type(source).__name__}>"
     if isinstance(source, TextFile):
@@ -143,14 +197,21 @@ def _text_of_jax(source: Any) -> str:
     return text
 
 
-def _text_of_file(path: str | os.PathLike[str]) -> tuple[str, str]:
-    """The text of a file and what to call it; `p.xplane.pb#jit_f` is a program in a profile."""
+def _content_of_file(path: str | os.PathLike[str]) -> tuple[str | bytes, str]:
+    """The text of a file, or the bytes of an artifact, and what to call it.
+
+    `p.xplane.pb#jit_f` is a program in a profile, `DIR#jit_f` a module in a dump folder.
+    """
     file = os.fspath(path)
     profile, mark, choice = file.rpartition("#")
     if mark and not os.path.lexists(file) and _is_profile(profile):
         return _text_in_profile(profile, choice)
     if _is_profile(file):
         return _text_in_profile(file, "")
+    dump = _dump_of(file)
+    if dump is not None:
+        path = dump.program
+        file = os.fspath(path)
     return _decoded(bytes_of_file(path), file), file
 
 
@@ -172,12 +233,13 @@ def _text_in_profile(path: str, choice: str) -> tuple[str, str]:
     return profiles.program_text(profile, inside), f"{path}#{inside.label}"
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _decoded(data: bytes, name: str) -> str | bytes:
+    """The text of a file; the bytes of an artifact as they are."""
     if MLIR in data and artifacts.is_artifact(data):
         if len(data) > MOST_INPUT:
             what = f"{name} has more than {MOST_INPUT >> 20} MiB, too many to be shown as text"
             raise InputError(f"{what}; `doctor`, `serialize` and `deserialize` in Python read it")
-        return artifacts.artifact_text(data, name)
+        return bytes(data)
     if is_xspace(data):
         profile = profiles.read_profile(data, name=name)
         return profiles.program_text(profile, profiles.chosen_program(profile, ""))

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from hloscope.api.program import Program
+from hloscope.api.reading import Readable, program_from
 from hloscope.api.views import ComputationView
 from hloscope.compare import (
     WHOLE,
@@ -56,8 +57,8 @@ Side: TypeAlias = Program | ComputationView
 
 
 def value_runs(
-    a: Side,
-    b: Side,
+    a: Side | Readable,
+    b: Side | Readable,
     *,
     runs: int = RUNS,
     seconds: float = SECONDS_EQUAL,
@@ -73,7 +74,7 @@ def value_runs(
     compared with a partitioned one.
 
     Args:
-        a: A program, or a computation of one.
+        a: A program, a computation of one, or whatever `read` takes.
         b: Another one.
         runs: Most runs.
         seconds: Processor time after which no further run begins.
@@ -85,13 +86,14 @@ def value_runs(
 
     Raises:
         EvaluationError: There are too many processes.
+        HloscopeError: A source cannot be read.
 
-    >>> import hloscope
     >>> text = "ENTRY e { p = s32[4] parameter(0) ROOT r = s32[4] OP(p, p) }"
-    >>> add, subtract = (hloscope.read(text.replace("OP", op)) for op in ("add", "subtract"))
+    >>> add, subtract = (text.replace("OP", op) for op in ("add", "subtract"))
     >>> value_runs(add, add).runs, value_runs(add, subtract).difference.run
     (64, 0)
     """
+    a, b = (x if isinstance(x, ComputationView) else program_from(x) for x in (a, b))
     counts = [header_counts(_module(x).extras) for x in (a, b)]
     stated = next((c for c in counts if c is not None and c.total > 1), None)
     if stated is None and replicas is None and partitions is None:

@@ -18,6 +18,7 @@ from hloscope.vhlo import (
     to_stablehlo,
     to_version,
     to_vhlo,
+    turn_into_current,
     turn_into_stablehlo,
     version_of,
 )
@@ -100,7 +101,8 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
     if not is_vhlo(module):
         return module
     with producer_noted(data, always=True):
-        return turn_into_stablehlo(to_version(module, CURRENT).module)
+        turn_into_current(module)
+        return turn_into_stablehlo(module)
 
 
 def stablehlo_of(found: Bytecode) -> Operation:

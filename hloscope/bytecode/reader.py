@@ -25,6 +25,8 @@ from hloscope.mlir import (
     UNKNOWN,
     Attribute,
     Block,
+    BytecodeModule,
+    BytecodeOperation,
     Operation,
     Region,
     SourceModule,
@@ -393,13 +395,11 @@ class _Reader:
 
 def _made(parts: tuple[Any, ...], regions: tuple[Region, ...]) -> Operation:
     name, operands, results, properties, attributes, location, successors = parts
-    kind = Operation
-    if name == "builtin.module":
-        kind = SourceModule
+    kind = BytecodeModule if name == "builtin.module" else BytecodeOperation
     op = kind(
         name, operands, results, properties, attributes, regions, successors, location=location
     )
-    if isinstance(op, SourceModule):
+    if isinstance(op, BytecodeModule):
         op.resources = ""
     for result in results:
         result.owner = op

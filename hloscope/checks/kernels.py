@@ -38,14 +38,16 @@ def _utilisation(
         message = f"{evidence}; as-if=h100 takes an H100's"
         yield Finding("utilisation", message, subject.file, severity="note")
     for access in cost.accesses:
-        array, traffic = access.array, access.array.traffic
-        if traffic is None or traffic.efficiency >= min_share or traffic.wasted < min_wasted:
+        array = access.array
+        used = array.efficiency
+        if used is None or used >= min_share or array.wasted < min_wasted:
             continue
         kind = "output" if array.is_output else "operand"
+        unit = "sectors" if array.tile is None else "transactions"
         cause = access_cause(array)
         message = (
-            f"{kind} {array.number} uses {100 * traffic.efficiency:.3g} % of the sectors it"
-            f" transfers, at least {100 * min_share:.3g} %; {size_text(traffic.wasted)} unused:"
+            f"{kind} {array.number} uses {100 * used:.3g} % of the {unit} it"
+            f" transfers, at least {100 * min_share:.3g} %; {size_text(array.wasted)} unused:"
             f" {cause}"
         )
         yield subject.finding(
@@ -53,7 +55,7 @@ def _utilisation(
             access.computation,
             access.instruction,
             message,
-            traffic.wasted,
+            array.wasted,
             cause=f"{kind}: {cause}",
             of_bytes=True,
         )

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "banks": ("banks", "Tell which threads wait for a bank of shared memory."),
     "cost": ("cost", "Show where the bytes, flops and least time of a program go."),
     "coalesce": ("coalesce", "Tell what the warps of fusions move, and what wastes it."),
+    "ptx": ("ptx", "Execute a GPU kernel of a PTX text and count what its warps transfer."),
     "footprint": ("footprint", "Tell how many bytes kernels read and write at least."),
     "equal": ("equal", "Tell whether two maps or programs read or return the same."),
     "diff": ("diff", "Tell what is different between two programs, by structure."),

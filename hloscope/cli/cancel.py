@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from hloscope.api import IndexingMap, Program, movement_of, movements
+from hloscope.api import IndexingMap, Invalid, Program, movement_of, movements
 from hloscope.cli.common import (
     command,
     debug_option,
@@ -18,7 +18,12 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.equal import end_compared, is_map, sides_of
-from hloscope.cli.files import read_program, read_verified_program
+from hloscope.cli.files import (
+    end_if_invalid,
+    read_program,
+    read_verified_program,
+    read_with_findings,
+)
 from hloscope.cli.options import by_option, format_option
 from hloscope.cli.paging import print_long
 from hloscope.display import (
@@ -79,11 +84,13 @@ def cancel(
         end_compared(compared, SCHEMA if form == "json" else "", maps=is_maps)
     if by_name:
         raise click.UsageError("--by-name is about the parameters of two programs: give OTHER")
-    program = read_verified_program(file) if name is None else read_program(file)
     most = TOP if top is None else top
     if name is None and form in ("text", "json"):
-        _print_all(program, most, by, form)
+        program, invalid = read_with_findings(file)
+        _print_all(program, invalid, most, by, form)
+        end_if_invalid(invalid)
         return
+    program = read_verified_program(file) if name is None else read_program(file)
     found = program.cancellations(program.like(name)) if name else program.cancellations()[:1]
     if form in ("svg", "html"):
         if len(found) != 1:
@@ -101,8 +108,8 @@ def _is_other(text: str) -> bool:
     return is_map(text) or os.path.exists(text) or os.path.exists(text.rpartition(":")[0])
 
 
-def _print_all(program: Program, most: int, by: str, form: str) -> None:
-    found = movement_of(program.module)
+def _print_all(program: Program, invalid: Invalid, most: int, by: str, form: str) -> None:
+    found = movement_of(program.module, invalid)
     savings = found.savings
     groups, grouping = grouped_movement(savings, found.module, found.places, by)
     notes = [*about_movement(savings), *found.notes]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 
 import click
+from click.core import ParameterSource
 
 from hloscope.api import (
+    Invalid,
     Model,
     Program,
     ProgramCoalescing,
     coalescing_of_all,
+    device_of_dump,
+    execute_named,
     find_all,
     kernels_of,
     refuse_other_targets,
@@ -21,17 +25,19 @@ from hloscope.cli.common import (
     debug_option,
     file_argument,
     json_option,
+    print_differences,
     print_json,
     print_table,
     with_progress,
 )
 from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import read_program
+from hloscope.cli.files import end_if_invalid, print_findings, read_program
 from hloscope.cli.options import (
     Sizes,
     as_if_option,
     by_option,
     device_option,
+    file_option,
     format_option,
     top_option,
 )
@@ -106,6 +112,13 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     type=Sizes(),
     help="Tile sizes of a block-level (Triton) fusion, or of the layout of --thread-map.",
 )
+@click.option(
+    "--from-ptx",
+    is_flag=True,
+    help="Execute the PTX of NAME in the dump folder FILE, and compare its requests, sectors and"
+    " outputs with the model and the HLO.",
+)
+@file_option("--inputs", about="With --from-ptx: arrays of the operands, .npz or .npy.")
 @click.option("--xla", "verdicts_only", is_flag=True, help="Only XLA's own verdicts; faster.")
 @format_option()
 @json_option
@@ -123,6 +136,8 @@ def coalesce(
     launch: tuple[int, int] | None,
     thread_map: str | None,
     tile: tuple[int, ...] | None,
+    from_ptx: bool,
+    inputs: str | None,
     verdicts_only: bool,
     form: str,
     as_json: bool,
@@ -132,18 +147,25 @@ def coalesce(
     Without NAME, groups of accesses of all kernels of FILE, those with most unused bytes first;
     loops count as often as they run.  In NAME, * is any text and ? any character.
     """
+    if from_ptx or inputs is not None:
+        if not from_ptx or name is None or form not in ("text", "json"):
+            raise click.UsageError("--from-ptx needs NAME and prints text or JSON; --inputs, it")
+        _execute(file, name, inputs, as_if or device, as_json=as_json or form == "json")
+        return
     if launch is not None and threads is not None:
         raise click.UsageError("--launch and --threads both say how many threads")
     if verdicts_only and fail_below is not None:
         raise click.UsageError("--fail-below needs more than XLA's verdicts: leave out --xla")
+    program = read_program(file)
+    if click.get_current_context().get_parameter_source("device") is ParameterSource.DEFAULT:
+        device = device_of_dump(program.dump)
     blocks = None if launch is None else launch[0]
     of_block = launch[1] if launch else threads
     given = None if thread_map is None else thread_map_of(thread_map, tile)
     model = Model(as_if or device, of_block, blocks, vector, given, tile, verdicts_only)
-    program = read_program(file)
     if as_if is None:
         refuse_other_targets(program, device, is_named=name is not None)
-    found = _asked(program, name, model)
+    found, invalid = _asked(program, name, model)
     if as_json or form == "json":
         print_json(found.to_json(by))
     elif form == "svg":
@@ -157,18 +179,45 @@ def coalesce(
     if fail_below is not None and found.lowest < fail_below:
         click.echo(f"the lowest share is {found.lowest:.3g}, below {fail_below:g}", err=True)
         click.get_current_context().exit(FAILED)
+    end_if_invalid(invalid)
 
 
-def _asked(program: Program, name: str | None, model: Model) -> ProgramCoalescing:
-    memory = model.memory(program.analysis)
+def _execute(file: str, name: str, inputs: str | None, device: str, *, as_json: bool) -> None:
+    """Execute the kernel of NAME; exit with 1 if its outputs are not those of the HLO."""
+    found = execute_named(file, name, inputs=inputs, device=device)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        print_long(str(found))
+    if found.is_wrong:
+        click.get_current_context().exit(FAILED)
+
+
+def _asked(
+    program: Program, name: str | None, model: Model
+) -> tuple[ProgramCoalescing, Invalid | None]:
+    """Answers about all kernels, or those of a name; and what is wrong, if kernels are left out.
+
+    The whole program is verified only where an answer fails or a kernel without one is invalid.
+    """
+    memory = model.memory(program.analysis, program.dump)
     if name is None:
         every = with_progress(kernels_of(program.module), "kernels")
-        return coalescing_of_all(program, memory, every)
+        try:
+            found = coalescing_of_all(program, memory, every)
+            found.check_refused()
+            return found, None
+        except Exception:  # of an invalid kernel, whose rules fail in any way
+            invalid = print_findings(program)
+            if not invalid.findings:
+                raise
+        memory = model.memory(program.analysis, program.dump)
+        return coalescing_of_all(program, memory, kernels_of(program.module), invalid), invalid
     places = find_all(program.module, name)
     found = coalescing_of_all(program, memory, places)
     if not found.kernels and found.refused:
         raise UnsupportedError(found.refused[0].reason)
-    return found
+    return found, None
 
 
 def _print_table(found: ProgramCoalescing, by: str, top: int) -> None:
@@ -183,6 +232,7 @@ def _print_table(found: ProgramCoalescing, by: str, top: int) -> None:
     makers = ", ".join(f"{count} {maker}" for maker, count in found.refused_by_maker.items())
     others = f"{len(found.refused)} without thread map{f': {makers}' if makers else ''}"
     click.echo(f"{kernels}, {others}", err=True)
+    print_differences(found.cost.findings)
     if unknown:
         kernel, array = unknown[0]
         first = f"{kernel.name}, {array.name}{f': {array.reason}' if array.reason else ''}"

@@ -14,6 +14,7 @@ from hloscope.cli.paging import is_terminal, is_tty, print_long, width
 from hloscope.cli.streams import styled_errors
 from hloscope.display import Table, columns, fitted, json_line, json_text
 from hloscope.lazy import lazy
+from hloscope.visible import visible
 
 if TYPE_CHECKING:
     from click import shell_completion
@@ -87,6 +88,18 @@ def complete_files(
 ) -> list[shell_completion.CompletionItem]:
     """Leave it to the shell to complete the name of a file."""
     return [shell_completion.CompletionItem(incomplete, type="file")]
+
+
+MOST_FINDINGS = 5
+"""Findings that are printed below a table."""
+
+
+def print_differences(findings: Sequence[str]) -> None:
+    """Print where a dump folder states something else than the model, on the standard error."""
+    for finding in findings[:MOST_FINDINGS]:
+        click.echo(f"finding: {visible(finding)}", err=True)
+    if len(findings) > MOST_FINDINGS:
+        click.echo(f"{len(findings) - MOST_FINDINGS:,} more findings: see --json", err=True)
 
 
 file_argument = click.argument("file", metavar="FILE", shell_complete=complete_files)

@@ -10,11 +10,12 @@ from hloscope.cli.common import (
     debug_option,
     file_argument,
     json_option,
+    print_differences,
     print_json,
     print_table,
 )
 from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import read_verified_program
+from hloscope.cli.files import end_if_invalid, read_verified_program, read_with_findings
 from hloscope.cli.options import any_device_option, as_if_option, by_option, file_option, top_option
 from hloscope.display import advice_lines, triton_text
 
@@ -60,14 +61,30 @@ def cost(
     cache; it is no measured time.  With NAME, only kernels of that name; * is any text and ? any
     character.
     """
-    program = read_verified_program(file)
+    if profile is None and sort in MEASURED_SORTS:
+        raise click.UsageError(f"--sort {sort} needs --profile FILE")
+    if name is not None or profile is not None:
+        program, invalid = read_verified_program(file), None
+    else:
+        program, invalid = read_with_findings(file)
     chosen = None if name is None else find_all(program.module, name)
-    found = cost_on(program, device, as_if=as_if, only=chosen)
+    found = cost_on(program, device, as_if=as_if, only=chosen, invalid=invalid)
     if profile is not None:
         _print_measured(found.measured(profile), by, sort, top, as_json)
-        return
-    if sort in MEASURED_SORTS:
-        raise click.UsageError(f"--sort {sort} needs --profile FILE")
+    else:
+        _print_cost(found, name, by, sort, is_advice, top, as_json)
+    end_if_invalid(invalid)
+
+
+def _print_cost(
+    found: Cost,
+    name: str | None,
+    by: str,
+    sort: str | None,
+    is_advice: bool,
+    top: int,
+    as_json: bool,
+) -> None:
     sort = sort or ("bound" if any(kernel.bound for kernel in found.kernels) else "bytes")
     if as_json:
         print_json(found.to_json(by, sort=sort))
@@ -83,7 +100,7 @@ def cost(
     if name is not None:
         for use in dict.fromkeys(found.ratings.values()):
             click.echo(triton_text(use.name, use), err=True)
-    for line in advice_lines(found.first_advice, program.module):
+    for line in advice_lines(found.first_advice, found.program.module):
         click.echo(line, err=True)
     _print_notes(found)
 
@@ -101,6 +118,7 @@ def _print_advice(found: Cost, top: int) -> None:
 
 
 def _print_notes(found: Cost) -> None:
+    print_differences(found.findings)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
 

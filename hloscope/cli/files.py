@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hloscope.api import FilePath, Program, check, check_text, read, read_source
+from hloscope.api import FilePath, Invalid, Program, check, check_text, read, read_source
 from hloscope.cli.common import REFUSALS
 from hloscope.cli.stdin import STDIN, read_stdin
+from hloscope.errors import VerifyError
 from hloscope.lazy import lazy
 from hloscope.source import Source
 
@@ -51,6 +52,38 @@ def read_verified_program(file: str) -> Program:
     program = read_program(file)
     check(program.module)
     return program
+
+
+def read_with_findings(file: str) -> tuple[Program, Invalid]:
+    """The program in a file and what is wrong with it; the findings are printed.
+
+    For commands that answer the valid instructions of a program; they end with `end_if_invalid`.
+
+    Raises:
+        InputError: There is no such file, or it holds no text.
+        ParseError: The text is not HLO.
+        VerifyError: A finding is about the module, not about one instruction.
+    """
+    program = read_program(file)
+    return program, print_findings(program)
+
+
+def print_findings(program: Program) -> Invalid:
+    """Verify a program and print what is wrong with it.
+
+    Raises:
+        VerifyError: A finding is about the module, not about one instruction.
+    """
+    invalid = Invalid(program.module)
+    for found in invalid.findings:
+        click.echo(str(found), err=True)
+    return invalid
+
+
+def end_if_invalid(invalid: Invalid | None) -> None:
+    """End with the exit code of invalid programs if there are findings."""
+    if invalid is not None and invalid.findings:
+        click.get_current_context().exit(VerifyError.exit_code)
 
 
 def read_text(file: str) -> Source:

@@ -14,7 +14,7 @@ from hloscope.cli.common import (
     print_table,
 )
 from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import read_program, read_verified_program
+from hloscope.cli.files import end_if_invalid, read_program, read_with_findings
 from hloscope.cli.options import by_option, device_option, format_option, top_option
 from hloscope.cli.paging import print_long
 from hloscope.display import page
@@ -40,8 +40,8 @@ def footprint(
     as they run.  In NAME, * is any text and ? any character.
     """
     form = "json" if as_json else form
-    program = read_verified_program(file) if name is None else read_program(file)
     if name is not None:
+        program = read_program(file)
         found = footprints_of(program, find_all(program.module, name), device)
         if form == "json":
             kernels = [one.to_json() for one in found]
@@ -51,7 +51,8 @@ def footprint(
         else:
             _draw([one.to_svg() for one in found], name, form)
         return
-    whole = footprint_of_program(program, device)
+    program, invalid = read_with_findings(file)
+    whole = footprint_of_program(program, device, invalid)
     if form == "json":
         print_json(whole.to_json(by))
     elif form == "text":
@@ -64,6 +65,7 @@ def footprint(
             click.echo(f"note: {note}", err=True)
     else:
         _draw([whole.to_svg(top, by)], file, form)
+    end_if_invalid(invalid)
 
 
 def _draw(pictures: list[str], title: str, form: str) -> None:

@@ -31,7 +31,7 @@ from hloscope.cli.common import (
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import is_file, is_folder, read_program
 from hloscope.cli.paging import print_long
-from hloscope.errors import NoFunctionError
+from hloscope.errors import NoFunctionError, VerifyError
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
@@ -189,8 +189,9 @@ def index(
             program, seconds, convention=convention, seed=seed, by_execution=by_execution
         )
         answer = _proving(question.ask, prover, tally)
+    is_valid = True
     if everything:
-        _print_all(program, answer)
+        is_valid = _print_all(program, answer)
     else:
         views = [subject] if subject is not None else program.like(name or "")
         if len(views) > 1 and form in ("html", "svg"):
@@ -198,6 +199,8 @@ def index(
         _print_answers(views, answer, form, at)
     if tally is not None:
         _end(tally, prover, summary=everything, strict=strict)
+    if not is_valid:
+        ctx.exit(VerifyError.exit_code)
 
 
 def _proving(asked: Answering, prover: Prover, tally: Tally) -> Answering:
@@ -342,9 +345,17 @@ def _formatted(found: Indexing, form: str, at: Index | None) -> str:
         raise click.UsageError(str(error)) from None
 
 
-def _print_all(program: Program, answer: Answering) -> None:
-    """A JSON line for every instruction that has operands, inside fusions too."""
+def _print_all(program: Program, answer: Answering) -> bool:
+    """Print a JSON line for every instruction that has operands, inside fusions too.
+
+    Returns:
+        False if some are invalid: the findings are printed, the other instructions are answered.
+    """
+    wrong: list[VerifyError] = []
     views = with_progress(with_operands(program), "indexing")
-    for line in index_lines(views, lambda view: answer(view).to_json()):
+    for line in index_lines(views, lambda view: answer(view).to_json(), wrong.append):
         if sys.stdout is not None:  # else it was closed when the process started
             sys.stdout.write(f"{line}\n")
+    for error in wrong:
+        click.echo(str(error), err=True)
+    return not wrong

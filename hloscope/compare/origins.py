@@ -15,7 +15,7 @@ from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import read_metadata
 from hloscope.ir import Computation, Instruction, TensorType
 from hloscope.lazy import pattern
-from hloscope.ops import Call, Composite, Constant, Fusion
+from hloscope.ops import Call, Composite, Constant, CustomCall, Fusion, Iota, Rng
 from hloscope.walks import reached
 
 Key: TypeAlias = "tuple[object, ...]"
@@ -33,19 +33,20 @@ def by_source(
 
     Two instructions come from the same place if they have the same `op_name`, file and line of
     source, element type and sizes.  If a program says no `op_name`s, its names stand for the last
-    parts of them: `add.12` for `jit(f)/add`.  Only what runs once counts.
+    parts of them: `add.12` for `jit(f)/add`.  Only what runs once counts, and only what is computed
+    of arguments: passes move constants to other places, where other constants have their names.
     """
     once = [*_run_once(mine)], [*_run_once(theirs)]
     said = all(any(_origin(ins) is not None for c in side for ins in c) for side in once)
     right: defaultdict[Key, list[Instruction]] = defaultdict(list)
     for computation in once[1]:
-        for y in computation:
+        for y in _computed(computation):
             key = _key(y, said)
             if key is not None:
                 right[key].append(y)
     found: dict[Instruction, list[Instruction]] = {}
     for computation in once[0]:
-        for x in computation:
+        for x in _computed(computation):
             key = None if x in paired else _key(x, said)
             if key is not None and key in right:
                 found[x] = right[key]
@@ -66,6 +67,18 @@ def _run_once(entry: Computation) -> Iterator[Computation]:
                 yield from (callee for callee in ins.calls if len(sites[callee]) == 1)
 
     yield from reached([entry], called_once)
+
+
+def _computed(computation: Computation) -> Iterator[Instruction]:
+    """The instructions that are not computed of constants alone; operands come before users."""
+    constant: set[Instruction] = set()
+    for ins in computation:
+        is_written = isinstance(ins.op, Constant | Iota | Fusion) or bool(ins.operands)
+        may_vary = isinstance(ins.op, CustomCall | Rng)
+        if is_written and not may_vary and constant.issuperset(ins.operands):
+            constant.add(ins)
+        else:
+            yield ins
 
 
 def _key(ins: Instruction, said: bool) -> Key | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         device_of as device_of,
         device_table as device_table,
         gpu_of as gpu_of,
+        gpu_with as gpu_with,
         limits_of as limits_of,
     )
     from hloscope.devices.table import ALL_DEVICES as ALL_DEVICES

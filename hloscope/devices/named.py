@@ -52,6 +52,24 @@ def _named(name: str) -> Device:
     return ALL_DEVICES[_BY_PLAIN[plain]]
 
 
+def gpu_with(cores: int, warp: int, bandwidth: float) -> str | None:
+    """Name of the GPU with so many cores and lanes of a warp; `None` if the table has none.
+
+    Of several the one whose memory's bandwidth is nearest is taken.
+
+    Args:
+        cores: Multiprocessors or compute units.
+        warp: Lanes of a warp.
+        bandwidth: Of the memory, in GB/s.
+
+    >>> gpu_with(132, 32, 3352.3), gpu_with(132, 32, 4800.0), gpu_with(7, 32, 100.0)
+    ('h100', 'h200', None)
+    """
+    fits = [d for d in DEVICES.values() if (d.sms, d.warp) == (cores, warp)]
+    near = min(fits, key=lambda d: abs(d.bandwidth - bandwidth), default=None)
+    return None if near is None else near.name
+
+
 def gpu_of(name: str) -> Device:
     """The device, which runs threads in warps: thread maps, coalescing and tiles are about those.
 

@@ -27,11 +27,12 @@ ROWS: Final = """
     all_to_all | params out_sharding
         ~ <inside all_to_all_param_list params> %tensor out_sharding=<bare sdy.sharding
         out_sharding><attrs> : <each>
-    all_reduce | reduction_axes out_sharding
-        ~ <inside axis_ref_list reduction_axes> %tensor out_sharding=<bare sdy.sharding
-        out_sharding><attrs> : <each>
-    reduce_scatter | reduce_scatter_axes out_sharding
-        ~ <inside list_of_axis_ref_lists reduce_scatter_axes> %tensor out_sharding=<bare
+    all_reduce | reduction_axes reduction_op? out_sharding
+        ~ <unless_first reduction reduction_op><inside axis_ref_list reduction_axes> %tensor
+        out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>
+    reduce_scatter | reduce_scatter_axes reduction_op? out_sharding
+        ~ <unless_first reduction reduction_op><inside list_of_axis_ref_lists
+        reduce_scatter_axes> %tensor out_sharding=<bare
         sdy.sharding out_sharding><attrs> : <each>
     collective_permute | out_sharding
         ~ %tensor out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>

@@ -90,6 +90,13 @@ if TYPE_CHECKING:
         value_runs_json as value_runs_json,
         value_runs_text as value_runs_text,
     )
+    from hloscope.display.executed import (
+        PTX_SCHEMA as PTX_SCHEMA,
+        ExecutedKernel as ExecutedKernel,
+        KernelArray as KernelArray,
+        ptx_json as ptx_json,
+        ptx_text as ptx_text,
+    )
     from hloscope.display.footprint import (
         FOOTPRINT_SCHEMA as FOOTPRINT_SCHEMA,
         footprint_json as footprint_json,

@@ -36,6 +36,7 @@ def coalescing_text(answer: Coalescing) -> str:
     if answer.banks:
         lines += ["", "  shared memory, words that the busiest bank is asked for at once:"]
         lines += [f"    {bank_text(bank)}" for bank in answer.banks]
+    lines += [f"  finding: {finding}" for finding in answer.findings]
     lines += [f"  note: {note}" for note in answer.notes]
     return "\n".join(lines)
 
@@ -189,6 +190,7 @@ def coalescing_json(
         "arrays": [_array_json(array) for array in answer.arrays],
         "banks": [bank_json(bank) for bank in answer.banks],
         "notes": list(answer.notes),
+        "findings": list(answer.findings),
     }
     return told
 

@@ -40,7 +40,8 @@ _COMMON: Final = pattern(rf",\s*(?:{'|'.join(map(re.escape, COMMON))})\s*=")
 Built: TypeAlias = tuple[Op, tuple[str, ...], Pairs]
 
 _MEMO: Final[dict[tuple[str, str, str], Built]] = {}
-_MOST: Final = 1 << 17
+_MOST: Final = 1 << 13
+"""The memo is emptied at this size; 11 MB of HLO of a real program have 1,806 texts of ops."""
 _LONG: Final = 200
 """Longer literals are not remembered."""
 _SUGAR: Final = pattern(r"(.+)-(start|update|done)")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from hloscope.layouts.triton import (
         Blocked as Blocked,
+        index_by_thread as index_by_thread,
         layout_text as layout_text,
         neighbours as neighbours,
         over_tiles as over_tiles,

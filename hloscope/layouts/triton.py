@@ -199,9 +199,30 @@ def thread_map(layout: LinearLayout, shape: Sequence[int]) -> IndexingMap:
     (th_x, bl_x)[register] -> (th_x * 4 + bl_x * 512 + register), domain: th_x in [0, 127], \
 bl_x in [0, 1], register in [0, 3], bl_x * 128 + th_x in [0, 249]
     """
-    sizes = dict(layout.size_of)
     if len(shape) != len(layout.outs):
         raise UnsupportedError(f"the tile has rank {len(layout.outs)}, the tensor {len(shape)}")
+    inside, threads, ranges = index_by_thread(layout)
+    return over_tiles(inside, [size for _, size in layout.outs], shape, threads, ranges)
+
+
+def index_by_thread(layout: LinearLayout) -> tuple[list[Expr], int, list[Variable]]:
+    """Return the index in the tile that each thread holds, by the thread's number and registers.
+
+    The thread's number is `Dim(0)`; registers are ranges: the one of neighbouring elements is the
+    last, and has a range of its own if a thread holds more than these.
+
+    Returns:
+        The index, how many threads a block has, and the ranges.
+
+    Raises:
+        UnsupportedError: The layout has other inputs, or several blocks.
+
+    >>> layout = Blocked((1,), (32,), (4,), (0,)).to_linear((256,))
+    >>> index, threads, ranges = index_by_thread(layout)
+    >>> threads, *map(str, index), *[v.name for v in ranges]
+    (128, '(d0 / 32) * 32 + s0 * 128 + d0 mod 32', 'register')
+    """
+    sizes = dict(layout.size_of)
     if sizes.get("block", 1) != 1 or not sizes.keys() <= {"register", "lane", "warp", "block"}:
         raise UnsupportedError("a layout of register, lane and warp is needed")
     m = layout.to_map(["register"])
@@ -219,8 +240,7 @@ bl_x in [0, 1], register in [0, 3], bl_x * 128 + th_x in [0, 249]
         new[Range(0)] = Range(0) * near + Range(1)
         outer = Variable(Interval(0, registers // near - 1), "register")
         ranges = [outer, Variable(Interval(0, near - 1), "vector")]
-    inside = [substitute(e, new) for e in m.results]
-    return over_tiles(inside, [size for _, size in layout.outs], shape, threads, ranges)
+    return [substitute(e, new) for e in m.results], threads, ranges
 
 
 def neighbours(layout: LinearLayout) -> int:

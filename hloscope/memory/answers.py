@@ -148,7 +148,9 @@ class Coalescing:
         operands: What is read.
         outputs: What is written.
         banks: Conflicts in shared memory.
-        notes: What was assumed.
+        notes: What was assumed, or is stated by the dump folder.
+        findings: Where the dump folder states something else than the model; empty if the program
+            was not read from one.
     """
 
     name: str
@@ -159,6 +161,7 @@ class Coalescing:
     outputs: tuple[ArrayUse, ...]
     banks: tuple[BankUse, ...] = ()
     notes: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
 
     @property
     def arrays(self) -> tuple[ArrayUse, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from math import prod
+from typing import TYPE_CHECKING, Final
 
 from hloscope.devices import Device
 from hloscope.errors import TooLargeError
@@ -18,11 +19,12 @@ from hloscope.memory.choice import Choice
 from hloscope.memory.counting import BUDGET
 from hloscope.memory.emitting import BLOCK_LEVEL, kernel_of
 from hloscope.memory.fused import Fused
-from hloscope.memory.kernel import PLAIN, Kernel, Reading, Stores
+from hloscope.memory.kernel import PLAIN, Kernel, Launch, Reading, Stores
 from hloscope.memory.kinds import synchronous
 from hloscope.memory.levels import Levels, Measured, together
 from hloscope.memory.reads import Place, Reads
 from hloscope.memory.same_kernels import XlaKernels, output_names
+from hloscope.memory.stated import StatedKernels
 from hloscope.memory.storage import element_count, is_array
 from hloscope.memory.thread_layouts import ThreadLayout
 from hloscope.memory.thread_maps import kernel_by
@@ -30,6 +32,9 @@ from hloscope.memory.tile_use import TileUse, TileUses, operand_tile, tile_use, 
 from hloscope.memory.touched import Touched, touched_by, whole
 from hloscope.memory.verdicts import by_heuristic, by_map
 from hloscope.tiling import chosen_tiles
+
+if TYPE_CHECKING:
+    from hloscope.dumps import DumpedModule
 
 
 class Memory:
@@ -46,6 +51,7 @@ class Memory:
         tile: Tile sizes of block-level fusions, instead of those of their backend configs.
         verdicts_only: Leave out what is not XLA's own verdict.
         budget: Lanes that are looked at for one access, at most.
+        stated: What the dump folder of the program states of its kernels; `None` without one.
     """
 
     def __init__(
@@ -60,6 +66,7 @@ class Memory:
         tile: tuple[int, ...] | None = None,
         verdicts_only: bool = False,
         budget: int = BUDGET,
+        dump: DumpedModule | None = None,
     ) -> None:
         self.analysis: Final = analysis
         self.device: Final = device
@@ -72,6 +79,7 @@ class Memory:
         self._addresses: Final = Addresses(analysis)
         self._levels: Final = Levels(device, budget)
         self._verdict: dict[tuple[IndexingMap, TensorType], bool] = {}
+        self.stated: Final = None if dump is None else StatedKernels(dump, device, self.counted)
 
     def of_instruction(self, ins: Instruction) -> Coalescing:
         """The answer for a fusion, or for an instruction compiled alone.
@@ -80,7 +88,43 @@ class Memory:
             UnsupportedError: It has no kernel of XLA's own emitters.
         """
         known = self.of_equal(ins)
-        return known if known.name == ins.name else self._renamed(known, ins)
+        answer = known if known.name == ins.name else self._renamed(known, ins)
+        if self.stated is None or self._is_asked_for_own_kernel:
+            return answer
+        return self.stated.beside(ins, self._under_stated_launch(ins, answer))
+
+    @property
+    def _is_asked_for_own_kernel(self) -> bool:
+        """Does the user give the launch, the map or the tiles, or ask for XLA's verdicts only?"""
+        is_given = self._thread_map is not None or self._tile is not None
+        return is_given or any(self._options.values()) or self._verdicts_only
+
+    def _under_stated_launch(self, ins: Instruction, answer: Coalescing) -> Coalescing:
+        """The answer for the launch that the dump folder states, if the emitter can have it."""
+        assert self.stated is not None
+        stated, model = self.stated.launch(ins), answer.kernel.launch
+        if stated is None or model is None or stated == model:
+            return answer
+        fused = Fused.of_instruction(synchronous(ins))
+        choice = Choice(
+            fused, self.device, self.analysis, threads=stated.block_size, blocks=prod(stated.blocks)
+        )
+        kernel = kernel_of(choice)
+        if kernel.launch != stated:
+            return answer
+        found = f"XLA launches {stated}, the model says {model}"
+        return replace(self.of_kernel(fused, choice, kernel), findings=(found,))
+
+    def counted(self, map: IndexingMap, bits: int, launch: Launch, vector: int) -> Touch:
+        """Return the requests of an access, from threads to elements of so many bits.
+
+        Args:
+            map: From threads and blocks in x, y and z, and loops, to the element.
+            bits: Of an element.
+            launch: Blocks and threads.
+            vector: Neighbouring elements that a thread holds.
+        """
+        return self._levels.counted(map, bits, launch, vector)
 
     def of_equal(self, ins: Instruction) -> Coalescing:
         """The answer for an equal kernel: the names in it may be that one's.

@@ -79,6 +79,17 @@ class Levels:
         self._requests: dict[tuple[object, ...], Requests] = {}
         self._traffic: dict[Requests, tuple[Traffic, Spoiler | None]] = {}
 
+    def counted(self, map: IndexingMap, bits: int, launch: Launch, vector: int) -> Touch:
+        """What one access moves, from threads to elements of so many bits.
+
+        Args:
+            map: From threads and blocks in x, y and z, and loops, to the element.
+            bits: Of an element.
+            launch: Blocks and threads.
+            vector: Neighbouring elements that a thread holds.
+        """
+        return self._touch(self._requests_of(map, bits, launch, vector, self._widest))
+
     def read(
         self,
         addresses: Sequence[Address],

@@ -15,8 +15,10 @@ from hloscope.indexing import IndexingMap, Variable, substituted, substituted_co
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
 from hloscope.memory.kernel import GRID, Kernel, Launch, Reading
+from hloscope.memory.kinds import TRITON, kind_of
 from hloscope.memory.storage import is_array
 from hloscope.memory.thread_layouts import ThreadLayout
+from hloscope.memory.tiled_threads import kernel_by_tiles
 
 SAME: Final[Mapping[str, str]] = {
     "tid": "th_x", "thread": "th_x", "threadIdx_x": "th_x", "threadIdx_y": "th_y",
@@ -117,9 +119,14 @@ def _threads(
 def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
     """A kernel whose threads compute the elements of every output that a map leads to.
 
+    A layout of Triton holds the tiles of a Triton fusion's loads as well, each on its own tile.
+
     Raises:
         UnsupportedError: The map or layout does not fit an output.
     """
+    ins = choice.fused.instruction
+    if ins is not None and isinstance(given, ThreadLayout) and kind_of(ins).maker == TRITON:
+        return kernel_by_tiles(choice, ins, given)
     readings: list[Reading] = []
     outputs: list[tuple[IndexingMap, ...] | None] = []
     launches: dict[Launch, int] = {}

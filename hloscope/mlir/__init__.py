@@ -104,6 +104,12 @@ if TYPE_CHECKING:
         parse_type as parse_type,
     )
     from hloscope.mlir.text.parser_ops import NAME_SCOPES as NAME_SCOPES
+    from hloscope.mlir.text.printed import (
+        BytecodeModule as BytecodeModule,
+        BytecodeOperation as BytecodeOperation,
+        has_locations as has_locations,
+        name_as_printed as name_as_printed,
+    )
     from hloscope.mlir.text.printer import (
         Printer as Printer,
         print_mlir as print_mlir,

@@ -8,7 +8,7 @@ one to another, through kernels that are joined already.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from hloscope.ir import Instruction, captured
@@ -62,15 +62,28 @@ class Savings:
         plans: The plans that are carried out together, with the bytes that each saves.
     """
 
-    def __init__(self, flow: Flow, chains: Sequence[Chain], runs: Runs) -> None:
-        """Take a module's values, chains, and how often its computations run."""
+    def __init__(
+        self,
+        flow: Flow,
+        chains: Sequence[Chain],
+        runs: Runs,
+        without: Iterable[Instruction] = (),
+    ) -> None:
+        """Take a module's values, chains, and how often its computations run.
+
+        Args:
+            flow: The values of a module.
+            chains: The chains that are counted.
+            runs: How often each computation runs.
+            without: Kernels that are not counted, such as invalid ones.
+        """
         self._planner: Final = Planner(flow)
         self._flow: Final = flow
         self._runs: Final = runs
         self._chains: Final = chains
         self.plans: Final = self._planner.settled([*self._plans()], runs)
         self._once: Final = self._read_once()
-        met = set[object]()
+        met = set[object](without)
         self.figures: Final = [*self._of_chains(met), *self._of_others(met)]
 
     @property

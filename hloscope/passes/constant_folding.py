@@ -260,8 +260,8 @@ class _Maker:
             Function(
                 computation.name,
                 lambda: self._body(computation),
-                computation.extras,
                 computation.operation,
+                computation.extras,
             ),
         )
 

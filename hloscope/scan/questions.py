@@ -109,6 +109,8 @@ def ask(question: str, scans: Sequence[Path], top: int = 20) -> Answer:
         InputError: There is no such scan, the question is none, or duckdb is not installed.
     """
     named = QUESTIONS.get(question)
+    if not question.strip():
+        raise InputError("the question is empty")
     if named is None and len(question.split()) == 1:
         raise InputError(f"no question is called `{question}`{did_you_mean(question, QUESTIONS)}")
     wanted = named.scans if named is not None else min(max(len(scans), 1), 2)
@@ -127,7 +129,7 @@ def ask(question: str, scans: Sequence[Path], top: int = 20) -> Answer:
         connection.execute("set enable_external_access = false")
         sql = question if named is None else named.sql.format(top=top)
         found = connection.execute(sql)
-        if found is None:
+        if found is None:  # nothing but comments
             raise InputError("the question is empty")
         columns = [one[0] for one in found.description or ()]
         return Answer(columns, found.fetchall())

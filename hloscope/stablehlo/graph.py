@@ -24,6 +24,7 @@ from hloscope.mlir import (
     Value,
     function_type,
     parse_mlir,
+    resolve_location,
     string_of,
 )
 from hloscope.ops import Op, Return, UnknownOp
@@ -32,6 +33,7 @@ from hloscope.stablehlo.nodes import (
     Argument,
     Function,
     Node,
+    RegionCode,
     TreeModule,
     location_extras,
     loose,
@@ -167,7 +169,7 @@ class _Modules:
         def body() -> Body:
             return _Function(self, name, prefix, operation, regions).body()
 
-        functions[name] = Function(name, body, extras, operation)
+        functions[name] = Function(name, body, operation, extras)
         if visibility == "public":
             self.public.append(name)
 
@@ -254,7 +256,7 @@ class _Function:
             frames.pop()
             if not frames:
                 return body
-            made = self.regions[frame.name] = Computation(frame.name, body, span=frame.owner.span)
+            made = self.regions[frame.name] = RegionCode(frame.name, body, frame.owner)
             owner, frame = frame.owner, frames[-1]
             frame.calls.append(made)
             if len(frame.calls) < len(owner.regions):
@@ -451,12 +453,13 @@ class _Function:
         inner, root = operations
         arguments = region.blocks[0].arguments
         if (
-            any(value.name or value.location is not UNKNOWN for value in arguments)
+            any(value.name for value in arguments)
             or inner.operands != arguments
             or root.operands != inner.results
             or inner.properties
             or inner.attributes
             or inner.regions
+            or any(resolve_location(value.location) != UNKNOWN for value in arguments)
         ):
             return None
         key = inner.name, tuple([value.type for value in (*arguments, *inner.results)])
@@ -502,8 +505,10 @@ def _read_inside(operation: Operation) -> Iterator[Value]:
 def _label(owner: Operation) -> str:
     """The op's name for people: that of its first result, or what it does."""
     name = owner.results[0].name if owner.results else ""
+    if name:
+        return name
     at = f"@{owner.span.start}" if owner.span is not None else ""
-    return name or owner.name.rpartition(".")[2] + at
+    return owner.name.rpartition(".")[2] + at
 
 
 def _word(owner: Operation, number: int) -> str:

@@ -28,7 +28,36 @@ from hloscope.stablehlo.kinds import attribute_text, verbatim
 Extras = tuple[tuple[str, str], ...]
 
 
-class Node(Instruction):
+class _TreeInstruction(Instruction):
+    """What stands for a part of the syntax tree, of which attributes and location are written out.
+
+    The text of a location may be long: it is made for `extras`, and for `extra("loc")` only.
+    """
+
+    __slots__ = ()
+
+    @property
+    def location(self) -> Location:
+        """Where it comes from."""
+        raise NotImplementedError
+
+    @property
+    def _others(self) -> Extras:
+        """Attributes that belong to no field: `(name, text)`."""
+        raise NotImplementedError
+
+    @property
+    def extras(self) -> Extras:
+        """Attributes that belong to no field, and the location as `loc`: `(name, text)`."""
+        return (*self._others, *location_extras(self.location))
+
+    def extra(self, name: str) -> str | None:
+        """The text of an attribute that is kept as written, `None` if there is none."""
+        found = location_extras(self.location) if name == "loc" else self._others
+        return dict(found).get(name)
+
+
+class Node(_TreeInstruction):
     """An instruction that stands for an operation of the tree, or for one of its results."""
 
     __slots__ = ("operation",)
@@ -52,23 +81,22 @@ class Node(Instruction):
         self.operation: Final = operation
 
     @property
-    def extras(self) -> Extras:
-        """Attributes that belong to no field, and the location as `loc`: `(name, text)`."""
+    def _others(self) -> Extras:
+        """Attributes that belong to no field."""
         operation = self.operation
         if isinstance(self.op, Result | UnknownOp):
-            return location_extras(operation.location)
+            return ()
         own = {CALLEES.get(operation.name, "")}
         if operation.name in CLASSES:
             own |= {slot.name for slot in DEFINITIONS[operation.name].attributes}
         given = {**operation.properties, **operation.attributes}
-        found = [(name, verbatim(a)) for name, a in given.items() if name not in own]
-        return (*found, *location_extras(operation.location))
+        return tuple([(name, verbatim(a)) for name, a in given.items() if name not in own])
 
     def extra(self, name: str) -> str | None:
         """The text of an attribute that is kept as written, `None` if there is none."""
         operation = self.operation
         if name != "loc" and name not in operation.attributes and name not in operation.properties:
-            return None  # `extras` writes all of them out: a sixth of `cost` of 47,493 kernels
+            return None  # `_others` writes all of them out: a sixth of `cost` of 47,493 kernels
         return super().extra(name)
 
     @property
@@ -82,7 +110,7 @@ class Node(Instruction):
         return self.operation.location
 
 
-class Argument(Instruction):
+class Argument(_TreeInstruction):
     """A parameter that stands for an argument of a block."""
 
     __slots__ = ("owner", "value")
@@ -97,16 +125,15 @@ class Argument(Instruction):
         self.owner: Final = owner
 
     @property
-    def extras(self) -> Extras:
-        """Attributes of the argument, and the location as `loc`: `(name, text)`."""
-        location = location_extras(self.value.location)
+    def _others(self) -> Extras:
+        """Attributes of the argument."""
         given = self.owner.get("arg_attrs")
         number = self.value.index
         if isinstance(given, ArrayAttr) and number < len(given.elements):
             entries = given.elements[number]
             if isinstance(entries, DictAttr):
-                return (*[(k, attribute_text(a)) for k, a in entries.entries], *location)
-        return location
+                return tuple([(k, attribute_text(a)) for k, a in entries.entries])
+        return ()
 
     @property
     def span(self) -> Span | None:
@@ -129,16 +156,31 @@ def result(number: int) -> Result:
     return Result(number)
 
 
-class Function(Computation):
-    """A function of the tree."""
+class RegionCode(Computation):
+    """The code of a region of the tree; `operation` is the op that has the region."""
 
     __slots__ = ("operation",)
 
     def __init__(
-        self, name: str, body: Callable[[], Body], extras: Extras, operation: Operation
+        self,
+        name: str,
+        body: Body | Callable[[], Body],
+        operation: Operation,
+        extras: Extras = (),
     ) -> None:
-        super().__init__(name, body, extras=extras, span=operation.span)
+        super().__init__(name, body, extras=extras)
         self.operation: Final = operation
+
+    @property
+    def span(self) -> Span | None:
+        """Where the operation with the region stands in the source."""
+        return self.operation.span
+
+
+class Function(RegionCode):
+    """A function of the tree."""
+
+    __slots__ = ()
 
 
 class TreeModule(Module):

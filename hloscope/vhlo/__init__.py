@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Converted as Converted,
         DowngradeError as DowngradeError,
         to_version as to_version,
+        turn_into_current as turn_into_current,
     )
     from hloscope.vhlo.legalize import to_vhlo as to_vhlo
     from hloscope.vhlo.needs import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from hloscope.errors import HloscopeError
 from hloscope.lazy import dataclass
-from hloscope.mlir import Operation, Region, Value
+from hloscope.mlir import Attribute, Operation, Region, Value
 from hloscope.vhlo.changes import CHANGES
 from hloscope.vhlo.needs import Obstacle, obstacles
 from hloscope.vhlo.ops import OPS
@@ -54,11 +54,7 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
     Raises:
         DowngradeError: It needs more than that version has; the message names every op that does.
     """
-    plain = (*target[:2], 0)
-    found = obstacles(module, target) if plain < CURRENT else []
-    if found:
-        raise DowngradeError(plain, found)
-    others = {name for name in {op.name for op in every_op(module)} if _is_other(name, plain)}
+    others = _others(module, target)
     if not others:
         return Converted(module, use_orders(module, set(), mixed=True) if mixed else {})
     replaced: set[Operation] = set()
@@ -71,12 +67,54 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
     ) -> Operation:
         if op.name not in others:
             return copied(op, operands, results, regions)
-        made = _changed(op, operands, results, regions)
+        name, properties = _changed(op)
+        made = Operation(
+            name,
+            operands,
+            results,
+            properties,
+            op.attributes,
+            regions,
+            location=op.location,
+            source=op.source,
+            start=op.start,
+            end=op.end,
+        )
         replaced.add(made)
         return made
 
     made = Rebuild(make).run(module)
     return Converted(made, use_orders(made, replaced, mixed=mixed))
+
+
+def turn_into_current(module: Operation) -> None:
+    """Change the ops of a module of VHLO, which nobody else has, to those of the present version.
+
+    Ops that share their properties share them afterwards.
+
+    Raises:
+        DowngradeError: As `to_version`.
+    """
+    others = _others(module, CURRENT)
+    if not others:
+        return
+    # By name and identity of the properties, which are kept so that no other has it.
+    known: dict[tuple[str, int], tuple[Mapping[str, Attribute], str, Mapping[str, Attribute]]] = {}
+    for op in every_op(module):
+        if op.name in others:
+            key = op.name, id(op.properties)
+            if key not in known:
+                known[key] = op.properties, *_changed(op)
+            _, op.name, op.properties = known[key]
+
+
+def _others(module: Operation, target: Version) -> set[str]:
+    """The names of a module's ops that have another form in a version."""
+    plain = (*target[:2], 0)
+    found = obstacles(module, target) if plain < CURRENT else []
+    if found:
+        raise DowngradeError(plain, found)
+    return {name for name in {op.name for op in every_op(module)} if _is_other(name, plain)}
 
 
 def _is_other(name: str, target: Version) -> bool:
@@ -85,26 +123,9 @@ def _is_other(name: str, target: Version) -> bool:
     return row is not None and not row.first <= target <= row.last
 
 
-def _changed(
-    op: Operation,
-    operands: tuple[Value, ...],
-    results: tuple[Value, ...],
-    regions: tuple[Region, ...],
-) -> Operation:
+def _changed(op: Operation) -> tuple[str, Mapping[str, Attribute]]:
+    """Name and properties of the other form of an op."""
     base, _, number = op.name.removeprefix("vhlo.").rpartition("_v")
     change = CHANGES[base]
     up = number == "1"
-    properties = change.up(op.properties) if up else change.down(op)
-    name = f"vhlo.{base}_v{2 if up else 1}"
-    return Operation(
-        name,
-        operands,
-        results,
-        properties,
-        op.attributes,
-        regions,
-        location=op.location,
-        source=op.source,
-        start=op.start,
-        end=op.end,
-    )
+    return f"vhlo.{base}_v{2 if up else 1}", change.up(op.properties) if up else change.down(op)

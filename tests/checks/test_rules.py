@@ -92,6 +92,15 @@ TURNING = (
     "x = f32[4] parameter(0)\n i = s32[] constant(-5)\n t = (s32[], f32[4]) tuple(i, x)\n"
     "ROOT w = (s32[], f32[4]) while(t), condition=cond, body=body"
 )
+TRITON_PRODUCT = hlo(
+    "a = bf16[64,256] parameter(0)\nb = bf16[256,128] parameter(1)\n"
+    "ROOT g = bf16[64,128] fusion(a, b), kind=kCustom, calls=c, backend_config="
+    '{"fusion_backend_config":{"kind":"__triton_nested_gemm_fusion","block_level_fusion_config":'
+    '{"num_warps":"2","output_tiles":[{"sizes":["16","128"]}],"num_ctas":1,"num_stages":1}}}',
+    before="c { p0 = bf16[64,256] parameter(0) p1 = bf16[256,128] parameter(1)\n"
+    "ROOT d = bf16[64,128] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
+    'backend_config={"sizes":["8"]} }\n',
+)
 BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
     (
         "copies",
@@ -215,6 +224,12 @@ BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
             "y = f32[1024,1024]{0,1} parameter(1) ROOT a = f32[1024,1024]{1,0} add(x, y) }\n",
         ),
         "of the sectors it transfers",
+    ),
+    (
+        "utilisation",
+        {},
+        TRITON_PRODUCT,
+        "operand 0 uses 25 % of the transactions it transfers",
     ),
     (
         "trip-counts",

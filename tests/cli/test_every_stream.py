@@ -20,6 +20,7 @@ HLO, MLIR, MAP = (
     "examples/softmax.mlir",
     "(d0) -> (d0), domain: d0 in [0, 3]",
 )
+PTX = "examples/saxpy.ptx"
 ASKED: Final[dict[str, list[str]]] = {
     "show": [HLO, "softmax"],
     "run": [HLO, "--random", "1"],
@@ -37,6 +38,7 @@ ASKED: Final[dict[str, list[str]]] = {
     "schema": [],
     "help": [],
     "query": ["--list"],
+    "ptx": [PTX, "--grid", "1", "--block", "32", "--args", "n=9 a=2 x=f32[9] y=f32[9]"],
 }
 """What each command is asked that says something; the others about a file."""
 QUIET: Final = {"deserialize", "doctor", "banks", "coalesce", "serialize", "cancel"}
@@ -62,7 +64,7 @@ def ended(words: list[str], monkeypatch: pytest.MonkeyPatch, **streams: object) 
 
 
 def reads_stdin(command: str) -> list[str]:
-    return [command, *("-" if w in (HLO, MLIR, MAP) else w for w in ASKED.get(command, [HLO]))]
+    return [command, *("-" if w in (HLO, MLIR, MAP, PTX) else w for w in ASKED.get(command, [HLO]))]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -69,6 +69,8 @@ OTHERS: Final = (
     f"compose '{MAP}' '(d0) -> (d0 mod 3), domain: d0 in [0, 99]' --json",
     f"equal '{MAP}' '(d0)[s0] -> (d0 + s0), domain: d0 in [0, 9], s0 in [0, 3]' --json",
     "banks '(th_x) -> (th_x / 32, th_x mod 32), domain: th_x in [0, 127]' --shape 4,32 --json",
+    "ptx examples/saxpy.ptx --grid 2 --block 128 --args 'n=200 a=2.0 x=f32[200] y=f32[200]' --json",
+    "coalesce tests/ptx/dumps#module_0023.jit_tr_021 input_transpose_fusion --from-ptx --json",
     "ops --json",
     "help --json",
 )

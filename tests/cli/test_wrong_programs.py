@@ -31,9 +31,9 @@ CLAIMING = [
     ("run", "-", "--random", "1"),
     ("serialize", "-"),
     ("serialize", "-", "--text"),
-    ("footprint", "-"),
-    ("cancel", "-"),
 ]
+"""`footprint`, `cost`, `coalesce`, `cancel` and `index --all` answer the valid instructions: see
+`test_invalid_instructions.py`."""
 
 
 @pytest.mark.parametrize("program", WRONG)

@@ -9,6 +9,8 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from hloscope.cli.app import app
+from hloscope.compare.origins import by_source
+from hloscope.hlo_parser import parse_hlo
 from tests.hlo_parser.test_proto import F32, f, ins, shape
 
 BEFORE = """HloModule before
@@ -71,6 +73,27 @@ def test_other_steps_of_a_line_are_no_difference(tmp_path: Path) -> None:
     found = compared(tmp_path, other, BEFORE)
     assert found.exit_code == 0, found.output
     assert "1 differ, which no result shows" in found.output
+
+
+def test_values_of_constants_alone_are_not_matched() -> None:
+    """Passes fold constants of one line into others of the same line."""
+    said = 'metadata={op_name="jit(f)/mul" source_file="f.py" source_line=4}'
+    text = """HloModule m
+ENTRY e {
+  x = f32[4] parameter(0)
+  c = f32[] constant(FIRST)
+  b = f32[4] broadcast(c), dimensions={}, SAID
+  m = f32[4] OP(b, b), SAID
+  s = f32[] constant(0)
+  n = f32[4] rng(s, c), distribution=rng_uniform, SAID
+  ROOT r = f32[4] multiply(x, n), SAID
+}""".replace("SAID", said)
+    before, after = (
+        parse_hlo(text.replace("OP", op).replace("FIRST", first)).entry
+        for op, first in (("multiply", "2"), ("add", "3"))
+    )
+    found = {x.name: [y.name for y in group] for x, group in by_source(after, before, {}).items()}
+    assert found == {"n": ["n", "r"], "r": ["n", "r"]}
 
 
 def test_names_stand_for_op_names_that_are_not_said(tmp_path: Path) -> None:

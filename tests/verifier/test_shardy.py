@@ -177,6 +177,8 @@ def test_every_wrong_op_is_reported() -> None:
 
 NEWER = {
     "unreduced_min": "names the reduction of unreduced axes, which later versions of Shardy read",
+    "all_reduce_sum_word": "names the reduction of the op, which later versions of Shardy read",
+    "reduce_scatter_max": "names the reduction of the op, which later versions of Shardy read",
 }
 """Cases in which hloscope and jaxlib 0.10.2 differ, with the reason."""
 

@@ -15,6 +15,8 @@ from hloscope.ir import DialectType, TensorType, Type, UnrankedTensorType, compa
 from hloscope.mlir import (
     I32,
     I64,
+    NO_ATTRIBUTES,
+    UNKNOWN,
     Argument,
     AsmParser,
     AsmPrinter,
@@ -197,6 +199,23 @@ def write_reduce(printer: AsmPrinter, op: Operation) -> None:
     printer.region(op.regions[0], arguments=False)
 
 
+def reread_reduce(op: Operation) -> None:
+    """`applies op` leaves out names and locations of the region, whose ops stand nowhere."""
+    (block,) = one_block(op, 1)
+    if _applied(op, block) is None:
+        return
+    inner, last = block.operations
+    for value in (*block.arguments, *inner.results):
+        value.name = ""
+    for argument in block.arguments:
+        argument.location = op.location
+    inner.location = last.location = op.location
+    inner.properties = inner.attributes = last.properties = last.attributes = NO_ATTRIBUTES
+    last.name = "stablehlo.return"
+    for implied in (inner, last):
+        implied.source, implied.start, implied.end = None, 0, 0
+
+
 # --------------------------------------------------------------------------------------- while
 
 
@@ -252,6 +271,14 @@ def write_while(printer: AsmPrinter, op: Operation) -> None:
     printer.region(op.regions[0], arguments=False)
     printer.write(" do ")
     printer.region(op.regions[1], arguments=False)
+
+
+def reread_while(op: Operation) -> None:
+    """The form leaves out locations of arguments, and has the names of those of the body."""
+    condition, body = one_block(op, 2)
+    for ours, theirs in zip(condition.arguments, body.arguments, strict=True):
+        ours.name = theirs.name
+        ours.location = theirs.location = UNKNOWN
 
 
 # ---------------------------------------------------------------------------------------- scan
@@ -460,8 +487,8 @@ DIRECTIVES: Final[dict[str, Directive]] = {"regions": inner_regions}
 """Places for regions."""
 
 FORMS: Final = {
-    "reduce": Form(read_reduce, write_reduce),
-    "while": Form(read_while, write_while),
+    "reduce": Form(read_reduce, write_reduce, reread=reread_reduce),
+    "while": Form(read_while, write_while, reread=reread_while),
     "scan": Form(read_scan, write_scan),
     "assuming": Form(read_assuming, write_assuming),
     "manual_computation": Form(read_manual_computation, write_manual_computation),

@@ -38,6 +38,7 @@ _NUMBERED: Final = {
         "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split(),
     ),
     "direction": ("sdy::PropagationDirection", I32, "NONE FORWARD BACKWARD BOTH".split()),
+    "reduction": ("sdy::ReductionOp", I32, "sum max min".split()),
 }
 """Enums that are kept as numbers: the name in messages, the type, the values."""
 
@@ -124,6 +125,37 @@ def numbered(context: Context, arguments: list[str]) -> Part:
         return 0 <= op.properties[name].value < len(words)  # type: ignore[union-attr,operator]
 
     return Part(read, write, (Need(name, IntegerAttr, of=type),), fits)
+
+
+def unless_first(context: Context, arguments: list[str]) -> Part:
+    """`<unless_first reduction name>`: as `numbered`, but the first value of the enum has no word.
+
+    A missing attribute means that first value, so that the word is optional when it is read.
+    """
+    kind, name = arguments
+    cpp, type, words = _NUMBERED[kind]
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        if not parser.peek()[:1].isalpha():
+            return
+        at = parser.at
+        word = parser.keyword()
+        if word not in words:
+            parser.fail(f"expected ::mlir::{cpp} to be one of: {', '.join(words)}", at)
+        if word != words[0]:
+            reading.state.properties[name] = IntegerAttr(words.index(word), type)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        found = op.properties.get(name)
+        if isinstance(found, IntegerAttr) and found.value:
+            printer.write(words[found.value] + " ")
+
+    def fits(op: Operation) -> bool:
+        found = op.properties.get(name)
+        return not isinstance(found, IntegerAttr) or 0 <= found.value < len(words)
+
+    return Part(read, write, (Need(name, IntegerAttr, of=type, optional=True),), fits)
 
 
 def shape(context: Context, arguments: list[str]) -> Part:
@@ -264,6 +296,7 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "flags": flags,
     "unit": unit,
     "numbered": numbered,
+    "unless_first": unless_first,
     "inside": inside,
     "array": array,
     "sizes": sizes,

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from hloscope.affine import Const, Dim, Expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Accesses, Precision
+from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import (
     NEVER,
     MapBuilder,
@@ -400,12 +401,72 @@ def _window(op: Scatter) -> frozenset[int]:
 
 
 def _old(
-    uses: Combined, by: Uses, output: int, count: int, shape: Dims, hit: Accesses
+    ins: Instruction, op: Scatter, uses: Combined, by: Uses, output: int, hit: Accesses
 ) -> list[Accesses]:
     """The old element of the own input, and of others `by` which an update is combined with it."""
-    found = claims(by, count, hit)
-    found[output] = claimed(uses.old[output][output], identity(shape), _OVERWRITTEN)
+    found = claims(by, len(ins.operands) // 2, hit)
+    own = uses.old[output][output]
+    if own is Use.SOMETIMES and output not in uses.hit[output]:
+        kept = _not_hit(ins, op)
+        if kept is not None:
+            found[output] = kept
+            return found
+    found[output] = claimed(own, identity(sizes(ins.operands[0].type)), _OVERWRITTEN)
     return found
+
+
+MOST_PARTIAL: Final = 2
+"""Dimensions of a window smaller than the array, by which its complement is cut into pieces."""
+
+
+def _not_hit(ins: Instruction, op: Scatter) -> Accesses | None:
+    """The elements that no update is for, each to itself; `None` unless there is one row at most.
+
+    The pieces are disjoint: each names the first dimension in which its elements are not in the
+    window.  A window that begins at `start`, within the places where it holds anything, leaves the
+    elements before `start` and those from `start + extent` on; one that begins elsewhere, all.
+    """
+    slices = slices_of(ins, op)
+    batches = {slices.batch_row(k) for k in slices.batching_dims}
+    rows = [slices.sliced[k] for j, k in enumerate(slices.row_dims) if j not in batches]
+    partial = [k for k in range(len(slices.whole)) if k not in slices.batching_dims]
+    partial = [k for k in partial if k in slices.start_index_map]
+    rest = [k for k in range(len(slices.whole)) if k not in (*partial, *slices.batching_dims)]
+    if any(n != 1 for n in rows) or slices.are_empty or len(partial) > MOST_PARTIAL:
+        return None
+    if any(slices.slice_sizes[k] != slices.whole[k] for k in rest) or 0 in slices.whole:
+        return None
+    if any(first > last for first, last in map(slices.first_coordinates, partial)):
+        return None
+    origin = ins.operands[_indices_at(ins, op)]
+    least, greatest = integers(origin.type)
+    pieces: list[IndexingMap] = []
+    for count in range(len(partial)):
+        for side in ("no place before", "no place behind", "before", "behind"):
+            at = MapBuilder(slices.whole)
+            row: list[Expr] = [Const(0)] * len(slices.row_dims)
+            for k in slices.batching_dims:
+                batch = slices.batch_row(k)
+                assert batch is not None
+                row[batch] = Dim(k)
+            for k in partial[: count + 1]:
+                position = slices.position(row, Const(slices.start_index_map.index(k)))
+                start = at.read(least, greatest, origin, position)
+                low, high = slices.first_coordinates(k)
+                size, extent = slices.whole[k], slices.slice_sizes[k]
+                if k != partial[count]:
+                    at.require(start, low, high)
+                    at.require(Dim(k) - start, 0, extent - 1)
+                elif side == "no place before":
+                    at.require(start, least, low - 1)
+                elif side == "no place behind":
+                    at.require(start, high + 1, greatest)
+                else:
+                    at.require(start, low, high)
+                    offset = (1 - size, -1) if side == "before" else (extent, size + extent)
+                    at.require(Dim(k) - start, *offset)
+            pieces.append(at.map(dims(len(slices.whole))))
+    return exact(*pieces)
 
 
 def _hit(updates: Accesses, shape: Dims) -> Accesses:
@@ -424,7 +485,7 @@ def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> tuple[Acces
     uses, updates = combined(ins, op, bodies), _to_sliced(ins, op)
     hit = _hit(updates, shape)
     return (
-        *_old(uses, uses.hit[output], output, count, shape, hit),
+        *_old(ins, op, uses, uses.hit[output], output, hit),
         NEVER if output in uses.unchanged else _placing(ins, op),
         *claims(uses.updates[output], count, updates, _LAST),
     )
@@ -441,7 +502,7 @@ def _(ins: Instruction, op: Scatter, operand: int, bodies: Bodies) -> tuple[Acce
         return tuple(claims(uses_of(by, uses.updates), count, whole, _LAST))
     shape = sizes(ins.operands[0].type)
     hit = _hit(_to_sliced(ins, op), shape)
-    return tuple(_old(uses, uses_of(operand, uses.hit), operand, count, shape, hit))
+    return tuple(_old(ins, op, uses, uses_of(operand, uses.hit), operand, hit))
 
 
 @comes_from(Scatter)

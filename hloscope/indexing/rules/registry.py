@@ -24,7 +24,7 @@ from hloscope.lazy import dataclass, once_for_each
 Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]
 """Of an instruction, its op and a number; of `Bodies` besides where the entry says so."""
 R = TypeVar("R", bound=Callable[..., tuple[Accesses, ...]])
-MEMO_SIZE: Final = 1 << 15
+MEMO_SIZE: Final = 1 << 11
 """A rule forgets its answers when it holds this many."""
 
 

@@ -15,6 +15,7 @@ from hloscope.memory.kernel import Kernel, Reading
 from hloscope.memory.storage import array_of, element_count
 from hloscope.ops import Bitcast, DynamicSlice, DynamicUpdateSlice, Elementwise, Tuple
 
+NAME = "in-place update"
 IN_PLACE = "the operand of the update is taken to be the output's own memory"
 
 
@@ -107,7 +108,7 @@ def update_in_place(choice: Choice, updates: list[Instruction]) -> Kernel:
                 readings.append(Reading(start, 0, map.with_(results=()), is_hero=False))
         outputs.append(placed_update(root, update, map))
     return Kernel(
-        "in-place update",
+        NAME,
         launch,
         tuple(updates),
         tuple(readings),

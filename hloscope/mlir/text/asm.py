@@ -254,11 +254,14 @@ class Form(NamedTuple):
         write: Writes it.
         typed_last: What ends it and nothing before it depends on: `function`, the type of one, or
             `same`, which is that or the type of all operands and the result; else empty.
+        reread: Makes an op equal to the one that is read from the form written of it, where the
+            form leaves out something of its regions.
     """
 
     read: Read
     write: Write
     typed_last: str = ""
+    reread: Callable[[Operation], None] | None = None
 
 
 Forms: TypeAlias = Mapping[str, Form]

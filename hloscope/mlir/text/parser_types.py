@@ -40,7 +40,8 @@ _BOUND: Final = pattern(r"\s*(?:\?|-?\d+)\s*", re.ASCII)
 _LIMIT: Final = 1 << 63
 KNOWN_TYPES: Final[dict[str, Type]] = {}
 """Plain types that were read before, by their text."""
-_MOST_KNOWN: Final = 1 << 15
+_MOST_KNOWN: Final = 1 << 12
+"""The table of types is emptied when it holds more."""
 
 
 class TypeParser(Lexer):

@@ -21,6 +21,9 @@ from hloscope.mlir.text.printer_functions import INSIDE, WRITERS
 from hloscope.mlir.text.printer_places import Places
 from hloscope.mlir.types import type_text
 
+Locations: TypeAlias = Literal["given"] | bool
+"""Which locations are printed, see `print_mlir`."""
+
 STEP: Final = "  "
 """What each level of regions is indented by."""
 
@@ -36,7 +39,7 @@ def print_mlir(
     *,
     dialects: Dialects,
     generic: bool = False,
-    locations: bool = False,
+    locations: Locations = False,
     aliases: bool = True,
     names: Literal["mlir", "source"] = "mlir",
 ) -> str:
@@ -48,7 +51,8 @@ def print_mlir(
         operation: It and everything in it.
         dialects: They say the pretty forms, and what values would like to be called.
         generic: Print all ops in generic form.
-        locations: Print where ops and arguments come from: what the text said, else its lines.
+        locations: Print where ops and arguments come from: what the text said, else its lines;
+            `given`: only what the text or bytecode said.
         aliases: Give locations and long attributes and types a name, `#loc1`, and say above or
             below the module what it stands for.
         names: Number values as MLIR does, or call them what the source calls them.
@@ -131,7 +135,7 @@ class Printer:
         names: Names,
         *,
         generic: bool = False,
-        locations: bool = False,
+        locations: Locations = False,
         aliases: bool = False,
     ) -> None:
         self.names = names
@@ -139,9 +143,9 @@ class Printer:
         self._dialects = dialects
         self._generic = generic
         self._inside = {**INSIDE, **dialects.inside}
-        self._locations = locations
+        self._locations = bool(locations)
         self._aliases = Aliases() if aliases else NoAliases()
-        self._places = Places(dialects.behind)
+        self._places = Places(dialects.behind, given_only=locations == "given")
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
         self._lines: dict[tuple[str, object], str] = {}

@@ -181,3 +181,23 @@ WRITERS: Final[dict[str, Write]] = {
     "func.constant": write_constant,
 }
 """How each op is written after its name."""
+
+
+def reread_function(op: Operation) -> None:
+    """The form leaves out attributes of arguments or results if none has any."""
+    empty = [name for name in _GIVEN if _says_nothing(op.properties.get(name))]
+    if empty:
+        op.properties = {key: op.properties[key] for key in op.properties if key not in empty}
+
+
+_GIVEN: Final = "arg_attrs", "res_attrs"
+
+
+def _says_nothing(given: Attribute | None) -> bool:
+    return isinstance(given, ArrayAttr) and all(
+        isinstance(one, DictAttr) and not one.entries for one in given.elements
+    )
+
+
+REREAD: Final = {"func.func": reread_function}
+"""What reading the written form changes in an op, as `Form.reread`."""

@@ -18,16 +18,22 @@ _SPACE: Final = pattern(r"(?:\s|//[^\n]*)*")
 
 
 class Places:
-    """Locations of ops and arguments; remembers where the lines of a source begin."""
+    """Locations of ops and arguments; remembers where the lines of a source begin.
 
-    def __init__(self, behind: frozenset[str] = frozenset()) -> None:
+    Args:
+        behind: Ops whose pretty form MLIR says to be behind their name, not at it.
+        given_only: Do not ask where an op without a location stands in its source.
+    """
+
+    def __init__(self, behind: frozenset[str] = frozenset(), *, given_only: bool = False) -> None:
         self._behind = behind
+        self._given_only = given_only
         self._source: Source | None = None
         self._lines: list[int] = []
 
     def of_op(self, op: Operation) -> Location:
         """What it says, else the position of its name, or of the op whose form stands for it."""
-        if op.location is not UNKNOWN:
+        if op.location is not UNKNOWN or self._given_only:
             return resolve_location(op.location)
         if op.source is None:
             around = _around(op.parent)
@@ -41,7 +47,7 @@ class Places:
 
     def of_argument(self, argument: Value) -> Location:
         """What it says, else the position of its name, or of the op whose form stands for it."""
-        around = _around(argument.owner)
+        around = None if self._given_only else _around(argument.owner)
         if argument.location is not UNKNOWN or around is None:
             return resolve_location(argument.location)
         if argument.at < 0:

@@ -1,0 +1,129 @@
+"""Programs with invalid instructions: the findings, and which kernels can be answered beside them.
+
+An instruction whose types are wrong has no meaning, and neither has what calls it.  The others have
+the types that they declare, whatever computed their operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from hloscope.api.explaining import findings, is_known_valid
+from hloscope.errors import Diagnostic, VerifyError
+from hloscope.ir import Computation, Instruction, Module
+from hloscope.lazy import lazy
+from hloscope.ops import While
+
+if TYPE_CHECKING:
+    import hloscope.cost as cost
+else:
+    cost = lazy("hloscope.cost")
+
+MOST_NAMES: Final = 8
+"""Names that a note lists."""
+
+
+class Invalid:
+    """What is wrong with a module, instruction by instruction; nothing if it is valid.
+
+    Attributes:
+        findings: Every finding of the verifier, in the order of the text.
+        reasons: The instructions that are not answered, each with the finding that forbids it:
+            invalid ones, and those that call an invalid one at any depth.
+
+    >>> from hloscope.hlo_parser import parse_hlo
+    >>> module = parse_hlo('''ENTRY e {
+    ...   a = f32[2] parameter(0)
+    ...   b = f32[3] abs(a)
+    ...   ROOT c = f32[3] negate(b)
+    ... }''')
+    >>> [ins.name for ins in Invalid(module).reasons]
+    ['b']
+
+    Raises:
+        VerifyError: A finding is about the module, not about one instruction.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._module: Final = module
+        self.findings: Final = _findings(module)
+        self.reasons: Final = self._reasons() if self.findings else {}
+
+    def _reasons(self) -> dict[Instruction, str]:
+        """Findings by instruction: each finding begins where its instruction does."""
+        places = {found.span.start: found for found in self.findings if found.span is not None}
+        homes = {ins: computation for computation in self._module for ins in computation}
+        wrong = {
+            ins: places.pop(ins.span.start).message
+            for ins in homes
+            if ins.span is not None and ins.span.start in places
+        }
+        for found in self.findings:
+            if found.span is None or found.span.start in places:
+                raise VerifyError(found.message, span=found.span, rule=found.rule)
+        return self._with_callers(wrong, homes)
+
+    def _with_callers(
+        self, wrong: Mapping[Instruction, str], homes: Mapping[Instruction, Computation]
+    ) -> dict[Instruction, str]:
+        """Add the instructions that call a computation with an invalid instruction."""
+        callers: dict[Computation, list[Instruction]] = {}
+        for ins in homes:
+            for called in ins.calls:
+                callers.setdefault(called, []).append(ins)
+        found, todo = dict(wrong), list(wrong)
+        while todo:
+            ins = todo.pop()
+            for caller in callers.get(homes[ins], ()):
+                if caller not in found:
+                    found[caller] = f"`{ins.name}`, which it calls, is invalid: {found[ins]}"
+                    todo.append(caller)
+        return {ins: found[ins] for ins in homes if ins in found}
+
+    @cached_property
+    def hidden(self) -> frozenset[Computation]:
+        """Computations of which is not known how often they run.
+
+        They are called by an invalid instruction, or by a loop that holds one: its trip count may
+        depend on that.
+        """
+        found: set[Computation] = set()
+        direct = {place.span.start for place in self.findings if place.span is not None}
+        todo = [
+            called
+            for ins in self.reasons
+            if isinstance(ins.op, While) or (ins.span is not None and ins.span.start in direct)
+            for called in ins.calls
+        ]
+        while todo:
+            computation = todo.pop()
+            if computation not in found:
+                found.add(computation)
+                todo += [called for ins in computation for called in ins.calls]
+        return frozenset(found)
+
+    @property
+    def note(self) -> str:
+        """A note for answers about the whole program: what they leave out."""
+        names = [f"`{ins.name}`" for ins in self.reasons]
+        more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+        return f"left out, because invalid: {', '.join(names[:MOST_NAMES])}{more}"
+
+    def kernels(self) -> list[tuple[Computation, Instruction]]:
+        """The kernels of the program that are answered, with their computations."""
+        return [
+            (place.computation, ins)
+            for place in cost.running(self._module)
+            for ins in place.kernels
+            if self.is_answered(place.computation, ins)
+        ]
+
+    def is_answered(self, computation: Computation, ins: Instruction) -> bool:
+        """Is an instruction of a computation valid, and known how often it runs?"""
+        return ins not in self.reasons and computation not in self.hidden
+
+
+def _findings(module: Module) -> tuple[Diagnostic, ...]:
+    return () if is_known_valid(module) else tuple(findings(module))

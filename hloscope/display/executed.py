@@ -1,0 +1,287 @@
+"""Executed kernels as text and JSON: what the code does, beside what the model says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any, Final
+
+from hloscope.display.table import columns
+from hloscope.ir import TensorType, size_text
+from hloscope.lazy import dataclass
+from hloscope.memory import ArrayUse, Coalescing
+from hloscope.ptx import ArrayAccess, Counts, InstructionAccess, PtxRun, SharedAccess
+
+PTX_SCHEMA: Final = "hloscope.ptx/1"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelArray:
+    """An array of a kernel: what its code accesses, and what the model says.
+
+    Attributes:
+        role: `operand` or `output`.
+        number: Number of the operand or output.
+        leaf: Index within its tuple; empty for arrays.
+        type: Its type.
+        shares_buffer: Is its buffer that of another array of the kernel?
+        accesses: By kind: `read`, `written`, `atomic`; empty if it is not accessed.
+        model: The model's answer for the same array; `None` if there is none.
+    """
+
+    role: str
+    number: int
+    leaf: tuple[int, ...]
+    type: TensorType
+    shares_buffer: bool = False
+    accesses: Mapping[str, ArrayAccess] = field(default_factory=dict)
+    model: ArrayUse | None = None
+
+    @property
+    def name(self) -> str:
+        """`operand 0`, `output 1`, `operand 0 {1}`."""
+        leaf = f" {{{','.join(map(str, self.leaf))}}}" if self.leaf else ""
+        return f"{self.role} {self.number}{leaf}"
+
+    @property
+    def code(self) -> Counts:
+        """Requests of all kinds."""
+        total = Counts()
+        for access in self.accesses.values():
+            total.add(access.counts)
+        return total
+
+    @property
+    def agrees(self) -> bool | None:
+        """Does the model say the same requests, sectors and bytes?  `None` if it says none.
+
+        If values that are read at run time decide, the model has bounds: the code agrees if its
+        figures lie between them.
+        """
+        traffic = None if self.model is None else self.model.traffic
+        if traffic is None:
+            return None
+        code = self.code
+        figures = (code.requests, code.sectors, code.bytes)
+        most = (traffic.requests, traffic.sectors, traffic.asked)
+        if traffic.best is None:
+            return figures == most
+        best = (traffic.best.requests, traffic.best.sectors, traffic.best.asked)
+        return all(b <= f <= m for b, f, m in zip(best, figures, most, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedKernel:
+    """A kernel of a dump folder that was executed.
+
+    Attributes:
+        instruction: Name of the HLO instruction.
+        module: Label of the module in the folder.
+        run: What the code did.
+        arrays: Arrays, operands first.
+        values: `equal`, or how the outputs differ from the HLO's, or why they were not compared.
+        model: The model's answer, or `None`.
+        model_reason: Why there is no answer of the model.
+    """
+
+    instruction: str
+    module: str
+    run: PtxRun
+    arrays: tuple[KernelArray, ...]
+    values: str
+    model: Coalescing | None
+    model_reason: str
+
+    @property
+    def is_wrong(self) -> bool:
+        """Do the outputs differ from the HLO's?"""
+        return "differs" in self.values
+
+    def to_json(self) -> dict[str, Any]:
+        """The kernel as an object of schema `hloscope.ptx/1`."""
+        return executed_json(self)
+
+    def __str__(self) -> str:
+        return executed_text(self)
+
+
+def ptx_json(run: PtxRun) -> dict[str, Any]:
+    """A run as in schema `hloscope.ptx/1`."""
+    return {
+        "schema": PTX_SCHEMA,
+        "file": run.file,
+        "kernel": run.kernel,
+        "launch": {
+            "blocks": list(run.launch.grid),
+            "threads": list(run.launch.block),
+            "shared_memory_bytes": run.shared_bytes,
+        },
+        "steps": run.steps,
+        "arrays": [{"name": a.array, "kind": a.kind, **_access_json(a)} for a in run.arrays],
+        "instructions": [
+            {"name": i.name, "line": i.line, "array": i.array, "kind": i.kind, **_totals(i.counts)}
+            for i in run.instructions
+        ],
+        "shared_memory": [
+            {"name": s.name, "line": s.line, "requests": s.requests, "mean": s.mean, "max": s.most}
+            for s in run.shared
+        ],
+    }
+
+
+def _totals(counts: Counts) -> dict[str, int]:
+    return {
+        "requests": counts.requests,
+        "sectors": counts.sectors,
+        "lines": counts.lines,
+        "bytes": counts.bytes,
+    }
+
+
+def _access_json(access: ArrayAccess) -> dict[str, Any]:
+    counts = access.counts
+    return {
+        **_totals(counts),
+        "sectors_per_request": _histogram(counts.sectors_per_request),
+        "lane_bytes": _histogram(counts.lane_bytes),
+        "touched_bytes": access.touched.bytes,
+        "touched_sectors": access.touched.sectors,
+    }
+
+
+def _histogram(amounts: dict[int, int]) -> dict[str, int]:
+    return {str(n): amounts[n] for n in sorted(amounts)}
+
+
+def executed_json(found: ExecutedKernel) -> dict[str, Any]:
+    """A kernel of a dump folder as in schema `hloscope.ptx/1`."""
+    return {
+        **ptx_json(found.run),
+        "instruction": found.instruction,
+        "module": found.module,
+        "values": found.values,
+        "model": None if found.model is None else found.model.model,
+        "model_reason": found.model_reason,
+        "comparison": [_comparison(array) for array in found.arrays],
+    }
+
+
+def _comparison(array: KernelArray) -> dict[str, Any]:
+    traffic = None if array.model is None else array.model.traffic
+    model = None
+    if traffic is not None:
+        model = {
+            "requests": traffic.requests,
+            "sectors": traffic.sectors,
+            "bytes": traffic.asked,
+            "precision": traffic.precision,
+        }
+    return {
+        "role": array.role,
+        "number": array.number,
+        "leaf": list(array.leaf),
+        "type": str(array.type),
+        "shares_buffer": array.shares_buffer,
+        "code": {kind: _access_json(access) for kind, access in array.accesses.items()},
+        "model": model,
+        "agrees": array.agrees,
+    }
+
+
+def ptx_text(run: PtxRun) -> str:
+    """A run: launch, arrays, instructions, shared memory."""
+    head = f"{run.kernel}: {_launch(run)}, {size_text(run.shared_bytes)} of shared memory"
+    rows = [["array", "", *_HEAD, "touched"]]
+    for access in run.arrays:
+        touched = f"{size_text(access.touched.bytes)} in {access.touched.sectors:,} sectors"
+        rows.append([access.array, access.kind, *_figures(access.counts), touched])
+    parts = [head, _indented(rows, right=range(2, 8))]
+    if run.instructions:
+        parts.append(_instructions(run))
+    if run.shared:
+        parts.append(_shared(run))
+    return "\n\n".join(parts)
+
+
+_TOTALS: Final = ("requests", "sectors", "bytes")
+_HEAD: Final = ("requests", "sectors", "lines", "bytes", "sectors/request")
+
+
+def _figures(counts: Counts) -> list[str]:
+    mean = counts.sectors / counts.requests if counts.requests else 0.0
+    totals = [f"{n:,}" for n in _totals(counts).values()]
+    return [*totals, f"{mean:.4g}"]
+
+
+def _launch(run: PtxRun) -> str:
+    blocks, threads = (_sizes(s) for s in (run.launch.grid, run.launch.block))
+    return f"{threads} threads × {blocks} blocks"
+
+
+def _sizes(sizes: tuple[int, int, int]) -> str:
+    x, y, z = sizes
+    return f"{x:,}" if (y, z) == (1, 1) else f"({x:,}, {y:,}, {z:,})"
+
+
+def _instructions(run: PtxRun) -> str:
+    """Instructions of one name that access one array share a row, the first line beside it."""
+    groups: dict[tuple[str, str], list[InstructionAccess]] = {}
+    for access in run.instructions:
+        groups.setdefault((access.name, access.array), []).append(access)
+    rows = [["instructions", "", "line", "array", *_HEAD]]
+    for (name, array), members in groups.items():
+        total = Counts()
+        for member in members:
+            total.add(member.counts)
+        rows.append([name, _times(members), str(members[0].line), array, *_figures(total)])
+    return _indented(rows, right=(1, 2, *range(4, 9)))
+
+
+def _shared(run: PtxRun) -> str:
+    """Accesses to shared memory; instructions of one name share a row."""
+    groups: dict[str, list[SharedAccess]] = {}
+    for access in run.shared:
+        groups.setdefault(access.name, []).append(access)
+    rows = [["shared memory", "", "line", "requests", "words of the busiest bank", "most"]]
+    for name, members in groups.items():
+        requests = sum(member.requests for member in members)
+        words = sum(member.mean * member.requests for member in members)
+        most = max(member.most for member in members)
+        figures = [f"{requests:,}", f"{words / requests:.4g}", str(most)]
+        rows.append([name, _times(members), str(members[0].line), *figures])
+    return _indented(rows, right=range(1, 6))
+
+
+def _times(members: Sequence[object]) -> str:
+    return f"× {len(members)}" if len(members) > 1 else ""
+
+
+def _indented(rows: list[list[str]], right: range | tuple[int, ...]) -> str:
+    return "\n".join(f"  {line}" for line in columns(rows, right=right).splitlines())
+
+
+def executed_text(found: ExecutedKernel) -> str:
+    """A kernel of a dump folder: what the code does, and how it compares with HLO and model."""
+    rows = [["array", "type", "", *_TOTALS, f"model: {_TOTALS[0]}", *_TOTALS[1:]]]
+    for array in found.arrays:
+        rows.append([array.name, str(array.type), *_compared(array)])
+    model = found.model.model if found.model else f"no model: {found.model_reason}"
+    outputs = f"outputs and the interpreter of the HLO: {found.values}"
+    table = f"code and model ({model}):\n{_indented(rows, right=range(3, 9))}"
+    return "\n\n".join(
+        [f"{found.instruction} in {found.module}", table, outputs, ptx_text(found.run)]
+    )
+
+
+def _compared(array: KernelArray) -> list[str]:
+    kinds = " and ".join(array.accesses) or "not accessed"
+    code = array.code
+    figures = [f"{n:,}" for n in (code.requests, code.sectors, code.bytes)]
+    traffic = None if array.model is None else array.model.traffic
+    if traffic is None:
+        return [kinds, *figures, "unknown"]
+    theirs = [f"{n:,}" for n in (traffic.requests, traffic.sectors, traffic.asked)]
+    verdict = "same" if array.agrees else "differs"
+    if array.agrees and traffic.best is not None:
+        verdict = "within the model's bounds"
+    return [kinds, *figures, *theirs, verdict]

@@ -1,0 +1,36 @@
+"""Dump folders of XLA: what the compiler states of launches, buffers and Triton's layouts."""
+
+from typing import TYPE_CHECKING
+
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.dumps.buffers import (
+        Allocation as Allocation,
+        Buffers as Buffers,
+        BufferSlice as BufferSlice,
+        BufferValue as BufferValue,
+        parse_buffers as parse_buffers,
+    )
+    from hloscope.dumps.folder import (
+        DumpedModule as DumpedModule,
+        DumpFolder as DumpFolder,
+        DumpTarget as DumpTarget,
+        is_dump_folder as is_dump_folder,
+    )
+    from hloscope.dumps.thunks import (
+        Thunk as Thunk,
+        parse_thunk_names as parse_thunk_names,
+        parse_thunks as parse_thunks,
+    )
+    from hloscope.dumps.tiles import ProgramTile as ProgramTile, parse_tiles as parse_tiles
+    from hloscope.dumps.triton_code import (
+        TritonAccess as TritonAccess,
+        TritonKernel as TritonKernel,
+        parse_triton as parse_triton,
+    )
+    from hloscope.dumps.triton_layouts import layout_of as layout_of
+    from hloscope.dumps.triton_values import FIRST_INDEX as FIRST_INDEX, PROGRAM as PROGRAM
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

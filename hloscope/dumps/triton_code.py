@@ -1,0 +1,284 @@
+"""Loads and stores of a Triton kernel, as the compiler's last layouts have them.
+
+`*.triton-to-llvm.txt` prints a kernel before every pass.  The last print with tensors states, for
+each load and store, the layout of its tile, its addresses and its mask as arithmetic of program
+ids and ranges; from these lines both are read as expressions.
+
+Source: Triton `TritonOps.td`, `TritonGPUAttrDefs.td`; MLIR `ArithOps.td`, `SCFOps.td`, and the
+generic form of operations in the MLIR language reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Final
+
+from hloscope.affine import Const, Expr, Interval, Range, Var, variables
+from hloscope.dumps.triton_layouts import layout_of
+from hloscope.dumps.triton_values import Constraint, Pointer, Value, result_of
+from hloscope.errors import ParseError, UnsupportedError
+from hloscope.layouts import LinearLayout
+from hloscope.lazy import dataclass, pattern
+from hloscope.source import Source, Span
+
+_MARK: Final = "// -----// IR Dump "
+_ACCESSES: Final = {
+    "tt.load": "load",
+    "tt.store": "store",
+    "ttg.async_copy_global_to_local": "load",
+}
+_NOT_READ: Final = {
+    "tt.atomic_rmw": "an atomic",
+    "tt.atomic_cas": "an atomic",
+    "tt.descriptor_load": "an access of the tensor memory accelerator",
+    "tt.descriptor_store": "an access of the tensor memory accelerator",
+    "ttng.async_tma_copy_global_to_local": "an access of the tensor memory accelerator",
+    "ttng.async_tma_copy_local_to_global": "an access of the tensor memory accelerator",
+}
+"""Accesses of memory that are not read, with what they are."""
+_OP: Final = pattern(r'\s*(?:(%[\w#]+)(?::\d+)? = )?"([\w.]+)"\(([^()]*)\)(.*)')
+_BLOCK: Final = pattern(r"\s*\^\w+\((.*)\):")
+_ARGUMENT: Final = pattern(r"(%\w+): (!tt\.ptr)?")
+_ALIAS: Final = pattern(r"(#\w+) = (#ttg\.\w+<.*>)\s*")
+_POINTERS: Final = pattern(r" : \((?:tensor<((?:\d+x)+)!tt\.ptr<(\w+)[^>]*>, (.*?)>(?:[,)] ?.*)?$)")
+_POINTER: Final = pattern(r" : \(!tt\.ptr<(\w+)")
+_SEGMENTS: Final = pattern(r"operandSegmentSizes = array<i32: (\d{1,9}(?:, \d{1,9})*)>")
+_PROGRAMS: Final = Interval(0, (1 << 31) - 1)
+"""Bounds of program ids, and of the index in a tile."""
+
+
+@dataclass(frozen=True, slots=True)
+class TritonAccess:
+    """One load or store of a Triton kernel.
+
+    Attributes:
+        argument: Number of the kernel's parameter that is accessed.
+        is_store: Is it a store?
+        element: Type of an element, as Triton spells it: `f32`, `i8`.
+        tile: Sizes of the tile; empty for a scalar.
+        layout: From registers, lanes and warps to an index of the tile; `None` for a scalar.
+        address: The element accessed, from the parameter's first one on, by the variables
+            `PROGRAM`, the tile's index and `Range(k)`; `None` if it is not known.
+        mask: An element is accessed where all these hold.
+        loops: Iterations of each loop around it, the outermost first.
+        reason: Why the access is not known; empty if it is.
+        line: Line of the file.
+    """
+
+    argument: int
+    is_store: bool
+    element: str
+    tile: tuple[int, ...] = ()
+    layout: LinearLayout | None = None
+    address: Expr | None = None
+    mask: tuple[Constraint, ...] = ()
+    loops: tuple[int, ...] = ()
+    reason: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TritonKernel:
+    """The memory accesses of a Triton kernel.
+
+    Attributes:
+        name: Of the kernel.
+        arguments: How many parameters it has; each is a pointer.
+        accesses: Its loads and stores, in program order.
+    """
+
+    name: str
+    arguments: int
+    accesses: tuple[TritonAccess, ...]
+
+
+def parse_triton(source: Source) -> TritonKernel:
+    """Read a `*.triton-to-llvm.txt`.
+
+    Operations that are not known give values that are not known: only the accesses that depend on
+    them are, with the reason.
+
+    Raises:
+        ParseError: No print of the file holds a kernel whose loads and stores have layouts: it is
+            cut, or it is of another compiler.
+    """
+    start, end = _last_with_layouts(source)
+    reader = _Reader(source)
+    at = start
+    for line in source.text[start:end].splitlines(keepends=True):
+        reader.read(line.rstrip("\r\n"), at)
+        at += len(line)
+    return TritonKernel(reader.name, reader.arguments, tuple(reader.accesses))
+
+
+def _last_with_layouts(source: Source) -> tuple[int, int]:
+    """Where the last print begins and ends that has tensors, layouts and structured loops."""
+    text = source.text
+    end = len(text)
+    while (start := text.rfind(_MARK, 0, end)) >= 0:
+        has_tensors = any(text.find(f'"{op}"(', start, end) >= 0 for op in (*_ACCESSES, *_NOT_READ))
+        has_layouts = text.find("#ttg.", start, end) >= 0
+        is_structured = text.find('"cf.', start, end) < 0
+        is_whole = text.find("ttg.num-warps", start, end) >= 0
+        if has_tensors and has_layouts and is_structured and is_whole:
+            return start, end
+        end = start
+    what = "no print of a kernel with layouts (`#ttg.…`) of its loads and stores"
+    raise ParseError(
+        f"{what}: the file is cut", span=Span(source, max(len(text) - 1, 0), len(text))
+    )
+
+
+@dataclass(slots=True)
+class _Region:
+    """Of what the lines that follow are the body.
+
+    Attributes:
+        trips: Iterations of a loop; `None` of other operations, and of loops whose bounds vary.
+        counter: The loop's counter.
+        reason: Why accesses in it are not known.
+    """
+
+    trips: int | None = None
+    counter: Expr | None = None
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class _Reader:
+    source: Source
+    name: str = ""
+    arguments: int = 0
+    accesses: list[TritonAccess] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Value] = field(default_factory=dict)
+    regions: list[_Region] = field(default_factory=list)
+    of_accelerator: list[str] = field(default_factory=list)
+
+    def read(self, line: str, at: int) -> None:
+        """Read one line; what it states of values is kept."""
+        if alias := _ALIAS.fullmatch(line):
+            self.aliases[alias[1]] = alias[2]
+        elif op := _OP.fullmatch(line):
+            self._op(op[1], op[2], [o.strip() for o in op[3].split(",") if o.strip()], op[4], at)
+            if line.endswith("({"):
+                self.regions.append(self._region(op[2], [o.strip() for o in op[3].split(",")]))
+        elif block := _BLOCK.match(line):
+            self._arguments(block[1])
+        elif line.lstrip().startswith("})") and self.regions:
+            self.regions.pop()
+
+    # -------------------------------------------------------------------------------- regions
+
+    def _region(self, name: str, operands: Sequence[str]) -> _Region:
+        if name == "scf.for":
+            low, high, step = [self._constant(o) for o in (*operands, "", "", "")[:3]]
+            if low is None or high is None or step is None or step < 1:
+                return _Region(reason="the bounds of its loop are not constant")
+            counter = Range(len(self._loops())) * step + low
+            return _Region(max(-(-(high - low) // step), 0), counter)
+        is_plain = name in ("builtin.module", "tt.func", "tt.reduce", "tt.scan")
+        return _Region(reason="" if is_plain else f"it stands in `{name}`")
+
+    def _arguments(self, text: str) -> None:
+        """Give the arguments of a block their values: pointers of the kernel, a loop's counter."""
+        names = [(found[1], bool(found[2])) for found in _ARGUMENT.finditer(text)]
+        if len(self.regions) == 2 and not self.arguments:
+            self.arguments = sum([is_pointer for _, is_pointer in names])
+            for k, (name, is_pointer) in enumerate(names):
+                self.values[name] = Pointer(k, Const(0)) if is_pointer else None
+        elif self.regions and self.regions[-1].counter is not None and names:
+            self.values.update({name: None for name, _ in names})
+            self.values[names[0][0]] = self.regions[-1].counter
+
+    def _loops(self) -> list[int]:
+        return [region.trips for region in self.regions if region.trips is not None]
+
+    # ----------------------------------------------------------------------------- operations
+
+    def _op(self, result: str | None, name: str, operands: list[str], rest: str, at: int) -> None:
+        if name == "tt.func":
+            found = pattern(r'sym_name = "([^"]+)"').search(rest)
+            self.name = found[1] if found else ""
+        elif name in _ACCESSES:
+            self._access(name, operands, rest, at)
+        elif name in _NOT_READ:
+            line = self.source.line(at)
+            what = _NOT_READ[name]
+            self.accesses.append(TritonAccess(-1, False, "", reason=f"{what}, `{name}`", line=line))
+        elif result is not None:
+            self.values[result] = self._result(name, operands, rest)
+
+    def _result(self, name: str, operands: list[str], rest: str) -> Value:
+        given = [self.values.get(operand) for operand in operands]
+        return result_of(name, given, rest, self._box)
+
+    def _constant(self, operand: str) -> int | None:
+        value = self.values.get(operand)
+        return value.value if isinstance(value, Const) else None
+
+    def _box(self, *exprs: Expr) -> Mapping[Var, Interval]:
+        """Bounds of the variables of expressions, as far as this print states them."""
+        trips = self._loops()
+        return {
+            v: Interval(0, trips[v.index] - 1)
+            if isinstance(v, Range) and v.index < len(trips)
+            else _PROGRAMS
+            for v in variables(*exprs)
+        }
+
+    def _access(self, name: str, operands: list[str], rest: str, at: int) -> None:
+        """Record a load or store."""
+        pointer = self.values.get(operands[0]) if operands else None
+        element, tile, layout, reason = self._tile(rest)
+        mask: Value = ()
+        masked = _mask_of(name, operands, rest)
+        if masked is not None:
+            mask = self.values.get(masked)
+        reasons = [region.reason for region in self.regions if region.reason]
+        if not isinstance(pointer, Pointer):
+            reasons.append("its address is not an affine expression of program ids and ranges")
+        if not isinstance(mask, tuple):
+            reasons.append("its mask is not a conjunction of affine bounds")
+        self.accesses.append(
+            TritonAccess(
+                pointer.argument if isinstance(pointer, Pointer) else -1,
+                _ACCESSES[name] == "store",
+                element,
+                tile,
+                layout,
+                pointer.offset if isinstance(pointer, Pointer) else None,
+                mask if isinstance(mask, tuple) else (),
+                tuple(self._loops()),
+                "; ".join(dict.fromkeys([*reasons, *([reason] if reason else [])])),
+                self.source.line(at),
+            )
+        )
+
+    def _tile(self, rest: str) -> tuple[str, tuple[int, ...], LinearLayout | None, str]:
+        """Element type, sizes and layout of a tensor of pointers; or a reason why not."""
+        tensors = _POINTERS.search(rest)
+        if tensors is None:
+            scalar = _POINTER.search(rest)
+            return (scalar[1], (), None, "") if scalar else ("", (), None, "its type is not read")
+        sizes = tuple([int(n) for n in tensors[1].split("x") if n])
+        try:
+            layout = layout_of(tensors[3], sizes, self.aliases)
+        except (ParseError, UnsupportedError) as error:
+            return tensors[2], sizes, None, error.message
+        return tensors[2], sizes, layout, ""
+
+
+def _mask_of(name: str, operands: Sequence[str], rest: str) -> str | None:
+    """The operand that is the mask of an access; `None` if it has none."""
+    if name == "tt.store":
+        return operands[2] if len(operands) > 2 else None
+    place = 2 if name.startswith("ttg.async") else 1
+    sizes = _SEGMENTS.search(rest)
+    if sizes is None:
+        return operands[place] if len(operands) > place else None
+    counts = [int(n) for n in sizes[1].split(",")]
+    has_mask = len(counts) > place and counts[place]
+    at = sum(counts[:place])
+    return (operands[at] if at < len(operands) else "") if has_mask else None

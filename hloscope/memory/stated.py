@@ -1,0 +1,260 @@
+"""Kernels as a dump folder states them: launches, memory and Triton's accesses beside the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from hloscope.devices import Device
+from hloscope.errors import ParseError, UnsupportedError
+from hloscope.fusion import leaf_types
+from hloscope.indexing import IndexingMap
+from hloscope.ir import Instruction, TensorType
+from hloscope.memory.answers import ArrayUse, Coalescing, Touch
+from hloscope.memory.emitters.update import NAME as IN_PLACE_EMITTER
+from hloscope.memory.kernel import Launch
+from hloscope.memory.traffic import together
+from hloscope.memory.triton_accesses import access_by_thread
+
+if TYPE_CHECKING:
+    from hloscope.dumps import BufferSlice, DumpedModule, Thunk, TritonAccess
+
+COUNTED_BY_MODEL: Final = "counted for the model's launch, which is not XLA's"
+Count: TypeAlias = Callable[[IndexingMap, int, Launch, int], Touch]
+
+
+class StatedKernels:
+    """What a dump folder states of the kernels of its module.
+
+    Attributes:
+        dump: The module in its folder.
+    """
+
+    def __init__(self, dump: DumpedModule, device: Device, count: Count) -> None:
+        """Take a module of a dump folder.
+
+        Args:
+            dump: The module.
+            device: Where it runs.
+            count: Counts the requests of a map from threads to elements, of so many bits, under a
+                launch; the last number is how many neighbouring elements a thread holds.
+
+        Raises:
+            ParseError: The thunk sequence or the buffer assignment is damaged or cut.
+        """
+        self.dump: Final = dump
+        self._device: Final = device
+        self._count: Final = count
+        if not self.other_target:  # what is damaged is told before the first kernel is asked for
+            _ = dump.thunks, dump.buffers
+
+    def launch(self, ins: Instruction) -> Launch | None:
+        """Return the launch that the folder states; `None` if it states none or several."""
+        stated = None if self.other_target else self.dump.launch(ins.name)
+        return None if stated is None else _launch(stated)
+
+    @cached_property
+    def other_target(self) -> str:
+        """Why the folder says nothing about the device: it is compiled for another one."""
+        target, device = self.dump.target, self._device
+        if target is None or (target.cores, target.warp) == (device.sms, device.warp):
+            return ""
+        what = f"the folder was compiled for {target.title or 'another GPU'} ({target.cores} cores)"
+        return f"{what}, so its launches are not compared with those of {device.name}"
+
+    def beside(self, ins: Instruction, model: Coalescing) -> Coalescing:
+        """Return the answer of the model with what the folder states.
+
+        Differences are findings.  The accesses of a Triton kernel are those of its code.
+
+        Args:
+            ins: The instruction of the kernel.
+            model: What the model says, under the launch that the folder states if it can.
+        """
+        other = self.other_target
+        if other:
+            return replace(model, notes=(*model.notes, other))
+        thunks = self.dump.thunks
+        if thunks is None:
+            return model
+        launches = self.dump.launches(ins.name)
+        findings = [*model.findings, *self._memory_findings(ins, model)]
+        notes = [*model.notes, *self._one_memory(ins, model)]
+        if shared := self.dump.shared_bytes(ins.name):
+            notes.append(f"shared memory of a block: {shared:,} bytes")
+        answer = model
+        stated = self.launch(ins)
+        if stated is not None and model.kernel.launch is None:
+            findings += self._tile_findings(ins, model)
+            answer = replace(model, kernel=replace(model.kernel, launch=stated))
+            try:
+                answer, noted = self._as_compiled(ins, answer, stated)
+                notes.append(noted)
+            except ParseError as error:  # other kernels of the program are answered all the same
+                findings.append(str(error).partition("\n")[0])
+        elif stated is not None and stated != model.kernel.launch:
+            findings.append(f"XLA launches {stated}, the model says {model.kernel.launch}")
+            answer = _not_of_this_launch(model)
+        elif len(launches) > 1:
+            kernels = ", ".join([f"`{t.kernel}` {_launch(t)}" for t in launches])
+            findings.append(f"XLA launches {len(launches)} kernels: {kernels}; the model says one")
+            answer = _not_of_this_launch(model)
+        elif not launches and model.kernel.launch is not None:
+            kinds = [t.kind for t in thunks if t.instruction == ins.name]
+            if kinds:
+                said = (
+                    f"XLA runs it as `{'`, `'.join(kinds)}`, the model says {model.kernel.launch}"
+                )
+                findings.append(said)
+                answer = _not_of_this_launch(model)
+        return replace(answer, findings=tuple(findings), notes=tuple(notes))
+
+    # --------------------------------------------------------------------------------- Triton
+
+    def _as_compiled(
+        self, ins: Instruction, model: Coalescing, launch: Launch
+    ) -> tuple[Coalescing, str]:
+        """The accesses of a Triton kernel's code, and what to note of them."""
+        try:
+            code = self.dump.triton(ins.name)
+        except UnsupportedError as error:
+            return model, error.message
+        if code is None:
+            what = "the folder does not state the layouts of this kernel"
+            return model, f"{what}: dump with --xla_dump_emitter_re=.*"
+        place = _parameters(ins, model)
+        if code.arguments != len(place):
+            what = f"the kernel has {code.arguments} parameters, the fusion {len(place)} arrays"
+            return model, what
+        lost = [access for access in code.accesses if access.argument < 0]
+
+        def of(array: ArrayUse) -> ArrayUse:
+            number = place[array.is_output, array.number, array.leaf]
+            mine = [access for access in code.accesses if access.argument == number]
+            return self._array(array, mine, lost, launch)
+
+        operands, outputs = tuple(map(of, model.operands)), tuple(map(of, model.outputs))
+        said = "layouts and addresses are those of the compiled kernel"
+        return replace(model, operands=operands, outputs=outputs), said
+
+    def _array(
+        self,
+        array: ArrayUse,
+        accesses: Sequence[TritonAccess],
+        lost: Sequence[TritonAccess],
+        launch: Launch,
+    ) -> ArrayUse:
+        """An array with the requests of its loads and stores."""
+        if lost:
+            reason = f"line {lost[0].line} of the kernel's code: {lost[0].reason}"
+            return replace(array, reason=reason)
+        touches = []
+        for access in accesses:
+            try:
+                one = access_by_thread(access, launch, self._device.warp)
+                touches.append(self._count(one.map, one.bits, launch, one.vector))
+            except UnsupportedError as error:
+                reason = f"line {access.line} of the kernel's code: {error.message}"
+                return replace(array, reason=reason)
+        traffic = together([touch.traffic for touch in touches if touch.traffic is not None])
+        return replace(array, touches=tuple(touches), traffic=traffic, tile=None)
+
+    def _tile_findings(self, ins: Instruction, model: Coalescing) -> list[str]:
+        """Findings where the tile program has other tiles than the model.
+
+        XLA pads tiles to powers of two and may leave out dimensions of size 1.
+        """
+        program = self.dump.tiles(ins.name)
+        if program is None:
+            return []
+        found = []
+        place = _parameters(ins, model)
+        for array in model.arrays:
+            number = place[array.is_output, array.number, array.leaf]
+            stated = dict.fromkeys([tile.sizes for tile in program if tile.argument == number])
+            if array.tile is None or not stated:
+                continue
+            if _padded(array.tile.sizes) not in [_padded(sizes) for sizes in stated]:
+                tiles = " and ".join(["x".join(map(str, sizes)) for sizes in stated])
+                what = f"{'output' if array.is_output else 'operand'} {array.number}"
+                mine = "x".join(map(str, array.tile.sizes))
+                found.append(f"XLA's tile of {what} is {tiles}, the model's {mine}")
+        return found
+
+    # --------------------------------------------------------------------------------- memory
+
+    def _one_memory(self, ins: Instruction, model: Coalescing) -> list[str]:
+        """Notes on operands and outputs that share bytes."""
+        return [
+            f"operand {operand.number} and output {output.number} are one memory "
+            f"(allocation {written.allocation})"
+            for output in model.outputs
+            for operand in model.operands
+            if (written := self._written(ins, output)) is not None
+            and (read := self._read(ins, operand)) is not None
+            and written.overlaps(read)
+        ]
+
+    def _memory_findings(self, ins: Instruction, model: Coalescing) -> list[str]:
+        """Findings where the model updates in place and XLA's buffers do not."""
+        if model.kernel.emitter != IN_PLACE_EMITTER:
+            return []
+        found = []
+        for output in model.outputs:
+            written = self._written(ins, output)
+            reads = [self._read(ins, operand) for operand in model.operands]
+            if written is None or any(read is None for read in reads):
+                continue
+            if not any(read is not None and written.overlaps(read) for read in reads):
+                what = f"the model writes output {output.number} into the memory of an operand"
+                found.append(f"{what}, XLA gives it allocation {written.allocation} of its own")
+        return found
+
+    def _written(self, ins: Instruction, output: ArrayUse) -> BufferSlice | None:
+        index = () if isinstance(ins.type, TensorType) else (output.number,)
+        return (
+            None if self.dump.buffers is None else self.dump.buffers.slices.get((ins.name, index))
+        )
+
+    def _read(self, ins: Instruction, operand: ArrayUse) -> BufferSlice | None:
+        value = ins.operands[operand.number]
+        index = () if isinstance(value.type, TensorType) else (operand.leaf,)
+        if self.dump.buffers is None:
+            return None
+        return self.dump.buffers.slices.get((value.name, index))
+
+
+def _launch(thunk: Thunk) -> Launch:
+    assert thunk.blocks is not None
+    assert thunk.threads is not None
+    return Launch(thunk.threads, thunk.blocks)
+
+
+def _parameters(ins: Instruction, model: Coalescing) -> dict[tuple[bool, int, int], int]:
+    """The kernel's parameter of each array, by role, number and leaf: operands before outputs."""
+    operands = [
+        (False, k, leaf)
+        for k, operand in enumerate(ins.operands)
+        for leaf, type in enumerate(leaf_types(operand.type))
+        if isinstance(type, TensorType)
+    ]
+    outputs = [(True, output.number, output.leaf) for output in model.outputs]
+    return {array: k for k, array in enumerate([*operands, *outputs])}
+
+
+def _padded(sizes: Sequence[int]) -> list[int]:
+    """Sizes padded to powers of two, without those of 1."""
+    return [1 << (size - 1).bit_length() for size in sizes if size > 1]
+
+
+def _not_of_this_launch(model: Coalescing) -> Coalescing:
+    """The answer, whose arrays say that they were counted for a launch that is not XLA's."""
+
+    def of(array: ArrayUse) -> ArrayUse:
+        reasons = [reason for reason in (array.reason, COUNTED_BY_MODEL) if reason]
+        return replace(array, reason="; ".join(reasons))
+
+    operands, outputs = tuple(map(of, model.operands)), tuple(map(of, model.outputs))
+    return replace(model, operands=operands, outputs=outputs)

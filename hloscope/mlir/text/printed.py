@@ -1,0 +1,137 @@
+"""Modules that no text was read into, with the names and places of the text printed of them.
+
+Printing a module of bytecode and parsing its text again takes longer than reading the bytecode.
+The names of the text are given without printing it.  It is printed when a place is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hloscope.locks import shared_lock
+from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.ir import Operation, SourceModule, likeness
+from hloscope.mlir.locations import UNKNOWN
+from hloscope.mlir.text.numbering import mlir_names
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import Locations, print_mlir
+from hloscope.mlir.text.printer_functions import REREAD, WRITERS
+
+_PLACING: Final = shared_lock()
+_PLACE: Final = "source", "start", "end"
+_KNOWN: Final = frozenset({"builtin", "func", "stablehlo", "chlo", "sdy"})
+"""Dialects whose ops say the same in bytecode as in text."""
+
+
+class PrintedText:
+    """The text of a module of bytecode, printed when a place in it is asked for."""
+
+    def __init__(self, module: Operation, dialects: Dialects, name: str) -> None:
+        """Take the module, what is known of dialects, and the name for messages."""
+        self._module: Final = module
+        self._dialects: Final = dialects
+        self._name: Final = name
+        self._placed = False
+
+    def place(self) -> None:
+        """Print the module, and give all its ops the places that they have in the text."""
+        with _PLACING:  # other threads wait until all ops have theirs
+            if self._placed:
+                return
+            locations: Locations = "given" if has_locations(self._module) else False
+            text = print_mlir(self._module, dialects=self._dialects, locations=locations)
+            read = parse_mlir(text, self._name, dialects=self._dialects)
+            for own, other in zip(self._module.walk(), read.walk(), strict=True):
+                own.source, own.start, own.end = other.source, other.start, other.end
+                for mine, others in zip(own.blocks, other.blocks, strict=True):
+                    for argument, written in zip(mine.arguments, others.arguments, strict=True):
+                        argument.at = written.at
+            self._placed = True
+
+
+class BytecodeOperation(Operation):
+    """An op that was read from bytecode.
+
+    Attributes:
+        printed: The text in which `source`, `start` and `end` are looked up when they are asked
+            for, if they are not set.
+    """
+
+    __slots__ = ("printed",)
+
+    printed: PrintedText
+
+    def __getattr__(self, name: str) -> Any:
+        """`source`, `start` or `end`, asked for the first time."""
+        return _looked_up(self, name)
+
+
+class BytecodeModule(SourceModule):
+    """A module that was read from bytecode; `printed` is as in a `BytecodeOperation`."""
+
+    __slots__ = ("printed",)
+
+    printed: PrintedText
+
+    def __getattr__(self, name: str) -> Any:
+        """`source`, `start` or `end`, asked for the first time."""
+        return _looked_up(self, name)
+
+
+def _looked_up(op: BytecodeOperation | BytecodeModule, name: str) -> Any:
+    if name not in _PLACE:
+        raise AttributeError(name, name=name, obj=op)
+    op.printed.place()
+    return object.__getattribute__(op, name)
+
+
+def has_locations(module: Operation) -> bool:
+    """Does any op of a module say where it comes from?"""
+    return any(op.location != UNKNOWN for op in module.walk())
+
+
+def name_as_printed(module: Operation, dialects: Dialects, name: str) -> bool:
+    """Make a module of bytecode equal to the one that is read from the text printed of it.
+
+    Args:
+        module: The module.  It is changed: no other code may use it.
+        dialects: What is known of each dialect.
+        name: What messages call the text.
+
+    Returns:
+        True if it is equal now.  False, and the module unchanged, if only reading the text shows
+        what that is: there are ops of other dialects, regions of several blocks, resources,
+        or values that no op defines.
+    """
+    ops = [*module.walk()]
+    if not isinstance(module, BytecodeModule) or module.resources:
+        return False
+    if not all([_is_plain(op, dialects) for op in ops]):
+        return False
+    for value, text in mlir_names(module, dialects, generic=False).values.items():
+        value.name = text[1:].partition("#")[0]
+    printed = PrintedText(module, dialects, name)
+    first: dict[object, Operation] = {}
+    for op in ops:
+        assert isinstance(op, BytecodeOperation | BytecodeModule)
+        op.printed = printed
+        del op.source, op.start, op.end
+        form = dialects.forms.get(op.name)
+        reread = REREAD.get(op.name) if form is None else form.reread
+        if reread is not None:
+            reread(op)
+        if not op.regions:
+            op.alike = first.setdefault(likeness(op), op)
+    return True
+
+
+def _is_plain(op: Operation, dialects: Dialects) -> bool:
+    """Is the text printed of an op read as the same op?"""
+    return (
+        isinstance(op, BytecodeOperation | BytecodeModule)
+        and op.name.partition(".")[0] in _KNOWN
+        and (op.name in dialects.ops or op.name in WRITERS)
+        and not op.successors
+        and all([len(region.blocks) < 2 for region in op.regions])
+        and all([value.owner is not None for value in op.operands])
+    )

@@ -1,0 +1,173 @@
+"""Answers about a kernel that ran: outputs, accesses of arrays, instructions and shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from hloscope.arrays import Array, np
+from hloscope.devices import SECTOR
+from hloscope.lazy import dataclass
+from hloscope.ptx.counting import Counts
+from hloscope.ptx.running import Executed, Launch
+
+KINDS = ("read", "written", "atomic")
+"""Kinds of accesses: loads, stores and atomic operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The part of an array that is accessed at all.
+
+    Attributes:
+        bytes: Different bytes, in all requests together.
+        sectors: Different 32-byte blocks.
+    """
+
+    bytes: int
+    sectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayAccess:
+    """How a kernel accesses one array in one way.
+
+    Attributes:
+        array: Name of the array.
+        kind: `read`, `written` or `atomic`.
+        counts: Requests and what they transfer.
+        touched: The part of the array that is accessed.
+    """
+
+    array: str
+    kind: str
+    counts: Counts
+    touched: Touched
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionAccess:
+    """How one instruction accesses one array.
+
+    Attributes:
+        name: Opcode and modifiers.
+        line: Line of the text.
+        array: Name of the array.
+        kind: `read`, `written` or `atomic`.
+        counts: Requests and what they transfer.
+    """
+
+    name: str
+    line: int
+    array: str
+    kind: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class SharedAccess:
+    """How one instruction accesses shared memory.
+
+    Attributes:
+        name: Opcode and modifiers.
+        line: Line of the text.
+        requests: Phases of 128 bytes, of all warps.
+        mean: Words of the busiest bank of a phase, on average: 1 is free of conflicts.
+        most: The largest number of words of a bank in a phase.
+    """
+
+    name: str
+    line: int
+    requests: int
+    mean: float
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class PtxRun:
+    """A kernel that ran.
+
+    Attributes:
+        kernel: Name of the kernel.
+        file: Name of the PTX text.
+        launch: How it was launched.
+        shared_bytes: Shared memory of a block, static and dynamic.
+        arrays: Accesses of arrays, reads of all first.
+        instructions: Accesses of instructions, in the order of the text.
+        shared: Accesses to shared memory, in the order of the text.
+        steps: Instructions executed, each by all threads of a batch that were at it.
+        outputs: Every array argument afterwards, by name.
+    """
+
+    kernel: str
+    file: str
+    launch: Launch
+    shared_bytes: int
+    arrays: tuple[ArrayAccess, ...]
+    instructions: tuple[InstructionAccess, ...]
+    shared: tuple[SharedAccess, ...]
+    steps: int
+    outputs: dict[str, Array] = field(repr=False)
+
+
+def answer_of(
+    done: Executed, originals: list[Array], names: dict[tuple[int, str], str] | None = None
+) -> PtxRun:
+    """Return the answer about a kernel that has run.
+
+    Args:
+        done: The run.
+        originals: The arrays that were given, whose types and shapes the outputs have.
+        names: Name of an array for a kind of access, by its number and the kind, where it is not
+            that of the argument.
+    """
+    memory, recorder, code = done.memory, done.recorder, done.kernel.code
+
+    def name(number: int, kind: str) -> str:
+        return (names or {}).get((number, kind), memory.arrays[number].name)
+
+    totals: dict[tuple[str, int], Counts] = {}
+    instructions = []
+    for (at, number, kind), counts in sorted(recorder.requests.items()):
+        totals.setdefault((kind, number), Counts()).add(counts)
+        ins = code[at]
+        access = InstructionAccess(ins.name, ins.span.line, name(number, kind), kind, counts)
+        instructions.append(access)
+    arrays = tuple(
+        [
+            ArrayAccess(
+                name(number, kind), kind, totals[kind, number], _touched(done, number, kind)
+            )
+            for kind, number in sorted(totals, key=lambda key: (KINDS.index(key[0]), key[1]))
+        ]
+    )
+    shared = tuple(
+        [
+            SharedAccess(code[at].name, code[at].span.line, c.requests, c.mean, c.most)
+            for at, c in sorted(recorder.shared.items())
+        ]
+    )
+    outputs = {}
+    for number, original in enumerate(originals):
+        content = memory.content(number).copy()
+        outputs[memory.arrays[number].name] = content.view(original.dtype).reshape(original.shape)
+    source = done.kernel.span.source.name
+    return PtxRun(
+        done.kernel.name,
+        source,
+        done.launch,
+        done.shared,
+        arrays,
+        tuple(instructions),
+        shared,
+        done.steps,
+        outputs,
+    )
+
+
+def _touched(done: Executed, number: int, kind: str) -> Touched:
+    array = done.memory.arrays[number]
+    marks = done.recorder.touched[kind][array.start : array.end]
+    whole = np.zeros(-(-len(marks) // SECTOR) * SECTOR, np.uint8)
+    whole[: len(marks)] = marks
+    sectors = whole.reshape(-1, SECTOR).any(axis=1)
+    return Touched(int(marks.sum()), int(sectors.sum()))

@@ -1,0 +1,259 @@
+"""Requests, sectors and lines of global accesses, and bank conflicts of shared ones.
+
+A *request* is an instruction that a warp executes with at least one active lane.  Its sectors are
+the different 32-byte blocks that its lanes access, its lines those of 128 bytes, its bytes the
+different bytes.  Accesses are aligned to their width, so that two of one request are equal or
+disjoint, and none crosses a sector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from typing import Final
+
+from hloscope.arrays import Array, Bools, Ints, np
+from hloscope.devices import LINE, SECTOR
+from hloscope.lazy import dataclass
+
+BANKS: Final = 32
+"""Banks of shared memory.  Source: CUDA C++ Programming Guide, "Shared Memory"."""
+WORD: Final = 4
+"""Bytes of a word of a bank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """Lanes that access one array with one instruction at one time.
+
+    Attributes:
+        instruction: Number of the instruction in the kernel.
+        kind: `read`, `written` or `atomic`.
+        array: Number of the array.
+        occurrence: How often the warp of each lane executed the instruction before.
+        warps: Warp of each lane, counted over all blocks.
+        lanes: Number of each lane in its warp.
+        offsets: First byte of each lane in the array.
+        width: Bytes of a lane.
+    """
+
+    instruction: int
+    kind: str
+    array: int
+    occurrence: Ints
+    warps: Ints
+    lanes: Ints
+    offsets: Ints
+    width: int
+
+
+@dataclass(slots=True)
+class Counts:
+    """Totals of requests.
+
+    Attributes:
+        requests: Instructions of warps.
+        sectors: 32-byte blocks, summed over requests.
+        lines: 128-byte blocks, summed over requests.
+        bytes: Different bytes of each request, summed.
+        sectors_per_request: How many requests have n sectors, by n.
+        lane_bytes: How many requests access w bytes a lane, by w.
+    """
+
+    requests: int = 0
+    sectors: int = 0
+    lines: int = 0
+    bytes: int = 0
+    sectors_per_request: dict[int, int] = field(default_factory=dict)
+    lane_bytes: dict[int, int] = field(default_factory=dict)
+
+    def add(self, other: Counts) -> None:
+        """Add the counts of other requests."""
+        self.requests += other.requests
+        self.sectors += other.sectors
+        self.lines += other.lines
+        self.bytes += other.bytes
+        for mine, more in (
+            (self.sectors_per_request, other.sectors_per_request),
+            (self.lane_bytes, other.lane_bytes),
+        ):
+            for key, count in more.items():
+                mine[key] = mine.get(key, 0) + count
+
+
+def count_requests(warps: Ints, offsets: Ints, width: int) -> Counts:
+    """Count one execution of an instruction by several warps.
+
+    Args:
+        warps: Warp of each lane, ascending.
+        offsets: First byte of each lane, a multiple of `width`.
+        width: Bytes of a lane.
+    """
+    starts_warp = np.empty(len(warps), bool)
+    starts_warp[0] = True
+    np.not_equal(warps[1:], warps[:-1], out=starts_warp[1:])
+    offsets = _sorted_within(warps, offsets, starts_warp)
+    is_new = starts_warp.copy()
+    is_new[1:] |= offsets[1:] != offsets[:-1]
+    sectors = _starts_block(offsets, SECTOR, starts_warp)
+    lines = _starts_block(offsets, LINE, starts_warp)
+    first = np.flatnonzero(starts_warp)
+    of_request = np.add.reduceat(sectors, first, dtype=np.int64)
+    amounts = np.bincount(of_request)
+    requests = len(first)
+    return Counts(
+        requests,
+        int(sectors.sum()),
+        int(lines.sum()),
+        int(is_new.sum()) * width,
+        {int(n): int(amounts[n]) for n in np.flatnonzero(amounts)},
+        {width: requests},
+    )
+
+
+def _sorted_within(warps: Ints, offsets: Ints, starts_warp: Bools) -> Ints:
+    """Return the offsets of each warp in ascending order."""
+    if bool(((offsets[1:] >= offsets[:-1]) | starts_warp[1:]).all()):
+        return offsets
+    low = offsets.min()
+    span = int(offsets.max() - low) + 1
+    keys = (warps - warps[0]) * span + (offsets - low)
+    found: Ints = np.sort(keys) % span + low
+    return found
+
+
+def _starts_block(offsets: Ints, size: int, starts_warp: Bools) -> Bools:
+    blocks = offsets // size
+    starts = starts_warp.copy()
+    starts[1:] |= blocks[1:] != blocks[:-1]
+    return starts
+
+
+def bank_words(warps: Ints, lanes: Ints, offsets: Ints, width: int) -> Ints:
+    """Return the words of the busiest bank of each phase of an access to shared memory.
+
+    Lanes of 8 bytes are served in two phases of 16 lanes, of 16 bytes in four of 8 lanes; a word
+    that several lanes of a phase access counts once.
+
+    Source: CUDA C++ Programming Guide, "Shared Memory".
+    """
+    of_phase = BANKS * WORD // max(width, WORD)
+    phases = warps * (BANKS // of_phase) + lanes // of_phase
+    words = offsets // WORD
+    if width > WORD:
+        count = width // WORD
+        phases = np.repeat(phases, count)
+        words = (words[:, None] + np.arange(count)).reshape(-1)
+    order = np.lexsort((words, phases))
+    phases, words = phases[order], words[order]
+    is_new = np.ones(len(words), bool)
+    is_new[1:] = (phases[1:] != phases[:-1]) | (words[1:] != words[:-1])
+    phases, words = phases[is_new], words[is_new]
+    starts = np.ones(len(phases), bool)
+    starts[1:] = phases[1:] != phases[:-1]
+    rank = np.cumsum(starts) - 1
+    per_bank = np.bincount(rank * BANKS + words % BANKS, minlength=(int(rank[-1]) + 1) * BANKS)
+    busiest: Ints = per_bank.reshape(-1, BANKS).max(axis=1)
+    return busiest
+
+
+@dataclass(slots=True)
+class SharedCounts:
+    """Accesses of one instruction to shared memory.
+
+    Attributes:
+        requests: Phases of 128 bytes, of all warps.
+        words: Words of the busiest bank, summed over phases.
+        most: Words of the busiest bank of any phase.
+    """
+
+    requests: int = 0
+    words: int = 0
+    most: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Words of the busiest bank of a phase: 1 is free of conflicts."""
+        return self.words / self.requests if self.requests else 0.0
+
+
+class Recorder:
+    """Counts of a launch, added up batch by batch.
+
+    Attributes:
+        requests: Counts by (instruction, array number, kind).
+        shared: Counts of shared memory by instruction.
+    """
+
+    def __init__(self, size: int, on_access: Callable[[Accesses], None] | None = None) -> None:
+        """Begin to count; `size`: bytes of global memory."""
+        self.requests: dict[tuple[int, int, str], Counts] = {}
+        self.shared: dict[int, SharedCounts] = {}
+        self.touched: dict[str, Array] = {}
+        self._size, self._on_access = size, on_access
+        self._occurrences: dict[int, dict[int, int]] = {}
+
+    def note(
+        self,
+        instruction: int,
+        kind: str,
+        numbers: int | Ints,
+        warps: Ints,
+        lanes: Ints,
+        offsets: Ints,
+        width: int,
+        starts: list[int],
+    ) -> None:
+        """Count an access to global memory.
+
+        Args:
+            instruction: Number of the instruction.
+            kind: `read`, `written` or `atomic`.
+            numbers: Array, of all lanes or of each.
+            warps: Warp of each lane, ascending.
+            lanes: Number of each lane in its warp.
+            offsets: First byte of each lane, from the start of global memory.
+            width: Bytes of a lane.
+            starts: Offset of each array.
+        """
+        self._touch(kind, offsets, width)
+        several = [numbers] if isinstance(numbers, int) else np.unique(numbers).tolist()
+        for number in several:
+            mine = slice(None) if isinstance(numbers, int) else numbers == number
+            found = count_requests(warps[mine], offsets[mine], width)
+            self.requests.setdefault((instruction, number, kind), Counts()).add(found)
+        if self._on_access is not None:
+            occurrence = self._occurrence(instruction, warps)
+            for number in several:
+                mine = slice(None) if isinstance(numbers, int) else numbers == number
+                parts = occurrence[mine], warps[mine], lanes[mine], offsets[mine] - starts[number]
+                self._on_access(Accesses(instruction, kind, number, *parts, width))
+
+    def _occurrence(self, instruction: int, warps: Ints) -> Ints:
+        """How often each warp executed an instruction before; counts this time."""
+        seen = self._occurrences.setdefault(instruction, {})
+        each, where = np.unique(warps, return_inverse=True)
+        before = [seen.get(warp, 0) for warp in each.tolist()]
+        seen.update(zip(each.tolist(), [n + 1 for n in before], strict=True))
+        found: Ints = np.array(before, np.int64)[where]
+        return found
+
+    def _touch(self, kind: str, offsets: Ints, width: int) -> None:
+        bytes_ = self.touched.get(kind)
+        if bytes_ is None:
+            bytes_ = self.touched[kind] = np.zeros(self._size // 16 * 16, np.uint8)
+        unit = min(width, 8)
+        view = bytes_.view(f"u{unit}")
+        ones = int.from_bytes(b"\x01" * unit, "little")
+        for part in range(width // unit):
+            view[offsets // unit + part] = ones
+
+    def note_shared(
+        self, instruction: int, warps: Ints, lanes: Ints, offsets: Ints, width: int
+    ) -> None:
+        """Count an access to shared memory; offsets are those in the block's memory."""
+        busiest = bank_words(warps, lanes, offsets, width)
+        counts = self.shared.setdefault(instruction, SharedCounts())
+        counts.requests += len(busiest)
+        counts.words += int(busiest.sum())
+        counts.most = max(counts.most, int(busiest.max()))

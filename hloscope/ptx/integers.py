@@ -1,0 +1,332 @@
+"""Integer, bit and predicate instructions.
+
+Source: PTX ISA 8.8, "Integer Arithmetic Instructions", "Logic and Shift Instructions".
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Final
+
+from hloscope.arrays import Array, np
+from hloscope.ptx.table import BITS, INTEGERS, Compute, row
+from hloscope.ptx.types import PtxType
+
+_Mods = frozenset[str]
+_WIDER: Final = {2: "4", 4: "8"}
+
+
+def _doubled(value: Array) -> Array:
+    """Return values in twice the bits, of the same sign."""
+    return value.astype(f"{value.dtype.kind}{_WIDER[value.dtype.itemsize]}")
+
+
+def high_product(a: Array, b: Array) -> Array:
+    """Return the upper half of the products."""
+    size = a.dtype.itemsize
+    if size < 8:
+        return (_doubled(a) * _doubled(b) >> 8 * size).astype(a.dtype)
+    # Four products of 32-bit halves; the signed result subtracts b where a < 0 and a where b < 0.
+    x, y = a.astype(np.uint64), b.astype(np.uint64)
+    half, low = np.uint64(32), np.uint64(0xFFFF_FFFF)
+    x0, x1, y0, y1 = x & low, x >> half, y & low, y >> half
+    middle = x1 * y0 + (x0 * y0 >> half)
+    other = x0 * y1 + (middle & low)
+    high = x1 * y1 + (middle >> half) + (other >> half)
+    if a.dtype.kind == "i":
+        high = high - np.where(a < 0, y, 0).astype(np.uint64)
+        high = high - np.where(b < 0, x, 0).astype(np.uint64)
+    result: Array = high.astype(a.dtype)
+    return result
+
+
+@row("add", 2, INTEGERS, "sat")
+def _add(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _saturating(operator.add, type_) if "sat" in modifiers else operator.add
+
+
+@row("sub", 2, INTEGERS, "sat")
+def _sub(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _saturating(operator.sub, type_) if "sat" in modifiers else operator.sub
+
+
+def _saturating(op: Callable[[Array, Array], Array], type_: PtxType) -> Compute:
+    limits = np.iinfo(type_.dtype)
+
+    def compute(a: Array, b: Array) -> Array:
+        exact = op(a.astype(np.int64), b.astype(np.int64))
+        return np.clip(exact, limits.min, limits.max).astype(type_.dtype)
+
+    return compute
+
+
+def _product(modifiers: _Mods) -> Compute:
+    if "hi" in modifiers:
+        return high_product
+    if "wide" in modifiers:
+        return lambda a, b: _doubled(a) * _doubled(b)
+    return operator.mul
+
+
+@row("mul", 2, INTEGERS, "lo hi wide", result="wide")
+def _mul(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _product(modifiers)
+
+
+@row("mad", 3, INTEGERS, "lo hi wide", source_types={2: "wide"}, result="wide")
+def _mad(modifiers: _Mods, type_: PtxType) -> Compute:
+    product = _product(modifiers)
+    return lambda a, b, c: product(a, b) + c
+
+
+@row("mul24", 2, "u32 s32", "lo")
+def _mul24(modifiers: _Mods, type_: PtxType) -> Compute:
+    return lambda a, b: ((a << 8) >> 8) * ((b << 8) >> 8)
+
+
+@row("div", 2, INTEGERS)
+def _div(modifiers: _Mods, type_: PtxType) -> Compute:
+    """The quotient is rounded towards zero; a division by zero gives all ones."""
+
+    def compute(a: Array, b: Array) -> Array:
+        safe = np.where(b == 0, 1, b).astype(b.dtype)
+        floor = a // safe
+        toward_zero = floor + ((a % safe != 0) & ((a < 0) != (safe < 0))).astype(a.dtype)
+        return np.where(b == 0, ~np.zeros_like(a), toward_zero)
+
+    return compute
+
+
+@row("rem", 2, INTEGERS)
+def _rem(modifiers: _Mods, type_: PtxType) -> Compute:
+    """The remainder has the sign of the dividend."""
+
+    def compute(a: Array, b: Array) -> Array:
+        return np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b).astype(b.dtype)))
+
+    return compute
+
+
+@row("abs", 1, "s16 s32 s64")
+def _abs(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.abs
+
+
+@row("neg", 1, "s16 s32 s64")
+def _neg(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.negative
+
+
+@row("min", 2, INTEGERS)
+def _min(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.minimum
+
+
+@row("max", 2, INTEGERS)
+def _max(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.maximum
+
+
+@row("sad", 3, INTEGERS)
+def _sad(modifiers: _Mods, type_: PtxType) -> Compute:
+    return lambda a, b, c: c + np.where(a < b, b - a, a - b)
+
+
+@row("and", 2, f"pred {BITS}")
+def _and(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.bitwise_and
+
+
+@row("or", 2, f"pred {BITS}")
+def _or(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.bitwise_or
+
+
+@row("xor", 2, f"pred {BITS}")
+def _xor(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.bitwise_xor
+
+
+@row("not", 1, f"pred {BITS}")
+def _not(modifiers: _Mods, type_: PtxType) -> Compute:
+    return np.invert
+
+
+@row("cnot", 1, BITS)
+def _cnot(modifiers: _Mods, type_: PtxType) -> Compute:
+    return lambda a: (a == 0).astype(a.dtype)
+
+
+@row("shl", 2, BITS, source_types={1: "u32"})
+def _shl(modifiers: _Mods, type_: PtxType) -> Compute:
+    def compute(a: Array, b: Array) -> Array:
+        shifted = a << np.minimum(b, type_.bits - 1).astype(a.dtype)
+        return np.where(b >= type_.bits, np.zeros_like(a), shifted)
+
+    return compute
+
+
+@row("shr", 2, f"{BITS} {INTEGERS}", source_types={1: "u32"})
+def _shr(modifiers: _Mods, type_: PtxType) -> Compute:
+    def compute(a: Array, b: Array) -> Array:
+        shifted = a >> np.minimum(b, type_.bits - 1).astype(a.dtype)
+        beyond = np.zeros_like(a) if not type_.is_signed else a >> np.array(type_.bits - 1, a.dtype)
+        return np.where(b >= type_.bits, beyond, shifted)
+
+    return compute
+
+
+@row("shf", 3, "b32", "l r wrap clamp")
+def _shf(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Shift the 64 bits `b:a`; the result is the upper half (left) or the lower half (right)."""
+
+    def compute(a: Array, b: Array, c: Array) -> Array:
+        both = b.astype(np.uint64) << np.uint64(32) | a
+        amount = (c & 31 if "wrap" in modifiers else np.minimum(c, 32)).astype(np.uint64)
+        if "l" in modifiers:
+            return (both << amount >> np.uint64(32)).astype(np.uint32)
+        return (both >> amount).astype(np.uint32)
+
+    return compute
+
+
+@row("bfe", 3, "u32 s32 u64 s64", source_types={1: "u32", 2: "u32"})
+def _bfe(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Extract `c` bits from bit `b` on; signed: the field's upper bit is its sign."""
+    bits = type_.bits
+
+    def compute(a: Array, b: Array, c: Array) -> Array:
+        start, length = (b & 0xFF).astype(np.int64), (c & 0xFF).astype(np.int64)
+        raw = a.astype(f"u{type_.bytes}")
+        moved = np.where(start >= bits, 0, raw >> np.minimum(start, bits - 1).astype(raw.dtype))
+        kept = np.clip(bits - start, 0, length)  # a field ends at the upper bit of `a`
+        low = np.where(kept >= bits, ~np.zeros_like(raw), _ones(kept, raw.dtype.itemsize))
+        field = moved.astype(raw.dtype) & low
+        if type_.is_signed:
+            at = np.clip(np.minimum(start + length - 1, bits - 1), 0, bits - 1).astype(raw.dtype)
+            sign = (raw >> at & 1).astype(bool) & (length > 0)
+            field = np.where(sign, field | ~low, field)
+        return field.astype(type_.dtype)
+
+    return compute
+
+
+def _ones(count: Array, size: int) -> Array:
+    """Return integers of `size` bytes whose `count` low bits are set; `count` < all of them."""
+    kind = f"u{size}"
+    bits = np.minimum(count, 8 * size - 1).astype(kind)
+    one = np.ones_like(bits)
+    found: Array = (one << bits) - one
+    return found
+
+
+@row("bfi", 4, "b32 b64", source_types={2: "u32", 3: "u32"})
+def _bfi(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Insert the `d` low bits of `a` into `b` from bit `c` on."""
+    bits = type_.bits
+
+    def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
+        start, length = (c & 0xFF).astype(np.int64), (d & 0xFF).astype(np.int64)
+        low = np.where(length >= bits, ~np.zeros_like(a), _ones(length, a.dtype.itemsize))
+        shift = np.minimum(start, bits - 1).astype(a.dtype)
+        mask = np.where(start >= bits, np.zeros_like(a), low << shift)
+        found: Array = (b & ~mask) | (a << shift & mask)
+        return found
+
+    return compute
+
+
+@row("bfind", 1, "u32 s32 u64 s64", "shiftamt", result="u32")
+def _bfind(modifiers: _Mods, type_: PtxType) -> Compute:
+    def compute(a: Array) -> Array:
+        value = np.where(a < 0, ~a, a).astype(f"u{type_.bytes}")
+        highest = type_.bits - 1 - _leading_zeros(value).astype(np.int64)
+        found = type_.bits - 1 - highest if "shiftamt" in modifiers else highest
+        return np.where(value == 0, 0xFFFF_FFFF, found).astype(np.uint32)
+
+    return compute
+
+
+def _leading_zeros(value: Array) -> Array:
+    bits = 8 * value.dtype.itemsize
+    count, rest = np.zeros(value.shape, np.uint32), value
+    step = bits // 2
+    while step:
+        upper = rest >> np.array(step, value.dtype)
+        has_upper = upper != 0
+        count = count + np.where(has_upper, 0, step).astype(np.uint32)
+        rest = np.where(has_upper, upper, rest)
+        step //= 2
+    found: Array = count + (rest == 0).astype(np.uint32)
+    return found
+
+
+@row("clz", 1, "b32 b64", result="u32")
+def _clz(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _leading_zeros
+
+
+@row("popc", 1, "b32 b64", result="u32")
+def _popc(modifiers: _Mods, type_: PtxType) -> Compute:
+    return lambda a: np.bitwise_count(a).astype(np.uint32)
+
+
+@row("brev", 1, "b32 b64")
+def _brev(modifiers: _Mods, type_: PtxType) -> Compute:
+    def compute(a: Array) -> Array:
+        rows = np.ascontiguousarray(a).view(np.uint8).reshape(-1, type_.bytes)
+        bits = np.unpackbits(rows, axis=1, bitorder="little")[:, ::-1]
+        return np.packbits(bits, axis=1, bitorder="little").reshape(-1).view(a.dtype)
+
+    return compute
+
+
+@row("prmt", 3, "b32")
+def _prmt(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Pick four of the eight bytes `b:a`; bit 3 of a selector spreads the byte's sign."""
+
+    def compute(a: Array, b: Array, c: Array) -> Array:
+        both = b.astype(np.uint64) << np.uint64(32) | a
+        result = np.zeros(both.shape, np.uint32)
+        for i in range(4):
+            choice = c >> np.uint32(4 * i)
+            byte = (both >> ((choice & 7) * 8).astype(np.uint64) & np.uint64(0xFF)).astype(
+                np.uint32
+            )
+            spread = np.where(byte & 0x80, np.uint32(0xFF), np.uint32(0))
+            byte = np.where(choice & 8, spread, byte)
+            result = result | byte << np.uint32(8 * i)
+        return result
+
+    return compute
+
+
+@row("lop3", 4, "b32")
+def _lop3(modifiers: _Mods, type_: PtxType) -> Compute:
+    """Bit 4a + 2b + c of the table `d` is the result for bits a, b, c."""
+
+    def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
+        zero = a & b & c & np.uint32(0)
+        result = zero
+        for i in range(8):
+            chosen = (d >> np.uint32(i) & 1).astype(bool)
+            term = (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
+            result = result | np.where(chosen, term, zero)
+        return result
+
+    return compute
+
+
+@row("mov", 1, f"pred b128 {BITS} {INTEGERS} f16 bf16 f32 f64")
+def _mov(modifiers: _Mods, type_: PtxType) -> Compute:
+    return lambda a: a
+
+
+@row("selp", 3, f"{BITS} {INTEGERS} f16 bf16 f32 f64", source_types={2: "pred"})
+def _selp(modifiers: _Mods, type_: PtxType) -> Compute:
+    return _chosen
+
+
+def _chosen(a: Array, b: Array, c: Array) -> Array:
+    return np.where(c, a, b)

@@ -1,0 +1,396 @@
+"""PTX text to kernels.
+
+Statements become instructions as written; what an instruction means is decided by `decoding`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hloscope.errors import did_you_mean
+from hloscope.limits import MAX_BYTES
+from hloscope.ptx.syntax import (
+    Address,
+    Guard,
+    Immediate,
+    Instruction,
+    Kernel,
+    Negated,
+    Operand,
+    Pair,
+    PtxModule,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
+from hloscope.ptx.tokens import Cursor, Token, parse_float
+from hloscope.ptx.types import TYPES
+from hloscope.source import Source
+
+MOST_REGISTERS: Final = 1 << 18
+"""Registers that a kernel may declare.  XLA's largest sorts have some thousand."""
+MOST_SIZE: Final = MAX_BYTES
+"""Bytes of a variable."""
+_SPACES: Final = ("global", "const", "shared", "local", "param")
+_LINKING: Final = {".visible", ".extern", ".weak", ".common"}
+_TO_LINE_END: Final = {".loc", ".file", ".version", ".address_size"}
+_WITH_NUMBERS: Final = {
+    ".reqntid",
+    ".maxntid",
+    ".minnctapersm",
+    ".maxnctapersm",
+    ".maxnreg",
+    ".reqnctapercluster",
+    ".maxclusterrank",
+}
+_ALONE: Final = {".noreturn", ".explicitcluster", ".blocksareclusters"}
+
+
+class _Scope(NamedTuple):
+    """Registers declared between `{` and `}`: written name to unique name."""
+
+    registers: dict[str, str]
+
+
+def parse_ptx(text: str, name: str = "<string>") -> PtxModule:
+    """Return the kernels of a PTX text.
+
+    Args:
+        text: The text.
+        name: Shown in messages.
+
+    Raises:
+        ParseError: The text is not PTX, with line, column and a caret.
+    """
+    return _Reader(Source(name, text)).module()
+
+
+class _Reader(Cursor):
+    """Reads one text: directives, variables and kernels."""
+
+    # The module.
+
+    def module(self) -> PtxModule:
+        target, variables = "", list[Variable]()
+        kernels, functions = dict[str, Kernel](), list[str]()
+        while self.next.kind != "end":
+            token = self.take()
+            if token.text in _TO_LINE_END:
+                self.skip_line()
+            elif token.text == ".target":
+                target = self.name("a target")
+                self.skip_line()
+            elif token.text == ".section":
+                self.name("a section")
+                self.skip_block()
+            elif token.text in _LINKING or token.text == ".pragma":
+                if token.text == ".pragma":
+                    self.skip_statement()
+            elif token.text in (".entry", ".func"):
+                if token.text == ".func":
+                    functions.append(self.device_function())
+                    continue
+                kernel = self.kernel()
+                if kernel.name in kernels:
+                    self.fail(f"kernel `{kernel.name}` is defined twice", token)
+                kernels[kernel.name] = kernel
+            elif token.text.removeprefix(".") in _SPACES:
+                variables += self.variables(token.text[1:])
+            else:
+                self.fail(f"expected a directive, found `{token.text}`", token)
+        return PtxModule(self.source, target, tuple(variables), kernels, tuple(functions))
+
+    def skip_statement(self) -> None:
+        while (token := self.take()).text != ";":
+            if token.kind == "end":
+                self.fail("expected `;`, found the end of the file", token)
+
+    def device_function(self) -> str:
+        """Skip a device function: no kernel that is executed may call it."""
+        if self.accept("("):
+            while not self.accept(")"):
+                if self.take().kind == "end":
+                    self.fail("expected `)`, found the end of the file")
+        name = self.name("the name of a function")
+        while self.next.text not in ("{", ";"):
+            if self.take().kind == "end":
+                self.fail("expected `{` or `;`, found the end of the file")
+        if not self.accept(";"):
+            self.skip_block()
+        return name
+
+    def variables(self, space: str, *, is_param: bool = False) -> list[Variable]:
+        """Read declarations up to `;`, or one parameter: `.align 4 .b8 name[16] = {1, 2}`."""
+        align, kind, is_pointer, parts = 0, "", False, 1
+        while self.next.text.startswith("."):
+            token = self.take()
+            word = token.text[1:]
+            if word == "align":
+                align = self.integer()
+            elif word == "ptr":
+                is_pointer = True
+            elif word in ("v2", "v4"):
+                parts = int(word[1])
+            elif word in TYPES:
+                kind = word
+            elif word not in (*_SPACES, "attribute", "managed", "unified"):
+                self.fail(f"expected a type, found `{token.text}`", token)
+        if not kind:
+            self.fail(f"expected a type, found `{self.next.text}`")
+        found = []
+        while True:
+            at = self.next
+            name = self.name("the name of a variable")
+            width = TYPES[kind].bytes * parts
+            size = width * self.lengths(width)
+            if size > MOST_SIZE:
+                self.fail(f"`{name}` has {size:,} bytes, more than {MOST_SIZE:,}", at)
+            data = self.initial(TYPES[kind].bytes, size) if self.accept("=") else b""
+            found.append(Variable(name, space, size, align or width, data, kind, is_pointer))
+            if is_param or self.accept(";"):
+                return found
+            self.expect(",")
+
+    def lengths(self, width: int) -> int:
+        """Elements of an array: `[4][2]` is 8, `[]` is 0, a scalar is 1."""
+        count = 1
+        while self.accept("["):
+            length = 0 if self.next.text == "]" else self.integer()
+            count *= length
+            if not 0 <= count * width <= 1 << 62:
+                self.fail(f"an array of {count:,} elements is too large")
+            self.expect("]")
+        return count
+
+    def initial(self, width: int, size: int) -> bytes:
+        """Read an initial value of elements of `width` bytes."""
+        if self.next.text != "{":
+            data = self.element(width)
+        else:
+            self.expect("{")
+            parts = []
+            while not self.accept("}"):
+                parts.append(self.element(width))
+                if not self.accept(",") and self.next.text != "}":
+                    self.fail(f"expected `,` or `}}`, found `{self.next.text}`")
+            data = b"".join(parts)
+        if len(data) > size:
+            self.fail(f"{len(data)} bytes of initial values do not fit into {size} bytes")
+        return data
+
+    def element(self, width: int) -> bytes:
+        if self.next.kind == "float":
+            value = parse_float(self.take().text)
+            return value.value.to_bytes(8 if value.kind == "f64" else 4, "little")[:width]
+        if self.next.kind == "name":
+            self.fail("addresses of variables as initial values are not supported")
+        return (self.integer() & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+
+    # Kernels.
+
+    def kernel(self) -> Kernel:
+        name_token = self.next
+        name = self.name("the name of a kernel")
+        params = list[Variable]()
+        if self.accept("("):
+            while not self.accept(")"):
+                if self.name("`.param`") != ".param":
+                    self.fail("expected `.param`", self.tokens[self.at - 1])
+                params += self.variables("param", is_param=True)
+                if not self.accept(",") and self.next.text != ")":
+                    self.fail(f"expected `,` or `)`, found `{self.next.text}`")
+        limits: dict[str, tuple[int, ...]] = {}
+        while self.next.text != "{":
+            token = self.take()
+            if token.text in _WITH_NUMBERS:
+                numbers = [self.integer()]
+                while self.accept(","):
+                    numbers.append(self.integer())
+                limits[token.text] = tuple(numbers)
+            elif token.text == ".pragma":
+                self.skip_statement()
+            elif token.text not in _ALONE:
+                self.fail(f"expected `{{` or a directive, found `{token.text}`", token)
+        body = _Body(self)
+        body.read()
+        return Kernel(
+            name,
+            tuple(params),
+            body.registers,
+            tuple(body.variables),
+            tuple(body.code),
+            body.labels,
+            body.targets,
+            limits.get(".reqntid", ()),
+            limits.get(".maxntid", ()),
+            self.span(name_token),
+        )
+
+
+class _Body:
+    """Reads the statements of one kernel.
+
+    A register declared in an inner `{ }` hides an outer one of its name; it is renamed so that
+    every name stands for one register.
+    """
+
+    def __init__(self, reader: _Reader) -> None:
+        self.reader = reader
+        self.registers: dict[str, str] = {}
+        self.variables: list[Variable] = []
+        self.code: list[Instruction] = []
+        self.labels: dict[str, int] = {}
+        self.targets: dict[str, tuple[str, ...]] = {}
+        self.scopes: list[_Scope] = []
+
+    def read(self) -> None:
+        reader = self.reader
+        reader.expect("{")
+        self.scopes.append(_Scope({}))
+        while self.scopes:
+            token = reader.take()
+            match token.text:
+                case "{":
+                    self.scopes.append(_Scope({}))
+                case "}":
+                    self.scopes.pop()
+                case ";":
+                    pass
+                case ".reg":
+                    self.declare_registers()
+                case ".shared" | ".local" | ".global" | ".const" | ".param":
+                    self.variables += reader.variables(token.text[1:])
+                case ".pragma":
+                    reader.skip_statement()
+                case ".loc":
+                    reader.skip_line()
+                case _ if token.kind == "name" and reader.next.text == ":":
+                    self.label(token)
+                case _ if token.kind == "name" or token.text == "@":
+                    self.instruction(token)
+                case _:
+                    reader.fail(f"expected an instruction, found `{token.text}`", token)
+
+    def declare_registers(self) -> None:
+        reader = self.reader
+        token = reader.next
+        kind = reader.name("a type").removeprefix(".")
+        if kind not in TYPES:
+            reader.fail(f"unknown type `.{kind}` of registers{did_you_mean(kind, TYPES)}", token)
+        while True:
+            at = reader.next
+            name = reader.name("the name of a register")
+            names = [name]
+            if reader.accept("<"):
+                count = reader.integer()
+                if count + len(self.registers) > MOST_REGISTERS:
+                    reader.fail(f"more than {MOST_REGISTERS:,} registers", at)
+                names = [f"{name}{i}" for i in range(count)]
+                reader.expect(">")
+            for each in names:
+                unique = each
+                while unique in self.registers:
+                    if unique in self.scopes[-1].registers.values():
+                        reader.fail(f"register `{each}` is declared twice", at)
+                    unique = f"{unique}'"
+                self.scopes[-1].registers[each] = unique
+                self.registers[unique] = kind
+            if reader.accept(";"):
+                return
+            reader.expect(",")
+
+    def label(self, token: Token) -> None:
+        reader = self.reader
+        reader.expect(":")
+        if reader.next.text in (".branchtargets", ".calltargets", ".callprototype"):
+            listed = reader.take().text == ".branchtargets"
+            names = []
+            while not reader.accept(";"):
+                names.append(reader.take())
+                if names[-1].kind == "end":
+                    reader.fail("expected `;`, found the end of the file")
+            if listed:
+                self.targets[token.text] = tuple(n.text for n in names if n.kind == "name")
+            return
+        if token.text in self.labels:
+            reader.fail(f"label `{token.text}` is defined twice", token)
+        self.labels[token.text] = len(self.code)
+
+    def instruction(self, token: Token) -> None:
+        reader, guard = self.reader, None
+        if token.text == "@":
+            negated = reader.accept("!")
+            guard = Guard(self.register(reader.next, reader.name("a predicate")), negated)
+            token = reader.next
+            reader.name("an instruction")
+        operands = list[Operand]()
+        while not reader.accept(";"):
+            operands.append(self.operand())
+            if not reader.accept(",") and reader.next.text != ";":
+                reader.fail(f"expected `,` or `;`, found `{reader.next.text}`")
+        span = reader.span(token)
+        self.code.append(Instruction(token.text, tuple(operands), guard, span))
+
+    def register(self, token: Token, name: str) -> Register:
+        for scope in reversed(self.scopes):
+            if name in scope.registers:
+                return Register(scope.registers[name])
+        if not name.startswith("%") and name != "_":
+            self.reader.fail(f"`{name}` is not a register", token)
+        return Register(name)
+
+    def operand(self) -> Operand:
+        reader = self.reader
+        token = reader.take()
+        if token.text in ("{", "("):  # `(` of a call's arguments
+            close = {"{": "}", "(": ")"}[token.text]
+            parts = list[Operand]()
+            while not reader.accept(close):
+                parts.append(self.operand())
+                if not reader.accept(",") and reader.next.text != close:
+                    reader.fail(f"expected `,` or `{close}`, found `{reader.next.text}`")
+            return Vector(tuple(parts))
+        if token.text == "[":
+            return self.address()
+        if token.text == "!":
+            at = reader.next
+            return Negated(self.register(at, reader.name("a predicate")))
+        if token.text == "-" or token.kind == "int":
+            reader.at -= 1
+            return Immediate(reader.integer())
+        if token.kind == "float":
+            return parse_float(token.text)
+        if token.kind != "name":
+            reader.fail(f"expected an operand, found `{token.text}`", token)
+        found = self.named(token)
+        if reader.accept("|"):
+            second = reader.next
+            other = self.named(reader.take())
+            if not isinstance(found, Register) or not isinstance(other, Register):
+                reader.fail("expected two registers around `|`", second)
+            return Pair(found, other)
+        return found
+
+    def named(self, token: Token) -> Register | Symbol:
+        is_register = token.text.startswith("%") or token.text == "_"
+        if is_register or any(token.text in scope.registers for scope in self.scopes):
+            return self.register(token, token.text)
+        return Symbol(token.text)
+
+    def address(self) -> Address:
+        reader = self.reader
+        token = reader.take()
+        if token.kind == "int":
+            reader.at -= 1
+            base, offset = None, reader.integer()
+        elif token.kind == "name":
+            base, offset = self.named(token), 0
+        else:
+            reader.fail(f"expected an address, found `{token.text}`", token)
+        while reader.next.text in ("+", "-"):
+            offset += reader.integer()
+        if reader.next.text != "]":
+            reader.fail(f"expected `]`, found `{reader.next.text}`")
+        reader.expect("]")
+        return Address(base, offset)

@@ -1,0 +1,360 @@
+"""Run a kernel: every thread of a batch of blocks at once, the lowest position first.
+
+A position is the number of an instruction.  The threads with the lowest one execute it together.
+Code is laid out so that a loop or a branch is above the place where its threads meet again, so that
+this is how a warp reconverges; a thread that waits at a barrier does so until no other can run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Final, TypeAlias
+
+from hloscope.arrays import Array, np
+from hloscope.lazy import dataclass
+from hloscope.limits import MOST_MEMORY, MOST_STEPS, MOST_THREADS
+from hloscope.ptx.counting import Accesses, Recorder
+from hloscope.ptx.decoding import Step, decode, used_registers
+from hloscope.ptx.errors import KernelError
+from hloscope.ptx.machine import (
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    SHARED_WINDOW,
+    Batch,
+    Dim3,
+    Lanes,
+    Layout,
+    layout_of,
+    refuse_large,
+)
+from hloscope.ptx.memory import GlobalMemory
+from hloscope.ptx.operands import Operands
+from hloscope.ptx.syntax import Kernel, PtxModule
+from hloscope.ptx.types import TYPES
+
+MOST_BLOCK: Final = 1024
+"""Threads of a block.  Source: CUDA C++ Programming Guide, "Technical Specifications"."""
+_MOST_PARAMETERS: Final = 32764
+"""Bytes of a kernel's parameters.  Source: PTX ISA 8.8, "Kernel Function Parameters"."""
+_BATCH: Final = 1 << 15
+"""Threads of a batch: an instruction of fewer takes longer for each, more do not fit into L2."""
+_BATCH_BYTES: Final = 1 << 28
+"""Bytes of the registers, shared and local memory of a batch of more than one block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An array, passed to a kernel by its address.
+
+    Attributes:
+        name: Shown in answers and messages.
+        array: Its content, in C order; it is not changed.
+    """
+
+    name: str
+    array: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """The address of an earlier argument, which has this number."""
+
+    number: int
+
+
+Given: TypeAlias = "Argument | Same | int | float"
+"""An argument of a kernel: an array or a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a kernel is launched.
+
+    Attributes:
+        grid: Blocks in x, y and z.
+        block: Threads of a block in x, y and z.
+        shared: Bytes of dynamic shared memory.
+    """
+
+    grid: Dim3
+    block: Dim3
+    shared: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads of all blocks."""
+        return prod(self.grid) * prod(self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a launch.
+
+    Attributes:
+        max_steps: Instructions to execute, each by all threads of a batch that are at it.
+        max_threads: Threads of the launch.
+        max_bytes: Bytes of the arrays, with marks of what is touched; and of a batch's registers.
+    """
+
+    max_steps: int = MOST_STEPS
+    max_threads: int = MOST_THREADS
+    max_bytes: int = MOST_MEMORY
+
+
+@dataclass(slots=True)
+class Executed:
+    """A kernel that has run.
+
+    Attributes:
+        kernel: The kernel.
+        launch: How it was launched.
+        memory: Global memory afterwards.
+        numbers: Array of each argument in `memory.arrays`; -1 for numbers.
+        recorder: What was counted.
+        shared: Bytes of shared memory of a block, static and dynamic.
+        steps: Instructions executed by the batches.
+    """
+
+    kernel: Kernel
+    launch: Launch
+    memory: GlobalMemory
+    numbers: tuple[int, ...]
+    recorder: Recorder
+    shared: int
+    steps: int = 0
+
+
+def execute(
+    module: PtxModule,
+    kernel: Kernel,
+    launch: Launch,
+    arguments: Sequence[Given],
+    *,
+    limits: Limits | None = None,
+    on_access: Callable[[Accesses], None] | None = None,
+) -> Executed:
+    """Run a kernel.
+
+    Args:
+        module: The PTX it is in.
+        kernel: The kernel.
+        launch: Blocks and threads.
+        arguments: One for each parameter.
+        limits: What it may take.
+        on_access: Called for each access to global memory.
+
+    Raises:
+        KernelError: The arguments are wrong, an address is in no array, a limit is reached.
+        ParseError: The kernel has an unknown instruction.
+        UnsupportedError: The kernel has an instruction that is not executed.
+    """
+    limits = limits or Limits()
+    _check_launch(kernel, launch, limits)
+    if len(arguments) != len(kernel.params):
+        message = f"kernel `{kernel.name}` has {len(kernel.params)} parameters"
+        raise KernelError(f"{message}, {len(arguments)} arguments are given", span=kernel.span)
+    arrays = [a for a in arguments if isinstance(a, Argument)]
+    of_module = [v for v in module.variables if v.space in ("global", "const")]
+    sizes = [(a.name, a.array.nbytes) for a in arrays] + [(v.name, v.size) for v in of_module]
+    memory = GlobalMemory(sizes, max_bytes=limits.max_bytes // 4)  # with three marks of each byte
+    contents = [np.ascontiguousarray(a.array).reshape(-1).view(np.uint8) for a in arrays]
+    contents += [np.frombuffer(v.data, np.uint8) for v in of_module]
+    for number, content in enumerate(contents):
+        memory.content(number)[: len(content)] = content
+    layout = layout_of(kernel, module.variables, launch.shared, len(arrays))
+    steps = decode(kernel, Operands(kernel, _symbols(layout, memory), _WINDOWS))
+    numbers = _numbers_of(arguments)
+    params = _parameters(kernel, layout, memory, arguments, numbers)
+    recorder = Recorder(len(memory.bytes), on_access)
+    done = Executed(kernel, launch, memory, numbers, recorder, layout.shared)
+    with np.errstate(all="ignore"):
+        for blocks in _batches(kernel, layout, launch, limits):
+            batch = Batch(
+                kernel, layout, memory, params, recorder, launch.grid, launch.block, blocks
+            )
+            done.steps += _Running(batch, steps, limits.max_steps - done.steps).run()
+    return done
+
+
+_WINDOWS: Final = {
+    "global": 0,
+    "const": 0,
+    "shared": SHARED_WINDOW,
+    "local": LOCAL_WINDOW,
+    "param": PARAM_WINDOW,
+}
+
+
+def _check_launch(kernel: Kernel, launch: Launch, limits: Limits) -> None:
+    sizes = (*launch.grid, *launch.block)
+    if min(sizes) < 1 or launch.shared < 0:
+        raise KernelError(f"a launch of {launch.grid} blocks of {launch.block} threads is empty")
+    per_block = prod(launch.block)
+    if per_block > MOST_BLOCK:
+        raise KernelError(f"a block has 1 to {MOST_BLOCK} threads, not {per_block:,}")
+    refuse_large(launch.threads, limits.max_threads, "threads", "max_threads")
+    required = (*kernel.threads, 1, 1)[:3]
+    if kernel.threads and required != launch.block:
+        message = f"kernel `{kernel.name}` requires blocks of {required} threads"
+        raise KernelError(f"{message}, not {launch.block}", span=kernel.span)
+    if kernel.most_threads and per_block > prod(kernel.most_threads):
+        message = f"kernel `{kernel.name}` allows {prod(kernel.most_threads)} threads a block"
+        raise KernelError(f"{message}, not {per_block}", span=kernel.span)
+
+
+def _symbols(layout: Layout, memory: GlobalMemory) -> dict[str, int]:
+    found = {name: memory.address(number) for name, number in layout.globals.items()}
+    return found | layout.offsets
+
+
+def _numbers_of(arguments: Sequence[Given]) -> tuple[int, ...]:
+    """Array of each argument in global memory; -1 for numbers."""
+    numbers, count = list[int](), 0
+    for argument in arguments:
+        if isinstance(argument, Argument):
+            numbers.append(count)
+            count += 1
+        elif isinstance(argument, Same):
+            if not 0 <= argument.number < len(numbers) or numbers[argument.number] < 0:
+                raise KernelError(f"argument {argument.number} is not an earlier array")
+            numbers.append(numbers[argument.number])
+        else:
+            numbers.append(-1)
+    return tuple(numbers)
+
+
+def _parameters(
+    kernel: Kernel,
+    layout: Layout,
+    memory: GlobalMemory,
+    arguments: Sequence[Given],
+    numbers: tuple[int, ...],
+) -> bytes:
+    """Return the bytes of parameter memory."""
+    refuse_large(layout.params, _MOST_PARAMETERS, "bytes of parameters", "")
+    data = bytearray(layout.params + 16)
+    for variable, argument, number in zip(kernel.params, arguments, numbers, strict=True):
+        at, type_ = layout.offsets[variable.name], TYPES[variable.type]
+        if isinstance(argument, Argument | Same):
+            if variable.size != 8:
+                raise KernelError(f"parameter `{variable.name}` is not an address: give a number")
+            data[at : at + 8] = memory.address(number).to_bytes(8, "little")
+            continue
+        if variable.is_pointer:
+            raise KernelError(f"parameter `{variable.name}` is an address: give an array")
+        if variable.size != type_.bytes:
+            raise KernelError(f"parameter `{variable.name}` is a structure, not a number")
+        if isinstance(argument, float) and not type_.is_float:
+            # `.b32` parameters hold floats as well; their size tells which.
+            type_ = TYPES[f"f{type_.bits}"] if type_.bits in (16, 32, 64) else type_
+        value = argument if type_.is_float else int(argument) & ((1 << type_.bits) - 1)
+        dtype = type_.dtype if type_.is_float else type_.raw
+        data[at : at + type_.bytes] = np.array([value]).astype(dtype).tobytes()
+    return bytes(data)
+
+
+def _batches(kernel: Kernel, layout: Layout, launch: Launch, limits: Limits) -> list[range]:
+    """Cut the blocks of a launch so that the state of a batch stays small."""
+    blocks, per_block = prod(launch.grid), prod(launch.block)
+    of_block = per_block * (used_registers(kernel) + layout.local + 128) + layout.shared
+    refuse_large(of_block, limits.max_bytes // 4, "bytes of state of a block", "max_bytes")
+    count = max(1, min(_BATCH // per_block, _BATCH_BYTES // of_block))
+    return [range(i, min(i + count, blocks)) for i in range(0, blocks, count)]
+
+
+class _Running:
+    """Threads of a batch, by position.
+
+    Attributes:
+        waiting: Lanes at positions above the current one.
+    """
+
+    def __init__(self, batch: Batch, steps: list[Step], budget: int) -> None:
+        self.batch, self.steps, self.budget = batch, steps, budget
+        self.waiting: dict[int, Lanes] = {}
+        self.barred: dict[int, Lanes] = {}
+        self.lowest = len(steps)
+        self.count = 0
+
+    def run(self) -> int:
+        """Run every thread to its end; return how many instructions were executed."""
+        batch, steps, end = self.batch, self.steps, len(self.steps)
+        at, lanes = 0, batch.every_lane
+        while True:
+            if at >= end or not len(lanes):
+                found = self._next()
+                if found is None:
+                    return self.count
+                at, lanes = found
+                continue
+            step = steps[at]
+            self.count += 1
+            if self.count > self.budget:
+                message = "the kernel executes more instructions than the limit allows"
+                raise KernelError(message, span=step.instruction.span, rule="max_steps")
+            active = self._active(step, lanes)
+            if step.kind == "value":
+                if len(active):
+                    step.run(batch, active)
+                rest = lanes
+            else:
+                rest = self._without(lanes, active)
+                self._control(step, at, active)
+            at += 1
+            if self.lowest <= at:  # others have caught up: the lowest position goes on
+                self._put(self.waiting, at, rest)
+                at, lanes = self._next() or (end, rest)
+            else:
+                lanes = rest
+
+    def _active(self, step: Step, lanes: Lanes) -> Lanes:
+        if not step.guard:
+            return lanes
+        mask = self.batch.register(step.guard)[lanes.at]
+        return self.batch.chosen(lanes, ~mask if step.negated else mask)
+
+    def _without(self, lanes: Lanes, gone: Lanes) -> Lanes:
+        if len(gone) == len(lanes):
+            return Lanes(lanes.index[:0], self.batch.count)
+        if not len(gone):
+            return lanes
+        keep = np.ones(self.batch.count, bool)
+        keep[gone.index] = False
+        return Lanes(lanes.index[keep[lanes.index]], self.batch.count)
+
+    def _control(self, step: Step, at: int, active: Lanes) -> None:
+        if not len(active):
+            return
+        if step.kind == "branch":
+            self._put(self.waiting, step.target, active)
+        elif step.kind == "barrier":
+            self._put(self.barred, at + 1, active)
+        elif step.kind == "table" and step.index is not None:
+            index = np.broadcast_to(step.index(self.batch, active), len(active))
+            for i, target in enumerate(step.targets):
+                chosen = Lanes(active.index[index == i], self.batch.count)
+                self._put(self.waiting, target, chosen)
+
+    def _put(self, places: dict[int, Lanes], at: int, lanes: Lanes) -> None:
+        if not len(lanes):
+            return
+        there = places.get(at)
+        if there is not None:
+            index = np.concatenate([there.index, lanes.index])
+            index.sort()
+            lanes = Lanes(index, self.batch.count)
+        places[at] = lanes
+        if places is self.waiting:
+            self.lowest = min(self.lowest, at)
+
+    def _next(self) -> tuple[int, Lanes] | None:
+        """Take the threads of the lowest position; if none can run, open the barriers."""
+        if not self.waiting:
+            self.waiting, self.barred = self.barred, {}
+        if not self.waiting:
+            return None
+        at = min(self.waiting)
+        lanes = self.waiting.pop(at)
+        self.lowest = min(self.waiting, default=len(self.steps))
+        return at, lanes

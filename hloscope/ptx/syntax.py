@@ -1,0 +1,177 @@
+"""PTX as written: modules, kernels, instructions and their operands.
+
+Source: PTX ISA 8.8, "Syntax", "Instruction Operands", "State Spaces, Types, and Variables".
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from hloscope.lazy import dataclass
+from hloscope.source import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register, `%r1`, a special register, `%tid.x`, or the sink `_`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A constant.
+
+    Attributes:
+        value: An integer as written, or the bits of a float.
+        kind: `int`, `f32` (`0f3F800000`), `f64` (`0d…`, `1.5`).
+    """
+
+    value: int
+    kind: str = "int"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The name of a variable, a label or a function."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """`{%r1, %r2}`."""
+
+    parts: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`%p1|%p2`: two results."""
+
+    first: Register
+    second: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """`!%p1`, as a source."""
+
+    register: Register
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base + offset]`; no base is the address `offset` itself."""
+
+    base: Register | Symbol | None
+    offset: int = 0
+
+
+Operand: TypeAlias = Register | Immediate | Symbol | Vector | Pair | Negated | Address
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`@%p1` or `@!%p1`: lanes whose predicate is false do not execute the instruction."""
+
+    predicate: Register
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction.
+
+    Attributes:
+        name: Opcode and modifiers as written, `ld.global.nc.v2.b32`.
+        operands: In order, the result first.
+        guard: Its predicate, or `None`.
+        span: Place of the name in the text.
+    """
+
+    name: str
+    operands: tuple[Operand, ...]
+    guard: Guard | None
+    span: Span
+
+    @property
+    def opcode(self) -> str:
+        """The part of the name before the first dot."""
+        return self.name.partition(".")[0]
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """The parts of the name after the opcode."""
+        return tuple(self.name.split(".")[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable in memory, or a parameter.
+
+    Attributes:
+        name: Its name.
+        space: `global`, `const`, `shared`, `local` or `param`.
+        size: Bytes; 0 for `.extern .shared` arrays, whose size is a launch parameter.
+        align: Bytes.
+        data: Initial value, at most `size` bytes; the rest is zero.
+        type: Type of an element.
+        is_pointer: Is it a parameter declared `.ptr`?
+    """
+
+    name: str
+    space: str
+    size: int
+    align: int
+    data: bytes = b""
+    type: str = "b8"
+    is_pointer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A `.entry` function.
+
+    Attributes:
+        name: Its name.
+        params: Parameters in order.
+        registers: Type of each register: `pred`, `b32` …
+        variables: Shared and local variables declared in the body.
+        code: Instructions in order.
+        labels: Index in `code` of the instruction after each label.
+        targets: Labels that each `.branchtargets` list names.
+        threads: Threads of a block that `.reqntid` requires, or `()`.
+        most_threads: Threads of a block that `.maxntid` allows, or `()`.
+        span: Place of the name in the text.
+    """
+
+    name: str
+    params: tuple[Variable, ...]
+    registers: dict[str, str]
+    variables: tuple[Variable, ...]
+    code: tuple[Instruction, ...]
+    labels: dict[str, int]
+    targets: dict[str, tuple[str, ...]]
+    threads: tuple[int, ...]
+    most_threads: tuple[int, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PtxModule:
+    """One PTX file.
+
+    Attributes:
+        source: The text.
+        target: `sm_90a`, or empty.
+        variables: Variables declared outside functions.
+        kernels: Kernels by name.
+        functions: Names of device functions; their bodies are skipped.
+    """
+
+    source: Source
+    target: str
+    variables: tuple[Variable, ...]
+    kernels: dict[str, Kernel]
+    functions: tuple[str, ...]

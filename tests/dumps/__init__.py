@@ -1,0 +1,1 @@
+"""Dump folders of XLA."""
