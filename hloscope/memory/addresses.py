@@ -36,15 +36,13 @@ class Address(NamedTuple):
     Attributes:
         map: From threads to addresses, in elements.
         parts: Its steps as LLVM proves them aligned; none where it proves all vectors.
-        is_lowered: Is it made by LLVM, which expands an atomic, and not by XLA?
-        word: Bits that are loaded, where an element has fewer; 0: an element.
+        before: The store that it loads the old element for, where LLVM makes it of an atomic.
         by_element: Does XLA emit its elements one by one already?
     """
 
     map: IndexingMap
     parts: tuple[Part, ...] = ()
-    is_lowered: bool = False
-    word: int = 0
+    before: Stores | None = None
     by_element: bool = False
 
 
@@ -67,7 +65,7 @@ class Addresses:
                 stages.append(stage._replace(map=map))
         by_element = reading.is_row and self._leaves_row(reading, access, type)
         parts = _judged(stages, reading.proof)
-        return Address(whole, parts, reading.is_lowered, reading.word, by_element)
+        return Address(whole, parts, reading.before, by_element)
 
     def _leaves_row(self, reading: Reading, access: Access, type: TensorType) -> bool:
         """May the elements of a vector lie in different rows of the array?

@@ -123,35 +123,6 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Where threads read a value: of a hero's operand, or of a root that is written.
-
-    Attributes:
-        value: The value of which elements are needed.
-        leaf: Which tensor of it.
-        map: From threads to these elements.
-        is_hero: Is it what XLA's verdict looks at: an operand of a hero?
-        is_unchecked: Does no condition keep threads from loading what stands behind the value?
-        is_lowered: Is it LLVM that makes it of an atomic, and not XLA?
-        word: Bits that are loaded, where an element has fewer; 0: an element.
-        proof: How long addresses of vectors may be; `None`: LLVM proves all of them aligned.
-        is_row: Are vectors parts of a row, along the last loop?
-        loop: Number of the loop that makes it; loads in different loops are never one.
-    """
-
-    value: Instruction
-    leaf: int
-    map: IndexingMap
-    is_hero: bool = True
-    is_unchecked: bool = False
-    is_lowered: bool = False
-    word: int = 0
-    proof: Proof | None = None
-    is_row: bool = False
-    loop: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Stores:
     """How threads store an output.
 
@@ -180,6 +151,33 @@ class Stores:
 
 
 PLAIN: Final = Stores()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Where threads read a value: of a hero's operand, or of a root that is written.
+
+    Attributes:
+        value: The value of which elements are needed.
+        leaf: Which tensor of it.
+        map: From threads to these elements.
+        is_hero: Is it what XLA's verdict looks at: an operand of a hero?
+        is_unchecked: Does no condition keep threads from loading what stands behind the value?
+        before: The store that it loads the old element for, where LLVM makes it of an atomic.
+        proof: How long addresses of vectors may be; `None`: LLVM proves all of them aligned.
+        is_row: Are vectors parts of a row, along the last loop?
+        loop: Number of the loop that makes it; loads in different loops are never one.
+    """
+
+    value: Instruction
+    leaf: int
+    map: IndexingMap
+    is_hero: bool = True
+    is_unchecked: bool = False
+    before: Stores | None = None
+    proof: Proof | None = None
+    is_row: bool = False
+    loop: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,9 @@ class Levels:
         """
         by_map = {a.map: a for a in addresses}
         every = self._emitted(by_map, by_map, type, kernel)
+        before = next((a.before for a in addresses if a.before is not None), None)
+        if before is not None:
+            return self._before(before, every, type, kernel)
         fewest = united(every)
         if len(fewest) == len(every):
             return self._measured(every, by_map, type, kernel, predicate=predicate)
@@ -146,35 +149,28 @@ class Levels:
         stores: Stores | None = None,
         predicate: tuple[int, ...] = (),
     ) -> Measured:
-        emitted = [one for one in found if not by_map[one.original].is_lowered]
         whole, cut, maybe = self._proved(found, by_map, type, kernel)
         are_loads = stores is None
         stores = stores or PLAIN
         if stores.is_apart:
-            last = self._elements(found, type, kernel)
+            last = self._stored_apart(found, stores, type, kernel)
         else:
             last = compiled(whole, self._widest, are_loads=are_loads)
             last += self._elements([*cut, *maybe], type, kernel)
         if predicate and type.element.name == "pred":
             last = [part for one in last for part in apart(one, predicate)]
-        word = max([stores.word, *[address.word for address in by_map.values()]])
-        if word > storage_bits(type):
-            last = [in_words(one, word) for one in last]
         touches, traffic = self._touches(last)
         if maybe:
             best = compiled([*whole, *maybe], self._widest, are_loads=are_loads)
             best += self._elements(cut, type, kernel)
             traffic = replace(traffic, precision=BOUNDS, best=self._touches(best)[1])
-        before, emitted_traffic = self._touches(emitted)
+        before, emitted_traffic = self._touches(found)
         is_same = stores.is_apart or traffic == emitted_traffic
         traffic = stored(traffic, stores)
         reason = OPEN if maybe else stores.reason
         if is_same:
             return Measured(tuple(touches), traffic, reason=reason)
-        is_lowered = len(emitted) < len(found)
-        change = self._change(emitted, [*cut, *maybe], type, is_lowered=is_lowered)
-        if predicate:
-            change = CHOSEN
+        change = CHOSEN if predicate else self._change([*cut, *maybe], type)
         return Measured(tuple(touches), traffic, tuple(before), change, reason)
 
     def _emitted(
@@ -217,16 +213,26 @@ class Levels:
                 there += self._each([part.map], type, kernel)
         return whole, cut, maybe
 
-    def _change(
-        self,
-        emitted: Sequence[Requests],
-        cut: Sequence[Requests],
-        type: TensorType,
-        *,
-        is_lowered: bool,
-    ) -> str:
-        if is_lowered:
-            return EXPANDED
+    def _before(
+        self, stores: Stores, found: Sequence[Requests], type: TensorType, kernel: Kernel
+    ) -> Measured:
+        """What LLVM loads of old elements, of which XLA emits nothing."""
+        last = found
+        if stores.is_apart:
+            last = self._stored_apart(found, stores, type, kernel)
+        touches, traffic = self._touches(last)
+        traffic = stored(traffic, replace(stores, least=1, tries=1, most=1))
+        return Measured(tuple(touches), traffic, (), EXPANDED)
+
+    def _stored_apart(
+        self, found: Iterable[Requests], stores: Stores, type: TensorType, kernel: Kernel
+    ) -> list[Requests]:
+        """Accesses by element, or by the word that holds it."""
+        apart = self._elements(found, type, kernel)
+        is_word = stores.word > storage_bits(type)
+        return [in_words(one, stores.word) for one in apart] if is_word else apart
+
+    def _change(self, cut: Sequence[Requests], type: TensorType) -> str:
         if not cut:
             return MERGED.format(size_text(self._widest))
         one = cut[0]
@@ -236,7 +242,7 @@ class Levels:
         )
 
     def _elements(
-        self, found: Sequence[Requests], type: TensorType, kernel: Kernel
+        self, found: Iterable[Requests], type: TensorType, kernel: Kernel
     ) -> list[Requests]:
         """The same accesses, each element by itself."""
         maps = [map for one in found for map in one.originals]

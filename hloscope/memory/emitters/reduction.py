@@ -340,7 +340,7 @@ def _column_proof(shape: ReductionShape, vector: int) -> Proof:
 
     The last step, which some warps skip, is a basic block of its own; where columns end inside of a
     block LLVM proves one term less there.  With vectors of four it is LLVM that unrolls more than
-    `FEW_STEPS` steps, after which only the first one is the sum of the fewest terms.
+    `FEW_STEPS` steps, or does not: then none is proved, or only the first one.
     """
     major, reduced, minor = shape.sizes
     width = COLUMN * vector
@@ -348,7 +348,7 @@ def _column_proof(shape: ReductionShape, vector: int) -> Proof:
     last = (steps, 3, 3) if minor % width else (steps, 4, 4)
     blocks = int(major > 1) + int(minor > width)
     if vector == 4 and steps > FEW_STEPS:
-        return Proof(((1, 4, 4), (steps - 1, 3, 4), (1, 3, last[2])), blocks)
+        return Proof(((1, 3, 4), (steps - 1, 3, 4), (1, 3, last[2])), blocks)
     return Proof(((steps, 4, 4), last), blocks)
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import gcd, prod
 from typing import Final
 
-from hloscope.affine import Expr, Interval, Range
+from hloscope.affine import Expr, Interval, Range, mod
 from hloscope.indexing import IndexingMap, Variable, major_to_minor
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
@@ -35,6 +35,8 @@ NO_SLICES = "the indices are not [slices, coordinates]: what is read of them is 
 RETRIED = "compare-and-swap is tried again where another update of the element comes in between"
 BY_SIGN = "the sign of an update says which of two atomics it takes; at best no update is larger"
 ADDED_BEFORE = "slices of a warp that have equal indices are added before they are stored"
+OLD: Final = -1
+"""Number of the loop that loads old elements: they are never one load with others."""
 WORD: Final = 32
 """Bits of the narrowest compare-and-swap."""
 
@@ -81,18 +83,16 @@ def scatter(choice: Choice) -> Kernel | None:
         inputs[0, count] = plan.slices
         is_unchecked = plan.is_unchecked
         readings.append(Reading(hero.operands[count], 0, plan.slices, is_unchecked=is_unchecked))
-    stores = _stores(hero, plan, type)
+    stores = _stores(hero, plan, type, choice.device.warp)
     for leaf, out in enumerate(choice.analysis.tensors(choice.roots[0].type)):
         if not isinstance(out, TensorType):
             continue
         placed = written_by(hero, count + 1 + leaf, plan.updates) if count == 1 else None
         outputs.append(placed)
         if stores.reads_old and placed is not None:
+            old = hero.operands[leaf]
             readings += [
-                Reading(
-                    hero.operands[leaf], 0, map, is_hero=False, is_lowered=True, word=stores.word
-                )
-                for map in placed
+                Reading(old, 0, map, is_hero=False, before=stores, loop=OLD) for map in placed
             ]
     return Kernel(
         "scatter",
@@ -138,12 +138,15 @@ def _plan(choice: Choice, hero: Instruction, type: TensorType, indices: TensorTy
         return Plan(updates, None, whole, unroll)
     loading = updates
     is_unchecked = False
-    if whole != launch and each > 1 and major_to_minor(type)[0] == 0:
-        # The threads that fill the last warp load an index as well: XLA checks bounds of the thread
-        # only where it is the slice itself.
+    if each > 1 and major_to_minor(type)[0] == 0:
+        # XLA checks bounds only where it writes the slice without a division that the block's size
+        # makes whole: the threads behind the last update load an index as well.
         linear = (whole.block * whole.block_size + THREAD) * unroll + loop_variable(0)
-        loading = whole.map((unroll,), (linear // each,))
-        is_unchecked = True
+        if whole != launch:
+            loading = whole.map((unroll,), (linear // each,))
+            is_unchecked = True
+        elif whole.block_size * unroll % each == 0:
+            loading = whole.map((unroll,), (mod(linear // each, slices),))
     slices_read = _of_indices(loading, indices)
     return Plan(updates, slices_read, whole, unroll, is_unchecked=is_unchecked)
 
@@ -201,15 +204,19 @@ def _of_indices(map: IndexingMap, indices: TensorType) -> IndexingMap:
 # --------------------------------------------------------------------------------------- stores
 
 
-def _stores(hero: Instruction, plan: Plan, type: TensorType) -> Stores:
+def _stores(hero: Instruction, plan: Plan, type: TensorType, warp: int) -> Stores:
     """How an update gets into its element."""
     assert isinstance(hero.op, Scatter)
     combined = _combiner(hero)
     if hero.op.unique_indices:
         return Stores(reads_old=combined != "")
-    apart = Stores(is_apart=True, run=plan.run, reason=ADDED_BEFORE if plan.run > 1 else "")
+    each = prod(type.shape[1:])
+    # Lanes that the last step of a slice leaves out store on a way of their own.
+    most = 2 if plan.run > 1 and each % (plan.vector * warp) else 1
+    reason = ADDED_BEFORE if plan.run > 1 else ""
+    apart = Stores(is_apart=True, most=most, run=plan.run, reason=reason)
     kind, bits, vector = type.element.kind, type.element.bits, plan.vector
-    if not combined:
+    if not combined and bits >= WORD:
         return apart
     is_float = kind == "float"
     if combined == "add" and is_float:
@@ -221,7 +228,7 @@ def _stores(hero: Instruction, plan: Plan, type: TensorType) -> Stores:
         return apart
     if combined == "maximum" and type.element.name == "f32":
         return replace(apart, reads_old=True, least=0, most=2, reason=BY_SIGN)
-    slices = max(element_count(type) // max(prod(type.shape[1:]), 1), 1)
+    slices = max(element_count(type) // max(each, 1), 1)
     return replace(
         apart, reads_old=True, tries=slices, word=max(bits, WORD), reason=RETRIED
     )  # fmt: skip
