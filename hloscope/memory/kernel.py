@@ -197,6 +197,7 @@ class Kernel:
         unroll: Elements that a thread of a loop touches one after another.
         stores: By number of the output: how it is stored, where not by plain stores.
         notes: What was assumed.
+        is_given: Did the user say what threads touch at once?  LLVM's changes are left out then.
     """
 
     emitter: str
@@ -210,6 +211,7 @@ class Kernel:
     unroll: int = 1
     stores: Mapping[int, Stores] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    is_given: bool = False
 
 
 def split(position: Expr, sizes: Sizes) -> list[Expr]:

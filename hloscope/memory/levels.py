@@ -149,6 +149,9 @@ class Levels:
         stores: Stores | None = None,
         predicate: tuple[int, ...] = (),
     ) -> Measured:
+        if kernel.is_given:
+            touches, traffic = self._touches(found)
+            return Measured(tuple(touches), traffic)
         whole, cut, maybe = self._proved(found, by_map, type, kernel)
         are_loads = stores is None
         stores = stores or PLAIN
