@@ -193,6 +193,8 @@ class Memory:
         assert isinstance(type, TensorType)
         name = fused.operands[number].name
         logical = dict.fromkeys([a.map for _, a in readings if a.map is not None])
+        old = [reading.map.compose(a.map) for reading, a in reads.old(place) if a.map is not None]
+        logical |= dict.fromkeys(old)
         reasons = dict.fromkeys([a.reason for _, a in readings if a.reason])
         is_unknown = any(a.map is None for _, a in readings) or not is_array(type)
         touched = self._touched_of([*logical], type, is_unknown=is_unknown)

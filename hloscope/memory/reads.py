@@ -30,7 +30,8 @@ class Reads:
     """What the readings of a kernel reach.
 
     Attributes:
-        by_array: For each array at the edge: how each reading reaches it.
+        by_array: For each array at the edge: how each reading reaches it.  Old elements that LLVM
+            loads before a store are not among them.
     """
 
     def __init__(self, analysis: Analysis, fused: Fused, kernel: Kernel) -> None:
@@ -38,12 +39,23 @@ class Reads:
         self._fused: Final = fused
         self._kernel: Final = kernel
         self._from_heroes: Final = frozenset(kernel.heroes if kernel.emitter != "loop" else ())
-        self._readings: Final = kernel.readings or (() if kernel.launch else self._of_roots())
+        readings = tuple([reading for reading in kernel.readings if reading.before is None])
+        self._readings: Final = readings or (() if kernel.launch else self._of_roots())
         self.by_array: Final = self._found()
 
     def loaded(self, place: Place) -> list[tuple[Reading, Access]]:
         """How threads load an array; where selects choose, by the lanes that choose it."""
-        return (self.by_array if self._selects is None else self._chosen).get(place, [])
+        found = (self.by_array if self._selects is None else self._chosen).get(place, [])
+        return [*found, *self.old(place)]
+
+    def old(self, place: Place) -> list[tuple[Reading, Access]]:
+        """How the old elements of an array are loaded that LLVM loads before a store."""
+        return [
+            (reading, access)
+            for reading in self._kernel.readings
+            if reading.before is not None
+            for access in self._edge(reading, with_masks=False).get(place, ())
+        ]
 
     def loads(self, place: Place) -> list[tuple[Reading, Load]] | None:
         """The loads of an array, each by itself; `None` if there are too many to tell apart."""
