@@ -297,7 +297,10 @@ def _arrays(
         uses = () if model is None else model.operands if leaf.role == "operand" else model.outputs
         siblings = [g for g in given if (g.role, g.number) == (leaf.role, leaf.number)]
         number = siblings.index(leaf)
-        use = next((u for u in uses if (u.number, u.leaf) == (leaf.number, number)), None)
+        # Outputs are numbered one by one, arrays of operands that are tuples by their leaf.
+        use = next(
+            (u for u in uses if u.number == leaf.number and (u.is_output or u.leaf == number)), None
+        )
         shared = places.count(place) > 1
         array = KernelArray(leaf.role, leaf.number, leaf.leaf, leaf.type, shared, accesses, use)
         found.append(array)

@@ -123,8 +123,24 @@ def _said(array: ArrayUse) -> Iterable[str]:
         yield f"{head}: values read at run time say where; at worst to at best"
     if array.traffic is None and array.by_map is not None and array.touches == ():
         yield f"{head}: not read"
+    if array.emitted_traffic is not None:
+        yield f"{head}: as emitted {_requests_text(array.emitted_traffic)}"
+    if array.traffic is not None and array.emitted_traffic is not None:
+        yield f"{head}: as compiled {_requests_text(array.traffic)}: {array.change}"
+    if array.traffic is not None and array.traffic.tries > 1:
+        yield f"{head}: a request may be made up to {array.traffic.tries} times"
     if array.reason:
         yield f"{head}: {array.reason}"
+
+
+def _requests_text(traffic: Traffic) -> str:
+    """Requests and bytes moved of one level, at best and at worst where they have bounds."""
+    if traffic.best is None:
+        return f"{traffic.requests} requests move {size_text(traffic.moved)}"
+    return (
+        f"{traffic.best.requests} to {traffic.requests} requests move "
+        f"{size_text(traffic.best.moved)} to {size_text(traffic.moved)}"
+    )
 
 
 def _is_bounded(array: ArrayUse) -> bool:
@@ -199,6 +215,9 @@ def _array_json(array: ArrayUse) -> dict[str, Any]:
     }
     if array.traffic is not None:
         told |= traffic_json(array.traffic)
+    if array.emitted_traffic is not None:
+        told["as_emitted"] = traffic_json(array.emitted_traffic)
+        told["as_compiled"] = array.change
     if array.tile is not None:
         tile = array.tile
         told["tile"] = {
@@ -245,6 +264,8 @@ def traffic_json(traffic: Traffic) -> dict[str, Any]:
                 "lane_bytes": request.unit,
                 "addresses": list(request.addresses),
             }
+    if traffic.tries > 1:
+        told["tries"] = traffic.tries
     if traffic.best is not None:
         told["best"] = traffic_json(traffic.best)
     return told

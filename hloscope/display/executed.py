@@ -55,18 +55,21 @@ class KernelArray:
     def agrees(self) -> bool | None:
         """Does the model say the same requests, sectors and bytes?  `None` if it says none.
 
-        If values that are read at run time decide, the model has bounds: the code agrees if its
-        figures lie between them.
+        If values that are read at run time decide, or how often an update is tried again, the model
+        has bounds: the code agrees if its figures lie between them.
         """
         traffic = None if self.model is None else self.model.traffic
         if traffic is None:
             return None
         code = self.code
         figures = (code.requests, code.sectors, code.bytes)
-        most = (traffic.requests, traffic.sectors, traffic.asked)
-        if traffic.best is None:
+        most = tuple(
+            [f * traffic.tries for f in (traffic.requests, traffic.sectors, traffic.asked)]
+        )
+        if traffic.best is None and traffic.tries == 1:
             return figures == most
-        best = (traffic.best.requests, traffic.best.sectors, traffic.best.asked)
+        least = traffic.best or traffic
+        best = (least.requests, least.sectors, least.asked)
         return all(b <= f <= m for b, f, m in zip(best, figures, most, strict=True))
 
 

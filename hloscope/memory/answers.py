@@ -13,7 +13,7 @@ from hloscope.memory.kernel import Kernel
 from hloscope.memory.spoil import Spoiler
 from hloscope.memory.tile_use import TileUse
 from hloscope.memory.touched import Touched
-from hloscope.memory.traffic import Traffic
+from hloscope.memory.traffic import Traffic, together
 
 UNKNOWN: Final = "unknown"
 
@@ -44,12 +44,16 @@ class ArrayUse:
         name: The operand's name; of an output the root's.
         type: Of the array.
         touches: The ways in which it is touched; none if it is not.
-        traffic: What is moved; `None` if nobody knows, or nobody asked.
+        traffic: What is moved as LLVM compiles the kernel; `None` if it is not known, or was not
+            asked for.
         touched: The part that is touched at all.
         by_map: XLA's map verdict; `None` of outputs, which it does not judge.
         reason: Why it is not exact, or not known.
         tile: How a tile of it is read, by a block-level kernel.
         is_output: Is it written?
+        emitted: The ways in which it is touched as XLA emits the kernel; `None` where these move
+            the same.
+        change: Why the two differ.
     """
 
     number: int
@@ -63,6 +67,20 @@ class ArrayUse:
     reason: str = ""
     tile: TileUse | None = None
     is_output: bool = False
+    emitted: tuple[Touch, ...] | None = None
+    change: str = ""
+
+    @property
+    def as_emitted(self) -> tuple[Touch, ...]:
+        """The ways in which it is touched as XLA emits the kernel."""
+        return self.touches if self.emitted is None else self.emitted
+
+    @property
+    def emitted_traffic(self) -> Traffic | None:
+        """What is moved as XLA emits the kernel; `None` where that is the same, or not known."""
+        if self.emitted is None:
+            return None
+        return together([t.traffic for t in self.emitted if t.traffic is not None])
 
     @property
     def spoiler(self) -> Spoiler | None:

@@ -10,36 +10,31 @@ from typing import TYPE_CHECKING, Final
 from hloscope.devices import Device
 from hloscope.errors import TooLargeError
 from hloscope.fusion import Analysis
-from hloscope.indexing import Access, IndexingMap, address_map, prove_equal
-from hloscope.ir import Instruction, TensorType, storage_bits
+from hloscope.indexing import Access, IndexingMap
+from hloscope.ir import Instruction, TensorType
+from hloscope.memory.addresses import Address, Addresses
 from hloscope.memory.answers import ArrayUse, Coalescing, Touch
 from hloscope.memory.banks import bank_use
 from hloscope.memory.choice import Choice
-from hloscope.memory.counting import BUDGET, traffic_of
+from hloscope.memory.counting import BUDGET
 from hloscope.memory.emitting import BLOCK_LEVEL, kernel_of
 from hloscope.memory.fused import Fused
-from hloscope.memory.kernel import Kernel, Launch, Reading
+from hloscope.memory.kernel import PLAIN, Kernel, Launch, Reading, Stores
 from hloscope.memory.kinds import synchronous
+from hloscope.memory.levels import Levels, Measured, together
 from hloscope.memory.reads import Place, Reads
-from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.same_kernels import XlaKernels, output_names
-from hloscope.memory.spoil import Spoiler, spoiler_of
 from hloscope.memory.stated import StatedKernels
 from hloscope.memory.storage import element_count, is_array
 from hloscope.memory.thread_layouts import ThreadLayout
 from hloscope.memory.thread_maps import kernel_by
 from hloscope.memory.tile_use import TileUse, TileUses, operand_tile, tile_use, tile_uses
 from hloscope.memory.touched import Touched, touched_by, whole
-from hloscope.memory.traffic import BOUNDS, Traffic, together
 from hloscope.memory.verdicts import by_heuristic, by_map
-from hloscope.simplifier import Verdict
 from hloscope.tiling import chosen_tiles
 
 if TYPE_CHECKING:
     from hloscope.dumps import DumpedModule
-
-MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
-"""Why figures are bounds where loads are not told apart."""
 
 
 class Memory:
@@ -79,12 +74,10 @@ class Memory:
         self._thread_map: Final = thread_map
         self._tile: Final = tile
         self._verdicts_only: Final = verdicts_only
-        self._budget: Final = budget
         self.kernels: Final = XlaKernels(analysis, device)
         self._answers: dict[object, Coalescing] = {}
-        self._requests: dict[tuple[object, ...], Requests] = {}
-        self._traffic: dict[Requests, tuple[Traffic, Spoiler | None]] = {}
-        self._placed: dict[tuple[IndexingMap, TensorType], IndexingMap] = {}
+        self._addresses: Final = Addresses(analysis)
+        self._levels: Final = Levels(device, budget)
         self._verdict: dict[tuple[IndexingMap, TensorType], bool] = {}
         self.stated: Final = None if dump is None else StatedKernels(dump, device, self.counted)
 
@@ -131,7 +124,7 @@ class Memory:
             launch: Blocks and threads.
             vector: Neighbouring elements that a thread holds.
         """
-        return self._touch(self._requests_of(map, bits, launch, vector))
+        return self._levels.counted(map, bits, launch, vector)
 
     def of_equal(self, ins: Instruction) -> Coalescing:
         """The answer for an equal kernel: the names in it may be that one's.
@@ -200,6 +193,8 @@ class Memory:
         assert isinstance(type, TensorType)
         name = fused.operands[number].name
         logical = dict.fromkeys([a.map for _, a in readings if a.map is not None])
+        old = [reading.map.compose(a.map) for reading, a in reads.old(place) if a.map is not None]
+        logical |= dict.fromkeys(old)
         reasons = dict.fromkeys([a.reason for _, a in readings if a.reason])
         is_unknown = any(a.map is None for _, a in readings) or not is_array(type)
         touched = self._touched_of([*logical], type, is_unknown=is_unknown)
@@ -209,42 +204,19 @@ class Memory:
                 number, leaf, name, type, (), None, touched, None, _joined(reasons), tile
             )
         verdict: bool | None = None
-        touches: list[Touch] = []
-        traffic, reason = None, ""
+        measured = Measured()
         try:
-            by_thread = self._addresses(readings, type)
             verdict = self._by_maps(readings, type)
-            touches, traffic, reason = self._read(place, [*by_thread], type, kernel, reads)
+            measured = self._read(place, type, kernel, reads)
         except TooLargeError as error:
-            reason = error.message
-        if reason:
-            reasons[reason] = None
-        if is_unknown:
-            traffic = None
+            measured = Measured(reason=error.message)
+        if measured.reason:
+            reasons[measured.reason] = None
         return ArrayUse(
-            number, leaf, name, type, tuple(touches), traffic, touched, verdict, _joined(reasons)
-        )
-
-    def _addresses(
-        self, readings: Sequence[tuple[Reading, Access]], type: TensorType
-    ) -> dict[IndexingMap, bool]:
-        """From threads to addresses, each way once; is it what XLA looks at?"""
-        found: dict[IndexingMap, bool] = {}
-        for reading, access in readings:
-            map = self._address(reading, access, type)
-            if map is not None:
-                found[map] = found.get(map, False) or reading.is_hero
-        return found
-
-    def _address(self, reading: Reading, access: Access, type: TensorType) -> IndexingMap | None:
-        if access.map is None:
-            return None
-        pool = self.analysis.pool
-        both = pool.compose(pool.keep(Access(reading.map)), pool.keep(access))
-        if both is None or both.map is None:
-            return None
-        placed = pool.compose(both, pool.keep(Access(address_map(type))))
-        return None if placed is None else placed.map
+            number, leaf, name, type, measured.touches, None if is_unknown else measured.traffic,
+            touched, verdict, _joined(reasons),
+            emitted=None if is_unknown else measured.emitted, change=measured.change,
+        )  # fmt: skip
 
     def _by_maps(self, readings: Sequence[tuple[Reading, Access]], type: TensorType) -> bool:
         if type.rank == 0:
@@ -254,7 +226,7 @@ class Memory:
                 continue
             if access.map is None:
                 return False
-            map = self._address(reading, access, type)
+            map = self._addresses.of_hero(reading, access, type)
             if map is None:
                 continue
             key = map, type
@@ -268,88 +240,32 @@ class Memory:
     def _read(
         self,
         place: Place,
-        maps: Sequence[IndexingMap],
         type: TensorType,
         kernel: Kernel,
         reads: Reads,
-    ) -> tuple[list[Touch], Traffic | None, str]:
-        """The ways in which threads read an array, what they move in all, and what is not known."""
+    ) -> Measured:
+        """The ways in which threads read an array, and what they move."""
+        loops = dict.fromkeys([_loop(*one) for one in reads.loaded(place)]) or {0: None}
+        return together([self._read_in(loop, place, type, kernel, reads) for loop in loops])
+
+    def _read_in(
+        self, loop: int, place: Place, type: TensorType, kernel: Kernel, reads: Reads
+    ) -> Measured:
+        """The same of the readings that one loop makes."""
+
+        def addresses(reading: Reading, accesses: Iterable[Access]) -> list[Address]:
+            here = [access for access in accesses if _loop(reading, access) == loop]
+            found = [self._addresses.read(reading, access, type) for access in here]
+            return [address for address in found if address is not None]
+
+        def loads() -> list[list[Address]] | None:
+            found = reads.loads(place)
+            return None if found is None else [addresses(*load) for load in found]
+
+        every = [a for reading, access in reads.loaded(place) for a in addresses(reading, [access])]
         if self._verdicts_only:
-            return [Touch((map,), None, None) for map in maps], None, ""
-        every = self._each(maps, type, kernel)
-        fewest = united(every)
-        if len(fewest) == len(every):
-            return *self._touches(every), ""
-        loads = reads.loads(place)
-        is_known = loads is not None
-        if loads is not None:
-            different: dict[frozenset[IndexingMap], list[IndexingMap]] = {}
-            for reading, load in loads:
-                found = [self._address(reading, access, type) for access in load]
-                there = [map for map in found if map is not None]
-                different.setdefault(frozenset(there), there)
-            parts = [united(self._each(own, type, kernel)) for own in different.values()]
-            every, is_known = self._told_apart(dict.fromkeys(one for part in parts for one in part))
-        touches, most = self._touches(every)
-        if is_known:
-            return touches, most, ""
-        least = self._touches(fewest)[1]
-        return touches, replace(most, precision=BOUNDS, best=least.best or least), MAY_BE_ONE
-
-    def _told_apart(self, found: Iterable[Requests]) -> tuple[list[Requests], bool]:
-        """Without those that another is in other words, and whether that is known of all."""
-        kept: list[Requests] = []
-        is_known = True
-        for one in found:
-            for at, other in enumerate(kept):
-                if not self._may_be_same(one, other):
-                    continue
-                verdict = prove_equal(one.originals, other.originals).verdict
-                is_known &= verdict is not Verdict.UNDECIDED
-                if verdict is Verdict.PROVED:
-                    kept[at] = max(other, one, key=lambda requests: requests.vector)
-                    break
-            else:
-                kept.append(one)
-        return kept, is_known
-
-    def _may_be_same(self, one: Requests, other: Requests) -> bool:
-        """Have two loads the same addresses, and touch as many elements in all?"""
-        if one.original.results != other.original.results:
-            return False
-        a, b = self._touch(one).traffic, self._touch(other).traffic
-        return a is not None and b is not None and a.lanes * a.vector == b.lanes * b.vector
-
-    def _each(
-        self, maps: Iterable[IndexingMap], type: TensorType, kernel: Kernel
-    ) -> list[Requests]:
-        """The requests of each map, and each map once."""
-        launch, bits = kernel.launch, storage_bits(type)
-        assert launch is not None
-        return [self._requests_of(map, bits, launch, kernel.unroll) for map in dict.fromkeys(maps)]
-
-    def _touches(self, found: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
-        """Ways in which threads touch an array, and what they move in all."""
-        touches = [self._touch(requests) for requests in found]
-        return touches, together([t.traffic for t in touches if t.traffic is not None])
-
-    def _requests_of(self, map: IndexingMap, bits: int, launch: Launch, unroll: int) -> Requests:
-        key = map, bits, launch, unroll
-        known = self._requests.get(key)
-        if known is None:
-            widest = self.device.vector_bits // 8
-            known = self._requests[key] = requests_of(
-                map, bits, launch, self.device.warp, widest=widest, unroll=unroll
-            )
-        return known
-
-    def _touch(self, requests: Requests) -> Touch:
-        known = self._traffic.get(requests)
-        if known is None:
-            traffic = traffic_of(requests, self._budget)
-            spoiler = None if traffic.worst is None else spoiler_of(requests, traffic.worst)
-            known = self._traffic[requests] = traffic, spoiler
-        return Touch(requests.originals, *known)
+            return _uncounted(every)
+        return self._levels.read(every, type, kernel, loads, reads.predicate(place))
 
     def _touched_of(
         self, maps: list[IndexingMap], type: TensorType, *, is_unknown: bool
@@ -410,40 +326,32 @@ class Memory:
                 tile = None if uses is None else uses.outputs.get(number)
                 found.append(self._unplaced(fused, kernel, number, leaf, root.name, type, tile))
                 continue
-            touches: list[Touch] = []
-            traffic, reason = None, ""
+            measured = Measured()
             try:
-                touches, traffic = self._written(maps, type, kernel)
+                measured = self._written(maps, type, kernel, kernel.stores.get(number, PLAIN))
             except TooLargeError as error:
-                reason = error.message
+                measured = Measured(reason=error.message)
             if any(map.runtime for map in maps):
                 touched = self._touched_of([*maps], type, is_unknown=False)
             else:
                 touched = whole(type, element_count(type))
             found.append(
                 ArrayUse(
-                    number, leaf, root.name, type, tuple(touches), traffic, touched, None, reason,
-                    is_output=True,
+                    number, leaf, root.name, type, measured.touches, measured.traffic, touched,
+                    None, measured.reason, is_output=True, emitted=measured.emitted,
+                    change=measured.change,
                 )
             )  # fmt: skip
         return found
 
     def _written(
-        self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel
-    ) -> tuple[list[Touch], Traffic | None]:
+        self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel, stores: Stores
+    ) -> Measured:
         """The ways in which threads write an array, each a store of its own, and the sum."""
-        placed = [self._written_at(map, type) for map in maps]
+        placed = [self._addresses.written(map, type, stores) for map in maps]
         if self._verdicts_only:
-            return [Touch((map,), None, None) for map in placed], None
-        return self._touches(self._each(placed, type, kernel))
-
-    def _written_at(self, map: IndexingMap, type: TensorType) -> IndexingMap:
-        """From threads to the addresses that they write."""
-        known = self._placed.get((map, type))
-        if known is None:
-            known = map.compose(address_map(type)).simplify().remove_unused_symbols()
-            self._placed[map, type] = known
-        return known
+            return _uncounted(placed)
+        return self._levels.written(placed, type, kernel, stores)
 
     def _unplaced(
         self,
@@ -467,6 +375,17 @@ class Memory:
         if tile is None and number < len(tiles) and len(tiles[number]) == type.rank and type.rank:
             tile = tile_use(type, tiles[number], [1] * type.rank, self.device.transaction)
         return ArrayUse(number, leaf, name, type, (), None, touched, None, reason, tile, True)
+
+
+def _loop(reading: Reading, access: Access) -> int:
+    """The number of the loop that makes an access; what does not depend on it stands before it."""
+    return reading.loop if access.map is not None and access.map.ranges else 0
+
+
+def _uncounted(addresses: Iterable[Address]) -> Measured:
+    """Accesses of which only verdicts were asked for."""
+    maps = dict.fromkeys([address.map for address in addresses])
+    return Measured(tuple([Touch((map,), None, None) for map in maps]))
 
 
 def _joined(reasons: dict[str, None]) -> str:

@@ -6,9 +6,7 @@ Requests that behave alike are counted once (`periods`); what is left is evaluat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache
-from itertools import product
 from math import gcd, prod
 from typing import Final, NamedTuple
 
@@ -19,7 +17,6 @@ from hloscope.affine import (
     Var,
     as_sum,
     bounds,
-    depends_on_runtime,
     evaluate_array,
     from_terms,
     variables,
@@ -29,8 +26,8 @@ from hloscope.devices import LINE, SECTOR
 from hloscope.errors import TooLargeError
 from hloscope.indexing import Constraint
 from hloscope.memory.periods import Values, representatives
-from hloscope.memory.requests import LANE, Requests, runtime_terms
-from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED, Request, Traffic
+from hloscope.memory.requests import LANE, Requests
+from hloscope.memory.traffic import EXACT, SAMPLED, Request, Traffic
 
 BUDGET: Final = 1 << 20
 """Lanes of different requests that are all looked at; of more a sample is drawn."""
@@ -45,110 +42,24 @@ MOST_CONDITIONS: Final = 32
 MOST_ALIGNMENTS: Final = 64
 """Alignments of what is read at run time that are tried."""
 FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
-_NOWHERE: Final = (1 << 63) - 1
+NOWHERE: Final = (1 << 63) - 1
 _SLOWER: Final = 16
 """How many times as long numpy takes for Python's integers, which int64 doesn't hold."""
 
 
-def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
-    """Count what the requests of an access move.
+def counted(requests: Requests, budget: int = BUDGET) -> Traffic:
+    """Count what the requests of an access move that no value read at run time decides.
 
     Args:
         requests: The access.
-        budget: Lanes to look at, at most; beyond it a sample is drawn.  What is read at run time
-            is tried at several alignments, which share it.
+        budget: Lanes to look at, at most; beyond it a sample is drawn.
 
     Raises:
         TooLargeError: A variable of the address has values that int64 doesn't hold, or so many.
     """
     if requests.map.is_known_empty or requests.lanes_at_most <= 0:
         return Traffic(vector=requests.vector)
-    reads = set(map(Runtime, range(len(requests.map.runtime))))
-    used = variables(requests.address, *requests.conditions)
-    if reads & used:
-        return _bounded(requests, budget)
-    return _Counter(requests, budget).count({})
-
-
-def _bounded(requests: Requests, budget: int) -> Traffic:
-    """The most and the least that values read at run time can lead to."""
-    terms = runtime_terms(requests.address)
-    in_constraints = variables(*requests.conditions)
-    if terms is None or any(isinstance(v, Runtime) for v in in_constraints):
-        return _unknown(requests, budget)
-    read, tried = tuple(terms), [*_alignments(requests, terms)]
-    budget //= len(tried)
-    lowest, highest = _Counter(requests, budget).extremes(tried, read)
-    best, worst = _Counter(requests, budget).count_groups(tried[lowest], read)
-    if highest != lowest:
-        _, worst = _Counter(requests, budget).count_groups(tried[highest], read)
-    if (best.histogram, best.lines) == (worst.histogram, worst.lines):
-        return worst  # whatever is read, as many sectors are moved
-    return replace(worst, precision=BOUNDS, best=best)
-
-
-def _alignments(requests: Requests, terms: Mapping[Runtime, int]) -> Iterator[dict[Var, int]]:
-    """Values of what is read at run time, one for each alignment to a line."""
-    choices: list[list[tuple[Var, int]]] = []
-    for runtime, factor in terms.items():
-        interval = requests.map.runtime[runtime.index].interval
-        step = requests.modulus // gcd(factor, requests.modulus)
-        count = min(step, interval.hi - interval.lo + 1)
-        values = list(range(interval.lo, interval.lo + count))
-        if prod(map(len, choices)) * len(values) > MOST_ALIGNMENTS:
-            values = sorted({values[0], values[len(values) // 2], values[-1]})[:1]
-        choices.append([(runtime, value) for value in values])
-    for chosen in product(*choices):
-        yield dict(chosen)
-
-
-def _unknown(requests: Requests, budget: int) -> Traffic:
-    """Nothing is known of addresses: at best one sector a request, at worst one for each lane.
-
-    Where values read at run time say which lanes take part, it may be all of them, or none.
-    """
-    lowest: dict[Var, int] = {Runtime(k): v.interval.lo for k, v in enumerate(requests.map.runtime)}
-    certain = _without_runtime(requests)
-    found = _Counter(certain, budget).count(lowest)
-    each = max(requests.unit_bits // 8, 1)
-    lanes = requests.warp
-    requests_there = max(found.requests, 0)
-    at_least = requests_there if certain is requests else 0
-    worst = replace(
-        found,
-        sectors=requests_there * lanes,
-        lines=requests_there * lanes,
-        asked=requests_there * lanes * each,
-        needed=-(-requests_there * lanes * each // SECTOR),
-        histogram={lanes: requests_there} if requests_there else {},
-        precision=BOUNDS,
-        worst=None,
-        typical=None,
-    )
-    best = replace(
-        found,
-        requests=at_least,
-        sectors=at_least,
-        lines=at_least,
-        asked=at_least * each,
-        needed=at_least,
-        histogram={1: at_least} if at_least else {},
-        worst=None,
-        typical=None,
-    )
-    return replace(worst, best=best)
-
-
-def _without_runtime(requests: Requests) -> Requests:
-    """The requests without conditions on values read at run time; the same if there are none."""
-
-    def is_certain(constraint: Constraint) -> bool:
-        return not depends_on_runtime(constraint[0])
-
-    if all(map(is_certain, [c for domain in requests.domains for c in domain])):
-        return requests
-    kept = [tuple(filter(is_certain, domain)) for domain in requests.domains]
-    return replace(requests, map=requests.map.with_(constraints=kept[0]), others=tuple(kept[1:]))
+    return Counter(requests, budget).count({})
 
 
 @lru_cache(maxsize=64)
@@ -166,7 +77,7 @@ def _values_of(requests: Requests) -> tuple[Values, ...]:
     )
 
 
-class _Lanes(NamedTuple):
+class Lanes(NamedTuple):
     """The lanes of some requests: requests × lanes.
 
     Attributes:
@@ -181,6 +92,15 @@ class _Lanes(NamedTuple):
     active: Bools
 
 
+class Figures(NamedTuple):
+    """What some requests touch: sectors, lines, bytes, and which lanes take part."""
+
+    sectors: Ints
+    lines: Ints
+    asked: Ints
+    active: Bools
+
+
 class _Example(NamedTuple):
     """A request: its free variables, and the address of each lane, if it is active."""
 
@@ -189,7 +109,7 @@ class _Example(NamedTuple):
     active: Sequence[bool]
 
 
-class _Counter:
+class Counter:
     """Counts the requests of one access."""
 
     def __init__(self, requests: Requests, budget: int) -> None:
@@ -200,14 +120,14 @@ class _Counter:
         self._values: Final = _values_of(requests)
         self._sizes = [v.count for v in self._values]
         self._total = prod(self._sizes)
-        self._scale = 1.0
+        self.scale = 1.0
         unit = max(requests.unit_bits // 8, 1)
         most = prod([v.total for v in self._values]) * requests.warp * unit
-        self._weight: Final = np.dtype(np.int64 if most <= _NOWHERE else object)
+        self._weight: Final = np.dtype(np.int64 if most <= NOWHERE else object)
         """What holds how many lanes, and bytes, a request stands for."""
-        if any(v.total > _NOWHERE or v.runs[-1].stop > _NOWHERE for v in self._values if v.runs):
+        if any(v.total > NOWHERE or v.runs[-1].stop > NOWHERE for v in self._values if v.runs):
             raise TooLargeError("more requests than 2**63 are not counted")
-        is_beyond = bounds(requests.address, map.box).hi >= _NOWHERE  # bounds end there
+        is_beyond = bounds(requests.address, map.box).hi >= NOWHERE  # bounds end there
         self._budget = max(budget // (_SLOWER if is_beyond else 1) // requests.warp, 1)
         self._sampled = max(self._budget // SAMPLE, 1)
         self._histogram: dict[int, int] = {}
@@ -216,66 +136,10 @@ class _Counter:
 
     def count(self, given: Mapping[Var, int]) -> Traffic:
         """Count with values for what is read at run time."""
-        for each in self._chunks():
+        for each in self.chunks():
             at, weights = self._merged(*each, given)
-            lanes = self._lanes(at, given)
-            self._add(at, weights, lanes, lanes.active)
-        return self._found()
-
-    def count_groups(
-        self, given: Mapping[Var, int], read: tuple[Runtime, ...]
-    ) -> tuple[Traffic, Traffic]:
-        """Count where lanes that read the same value at run time go together.
-
-        The first figure takes the group that touches most and lets the others touch the same
-        sectors; the second lets no two groups share one.
-        """
-        low = _Counter(self._requests, self._budget * self._requests.warp)
-        for at, weights in self._chunks():
-            lanes = self._lanes(at, given)
-            groups = self._groups(at, read, lanes.active.shape)
-            self._add(at, weights, lanes, lanes.active, groups)
-            largest = _largest_group(self._numbers(lanes.steps, SECTOR * 8), lanes.active, groups)
-            low._add(at, weights, lanes, lanes.active & largest, groups)
-        low._scale = self._scale
-        return low._found(), self._found()
-
-    def extremes(
-        self, tried: Sequence[Mapping[Var, int]], read: tuple[Runtime, ...]
-    ) -> tuple[int, int]:
-        """Of values for what is read at run time those of fewest sectors, and of most, by number.
-
-        The fewest and the most are those that `count_groups` finds; the first one counts.
-        """
-        if len(tried) == 1:
-            return 0, 0
-        lows, highs = [[0] * len(tried) for _ in range(2)]
-        values = {x: np.array([given[x] for given in tried], dtype=np.int64) for x in tried[0]}
-        for at, weights in self._chunks():
-            rows = max(CHUNK // len(tried), 1)  # which all are looked at with all values at once
-            for start in range(0, len(weights), rows):
-                here = {x: some[start : start + rows] for x, some in at.items()}
-                weight = weights[start : start + rows]
-                groups = self._groups(here, read, (len(weight), self._requests.warp))
-                every = {x: np.tile(some, (len(tried), 1)) for x, some in here.items()}
-                every |= {x: np.repeat(some, len(weight))[:, None] for x, some in values.items()}
-                for sums, sectors in zip(
-                    (lows, highs),
-                    self._sectors_of_groups(every, np.tile(groups, (len(tried), 1))),
-                    strict=True,
-                ):
-                    found = (sectors.reshape(len(tried), -1) * weight).sum(axis=1).tolist()
-                    sums[:] = [a + b for a, b in zip(sums, found, strict=True)]
-        lows, highs = ([self._scaled(value) for value in sums] for sums in (lows, highs))
-        return lows.index(min(lows)), highs.index(max(highs))
-
-    def _sectors_of_groups(self, at: Mapping[Var, Ints], groups: Ints) -> tuple[Ints, Ints]:
-        """The sectors of the group that touches most, and of all groups, request by request."""
-        lanes = self._lanes(at, {})
-        numbers = self._numbers(lanes.steps, SECTOR * 8)
-        most = _count(_is_first(numbers, lanes.active, groups)[1])
-        largest = lanes.active & _largest_group(numbers, lanes.active, groups)
-        return _count(_is_first(numbers, largest, groups)[1]), most
+            self._add(at, weights, self.lanes(at, given))
+        return self.found()
 
     # ------------------------------------------------------------------------------- the work
 
@@ -285,7 +149,7 @@ class _Counter:
         is_sample = self._total > self._budget
         return (self._sampled if is_sample else self._total) * self._requests.warp
 
-    def _chunks(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
+    def chunks(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
         """Requests that differ, and how many others each stands for."""
         if not self._total:
             return
@@ -316,7 +180,7 @@ class _Counter:
         """Requests drawn with a fixed seed, each as likely as it is frequent."""
         draw = np.random.default_rng(0)
         count = self._sampled
-        self._scale = prod([values.total for values in self._values]) / count
+        self.scale = prod([values.total for values in self._values]) / count
         for start in range(0, count, CHUNK):
             size = min(CHUNK, count - start)
             drawn = zip(self._free, self._values, strict=True)
@@ -398,9 +262,9 @@ class _Counter:
             active &= (every[LANE] >= lane.lo) & (every[LANE] <= lane.hi)
         return addresses.T, active.T
 
-    def _lanes(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> _Lanes:
+    def lanes(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> Lanes:
         addresses, active = self._addresses(at, given)
-        return _Lanes(addresses, self._from_line(addresses, active), active)
+        return Lanes(addresses, self._from_line(addresses, active), active)
 
     def _from_line(self, addresses: Ints, active: Bools) -> Ints:
         """Where each active lane reads, in elements from the line that its request reads first.
@@ -409,75 +273,72 @@ class _Counter:
         has memory for, these are Python's integers.
         """
         every = bool(active.all())
-        touched = addresses if every else np.where(active, addresses, _NOWHERE)
+        touched = addresses if every else np.where(active, addresses, NOWHERE)
         first = touched.min(axis=1, keepdims=True)
         modulus = self._requests.modulus
         touched = addresses if every else np.where(active, addresses, first)
         steps: Ints = touched - first // modulus * modulus
-        if steps.dtype != np.int64 and int(steps.max(initial=0)) <= _NOWHERE:
+        if steps.dtype != np.int64 and int(steps.max(initial=0)) <= NOWHERE:
             steps = steps.astype(np.int64)
         return steps
 
-    def _numbers(self, steps: Ints, size: int) -> Ints:
+    def numbers(self, steps: Ints, size: int) -> Ints:
         """The number of the block of so many bits that each lane reads, from that line on."""
         bits = self._requests.bits
         common = gcd(bits, size)
         factor, divisor = bits // common, size // common  # of most widths the factor is 1
-        if factor > 1 and int(steps.max(initial=0)) > _NOWHERE // factor:
+        if factor > 1 and int(steps.max(initial=0)) > NOWHERE // factor:
             steps = steps.astype(object)
         numbers: Ints = steps if factor == 1 else steps * factor
         return numbers if divisor == 1 else numbers // divisor
 
-    def _groups(
-        self, at: Mapping[Var, Ints], read: tuple[Runtime, ...], shape: tuple[int, ...]
-    ) -> Ints:
-        """Which lanes read the same element at run time: the same numbers."""
-        every: dict[Var, Ints] = dict(at)
-        every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]
-        number, end = np.zeros(shape, dtype=np.int64), 1
-        for runtime in read:
-            variable = self._requests.map.runtime[runtime.index]
-            for k, other in enumerate(self._requests.map.runtime):
-                every.setdefault(Runtime(k), np.int64(other.interval.lo).reshape(1, 1))
-            for e in variable.arguments:
-                value = np.broadcast_to(evaluate_array(e, every), shape)
-                size = int(value.max(initial=0)) + 1
-                if size * end > _NOWHERE:
-                    (number, end), (value, size) = [(_ranked(x), shape[1]) for x in (number, value)]
-                number, end = number * size + value, end * size
-        return _ranked(number)
+    def _add(self, at: Mapping[Var, Ints], weights: Ints, lanes: Lanes) -> None:
+        """Count requests of these lanes, of which some are active."""
+        unit = max(self._requests.unit_bits // 8, 1)
+        taking_part = lane_count(lanes.active)
+        is_request = taking_part > 0
+        distinct = self._counting(lanes.steps, is_request)
+        sectors, lines = distinct(SECTOR * 8), distinct(LINE * 8)
+        asked = distinct(max(self._requests.unit_bits, 8)) * unit
+        figures = Figures(sectors, lines, asked, lanes.active)
+        self.note(at, weights, figures, lambda row: lanes.addresses[row])
 
-    def _add(
+    def note(
         self,
         at: Mapping[Var, Ints],
         weights: Ints,
-        lanes: _Lanes,
-        active: Bools,
-        groups: Ints | None = None,
+        figures: Figures,
+        addresses: Callable[[int], Ints],
     ) -> None:
-        """Count requests of these lanes, of which some are active; all together, or by group."""
-        unit = max(self._requests.unit_bits // 8, 1)
-        taking_part = _count(active)
+        """Add the figures of requests, and keep one of each number of sectors as an example.
+
+        Args:
+            at: Values of the free variables.
+            weights: How many requests each stands for.
+            figures: What each touches.
+            addresses: The address of each lane of a request.
+        """
+        taking_part = lane_count(figures.active)
         is_request = taking_part > 0
-        if groups is None:
-            distinct = self._counting(lanes.steps, is_request)
-        else:
-            distinct = self._counting_in_groups(lanes.steps, active, groups)
-        sectors, lines = distinct(SECTOR * 8), distinct(LINE * 8)
-        asked = distinct(max(self._requests.unit_bits, 8)) * unit
-        there: Ints = is_request.astype(np.int64)
-        figures = (there, sectors, lines, asked, -(-asked // SECTOR), taking_part)
-        for name, values in zip(FIGURES, figures, strict=True):
-            self._sums[name] += int((values * weights).sum())
-        for count in np.flatnonzero(np.bincount(sectors[is_request])).tolist():
-            here = (sectors == count) & is_request
-            self._histogram[count] = self._histogram.get(count, 0) + int(weights[here].sum())
-            if count not in self._examples:
+        values = (
+            is_request.astype(np.int64),
+            figures.sectors,
+            figures.lines,
+            figures.asked,
+            -(-figures.asked // SECTOR),
+            taking_part,
+        )
+        for name, value in zip(FIGURES, values, strict=True):
+            self._sums[name] += int((value * weights).sum())
+        for sectors in np.flatnonzero(np.bincount(figures.sectors[is_request])).tolist():
+            here = (figures.sectors == sectors) & is_request
+            self._histogram[sectors] = self._histogram.get(sectors, 0) + int(weights[here].sum())
+            if sectors not in self._examples:
                 row = int(np.argmax(here))
-                self._examples[count] = _Example(
-                    {x: int(values[row, 0]) for x, values in at.items()},
-                    lanes.addresses[row].tolist(),
-                    lanes.active[row].tolist(),
+                self._examples[sectors] = _Example(
+                    {x: int(some[row, 0]) for x, some in at.items()},
+                    addresses(row).tolist(),
+                    figures.active[row].tolist(),
                 )
 
     def _counting(self, steps: Ints, is_request: Bools) -> Callable[[int], Ints]:
@@ -489,22 +350,12 @@ class _Counter:
             steps = np.sort(steps, axis=1)
 
         def distinct(size: int) -> Ints:
-            numbers = self._numbers(steps, size)  # in order, as the steps are
-            return (_count(numbers[:, 1:] != numbers[:, :-1]) + 1) * is_request
+            numbers = self.numbers(steps, size)  # in order, as the steps are
+            return (lane_count(numbers[:, 1:] != numbers[:, :-1]) + 1) * is_request
 
         return distinct
 
-    def _counting_in_groups(
-        self, steps: Ints, active: Bools, groups: Ints
-    ) -> Callable[[int], Ints]:
-        """The same, where groups of lanes share no block."""
-
-        def distinct(size: int) -> Ints:
-            return _count(_is_first(self._numbers(steps, size), active, groups)[1])
-
-        return distinct
-
-    def _found(self) -> Traffic:
+    def found(self) -> Traffic:
         sums = {name: self._scaled(value) for name, value in self._sums.items()}
         histogram = {count: self._scaled(n) for count, n in sorted(self._histogram.items())}
         worst = typical = None
@@ -521,7 +372,7 @@ class _Counter:
             sums["needed"],
             histogram,
             sums["lanes"],
-            EXACT if self._scale == 1.0 else SAMPLED,
+            EXACT if self.scale == 1.0 else SAMPLED,
             worst,
             typical,
             vector=self._requests.vector,
@@ -529,7 +380,7 @@ class _Counter:
         )
 
     def _scaled(self, value: int) -> int:
-        return round(value * self._scale) if self._scale != 1.0 else value
+        return round(value * self.scale) if self.scale != 1.0 else value
 
     def _request(self, example: _Example, sectors: int) -> Request:
         bits = self._requests.bits
@@ -542,7 +393,7 @@ class _Counter:
         return Request(placed, tuple(first), max(self._requests.unit_bits // 8, 1), sectors)
 
 
-def _count(some: Bools) -> Ints:
+def lane_count(some: Bools) -> Ints:
     """How many lanes of each request; in bytes, which are added faster, where they hold that."""
     small = some.shape[1] < 256
     bytes_ = some.view(np.uint8)
@@ -550,43 +401,6 @@ def _count(some: Bools) -> Ints:
     return counted
 
 
-def _is_worth_saying(counter: _Counter, x: Var) -> bool:
+def _is_worth_saying(counter: Counter, x: Var) -> bool:
     interval: Interval = dict(counter._free)[x]
     return interval.hi > interval.lo
-
-
-def _ranked(number: Ints) -> Ints:
-    """The numbers of each row as small ones: how many of the row are smaller."""
-    order = np.argsort(number, axis=1)
-    ordered = np.take_along_axis(number, order, axis=1)
-    smaller = np.broadcast_to(np.arange(number.shape[1]), number.shape).copy()
-    smaller[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = 0
-    ranks = np.empty_like(smaller)
-    np.put_along_axis(ranks, order, np.maximum.accumulate(smaller, axis=1), axis=1)
-    return ranks
-
-
-def _is_first(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Bools]:
-    """The groups of all lanes, and whether a lane is the first of its group with its number.
-
-    Lanes stand in another order than before: by group, then number, those that are not active last.
-    """
-    room = _NOWHERE // active.shape[1]  # for the numbers of each group in an int64
-    if int(numbers.max(initial=0)) >= room:
-        numbers = _ranked(numbers)
-    keys = np.where(active, groups * room + numbers, _NOWHERE)
-    keys.sort(axis=1)
-    is_first = keys != _NOWHERE
-    is_first[:, 1:] &= keys[:, 1:] != keys[:, :-1]
-    return keys // room, is_first
-
-
-def _largest_group(sectors: Ints, active: Bools, groups: Ints) -> Bools:
-    """For each request the lanes of the group that touches most sectors, the first of several."""
-    count, lanes = sectors.shape
-    group, is_first = _is_first(sectors, active, groups)
-    rows, at = np.nonzero(is_first)
-    places = rows * lanes + group[rows, at]
-    touched = np.bincount(places, minlength=count * lanes).reshape(count, lanes)
-    largest: Bools = groups == touched.argmax(axis=1)[:, None]
-    return largest

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import itemgetter
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
-from hloscope.fusion import Analysis, Walk
+from hloscope.fusion import Analysis, Flow, Walk
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, TensorType
 from hloscope.memory.loads import Load, loads_of
@@ -17,6 +17,10 @@ from hloscope.walks import nested
 T = TypeVar("T")
 Edge = dict[tuple[int, int], Accesses]
 """By number of an operand and of its tensor: how its elements are touched."""
+
+
+InstructionReads: TypeAlias = Callable[[Instruction, int], Iterable[Flow]]
+"""What a leaf of an instruction reads of its operands."""
 
 
 class Fused:
@@ -99,17 +103,19 @@ class Fused:
         value: Instruction,
         leaf: int,
         ends: frozenset[Instruction] = frozenset(),
+        of_instruction: InstructionReads | None = None,
     ) -> Edge:
         """What an element of a value reads of everything at the edge.
 
-        Operands, regions and calls are followed as `Analysis` does; not what is behind `ends`.
+        Operands, regions and calls are followed as `Analysis` does, or as `of_instruction` says of
+        one instruction; not what is behind `ends`.
         """
         place = analysis.leaf_of(value.type, leaf)
         if place is None:
             return {}
         walk = Walk(analysis.pool, analysis.leaves)
         walk.begin(value, place)
-        walk.to_producers(self._positions(value, ends), analysis.reads)
+        walk.to_producers(self._positions(value, ends), of_instruction or analysis.reads)
         arrays = self._arrays_at_edge(analysis, walk.found)
         return {at: tuple(accesses.values()) for at, accesses in arrays}
 
@@ -119,6 +125,7 @@ class Fused:
         value: Instruction,
         leaf: int,
         ends: frozenset[Instruction] = frozenset(),
+        of_instruction: InstructionReads | None = None,
     ) -> dict[tuple[int, int], tuple[Load, ...]] | None:
         """What `reads` says, told apart by the loads that it takes; `None`: there are too many."""
         place = analysis.leaf_of(value.type, leaf)
@@ -126,7 +133,8 @@ class Fused:
             return {}
         start = analysis.pool.identity(analysis.leaves(value.type)[place])
         positions = self._positions(value, ends)
-        found = loads_of(value, place, start, analysis.pool, positions, analysis.reads)
+        reads = of_instruction or analysis.reads
+        found = loads_of(value, place, start, analysis.pool, positions, reads)
         if found is None:
             return None
         return dict(self._arrays_at_edge(analysis, found))

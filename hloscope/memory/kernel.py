@@ -100,6 +100,60 @@ class SharedAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """How long an address may be for LLVM to prove that the vectors of an access are aligned.
+
+    LLVM looks six values deep for the trailing zeros of an address.  Each of its terms, and a
+    constant of an unrolled step, makes the sum one value deeper.  The accesses of one basic block
+    that differ by constants share what was found for one of them.
+
+    Source: LLVM `llvm/lib/Analysis/ValueTracking.cpp` (`MaxAnalysisRecursionDepth`),
+    `llvm/lib/Transforms/Scalar/InferAlignment.cpp`.
+
+    Attributes:
+        stages: Of one step of the first loop of a map after another: how many steps, with how many
+            terms it is proved at most, and with how many it may be, by the code around.  The last
+            stage goes on.
+        blocks: How many terms name the block: XLA keeps one for each dimension of the grid of
+            tiles.
+    """
+
+    stages: tuple[tuple[int, int, int], ...]
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """How threads store an output.
+
+    Attributes:
+        is_apart: Has each element an instruction of its own, so that neighbours are never stored
+            at once?
+        reads_old: Is the old element loaded?
+        least: How often a store is made, at least …
+        most: … and at most.
+        tries: How often one may be tried again by compare-and-swap, the first time included.
+        run: Stores of a thread that may be added in registers and become one.
+        word: Bits that an atomic replaces, where an element has fewer; 0: the element's.
+        reason: Why there are bounds.
+        proof: As of a reading.
+    """
+
+    is_apart: bool = False
+    reads_old: bool = False
+    least: int = 1
+    most: int = 1
+    tries: int = 1
+    run: int = 1
+    word: int = 0
+    reason: str = ""
+    proof: Proof | None = None
+
+
+PLAIN: Final = Stores()
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """Where threads read a value: of a hero's operand, or of a root that is written.
 
@@ -108,12 +162,22 @@ class Reading:
         leaf: Which tensor of it.
         map: From threads to these elements.
         is_hero: Is it what XLA's verdict looks at: an operand of a hero?
+        is_unchecked: Does no condition keep threads from loading what stands behind the value?
+        before: The store that it loads the old element for, where LLVM makes it of an atomic.
+        proof: How long addresses of vectors may be; `None`: LLVM proves all of them aligned.
+        is_row: Are vectors parts of a row, along the last loop?
+        loop: Number of the loop that makes it; loads in different loops are never one.
     """
 
     value: Instruction
     leaf: int
     map: IndexingMap
     is_hero: bool = True
+    is_unchecked: bool = False
+    before: Stores | None = None
+    proof: Proof | None = None
+    is_row: bool = False
+    loop: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +195,9 @@ class Kernel:
         tile: The loop of a reduction: from threads to the matrix that it reduces.
         shared: Tiles in shared memory.
         unroll: Elements that a thread of a loop touches one after another.
+        stores: By number of the output: how it is stored, where not by plain stores.
         notes: What was assumed.
+        is_given: Did the user say what threads touch at once?  LLVM's changes are left out then.
     """
 
     emitter: str
@@ -143,7 +209,9 @@ class Kernel:
     tile: IndexingMap | None = None
     shared: tuple[SharedAccess, ...] = ()
     unroll: int = 1
+    stores: Mapping[int, Stores] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    is_given: bool = False
 
 
 def split(position: Expr, sizes: Sizes) -> list[Expr]:

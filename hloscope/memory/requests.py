@@ -261,7 +261,8 @@ def _width(map: IndexingMap, number: int, base: Expr, size: int, bits: int, wide
         and all(_cuts_between(c, x, vector * 2) for c in map.constraints)
     ):
         vector *= 2
-    return vector if vector * bits >= 8 * VECTORS[0] else 1
+    narrowest = VECTORS[0] if bits >= 8 else 1  # of elements below a byte a whole one is stored
+    return vector if vector * bits >= 8 * narrowest else 1
 
 
 def _cuts_between(constraint: Constraint, x: Var, vector: int) -> bool:

@@ -43,7 +43,7 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
     >>> from hloscope.indexing import IndexingMap
     >>> from hloscope.memory.kernel import Launch
     >>> from hloscope.memory.requests import requests_of
-    >>> from hloscope.memory.counting import traffic_of
+    >>> from hloscope.memory.bounded import traffic_of
     >>> launch = Launch.of(128, 32)
     >>> map = launch.map((), [Dim(0) * 4096 + Dim(3)])
     >>> requests = requests_of(map, 32, launch, 32)

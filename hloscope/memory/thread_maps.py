@@ -145,7 +145,9 @@ def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
         raise UnsupportedError(f"a thread map has one launch for all outputs, these need {what}")
     ((launch, near),) = launches.items()
     name = "thread map as given"
-    return Kernel(name, launch, choice.roots, tuple(readings), {}, tuple(outputs), unroll=near)
+    return Kernel(
+        name, launch, choice.roots, tuple(readings), {}, tuple(outputs), unroll=near, is_given=True
+    )
 
 
 def _over(

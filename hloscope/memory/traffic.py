@@ -6,10 +6,11 @@ Requests that behave alike are counted once (`periods`); what is left is evaluat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from hloscope.devices import SECTOR
 from hloscope.lazy import dataclass
+from hloscope.memory.kernel import Stores
 
 EXACT, SAMPLED, BOUNDS = "exact", "sampled", "bounds"
 
@@ -49,6 +50,7 @@ class Traffic:
         best: The least that values read at run time may lead to; the other figures are the most.
         vector: Elements of a lane in one request.
         seen: Lanes that were looked at.
+        tries: How often each request may be made in all: the figures are those of one try each.
     """
 
     requests: int = 0
@@ -64,6 +66,7 @@ class Traffic:
     best: Traffic | None = None
     vector: int = 1
     seen: int = 0
+    tries: int = 1
 
     @property
     def moved(self) -> int:
@@ -130,4 +133,36 @@ def together(parts: list[Traffic]) -> Traffic:
         best,
         max([part.vector for part in parts], default=1),
         sum(part.seen for part in parts),
+        max([part.tries for part in parts], default=1),
+    )
+
+
+def stored(traffic: Traffic, stores: Stores) -> Traffic:
+    """The traffic of stores that are made less or more often than once, with bounds then."""
+    found = traffic
+    if stores.run > 1 or (stores.least, stores.most) != (1, 1):
+        best = _scaled(traffic.best or traffic, stores.least, stores.run)
+        worst = _scaled(traffic, stores.most, 1)
+        found = replace(worst, precision=BOUNDS, best=best)
+    return replace(found, tries=stores.tries) if stores.tries > 1 else found
+
+
+def _scaled(traffic: Traffic, times: int, parts: int) -> Traffic:
+    """All requests so many times, divided by `parts` and rounded down."""
+
+    def scaled(value: int) -> int:
+        return value * times // parts
+
+    return Traffic(
+        scaled(traffic.requests),
+        scaled(traffic.sectors),
+        scaled(traffic.lines),
+        scaled(traffic.asked),
+        scaled(traffic.needed),
+        {sectors: scaled(count) for sectors, count in traffic.histogram.items() if scaled(count)},
+        scaled(traffic.lanes),
+        worst=traffic.worst,
+        typical=traffic.typical,
+        vector=traffic.vector,
+        seen=traffic.seen,
     )

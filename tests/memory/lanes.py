@@ -113,7 +113,7 @@ def widths(address: Ints, bits: int) -> Iterator[tuple[int, int]]:
             neat = (parts == parts[..., :1] + np.arange(v)).all(-1) & (parts[..., 0] % v == 0)
             if not whole or not bool(neat[inside].all()):
                 break
-            if v * bits >= 16:
+            if v * bits >= 16 or bits < 8 <= v * bits:  # a byte of two elements is stored whole
                 yield axis, v
             v *= 2
 

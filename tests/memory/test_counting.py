@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Iterable
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 
-from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, floordiv, mod
-from hloscope.arrays import Bools, Ints
+from hloscope.affine import Dim, Expr, Interval, Range, Runtime, evaluate, floordiv, mod
+from hloscope.arrays import Ints
 from hloscope.errors import TooLargeError
 from hloscope.indexing import IndexingMap, RuntimeVariable
 from hloscope.memory import Launch, counting
-from hloscope.memory.counting import traffic_of
+from hloscope.memory.bounded import traffic_of
 from hloscope.memory.requests import Requests, requests_of, runtime_terms
 from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED
 from tests.memory.enumeration import enumerated
@@ -135,15 +136,14 @@ def test_alignments_of_what_is_read_share_the_lanes_that_are_looked_at(
     access = launch.map((), [address]).with_(runtime=[RuntimeVariable(Interval(0, 63), "t")])
     looked_at = []
 
-    def counted(self: Any, at: dict[Var, Ints], given: dict[Var, int]) -> tuple[Ints, Bools]:
-        found: tuple[Ints, Bools] = addresses(self, at, given)
-        looked_at.append(found[0].size)
-        return found
+    def numbers_of(self: Any, steps: Ints, size: int) -> Ints:
+        looked_at.append(steps.size)
+        return numbers(self, steps, size)
 
-    addresses = counting._Counter._addresses
-    monkeypatch.setattr(counting._Counter, "_addresses", counted)
+    numbers = counting.Counter.numbers
+    monkeypatch.setattr(counting.Counter, "numbers", numbers_of)
     traffic_of(requests_of(access, 32, launch, 32), budget=1 << 15)
-    assert 1 << 13 < sum(looked_at) < 1 << 15
+    assert 1 << 13 < sum(looked_at) // 2 < 1 << 15  # sectors and lines
 
 
 def test_a_sample_stands_for_all_requests_at_best_and_at_worst() -> None:
@@ -215,13 +215,13 @@ def test_what_lies_within_63_bits_is_counted_without_pythons_integers(
     launch = Launch.of(32, 1)
     dtypes = []
 
-    def numbers_of(counter: counting._Counter, steps: Ints, size: int) -> Ints:
+    def numbers_of(counter: counting.Counter, steps: Ints, size: int) -> Ints:
         dtypes.append(steps.dtype)
         dtypes.append(kept(counter, steps, size).dtype)
         return kept(counter, steps, size)
 
-    kept = counting._Counter._numbers
-    monkeypatch.setattr(counting._Counter, "_numbers", numbers_of)
+    kept = counting.Counter.numbers
+    monkeypatch.setattr(counting.Counter, "numbers", numbers_of)
     access = launch.map((), [Dim(0) * (1 << 55)])
     assert traffic_of(requests_of(access, 32, launch, 32)).sectors == 32
     assert dtypes == [np.int64] * 6  # steps, and numbers of sectors, lines and elements
@@ -240,64 +240,81 @@ def test_requests_that_are_alike_are_counted_as_one_by_one(
         each = traffic_of(requests, budget)
         monkeypatch.setattr(counting, "FEW", 0)
         assert traffic_of(requests, budget) == each, f"{access}, {bits} bits, {launch}"
-        merged += each.requests > 1 and counting._Counter(requests, budget)._parts is not None
+        merged += each.requests > 1 and counting.Counter(requests, budget)._parts is not None
     assert merged > 20
 
 
-def test_extremes_are_those_of_looking_at_each_alignment(full: bool) -> None:
+class Extreme(NamedTuple):
+    """Sectors, lines and bytes of a request, or of all requests."""
+
+    sectors: int
+    lines: int
+    asked: int
+
+
+def test_bounds_are_those_of_each_group_of_lanes_at_its_own_alignment(full: bool) -> None:
     draw = random.Random(12)
-    several = 0
-    for _ in range(300 if full else 100):
+    several = gaps = 0
+    for _ in range(600 if full else 150):
         access, launch, bits = random_access(draw)
-        where = draw.choice([Dim(0), Dim(3), mod(Dim(0), 5), Dim(0) * 0])
-        read = RuntimeVariable(Interval(0, draw.choice([0, 3, 99])), "t", None, (where,))
+        where = draw.choice([Dim(0), Dim(3), mod(Dim(0), 5), floordiv(Dim(0), 8), Dim(0) * 0])
+        read = RuntimeVariable(Interval(0, draw.choice([1, 3, 2000])), "t", None, (where,))
         step = draw.choice([1, 2, 7, 40])
         access = access.with_(runtime=[read], results=[access.results[0] + Runtime(0) * step])
         requests = requests_of(access, bits, launch, 32)
-        terms = runtime_terms(requests.address)
-        if terms is None or requests.lanes_at_most <= 0 or access.is_known_empty:
+        if runtime_terms(requests.address) is None or requests.lanes_at_most <= 0:
             continue
-        tried, budget = [*counting._alignments(requests, terms)], draw.choice([1 << 20, 1 << 9])
-        found = [
-            counting._Counter(requests, budget).count_groups(given, (*terms,)) for given in tried
+        if access.is_known_empty or bits < 8 or requests.lanes_at_most > 1 << 11:
+            continue
+        found = traffic_of(requests)
+        best, worst = by_group(requests, step)
+        told = found.best or found
+        assert (told.sectors, told.lines, told.asked) == best, f"{access}, {bits} bits, {launch}"
+        assert (found.sectors, found.lines, found.asked) == worst, f"{access}, {bits}, {launch}"
+        several += best != worst
+        gaps += worst.sectors * 32 > worst.asked * 2
+    assert several > 10
+    assert gaps > 10
+
+
+def by_group(requests: Requests, step: int) -> tuple[Extreme, Extreme]:
+    """The bounds of an access by every lane, group and alignment, without a shortcut."""
+    map = requests.map
+    [read] = map.runtime
+    values = range(min(read.interval.hi + 1, requests.modulus))  # others shift by whole lines
+    totals = [Extreme(0, 0, 0), Extreme(0, 0, 0)]
+    for at in product(*[range(i.lo, i.hi + 1) for _, i in requests.free]):
+        groups: dict[int, set[int]] = {}
+        for lane in range(requests.warp):
+            point = dict(zip([x for x, _ in requests.free], at, strict=True)) | {Dim(0): lane}
+            inside = map.dims[0].interval.lo <= lane <= map.dims[0].interval.hi
+            if inside and all(evaluate(e, point) in i for e, i in map.constraints):
+                [which] = [evaluate(e, point) for e in read.arguments]
+                address = evaluate(requests.address, point | {Runtime(0): 0})
+                groups.setdefault(which, set()).add(address)
+        here = [extremes_of(group, requests, step, values) for group in groups.values()]
+        best = Extreme(*[max([low[k] for low, _ in here], default=0) for k in range(3)])
+        worst = Extreme(*[sum([high[k] for _, high in here]) for k in range(3)])
+        totals = [
+            Extreme(*[a + b for a, b in zip(total, one, strict=True)])
+            for total, one in zip(totals, (best, worst), strict=True)
         ]
-        fewest = min(range(len(tried)), key=lambda k: found[k][0].sectors)
-        most = max(range(len(tried)), key=lambda k: found[k][1].sectors)
-        told = counting._Counter(requests, budget).extremes(tried, (*terms,))
-        assert told == (fewest, most), f"{access}, {bits} bits, {launch}"
-        several += len({low.sectors for low, _ in found}) > 1
-    assert several > 3
+    return totals[0], totals[1]
 
 
-@given(
-    st.integers(1, 6).flatmap(
-        lambda lanes: st.lists(
-            st.lists(
-                st.tuples(st.integers(0, 60), st.booleans(), st.integers(0, 2)),
-                min_size=lanes,
-                max_size=lanes,
-            ),
-            min_size=1,
-            max_size=4,
-        )
-    )
-)
-def test_the_largest_group_of_a_request_touches_most_sectors(
-    rows: list[list[tuple[int, bool, int]]],
-) -> None:
-    table = np.array(rows, np.int64)
-    addresses, active, groups = table[..., 0], table[..., 1] == 1, counting._ranked(table[..., 2])
-    found = active & counting._largest_group(addresses * 32 // 256, active, groups)
-    for row, ranks, chosen in zip(rows, groups.tolist(), found.tolist(), strict=True):
-        values = [value for _, _, value in row]
-        assert ranks == [sum(other < value for other in values) for value in values]
-        sectors = {
-            group: {address * 32 // 256 for (address, on, _), g in zip(row, ranks, strict=True)
-                    if on and g == group}
-            for group in sorted(set(ranks))
-        }  # fmt: skip
-        best = max(sectors, key=lambda group: len(sectors[group]))
-        assert chosen == [on and g == best for (_, on, _), g in zip(row, ranks, strict=True)]
+def extremes_of(
+    group: set[int], requests: Requests, step: int, values: Iterable[int]
+) -> tuple[Extreme, Extreme]:
+    """The fewest and the most blocks of one group, over what it may read."""
+    unit = requests.bits // 8
+    every = []
+    for value in values:
+        first = {(address + value * step) * unit for address in group}
+        touched = {b for a in first for b in range(a, a + unit * requests.vector)}
+        every.append(Extreme(len({b // 32 for b in touched}), len({b // 128 for b in touched}), 0))
+    asked = len(group) * unit * requests.vector
+    low = Extreme(min(e.sectors for e in every), min(e.lines for e in every), asked)
+    return low, Extreme(max(e.sectors for e in every), max(e.lines for e in every), asked)
 
 
 def test_a_vector_is_one_request_only_where_it_is_aligned() -> None:

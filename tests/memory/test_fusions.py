@@ -14,8 +14,8 @@ from tests.memory.lanes import Told, needs, possible, writes
 
 
 def figures(use: ArrayUse) -> list[tuple[int, Told]]:
-    """What is told of each way in which an array is touched."""
-    every = [t.traffic for t in use.touches if t.traffic is not None and t.traffic.requests]
+    """What is told of each way in which an array is touched, as XLA emits it."""
+    every = [t.traffic for t in use.as_emitted if t.traffic is not None and t.traffic.requests]
     return [
         (t.vector, Told(t.requests, t.sectors, t.lines, t.asked, dict(t.histogram))) for t in every
     ]

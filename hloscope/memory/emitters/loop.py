@@ -10,6 +10,7 @@ from hloscope.ir import TensorType
 from hloscope.memory.choice import Choice
 from hloscope.memory.kernel import Kernel, Launch, Reading
 from hloscope.memory.storage import element_count, is_array
+from hloscope.memory.unrolling import stays_loop
 
 
 def loop(choice: Choice) -> Kernel:
@@ -20,7 +21,8 @@ def loop(choice: Choice) -> Kernel:
     launch = choice.launch(elements, unroll)
     readings: list[Reading] = []
     outputs: list[tuple[IndexingMap, ...] | None] = []
-    for root in choice.roots:
+    for k, root in enumerate(choice.roots):
+        own_loop = k + 1 if len(choice.roots) > 1 and stays_loop(root, choice.fused) else 0
         for leaf, type in enumerate(choice.analysis.tensors(root.type)):
             if not isinstance(type, TensorType):
                 continue
@@ -29,7 +31,7 @@ def loop(choice: Choice) -> Kernel:
                 continue
             map = choice.over_elements(type, launch, unroll)
             outputs.append((map,))
-            readings.append(Reading(root, leaf, map))
+            readings.append(Reading(root, leaf, map, loop=own_loop))
     return Kernel(
         "loop",
         launch,

@@ -20,8 +20,10 @@ from hloscope.memory.kernel import (
     THREAD,
     Kernel,
     Launch,
+    Proof,
     Reading,
     SharedAccess,
+    Stores,
     loop_variable,
     split,
 )
@@ -37,6 +39,8 @@ ROW_ELEMENTS: Final = 16
 COLUMN: Final = 32
 """Side of the square of threads of a column reduction."""
 SMALL_THREADS: Final = 128
+FEW_STEPS: Final = 4
+"""Steps of a column reduction with vectors of four that XLA unrolls; of more LLVM decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class Plan:
         vector: Elements read at once.
         shared: Maps of the tile in shared memory: what, index, sizes of the tile, and who takes
             part: an expression and the size that it is below.
+        stores_apart: Is each element written under a condition of its own?
+        proof: How long addresses of vectors that are read may be.
     """
 
     emitter: str
@@ -67,6 +73,8 @@ class Plan:
     writers: Expr
     vector: int
     shared: tuple[tuple[str, tuple[Expr, Expr], tuple[int, int], Expr, int], ...] = ()
+    stores_apart: bool = False
+    proof: Proof | None = None
 
 
 def reduction(choice: Choice) -> Kernel:
@@ -82,6 +90,7 @@ def reduction(choice: Choice) -> Kernel:
     readings: list[Reading] = []
     outputs: list[tuple[IndexingMap, ...] | None] = []
     inputs: dict[tuple[int, int], IndexingMap] = {}
+    stores: dict[int, Stores] = {}
     for k, hero in enumerate(choice.heroes):
         if not choice.is_reduction_root(k):
             _side_output(choice, plan, k, groups[k], readings, outputs)
@@ -92,13 +101,16 @@ def reduction(choice: Choice) -> Kernel:
             if number < count:
                 map = _input_map(plan, groups[k], operand)
                 inputs[k, number] = map
-                readings.append(Reading(operand, 0, map))
+                is_row = shape.by_rows and plan.vector > 1
+                readings.append(Reading(operand, 0, map, proof=plan.proof, is_row=is_row))
             else:  # XLA has no map of an initial value
                 readings.append(Reading(operand, 0, written.with_(results=()), is_hero=False))
         for leaf, type in enumerate(choice.analysis.tensors(choice.roots[k].type)):
             if not isinstance(type, TensorType):
                 continue
             place = _to_root(written, hero, type)
+            if plan.stores_apart:
+                stores[len(outputs)] = Stores(is_apart=True)
             outputs.append(None if place is None else (place,))
             if place is not None and behind_tuples(choice.roots[k]) is not hero:
                 readings.append(Reading(choice.roots[k], leaf, place, is_hero=False))
@@ -112,6 +124,7 @@ def reduction(choice: Choice) -> Kernel:
         tile=_matrix(plan),
         shared=_shared(plan, first),
         unroll=plan.vector,
+        stores=stores,
     )
 
 
@@ -128,7 +141,7 @@ def _side_output(
         if isinstance(type, TensorType):
             map = _map(plan, group, type)
             outputs.append((map,))
-            readings.append(Reading(root, leaf, map))
+            readings.append(Reading(root, leaf, map, proof=plan.proof))
 
 
 def _input_map(plan: Plan, group: int, operand: Instruction) -> IndexingMap:
@@ -214,8 +227,10 @@ def _vector(choice: Choice, minor: int, threads: int) -> int:
 def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
     """Elements of a thread where several rows fit into a warp; 0 where they do not."""
     minor = shape.sizes[2]
-    if minor <= 0 or minor & (minor - 1):
-        return 0
+    first = choice.first_reduction
+    assert first is not None
+    if minor <= 0 or minor & (minor - 1) or len(first.operands) > 2:
+        return 0  # a reduction of several arrays has one row a warp
     smallest = min(choice.input_bits, choice.output_bits)
     largest = max(choice.input_bits, choice.output_bits)
     if largest == NO_BITS:
@@ -315,8 +330,26 @@ def _column(choice: Choice, shape: ReductionShape) -> Plan:
     )
     return Plan(
         "column reduction", launch, shape.sizes, (-(-reduced // COLUMN), vector), index,
-        (vector,), out, second, vector, shared,
+        (vector,), out, second, vector, shared, stores_apart=True,
+        proof=_column_proof(shape, vector),
     )  # fmt: skip
+
+
+def _column_proof(shape: ReductionShape, vector: int) -> Proof:
+    """How long addresses of vectors may be that a column reduction reads.
+
+    The last step, which some warps skip, is a basic block of its own; where columns end inside of a
+    block LLVM proves one term less there.  With vectors of four it is LLVM that unrolls more than
+    `FEW_STEPS` steps, or does not: then none is proved, or only the first one.
+    """
+    major, reduced, minor = shape.sizes
+    width = COLUMN * vector
+    steps = reduced // COLUMN
+    last = (steps, 3, 3) if minor % width else (steps, 4, 4)
+    blocks = int(major > 1) + int(minor > width)
+    if vector == 4 and steps > FEW_STEPS:
+        return Proof(((1, 3, 4), (steps - 1, 3, 4), (1, 3, last[2])), blocks)
+    return Proof(((steps, 4, 4), last), blocks)
 
 
 def _small_column(choice: Choice, shape: ReductionShape) -> Plan:

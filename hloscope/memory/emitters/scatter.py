@@ -1,23 +1,65 @@
-"""The scatter emitters: threads run over the updates, or warps over the slices that are added.
+"""The scatter emitters: threads run over the updates, or warps over runs of sorted slices.
 
-Source: XLA `xla/backends/gpu/codegen/emitters/scatter.cc`.
+Source: XLA `xla/backends/gpu/codegen/emitters/scatter.cc`; how an update is combined with the old
+element: `xla/backends/gpu/codegen/emitters/transforms/lower_tensors.cc`, `EmitAtomicRMW`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd, prod
+from typing import Final
 
-from hloscope.affine import Expr, Interval, Range
-from hloscope.indexing import IndexingMap, Variable
+from hloscope.affine import Expr, Interval, Range, mod
+from hloscope.indexing import IndexingMap, Variable, major_to_minor
 from hloscope.ir import Instruction, TensorType
+from hloscope.lazy import dataclass
 from hloscope.memory.choice import Choice, written_by
-from hloscope.memory.kernel import THREAD, Kernel, Launch, Reading, loop_variable, split
+from hloscope.memory.kernel import (
+    THREAD,
+    Kernel,
+    Launch,
+    Reading,
+    Stores,
+    loop_variable,
+    split,
+)
 from hloscope.memory.storage import array_of, element_count, index_in
-from hloscope.ops import Scatter
+from hloscope.ops import Parameter, Scatter
 
-WARPS = 4
-VECTOR_BITS = 128
+WARPS: Final = 4
+VECTOR_BITS: Final = 128
+INDEX_VECTOR: Final = 4
+"""So many indices are loaded at once, if each slice has one and a warp has more slices."""
 NO_SLICES = "the indices are not [slices, coordinates]: what is read of them is not followed"
+RETRIED = "compare-and-swap is tried again where another update of the element comes in between"
+BY_SIGN = "the sign of an update says which of two atomics it takes; at best no update is larger"
+ADDED_BEFORE = "slices of a warp that have equal indices are added before they are stored"
+OLD: Final = -1
+"""Number of the loop that loads old elements: they are never one load with others."""
+WORD: Final = 32
+"""Bits of the narrowest compare-and-swap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How threads run over updates.
+
+    Attributes:
+        updates: From threads to elements of the updates.
+        slices: From threads to the slices whose indices they load; `None` if they are not followed.
+        launch: Launch dimensions.
+        vector: Elements of a thread side by side.
+        run: Slices that a warp takes one after another.
+        is_unchecked: Do threads without an update load indices, behind the last one?
+    """
+
+    updates: IndexingMap
+    slices: IndexingMap | None
+    launch: Launch
+    vector: int
+    run: int = 1
+    is_unchecked: bool = False
 
 
 def scatter(choice: Choice) -> Kernel | None:
@@ -29,31 +71,39 @@ def scatter(choice: Choice) -> Kernel | None:
     type, indices = array_of(hero.operands[count + 1]), array_of(hero.operands[count])
     if type is None or indices is None:
         return None
-    slices = _slices(hero.op, type, indices)
-    map, launch, vector = _over_updates(choice, hero.op, type, slices)
+    plan = _plan(choice, hero, type, indices)
     readings: list[Reading] = []
     inputs: dict[tuple[int, int], IndexingMap] = {}
     outputs: list[tuple[IndexingMap, ...] | None] = []
     for k in range(count):
         number = count + 1 + k
-        inputs[0, number] = map
-        readings.append(Reading(hero.operands[number], 0, map))
-    if slices is not None:
-        first = _of_indices(map, indices)
-        inputs[0, count] = first
-        readings.append(Reading(hero.operands[count], 0, first))
+        inputs[0, number] = plan.updates
+        readings.append(Reading(hero.operands[number], 0, plan.updates))
+    if plan.slices is not None:
+        inputs[0, count] = plan.slices
+        is_unchecked = plan.is_unchecked
+        readings.append(Reading(hero.operands[count], 0, plan.slices, is_unchecked=is_unchecked))
+    stores = _stores(hero, plan, type, choice.device.warp)
     for leaf, out in enumerate(choice.analysis.tensors(choice.roots[0].type)):
-        if isinstance(out, TensorType):
-            outputs.append(_placed(hero, count + 1 + leaf, map) if count == 1 else None)
+        if not isinstance(out, TensorType):
+            continue
+        placed = written_by(hero, count + 1 + leaf, plan.updates) if count == 1 else None
+        outputs.append(placed)
+        if stores.reads_old and placed is not None:
+            old = hero.operands[leaf]
+            readings += [
+                Reading(old, 0, map, is_hero=False, before=stores, loop=OLD) for map in placed
+            ]
     return Kernel(
         "scatter",
-        launch,
+        plan.launch,
         choice.heroes,
         tuple(readings),
         inputs,
         tuple(outputs),
-        unroll=vector,
-        notes=() if slices is not None else (NO_SLICES,),
+        unroll=plan.vector,
+        stores=dict.fromkeys(range(len(outputs)), stores),
+        notes=() if plan.slices is not None else (NO_SLICES,),
     )
 
 
@@ -69,45 +119,77 @@ def _slices(op: Scatter, update: TensorType, indices: TensorType) -> int | None:
     return update.shape[0] if is_simple else None
 
 
-def _over_updates(
-    choice: Choice, op: Scatter, type: TensorType, slices: int | None
-) -> tuple[IndexingMap, Launch, int]:
+def _plan(choice: Choice, hero: Instruction, type: TensorType, indices: TensorType) -> Plan:
+    assert isinstance(hero.op, Scatter)
+    slices = _slices(hero.op, type, indices)
     elements = element_count(type)
     unroll = choice.unroll(elements)
     each = elements // slices if slices else 0
     if each and choice.unroll_asked is None:
         unroll = gcd(each, unroll)
     warps = WARPS * choice.device.sms
-    by_warp = slices is not None and slices > warps and op.indices_are_sorted
-    if each and by_warp and not op.unique_indices:
-        assert slices is not None
-        return _by_warp(choice, type, slices, each)
+    by_warp = slices is not None and slices > warps and hero.op.indices_are_sorted
+    if each and by_warp and not hero.op.unique_indices:
+        return _by_warp(choice, hero, type, indices)
     launch = choice.launch(elements, unroll)
-    return choice.over_elements(type, launch, unroll), launch, unroll
+    updates = choice.over_elements(type, launch, unroll)
+    whole = _whole_warps(launch, choice.device.warp)
+    if slices is None:
+        return Plan(updates, None, whole, unroll)
+    loading = updates
+    is_unchecked = False
+    if each > 1 and major_to_minor(type)[0] == 0:
+        # XLA checks bounds only where it writes the slice without a division that the block's size
+        # makes whole: the threads behind the last update load an index as well.
+        linear = (whole.block * whole.block_size + THREAD) * unroll + loop_variable(0)
+        if whole != launch:
+            loading = whole.map((unroll,), (linear // each,))
+            is_unchecked = True
+        elif whole.block_size * unroll % each == 0:
+            loading = whole.map((unroll,), (mod(linear // each, slices),))
+    slices_read = _of_indices(loading, indices)
+    return Plan(updates, slices_read, whole, unroll, is_unchecked=is_unchecked)
 
 
-def _by_warp(
-    choice: Choice, type: TensorType, slices: int, each: int
-) -> tuple[IndexingMap, Launch, int]:
-    """A warp for each slice, whose lanes walk along it with vectors."""
+def _whole_warps(launch: Launch, warp: int) -> Launch:
+    x, y, z = launch.threads
+    return replace(launch, threads=(-(-x // warp) * warp, y, z))
+
+
+def _by_warp(choice: Choice, hero: Instruction, type: TensorType, indices: TensorType) -> Plan:
+    """A warp for a run of slices, whose lanes walk along each with vectors."""
     warp = choice.device.warp
+    slices, each = type.shape[0], prod(type.shape[1:])
     vector = gcd(each, max(VECTOR_BITS // max(type.element.bits, 8), 1))
     while vector > 1 and vector * warp > each:
         vector //= 2
-    launch = Launch.of(WARPS * warp, -(-slices // WARPS))
-    number = launch.block * WARPS + THREAD // warp
+    coordinates = indices.shape[1]
+    run = -(-slices // max(WARPS * choice.device.sms, _start_positions(hero, type)))
+    loaded = INDEX_VECTOR if run > INDEX_VECTOR and coordinates == 1 else 1
+    run = -(-run // loaded) * loaded
+    launch = Launch.of(WARPS * warp, -(-slices // (run * WARPS)))
+    first = (launch.block * WARPS + THREAD // warp) * run
+    number = first + loop_variable(0)
     steps = -(-each // (warp * vector))
-    linear = (loop_variable(0) * warp + THREAD % warp) * vector + loop_variable(1)
+    linear = (loop_variable(1) * warp + THREAD % warp) * vector + loop_variable(2)
     sizes = type.shape[1:]
     index: list[Expr] = [number, *split(linear, sizes)]
-    index = index_in(index, type.shape, _row_major(type))
+    index = index_in(index, type.shape, TensorType(type.element, type.shape))
     inside = [(number, slices), (linear, prod(sizes))]
-    map = launch.map((steps, vector), index, inside).simplify(replace_points=False)
-    return map, launch, vector
+    updates = launch.map((run, steps, vector), index, inside).simplify(replace_points=False)
+    at = first + loop_variable(0) * loaded + loop_variable(1)
+    by_slice = launch.map((run // loaded, loaded), (at,), [(at, slices)])
+    return Plan(updates, _of_indices(by_slice, indices), launch, vector, run)
 
 
-def _row_major(type: TensorType) -> TensorType:
-    return TensorType(type.element, type.shape)
+def _start_positions(hero: Instruction, type: TensorType) -> int:
+    """Different indices at which a slice fits."""
+    assert isinstance(hero.op, Scatter)
+    operand = array_of(hero.operands[0])
+    if operand is None or len(type.shape) != operand.rank + 1:
+        return 1
+    moved = hero.op.scatter_dims_to_operand_dims
+    return prod([max(operand.shape[k] - type.shape[k + 1] + 1, 1) for k in moved])
 
 
 def _of_indices(map: IndexingMap, indices: TensorType) -> IndexingMap:
@@ -119,5 +201,43 @@ def _of_indices(map: IndexingMap, indices: TensorType) -> IndexingMap:
     return found.simplify(replace_points=False).remove_unused_symbols()
 
 
-def _placed(hero: Instruction, operand: int, map: IndexingMap) -> tuple[IndexingMap, ...] | None:
-    return written_by(hero, operand, map)
+# --------------------------------------------------------------------------------------- stores
+
+
+def _stores(hero: Instruction, plan: Plan, type: TensorType, warp: int) -> Stores:
+    """How an update gets into its element."""
+    assert isinstance(hero.op, Scatter)
+    combined = _combiner(hero)
+    if hero.op.unique_indices:
+        return Stores(reads_old=combined != "")
+    each = prod(type.shape[1:])
+    # Lanes that the last step of a slice leaves out store on a way of their own.
+    most = 2 if plan.run > 1 and each % (plan.vector * warp) else 1
+    reason = ADDED_BEFORE if plan.run > 1 else ""
+    apart = Stores(is_apart=True, most=most, run=plan.run, reason=reason)
+    kind, bits, vector = type.element.kind, type.element.bits, plan.vector
+    if not combined and bits >= WORD:
+        return apart
+    is_float = kind == "float"
+    if combined == "add" and is_float:
+        if bits == WORD and vector > 1:
+            return replace(apart, is_apart=False)
+        if type.element.name in ("f16", "bf16", "f64"):
+            return apart
+    if combined in ("add", "minimum", "maximum") and not is_float and bits >= WORD:
+        return apart
+    if combined == "maximum" and type.element.name == "f32":
+        return replace(apart, reads_old=True, least=0, most=2, reason=BY_SIGN)
+    slices = max(element_count(type) // max(each, 1), 1)
+    return replace(
+        apart, reads_old=True, tries=slices, word=max(bits, WORD), reason=RETRIED
+    )  # fmt: skip
+
+
+def _combiner(hero: Instruction) -> str:
+    """The op that combines an update with the old element: empty if the update replaces it."""
+    root = hero.calls[0].root if hero.calls else hero
+    if isinstance(root.op, Parameter):
+        return "" if root is hero.calls[0].parameters[-1] else "other"
+    both = set(root.operands) == set(hero.calls[0].parameters) if hero.calls else False
+    return root.op.name if both else "other"

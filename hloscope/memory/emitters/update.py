@@ -6,6 +6,7 @@ Source: XLA `xla/backends/gpu/codegen/emitters/in_place_dynamic_update_slice.cc`
 
 from __future__ import annotations
 
+from hloscope.affine import depends_on_runtime
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice, in_memory_of, written_by
@@ -132,6 +133,11 @@ def placed_update(
     written = written_by(update, 1, map)
     if written is None or here is None or there is None:
         return None
-    placed = [in_memory_of(some, here, there) for some in written]
+    # The start is moved inside, so whatever is read at run time, all of the update is written.
+    inside = [
+        some.with_(constraints=[c for c in some.constraints if not depends_on_runtime(c[0])])
+        for some in written
+    ]
+    placed = [in_memory_of(some, here, there) for some in inside]
     kept = tuple([some for some in placed if some is not None])
     return kept if len(kept) == len(placed) else None

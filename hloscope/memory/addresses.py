@@ -1,0 +1,171 @@
+"""From threads to addresses: where readings and outputs of a kernel lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from hloscope.affine import Expr, Interval, Range, as_sum, variables
+from hloscope.fusion import Analysis
+from hloscope.indexing import Access, IndexingMap, Variable, address_map, major_to_minor
+from hloscope.ir import TensorType
+from hloscope.memory.kernel import THREAD, Proof, Reading, Stores
+
+MOST_BEHIND: Final = 1 << 40
+"""An index that no thread reaches."""
+
+
+class Part(NamedTuple):
+    """Steps of an access of which LLVM makes one proof.
+
+    Attributes:
+        map: From threads to addresses, in these steps.
+        is_apart: Does LLVM cut its vectors into elements, because it cannot prove them aligned?
+        may_be_apart: Is it not known whether it does?
+    """
+
+    map: IndexingMap
+    is_apart: bool
+    may_be_apart: bool
+
+
+class Address(NamedTuple):
+    """One way in which threads access an array.
+
+    Attributes:
+        map: From threads to addresses, in elements.
+        parts: Its steps as LLVM proves them aligned; none where it proves all vectors.
+        before: The store that it loads the old element for, where LLVM makes it of an atomic.
+        by_element: Does XLA emit its elements one by one already?
+    """
+
+    map: IndexingMap
+    parts: tuple[Part, ...] = ()
+    before: Stores | None = None
+    by_element: bool = False
+
+
+class Addresses:
+    """Addresses of the arrays of one program's kernels; equal ones are composed once."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._pool: Final = analysis.pool
+        self._placed: dict[tuple[IndexingMap, TensorType], IndexingMap] = {}
+
+    def read(self, reading: Reading, access: Access, type: TensorType) -> Address | None:
+        """Where a reading loads an array through an access; `None` where nothing is known."""
+        whole = self.of_hero(reading, access, type)
+        if whole is None:
+            return None
+        stages = []
+        for stage in _stages(reading.map, reading.proof):
+            map = self._composed(stage.map, access, type, is_unchecked=reading.is_unchecked)
+            if map is not None:
+                stages.append(stage._replace(map=map))
+        by_element = reading.is_row and self._leaves_row(reading, access, type)
+        parts = _judged(stages, reading.proof)
+        return Address(whole, parts, reading.before, by_element)
+
+    def _leaves_row(self, reading: Reading, access: Access, type: TensorType) -> bool:
+        """May the elements of a vector lie in different rows of the array?
+
+        XLA divides the sum of row and column by the sizes of the array.  It does not join the parts
+        to one address again where some of the divisions are rid of the vector and others are not.
+        """
+        pool = self._pool
+        both = pool.compose(pool.keep(Access(reading.map)), pool.keep(access))
+        if both is None or both.map is None or not both.map.ranges:
+            return False
+        if access.map is None or access.map.ranges:
+            return False
+        vector = Range(len(both.map.ranges) - 1)
+        rows = [variables(both.map.results[k]) for k in major_to_minor(type)[:-1]]
+        return any(vector in row for row in rows) and any(row and vector not in row for row in rows)
+
+    def of_hero(self, reading: Reading, access: Access, type: TensorType) -> IndexingMap | None:
+        """The map that XLA's verdict looks at: all steps at once."""
+        return self._composed(reading.map, access, type, is_unchecked=reading.is_unchecked)
+
+    def _composed(
+        self, map: IndexingMap, access: Access, type: TensorType, *, is_unchecked: bool
+    ) -> IndexingMap | None:
+        if access.map is None:
+            return None
+        pool = self._pool
+        address = Access(address_map(type))
+        if is_unchecked:
+            access, address = _unchecked(access), _unchecked(address)
+        both = pool.compose(pool.keep(Access(map)), pool.keep(access))
+        if both is None or both.map is None:
+            return None
+        placed = pool.compose(both, pool.keep(address))
+        return None if placed is None else placed.map
+
+    def written(self, map: IndexingMap, type: TensorType, stores: Stores) -> Address:
+        """Where threads write an array."""
+        stages = [
+            stage._replace(map=self._of_output(stage.map, type))
+            for stage in _stages(map, stores.proof)
+        ]
+        return Address(self._of_output(map, type), _judged(stages, stores.proof))
+
+    def _of_output(self, map: IndexingMap, type: TensorType) -> IndexingMap:
+        known = self._placed.get((map, type))
+        if known is None:
+            # What is written lies inside of the array: no condition is to say so again.
+            address = _unchecked(Access(address_map(type))).map
+            assert address is not None
+            known = map.compose(address).simplify().remove_unused_symbols()
+            self._placed[map, type] = known
+        return known
+
+
+def _unchecked(access: Access) -> Access:
+    """The access continued behind the end of what is read, as threads load it without a check."""
+    if access.map is None:
+        return access
+    dims = [Variable(Interval(0, MOST_BEHIND), v.name) for v in access.map.dims]
+    return replace(access, map=access.map.with_(dims=dims))
+
+
+class _Stage(NamedTuple):
+    """Steps of a first loop; with how many terms they are proved surely, and perhaps."""
+
+    map: IndexingMap
+    surely: int
+    perhaps: int
+
+
+def _stages(map: IndexingMap, proof: Proof | None) -> list[_Stage]:
+    """The stages of a proof that have steps."""
+    if proof is None or map.is_known_empty:
+        return []
+    last = map.ranges[0].interval.hi if map.ranges else 0
+    found: list[_Stage] = []
+    start = 0
+    for k, (count, surely, perhaps) in enumerate(proof.stages):
+        end = last if k == len(proof.stages) - 1 else min(start + count - 1, last)
+        if start <= end:
+            is_all = (start, end) == (0, last)
+            part = map if is_all else map.add_constraint(Range(0), Interval(start, end))
+            part = part if is_all else part.simplify(replace_points=False)
+            found.append(_Stage(part, surely, perhaps))
+            start = end + 1
+    return found
+
+
+def _judged(stages: Iterable[_Stage], proof: Proof | None) -> tuple[Part, ...]:
+    """What LLVM proves of stages, whose maps lead to addresses; nothing if it proves all."""
+    if proof is None:
+        return ()
+    parts = []
+    for map, surely, perhaps in stages:
+        count = _thread_terms(map.results[0]) + proof.blocks
+        parts.append(Part(map, count > perhaps, surely < count <= perhaps))
+    return tuple(parts) if any(p.is_apart or p.may_be_apart for p in parts) else ()
+
+
+def _thread_terms(address: Expr) -> int:
+    """How many terms of an address name the thread."""
+    return sum([THREAD in variables(e) for e, _ in as_sum(address)[0]])

@@ -1,0 +1,337 @@
+"""Accesses as LLVM compiles them: neighbouring elements of one basic block become vectors.
+
+XLA emits an access for each element, or a vector along the loop that it unrolls.  LLVM unrolls the
+inner loops of a thread, then merges loads, and stores, of neighbouring elements that stand in one
+basic block, as far as it can prove the vector aligned.
+
+Source: LLVM `llvm/lib/Transforms/Vectorize/LoadStoreVectorizer.cpp`, `InferAlignment.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from math import gcd, prod
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.affine import (
+    Const,
+    Expr,
+    FloorDiv,
+    Interval,
+    Range,
+    Var,
+    as_sum,
+    floordiv,
+    from_terms,
+    known_divisor,
+    variables,
+)
+from hloscope.indexing import (
+    Constraint,
+    IndexingMap,
+    RuntimeVariable,
+    Variable,
+    substituted,
+)
+from hloscope.memory.requests import Requests
+
+MOST_UNROLLED: Final = 1 << 10
+"""Elements of a thread's inner loops that are looked at one by one."""
+LARGEST_GAP: Final = 2
+"""Elements in a row that a vector loads though nobody needs them, at most."""
+_Domains: TypeAlias = tuple[tuple[Constraint, ...], ...]
+
+
+class _Element(NamedTuple):
+    """Neighbouring elements that one instruction touches, `offset` behind a common address."""
+
+    offset: int
+    width: int
+
+
+class _Block(NamedTuple):
+    """What elements of one basic block share: all but how far behind `address` they stand.
+
+    Attributes:
+        address: Without its constant.
+        dims: Lanes, warps and blocks.
+        ranges: Loops that are not unrolled.
+        runtime: What is read at run time.
+        domains: The condition: all constraints of one of these hold.
+        bits: Of an element.
+        warp: Lanes of a warp.
+    """
+
+    address: Expr
+    dims: tuple[Variable, ...]
+    ranges: tuple[Variable, ...]
+    runtime: tuple[RuntimeVariable, ...]
+    domains: _Domains
+    bits: int
+    warp: int
+
+
+def compiled(found: Sequence[Requests], widest: int, *, are_loads: bool = False) -> list[Requests]:
+    """The requests of accesses of one array after LLVM merged neighbours.
+
+    Args:
+        found: The accesses as emitted, all loads or all stores, none twice.
+        widest: Bytes of the widest access of a lane.
+        are_loads: What a thread has loaded already is not loaded again.
+
+    Returns:
+        The very same objects where nothing changes.
+    """
+    kept: list[Requests] = []
+    blocks: dict[_Block, dict[_Element, Requests]] = {}
+    candidates = [one for one in found if not one.map.is_known_empty and one.bits >= 8]
+    several = _may_be_neighbours(candidates, LARGEST_GAP if are_loads else 0)
+    for one in found:
+        elements = [*_elements(one)] if one in several else []
+        if not elements:
+            kept.append(one)
+        for block, element in elements:
+            blocks.setdefault(block, {}).setdefault(element, one)
+    if are_loads:
+        _without_repeated(blocks)
+    merged: list[Requests] = []
+    for block, elements_of in blocks.items():
+        divisor = proved_divisor(block.address)
+        vectors = [*_vectors(elements_of, divisor, block.bits, widest, fills_gaps=are_loads)]
+        merged += _requests(block, vectors, [*dict.fromkeys(elements_of.values())])
+    if sum(map(_count, merged)) == sum(map(_count, several)):
+        return [*found]
+    return kept + merged
+
+
+def _without_repeated(blocks: dict[_Block, dict[_Element, Requests]]) -> None:
+    """Take out elements that a block loads whose condition holds wherever this one does.
+
+    Source: LLVM's `GVN` and `EarlyCSE`, for loads of memory that the kernel does not write.
+    """
+    by_address: dict[tuple[object, ...], list[_Block]] = {}
+    for block in blocks:
+        if not block.ranges:  # after a loop that stays one, the values are gone
+            key = block.address, block.runtime, block.bits
+            by_address.setdefault(key, []).append(block)
+    for several in by_address.values():
+        for block in several:
+            for other in several:
+                if other is not block and _holds_within(block, other):
+                    loaded = {o + k for o, width in blocks[other] for k in range(width)}
+                    blocks[block] = {
+                        element: one
+                        for element, one in blocks[block].items()
+                        if not loaded.issuperset(range(element.offset, sum(element)))
+                    }
+
+
+def _holds_within(block: _Block, other: _Block) -> bool:
+    """Is it plain that the condition of the other holds wherever that of the block does?"""
+    if any(
+        not b.interval.contains(a.interval) for a, b in zip(block.dims, other.dims, strict=True)
+    ):
+        return False
+    return all(any(set(there) <= set(here) for there in other.domains) for here in block.domains)
+
+
+def proved_divisor(address: Expr) -> int:
+    """What divides an address as LLVM sees it; 0 if it is 0.
+
+    LLVM writes `e / c * c` as `e - e mod c`, of which no divisor is known but those of `e`.
+
+    >>> x = Dim(0)
+    >>> proved_divisor(x // 6 * 6), proved_divisor(x // 6 * 12), proved_divisor(x // 8 * 8)
+    (1, 12, 8)
+    """
+    terms, const = as_sum(address)
+    found = abs(const)
+    for e, factor in terms:
+        divisor = known_divisor(e)
+        match e:
+            case FloorDiv(num, Const(by)) if by == factor and by & (by - 1):
+                found = gcd(found, known_divisor(num), by)
+            case _:
+                found = gcd(found, factor * divisor)
+    return found
+
+
+def _count(requests: Requests) -> int:
+    """Accesses of a thread."""
+    return prod([v.interval.hi - v.interval.lo + 1 for v in requests.map.ranges])
+
+
+def _may_be_neighbours(found: Sequence[Requests], gap: int) -> set[Requests]:
+    """The accesses that touch neighbours, along a loop or a constant distance apart."""
+    chosen: set[Requests] = set()
+    by_rest: dict[Expr, list[Requests]] = {}
+    for one in found:
+        terms = _loops(one)
+        if any(abs(factor) <= one.vector + gap for factor in terms.values()):
+            chosen.add(one)
+        rest = [(e, c) for e, c in as_sum(one.address)[0] if e not in terms]
+        by_rest.setdefault(from_terms(rest, 0), []).append(one)
+    for several in by_rest.values():
+        if len(several) > 1:
+            chosen.update(several)
+    return chosen
+
+
+def _loops(one: Requests) -> dict[Var, int]:
+    """Coefficients of the loops that only shift the address, if they can be unrolled."""
+    terms = dict(as_sum(one.address)[0])
+    read = {x for v in one.map.runtime for x in variables(*v.arguments)}
+    found: dict[Var, int] = {}
+    size = 1
+    for k, loop in enumerate(one.map.ranges):
+        x = Range(k)
+        others = [e for e in terms if e is not x]
+        if x not in terms or x in read or x in variables(*others):
+            continue
+        size *= loop.interval.hi - loop.interval.lo + 1
+        if size > MOST_UNROLLED:
+            break
+        found[x] = terms[x]
+    return found
+
+
+def _elements(one: Requests) -> Iterator[tuple[_Block, _Element]]:
+    """Each access of a thread: what it shares with others, and where it stands."""
+    loops = _loops(one)
+    terms, const = as_sum(one.address)
+    rest = from_terms([(e, c) for e, c in terms if e not in loops], 0)
+    left = [k for k in range(len(one.map.ranges)) if Range(k) not in loops]
+    renamed: dict[Var, Expr] = {Range(k): Range(new) for new, k in enumerate(left)}
+    address = substituted([rest], renamed)[0]
+    ranges = tuple([one.map.ranges[k] for k in left])
+    sizes = [range(i.lo, i.hi + 1) for i in (one.map.box[x] for x in loops)]
+    in_condition = bool(variables(*one.conditions) & set(loops))
+    runtime = tuple([v.at(substituted(v.arguments, renamed)) for v in one.map.runtime])
+    domains = _normal(one.domains, renamed)
+    for values in product(*sizes):
+        at = dict(zip(loops, values, strict=True))
+        if in_condition:
+            here: dict[Var, Expr] = {x: x * 0 + value for x, value in at.items()}
+            domains = _normal(one.domains, renamed | here)
+            if not domains:
+                continue
+        offset = const + sum([loops[x] * value for x, value in at.items()])
+        block = _Block(
+            address, tuple(one.map.dims), ranges, runtime, domains, one.bits, one.warp
+        )  # fmt: skip
+        yield block, _Element(offset, one.vector)
+
+
+def _normal(domains: _Domains, new: dict[Var, Expr]) -> _Domains:
+    """Conditions with values for loops, in a form that equal ones share; those never true go."""
+    found: list[tuple[Constraint, ...]] = []
+    for domain in domains:
+        constraints: dict[Expr, Interval] = {}
+        for e, interval in domain:
+            terms, const = as_sum(substituted([e], new)[0])
+            lo, hi = interval.lo - const, interval.hi - const
+            factor = gcd(*[c for _, c in terms])
+            if not factor:
+                if lo <= 0 <= hi:
+                    continue
+                break
+            if terms[0][1] < 0:
+                factor = -factor
+                lo, hi = hi, lo
+            kept = from_terms([(x, c // factor) for x, c in terms], 0)
+            limits = Interval(-(-lo // factor), hi // factor)
+            constraints[kept] = constraints.get(kept, limits) & limits
+        else:
+            found.append(tuple(sorted(constraints.items(), key=repr)))
+    return tuple(dict.fromkeys(found))
+
+
+def _vectors(
+    elements: Iterable[_Element], divisor: int, bits: int, widest: int, *, fills_gaps: bool
+) -> Iterator[_Element]:
+    """What is touched at once: the widest aligned vectors, from the first element of a run on.
+
+    Args:
+        elements: What the instructions of a block touch.
+        divisor: What divides the common address; 0 if that is 0.
+        bits: Of an element.
+        widest: Bytes of a vector.
+        fills_gaps: May a vector hold elements that nobody needs?  So may loads: a vector is taken
+            if its second half is needed, too.
+    """
+    ordered = sorted(elements)
+    at = 0
+    while at < len(ordered):
+        offset, width = ordered[at]
+        end, last, chosen = offset + width, at, (at, width)
+        size = width
+        while size * 2 * bits <= widest * 8 and gcd(divisor, offset) % (size * 2) == 0:
+            size *= 2
+            while last + 1 < len(ordered) and sum(ordered[last + 1]) <= offset + size:
+                if ordered[last + 1].offset - end > (LARGEST_GAP if fills_gaps else 0):
+                    break
+                last += 1
+                end = sum(ordered[last])
+            span = end - offset
+            if span == size or (fills_gaps and span * 2 > size):
+                chosen = last, size
+        yield _Element(offset, chosen[1])
+        at = chosen[0] + 1
+
+
+def _requests(
+    block: _Block, vectors: Sequence[_Element], origins: Sequence[Requests]
+) -> Iterator[Requests]:
+    """The vectors of a block, those at equal distances as one loop."""
+    originals = tuple(dict.fromkeys([map for one in origins for map in one.originals]))
+    for width in sorted({v.width for v in vectors}, reverse=True):
+        offsets = [v.offset for v in vectors if v.width == width]
+        for start, step, count in _progressions(offsets):
+            ranges = [*block.ranges]
+            address: Expr = block.address + start
+            if count > 1:
+                address = address + Range(len(ranges)) * step
+                ranges.append(Variable(Interval(0, count - 1)))
+            map = IndexingMap(block.dims, ranges, block.runtime, [address], block.domains[0])
+            yield Requests(map, block.bits, width, block.warp, originals, block.domains[1:])
+
+
+def _progressions(offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Start, step and length of runs of sorted numbers at equal distances.
+
+    >>> [*_progressions([0, 4, 8, 9, 20])]
+    [(0, 4, 3), (9, 11, 2)]
+    """
+    at = 0
+    while at < len(offsets):
+        last = min(at + 1, len(offsets) - 1)
+        step = offsets[last] - offsets[at]
+        while last + 1 < len(offsets) and offsets[last + 1] - offsets[last] == step:
+            last += 1
+        yield offsets[at], step, last - at + 1
+        at = last + 1
+
+
+def apart(one: Requests, widths: Sequence[int]) -> list[Requests]:
+    """An access of vectors as accesses of so many elements, one after another.
+
+    The very same access if its vectors have another size.
+    """
+    if one.vector == 1 or sum(widths) < one.vector:
+        return [one]
+    found: list[Requests] = []
+    offset = 0
+    for width in widths[-one.vector :] if one.vector < sum(widths) else widths:
+        map = one.map.with_(results=[one.address + offset])
+        found.append(replace(one, map=map, vector=width))
+        offset += width
+    return found
+
+
+def in_words(one: Requests, word: int) -> Requests:
+    """An access of elements as one of the words, of so many bits, that hold them."""
+    address = floordiv(one.address, word // one.bits)
+    map = one.map.with_(results=[address]).simplify(replace_points=False)
+    return replace(one, map=map, bits=word, vector=1)

@@ -1,0 +1,315 @@
+"""What accesses of an array move, as XLA emits them and as LLVM compiles them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from hloscope.affine import to_text
+from hloscope.devices import Device
+from hloscope.indexing import IndexingMap, prove_equal
+from hloscope.ir import TensorType, size_text, storage_bits
+from hloscope.lazy import dataclass
+from hloscope.memory import traffic as figures
+from hloscope.memory.addresses import Address
+from hloscope.memory.answers import Touch
+from hloscope.memory.bounded import traffic_of
+from hloscope.memory.compiled import apart, compiled, in_words
+from hloscope.memory.kernel import PLAIN, Kernel, Launch, Stores
+from hloscope.memory.requests import Requests, requests_of, united
+from hloscope.memory.spoil import Spoiler, spoiler_of
+from hloscope.memory.traffic import BOUNDS, Traffic, stored
+from hloscope.simplifier import Verdict
+
+MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
+"""Why figures are bounds where loads are not told apart."""
+OPEN: Final = "whether LLVM proves the alignment depends on the code around: at worst it does not"
+MERGED: Final = "LLVM merges neighbours in one basic block into {} at most"
+NOT_ALIGNED: Final = "{} × {}: the alignment of `{}` is not provable, LLVM's search ends before"
+CHOSEN: Final = "a select chooses by it: LLVM loads four predicates in parts"
+EXPANDED: Final = "LLVM expands the atomic: the old element is loaded first"
+Loads: TypeAlias = Callable[[], Sequence[Sequence[Address]] | None]
+"""The accesses of each load; `None` where loads are not told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the accesses of one array move.
+
+    Attributes:
+        touches: The ways in which it is touched, as compiled.
+        traffic: As compiled, in all.
+        emitted: The ways as XLA emits them; `None` where they move the same.
+        change: Why the two differ.
+        reason: Why there are bounds, if nothing else says so.
+    """
+
+    touches: tuple[Touch, ...] = ()
+    traffic: Traffic | None = None
+    emitted: tuple[Touch, ...] | None = None
+    change: str = ""
+    reason: str = ""
+
+
+def together(parts: Sequence[Measured]) -> Measured:
+    """What several loops move of one array."""
+    if len(parts) == 1:
+        return parts[0]
+    traffic = [part.traffic for part in parts if part.traffic is not None]
+    emitted = None
+    if any(part.emitted is not None for part in parts):
+        emitted = tuple([t for p in parts for t in (p.touches if p.emitted is None else p.emitted)])
+    return Measured(
+        tuple([touch for part in parts for touch in part.touches]),
+        figures.together(traffic) if len(traffic) == len(parts) else None,
+        emitted,
+        next((part.change for part in parts if part.change), ""),
+        next((part.reason for part in parts if part.reason), ""),
+    )
+
+
+class Levels:
+    """Requests and traffic of accesses on one device; equal ones are counted once."""
+
+    def __init__(self, device: Device, budget: int) -> None:
+        self._device: Final = device
+        self._budget: Final = budget
+        self._widest: Final = device.vector_bits // 8
+        self._requests: dict[tuple[object, ...], Requests] = {}
+        self._traffic: dict[Requests, tuple[Traffic, Spoiler | None]] = {}
+
+    def counted(self, map: IndexingMap, bits: int, launch: Launch, vector: int) -> Touch:
+        """What one access moves, from threads to elements of so many bits.
+
+        Args:
+            map: From threads and blocks in x, y and z, and loops, to the element.
+            bits: Of an element.
+            launch: Blocks and threads.
+            vector: Neighbouring elements that a thread holds.
+        """
+        return self._touch(self._requests_of(map, bits, launch, vector, self._widest))
+
+    def read(
+        self,
+        addresses: Sequence[Address],
+        type: TensorType,
+        kernel: Kernel,
+        loads: Loads,
+        predicate: tuple[int, ...] = (),
+    ) -> Measured:
+        """What threads load of an array.
+
+        Args:
+            addresses: The ways in which they load it.
+            type: Of the array.
+            kernel: Theirs.
+            loads: Tells the loads apart, where several may be one.
+            predicate: Into what a load of four predicates falls apart by which selects choose.
+        """
+        by_map = {a.map: a for a in addresses}
+        every = self._emitted(by_map, by_map, type, kernel)
+        before = next((a.before for a in addresses if a.before is not None), None)
+        if before is not None:
+            return self._before(before, every, type, kernel)
+        fewest = united(every)
+        if len(fewest) == len(every):
+            return self._measured(every, by_map, type, kernel, predicate=predicate)
+        told_apart = loads()
+        is_known = told_apart is not None
+        if told_apart is not None:
+            different: dict[frozenset[IndexingMap], list[IndexingMap]] = {}
+            for load in told_apart:
+                there = [a.map for a in load]
+                different.setdefault(frozenset(there), there)
+            parts = [united(self._emitted(own, by_map, type, kernel)) for own in different.values()]
+            every, is_known = self._told_apart(dict.fromkeys(one for part in parts for one in part))
+        most = self._measured(every, by_map, type, kernel, predicate=predicate)
+        if is_known or most.traffic is None:
+            return most
+        least = self._measured(fewest, by_map, type, kernel, predicate=predicate).traffic
+        assert least is not None
+        bounded = replace(most.traffic, precision=BOUNDS, best=least.best or least)
+        return replace(most, traffic=bounded, reason=MAY_BE_ONE)
+
+    def written(
+        self, addresses: Sequence[Address], type: TensorType, kernel: Kernel, stores: Stores
+    ) -> Measured:
+        """What threads store of an array, each way a store of its own."""
+        by_map = {a.map: a for a in addresses}
+        found = self._emitted(by_map, by_map, type, kernel)
+        return self._measured(found, by_map, type, kernel, stores)
+
+    def _measured(
+        self,
+        found: Sequence[Requests],
+        by_map: Mapping[IndexingMap, Address],
+        type: TensorType,
+        kernel: Kernel,
+        stores: Stores | None = None,
+        predicate: tuple[int, ...] = (),
+    ) -> Measured:
+        if kernel.is_given:
+            touches, traffic = self._touches(found)
+            return Measured(tuple(touches), traffic)
+        whole, cut, maybe = self._proved(found, by_map, type, kernel)
+        are_loads = stores is None
+        stores = stores or PLAIN
+        if stores.is_apart:
+            last = self._stored_apart(found, stores, type, kernel)
+        else:
+            last = compiled(whole, self._widest, are_loads=are_loads)
+            last += self._elements([*cut, *maybe], type, kernel)
+        if predicate and type.element.name == "pred":
+            last = [part for one in last for part in apart(one, predicate)]
+        touches, traffic = self._touches(last)
+        if maybe:
+            best = compiled([*whole, *maybe], self._widest, are_loads=are_loads)
+            best += self._elements(cut, type, kernel)
+            traffic = replace(traffic, precision=BOUNDS, best=self._touches(best)[1])
+        before, emitted_traffic = self._touches(found)
+        is_same = stores.is_apart or traffic == emitted_traffic
+        traffic = stored(traffic, stores)
+        reason = OPEN if maybe else stores.reason
+        if is_same:
+            return Measured(tuple(touches), traffic, reason=reason)
+        change = CHOSEN if predicate else self._change([*cut, *maybe], type)
+        return Measured(tuple(touches), traffic, tuple(before), change, reason)
+
+    def _emitted(
+        self,
+        maps: Iterable[IndexingMap],
+        by_map: Mapping[IndexingMap, Address],
+        type: TensorType,
+        kernel: Kernel,
+    ) -> list[Requests]:
+        """The requests of accesses as XLA emits them, each once."""
+        every = self._each(maps, type, kernel)
+        return [
+            one
+            for vectors in every
+            for one in (
+                self._elements([vectors], type, kernel)
+                if by_map[vectors.original].by_element
+                else [vectors]
+            )
+        ]
+
+    def _proved(
+        self,
+        found: Iterable[Requests],
+        by_map: Mapping[IndexingMap, Address],
+        type: TensorType,
+        kernel: Kernel,
+    ) -> tuple[list[Requests], list[Requests], list[Requests]]:
+        """Accesses that stay vectors, those that LLVM cuts, and those that it may cut."""
+        whole: list[Requests] = []
+        cut: list[Requests] = []
+        maybe: list[Requests] = []
+        for one in found:
+            address = by_map[one.original]
+            parts = address.parts if one.vector > 1 else ()
+            if not parts:
+                (cut if address.by_element else whole).append(one)
+            for part in parts:
+                there = cut if part.is_apart else maybe if part.may_be_apart else whole
+                there += self._each([part.map], type, kernel)
+        return whole, cut, maybe
+
+    def _before(
+        self, stores: Stores, found: Sequence[Requests], type: TensorType, kernel: Kernel
+    ) -> Measured:
+        """What LLVM loads of old elements, of which XLA emits nothing."""
+        last = found
+        if stores.is_apart:
+            last = self._stored_apart(found, stores, type, kernel)
+        touches, traffic = self._touches(last)
+        traffic = stored(traffic, replace(stores, least=1, tries=1, most=1))
+        return Measured(tuple(touches), traffic, (), EXPANDED)
+
+    def _stored_apart(
+        self, found: Iterable[Requests], stores: Stores, type: TensorType, kernel: Kernel
+    ) -> list[Requests]:
+        """Accesses by element, or by the word that holds it."""
+        apart = self._elements(found, type, kernel)
+        is_word = stores.word > storage_bits(type)
+        return [in_words(one, stores.word) for one in apart] if is_word else apart
+
+    def _change(self, cut: Sequence[Requests], type: TensorType) -> str:
+        if not cut:
+            return MERGED.format(size_text(self._widest))
+        one = cut[0]
+        element = size_text(max(storage_bits(type) // 8, 1))
+        return NOT_ALIGNED.format(
+            one.vector, element, to_text(one.original.results[0], one.original.names)
+        )
+
+    def _elements(
+        self, found: Iterable[Requests], type: TensorType, kernel: Kernel
+    ) -> list[Requests]:
+        """The same accesses, each element by itself."""
+        maps = [map for one in found for map in one.originals]
+        return self._each(maps, type, replace(kernel, unroll=1), storage_bits(type) // 8)
+
+    def _told_apart(self, found: Iterable[Requests]) -> tuple[list[Requests], bool]:
+        """Without those that another is in other words, and whether that is known of all."""
+        kept: list[Requests] = []
+        is_known = True
+        for one in found:
+            for at, other in enumerate(kept):
+                if not self._may_be_same(one, other):
+                    continue
+                verdict = prove_equal(one.originals, other.originals).verdict
+                is_known &= verdict is not Verdict.UNDECIDED
+                if verdict is Verdict.PROVED:
+                    kept[at] = max(other, one, key=lambda requests: requests.vector)
+                    break
+            else:
+                kept.append(one)
+        return kept, is_known
+
+    def _may_be_same(self, one: Requests, other: Requests) -> bool:
+        """Have two loads the same addresses, and touch as many elements in all?"""
+        if one.original.results != other.original.results:
+            return False
+        a, b = self._touch(one).traffic, self._touch(other).traffic
+        return a is not None and b is not None and a.lanes * a.vector == b.lanes * b.vector
+
+    def _each(
+        self,
+        maps: Iterable[IndexingMap],
+        type: TensorType,
+        kernel: Kernel,
+        widest: int | None = None,
+    ) -> list[Requests]:
+        """The requests of each map, and each map once; of `widest` bytes a lane, at most."""
+        launch, bits = kernel.launch, storage_bits(type)
+        assert launch is not None
+        most = self._widest if widest is None else widest
+        return [
+            self._requests_of(map, bits, launch, kernel.unroll, most) for map in dict.fromkeys(maps)
+        ]
+
+    def _requests_of(
+        self, map: IndexingMap, bits: int, launch: Launch, unroll: int, widest: int
+    ) -> Requests:
+        key = map, bits, launch, unroll, widest
+        known = self._requests.get(key)
+        if known is None:
+            known = self._requests[key] = requests_of(
+                map, bits, launch, self._device.warp, widest=widest, unroll=unroll
+            )
+        return known
+
+    def _touches(self, found: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
+        """Ways in which threads touch an array, and what they move in all."""
+        touches = [self._touch(requests) for requests in found]
+        return touches, figures.together([t.traffic for t in touches if t.traffic is not None])
+
+    def _touch(self, requests: Requests) -> Touch:
+        known = self._traffic.get(requests)
+        if known is None:
+            traffic = traffic_of(requests, self._budget)
+            spoiler = None if traffic.worst is None else spoiler_of(requests, traffic.worst)
+            known = self._traffic[requests] = traffic, spoiler
+        return Touch(requests.originals, *known)
