@@ -112,7 +112,7 @@ def execute_kernel(
     coalescing: Coalescing | None = None
     reason = ""
     try:
-        coalescing = Model(device).memory(program.analysis).of_instruction(instruction)
+        coalescing = Model(device).memory(program.analysis, dumped).of_instruction(instruction)
     except HloscopeError as error:
         reason = error.message
     return ExecutedKernel(
