@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,7 +12,6 @@ from hloscope.compare.structure import (
     compared_extras,
     field_of,
     reads,
-    users_of,
     with_layouts,
 )
 from hloscope.hlo_parser import print_type
@@ -23,6 +23,7 @@ from hloscope.ir import (
     TensorType,
     TupleType,
     Type,
+    captured,
 )
 from hloscope.lazy import dataclass
 from hloscope.ops import Constant
@@ -129,12 +130,13 @@ class _Differing:
     def __init__(self, a: Module, b: Module) -> None:
         self.a, self.b = a, b
         self.structure = Structure()
-        self.pairs: dict[Instruction, Instruction] = {}
+        self.outer: dict[Instruction, Instruction] = {}
+        """Pairs of values that regions read from outside, of the computations compared so far."""
         self.seen: set[tuple[Computation, Computation]] = set()
 
     def run(self) -> Differences:
         parts: list[Part] = []
-        work = [(self.a.entry, self.b.entry)]
+        work = deque([(self.a.entry, self.b.entry)])
         alone: list[Part] = []
         for x, y in _uncalled(self.a, self.b, self.structure):
             if x is not None and y is not None:
@@ -142,7 +144,7 @@ class _Differing:
             else:
                 alone.append(Part(x, y))
         while work:
-            both = work.pop(0)
+            both = work.popleft()
             if both in self.seen or self.structure.of(both[0]) == self.structure.of(both[1]):
                 continue
             self.seen.add(both)
@@ -169,35 +171,36 @@ class _Differing:
     ) -> tuple[Part, list[tuple[Computation, Computation]]]:
         """What differs in two computations, and which ones called there to compare."""
         matching = Matching(self.structure, a, b)
-        self.pairs |= matching.pairs
-        down = self.structure.down(a), self.structure.down(b)
-        users = users_of(a), users_of(b)
+        pairs, down = matching.pairs, (matching.down_a, matching.down_b)
+        self.outer |= {v: pairs[v] for x in a if x.calls for v in captured(x) if v in pairs}
+        users = matching.users_a, matching.users_b
         found: list[Change] = []
         inside: list[tuple[Computation, Computation]] = []
-        gone = [x for x in a if x not in matching.pairs]
+        gone = [x for x in a if x not in pairs]
         places = {y: at for at, y in enumerate(b)}
-        at_root = matching.pairs.get(a.root) is not b.root
+        at_root = pairs.get(a.root) is not b.root
         for y in b:
             x = matching.partners.get(y)
             if x is None:
                 found.append(_change(None, y, (), users[1]))
                 continue
             if x not in matching.equal or x in self.structure.drawn:
-                aspects = self._aspects(x, y, down)
+                aspects = self._aspects(x, y, pairs, down)
                 if at_root and y is b.root:
                     aspects = (*aspects, Aspect("root", a.root.name, b.root.name))
                 if aspects:
                     found.append(_change(x, y, aspects, users[1]))
                 if len(x.calls) == len(y.calls):
                     inside += zip(x.calls, y.calls, strict=True)
-        before = _in_order(a, gone, matching.pairs, places)
+        before = _in_order(a, gone, pairs, places)
         found = _merged(found, [_change(x, None, (), users[0]) for x in gone], before, places)
-        return Part(a, b, tuple(found), len(matching.pairs)), inside
+        return Part(a, b, tuple(found), len(pairs)), inside
 
     def _aspects(
         self,
         x: Instruction,
         y: Instruction,
+        pairs: dict[Instruction, Instruction],
         down: tuple[dict[Instruction, int], dict[Instruction, int]],
     ) -> tuple[Aspect, ...]:
         found: list[Aspect] = []
@@ -207,7 +210,7 @@ class _Differing:
         if len(x.operands) != len(y.operands):
             found.append(Aspect("operands", str(len(x.operands)), str(len(y.operands))))
         for place, (p, q) in enumerate(zip(mine, others, strict=False)):
-            if self.pairs.get(p) is q:
+            if pairs.get(p, self.outer.get(p)) is q:
                 continue
             same = p in down[0] and down[0][p] == down[1].get(q)
             if not same or p in self.structure.drawn:

@@ -30,6 +30,10 @@ class Matching:
         pairs: Those of the first with those of the second.
         partners: The other way round.
         equal: Those of the first that are the same with all that they read.
+        down_a: Numbers of the first's instructions with all that they read.
+        down_b: Those of the second's.
+        users_a: Of the first's instructions, those that read them and at which place.
+        users_b: Of the second's.
     """
 
     def __init__(self, structure: Structure, a: Computation, b: Computation) -> None:
@@ -37,8 +41,8 @@ class Matching:
         self.partners: dict[Instruction, Instruction] = {}
         self.equal: set[Instruction] = set()
         self._structure, self._a, self._b = structure, a, b
-        self._down_a, self._down_b = structure.down(a), structure.down(b)
-        self._users_a, self._users_b = users_of(a), users_of(b)
+        self.down_a, self.down_b = structure.down(a), structure.down(b)
+        self.users_a, self.users_b = users_of(a), users_of(b)
         self._by_reading()
         if len(self.pairs) < max(len(a), len(b)):
             self._by_the_rest()
@@ -47,12 +51,12 @@ class Matching:
 
     def _by_reading(self) -> None:
         up_a, up_b = self._structure.up(self._a), self._structure.up(self._b)
-        exact = _Bag(self._b, lambda y: (self._down_b[y], up_b[y]))
-        alike = _Bag(self._b, lambda y: self._down_b[y])
+        exact = _Bag(self._b, lambda y: (self.down_b[y], up_b[y]))
+        alike = _Bag(self._b, lambda y: self.down_b[y])
         self._force(self._a.root, self._b.root)
         for bag, key in (
-            (exact, lambda x: (self._down_a[x], up_a[x])),
-            (alike, lambda x: self._down_a[x]),
+            (exact, lambda x: (self.down_a[x], up_a[x])),
+            (alike, lambda x: self.down_a[x]),
         ):
             for x in reversed(list(self._a)):
                 if x not in self.pairs:
@@ -80,8 +84,8 @@ class Matching:
             x, y = stack.pop()
             if x in self.pairs or y in self.partners:
                 continue
-            number = self._down_a.get(x)
-            if number is None or number != self._down_b.get(y):
+            number = self.down_a.get(x)
+            if number is None or number != self.down_b.get(y):
                 continue
             self._pair(x, y)
             self.equal.add(x)
@@ -120,7 +124,7 @@ class Matching:
 
     def _use(self, ins: Instruction) -> object:
         """Who reads an instruction, if all of them are paired."""
-        users = self._users_a.get(ins) or self._users_b.get(ins) or ()
+        users = self.users_a.get(ins) or self.users_b.get(ins) or ()
         known = [(self._known(user), place) for user, place in users[:_MOST_USERS]]
         found = not known or any(user is None for user, _ in known)
         return ins if found else (self._structure.type(ins.type), frozenset(known))
@@ -155,8 +159,8 @@ class Matching:
                     work.append((p, q))
 
     def _open_users(self, x: Instruction, y: Instruction) -> bool:
-        return any(user not in self.pairs for user, _ in self._users_a.get(x, ())) and any(
-            user not in self.partners for user, _ in self._users_b.get(y, ())
+        return any(user not in self.pairs for user, _ in self.users_a.get(x, ())) and any(
+            user not in self.partners for user, _ in self.users_b.get(y, ())
         )
 
     def _operands(
@@ -165,7 +169,7 @@ class Matching:
         read, other = reads(x), reads(y)
         if len(read) != len(other) or not _same_op(x, y):
             return ()
-        here, there = self._down_a, self._down_b
+        here, there = self.down_a, self.down_b
         return [
             (p, q)
             for p, q in zip(read, other, strict=True)
@@ -176,8 +180,8 @@ class Matching:
         self, x: Instruction, y: Instruction
     ) -> Iterable[tuple[Instruction, Instruction]]:
         """Users at the same place that are the only ones of their kind."""
-        mine = [u for u in self._users_a.get(x, ()) if u[0] not in self.pairs]
-        others = [u for u in self._users_b.get(y, ()) if u[0] not in self.partners]
+        mine = [u for u in self.users_a.get(x, ()) if u[0] not in self.pairs]
+        others = [u for u in self.users_b.get(y, ()) if u[0] not in self.partners]
         if not mine or not others or max(len(mine), len(others)) > _MOST_USERS:
             return ()
         label = self._structure.label

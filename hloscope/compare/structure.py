@@ -63,8 +63,6 @@ class Structure:
         self._numbers: dict[object, int] = {}
         self._kept: dict[int, tuple[Type, int]] = {}
         self._ops: dict[int, tuple[Op, int]] = {}
-        self._labels: dict[Instruction, int] = {}
-        self._down: dict[Computation, dict[Instruction, int]] = {}
         self._of: dict[Computation, int] = {}
         self._drawing: set[Computation] = set()
         self.drawn: set[Instruction] = set()
@@ -76,12 +74,7 @@ class Structure:
 
     def label(self, ins: Instruction) -> int:
         """The number of an instruction alone: its op, type and what is written with it."""
-        found = self._labels.get(ins)
-        if found is None:
-            extras = compared_extras(ins)
-            key = ("label", self._op(ins), self.type(ins.type), extras)
-            found = self._labels[ins] = self.number(key)
-        return found
+        return self.number(("label", self._op(ins), self.type(ins.type), compared_extras(ins)))
 
     def type(self, type_: Type) -> int:
         """The number of a type; layouts that are not written are the default ones.
@@ -106,7 +99,6 @@ class Structure:
         """The number of a computation: all that its instructions are."""
         for inner in inside_out(computation, self._of):
             down, sources = self._numbered(inner)
-            self._down[inner] = down
             read = {value for ins in inner for value in reads(ins)}
             ends = sorted(down[ins] for ins in inner if ins not in read)
             parameters = [down[p] for p in inner.body.parameters]
@@ -118,9 +110,12 @@ class Structure:
         return self._of[computation]
 
     def down(self, computation: Computation) -> dict[Instruction, int]:
-        """Numbers of a computation's instructions with all that they read."""
+        """Numbers of a computation's instructions with all that they read.
+
+        They are found again each time: those of all computations take more than the instructions.
+        """
         self.of(computation)
-        return self._down[computation]
+        return self._numbered(computation)[0]
 
     def called(self, ins: Instruction) -> tuple[int, ...]:
         """The numbers of the computations that an instruction calls."""

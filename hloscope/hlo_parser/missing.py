@@ -76,6 +76,6 @@ def stand_in(
         "result", returns, UnknownOp(OPCODE), tuple(parameters), (), (), "", (), source, *at
     )
     every = (*parameters, root)
-    body = Body(every, tuple(parameters), root, {ins.name: ins for ins in every})
+    body = Body(every, tuple(parameters), root)
     body.captures = ()
     return TextComputation(source, Section(name, False, at[0], at[0], at[1], at[1] - 1), body)

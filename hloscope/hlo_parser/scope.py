@@ -143,7 +143,7 @@ class Scope:
                 self._explain_numbers(source, start, end)
         instructions = tuple(self.by_name.values())
         root = self.root if self.root is not None else instructions[-1]
-        body = Body(instructions, parameters, root, self.by_name)
+        body = Body(instructions, parameters, root)
         body.captures = ()  # a name stands for something of the same computation
         return body
 

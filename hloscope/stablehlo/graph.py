@@ -240,7 +240,7 @@ class _Function:
         op = UnknownOp("func.func", settings)
         root = Node(self._free(frame, "body"), whole, op, operands, (), operation)
         self._add(frame, root)
-        return Body(tuple(frame.by_name.values()), operands, root, frame.by_name)
+        return Body(tuple(frame.by_name.values()), operands, root)
 
     def _straight(self, block: Block) -> Body:
         outer = _Frame(self.name, block, self.operation)
@@ -427,7 +427,7 @@ class _Function:
             root = Node(self._return(frame), TupleType(()), Return(), (), (), frame.owner)
             self._add(frame, root)
         instructions = tuple(frame.by_name.values())
-        return Body(instructions, tuple(frame.parameters), root, frame.by_name)
+        return Body(instructions, tuple(frame.parameters), root)
 
     # ----------------------------------------------------------------------------- computations
 

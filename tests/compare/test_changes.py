@@ -261,3 +261,27 @@ def test_long_differences_are_cut_and_wrong_files_are_refused(tmp_path: Path) ->
     assert invoke(app, ["diff", str(a), str(tmp_path / "d.hlo")]).exit_code == 3
     assert invoke(app, ["diff", "-", "-"]).exit_code == 2
     assert invoke(app, ["diff", "-", str(a)], input=Graph(1).text(5)).exit_code == 0
+
+
+CAPTURING = """func.func @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = stablehlo.OUTER %x : tensor<4xf32>
+  %r = "stablehlo.if"(%p) ({
+    %y = stablehlo.INNER %a : tensor<4xf32>
+    stablehlo.return %y : tensor<4xf32>
+  }, {
+    stablehlo.return %a : tensor<4xf32>
+  }) : (tensor<i1>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+
+
+def test_a_value_that_a_region_reads_from_outside_is_paired_there_as_well() -> None:
+    before, after = (
+        hs.read(CAPTURING.replace("OUTER", outer).replace("INNER", inner))
+        for outer, inner in (("tanh", "negate"), ("cosine", "abs"))
+    )
+    parts = hs.diff(before, after).parts
+    changes = [change for part in parts for change in part.changes]
+    told = [(one.what, one.before, one.after) for change in changes for one in change.aspects]
+    assert told == [("op", "tanh", "cosine"), ("op", "negate", "abs")]
