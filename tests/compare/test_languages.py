@@ -286,7 +286,7 @@ DIFFERENT = {
     "conjugate_gradient_f64": "the HLO has no `x + 0.0`, which is not x for -0",
     "mamba_assoc_scan_fwd": "the HLO has no `x + 0.0`, which is not x for -0",
     "mamba_assoc_scan_grad": "the HLO has no `x + 0.0`, which is not x for -0",
-    "rng_gamma_rejection": "the HLO has other ops for the inverse error function than our pass makes",
+    "rng_gamma_rejection": "the HLO has other ops for the inverse error function than the pass",
     "shard_map_collectives": "the HLO has the body of a manual computation between custom calls",
     "sort_topk_argmax": "the HLO has ApproxTopK in terms of a sort",
 }
