@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 
 import hloscope as hs
+from hloscope.api import read_ptx
+from hloscope.dumps import DumpFolder
 
 HLO = """f { p = f32[8,16] parameter(0) ROOT t = f32[16,8] transpose(p), dimensions={1,0} }
 ENTRY e { p = f32[8,16] parameter(0) ROOT r = f32[16,8] fusion(p), kind=kInput, calls=f }"""
@@ -29,6 +31,22 @@ MLIR = """func.func @main(%a: tensor<4x8xf32>) -> tensor<8x4xf32> {
 DYNAMIC = """func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {
   return %a : tensor<?xf32>
 }"""
+PTX = """.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 .ptr p) {
+  .reg .b32 %r<5>; .reg .b64 %d<4>; .reg .f32 %f<2>;
+  ld.param.u64 %d1, [p];
+  mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.s32 %r3, %r2, 32, %r1;
+  mul.wide.u32 %d2, %r3, 4; add.s64 %d3, %d1, %d2;
+  ld.global.f32 %f1, [%d3]; div.rn.f32 %f1, %f1, %f1; st.global.f32 [%d3], %f1;
+  ret;
+}
+"""
+TESTS = Path(__file__).parent
+DUMP = TESTS.parent / "examples/dump"
+KERNELS = TESTS / "ptx/dumps"
+KERNEL = "module_0040.jit_own_sort"
 DEEP = 480
 WRONG = "func.func @main( {"
 
@@ -80,6 +98,11 @@ CALLS: dict[str, Callable[[], object]] = {
     "tiles": lambda: str(hs.read(HLO).root.tiles()),
     "cancellations": lambda: list(map(str, hs.read(HLO).cancellations())),
     "cost": lambda: str(hs.read(HLO).cost()),
+    "read, a dump folder": lambda: str(hs.read(DUMP).root.coalescing()),
+    "run_ptx": lambda: str(hs.run_ptx(PTX, {"p": np.zeros(64, "f4")}, grid=2, block=32)),
+    "run_ptx, wrong text": tolerant(lambda: hs.run_ptx("oops", [], grid=1, block=1)),
+    "run_ptx, outside": tolerant(lambda: hs.run_ptx(PTX, [np.zeros(5, "f4")], grid=2, block=32)),
+    "execute_kernel": lambda: str(hs.execute_kernel(KERNELS, "fusion", module=KERNEL)),
 }
 NOT_CALLS = {
     *("Access", "Coalescing", "ComputationView", "Element", "Footprint", "Indexing", "Tensor"),
@@ -200,6 +223,27 @@ def test_eight_threads_leave_the_process_as_it_was() -> None:
     assert set(map(str, seen)) == {str(limits)}  # while they run as well
     assert state() == before
     assert descriptors() == files
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_eight_threads_share_a_dump_folder_and_a_ptx_module(attempt: int) -> None:
+    """What is read late may be read twice, and is the same."""
+    module, folder, program = read_ptx(PTX), DumpFolder(DUMP), hs.read(DUMP)
+    start = threading.Barrier(8)
+    found: list[tuple[str, ...]] = []
+
+    def work() -> None:
+        start.wait()
+        run = hs.run_ptx(module, [np.ones(64, "f4")], grid=2, block=32)
+        found.append((str(run), str(folder.module().thunks), str(program.root.coalescing())))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
 
 
 def nested_ifs(depth: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from typing import Any, Final, NoReturn
 
@@ -11,6 +11,7 @@ from hloscope.api.invalid import Invalid
 from hloscope.cost import running
 from hloscope.display import chain_html, chain_json, chain_svg, chain_text
 from hloscope.errors import UnknownNameError
+from hloscope.fusion import Blueprints
 from hloscope.ir import Instruction, Module
 from hloscope.movement import (
     Chain,
@@ -128,25 +129,29 @@ class Movement:
         notes: What is assumed about how often computations run.
     """
 
-    def __init__(self, module: Module, invalid: Invalid | None = None) -> None:
-        """Find the movement of a module, except what invalid instructions take part in.
+    def __init__(
+        self,
+        module: Module,
+        invalid: Invalid | None = None,
+        blueprints: Blueprints | None = None,
+    ) -> None:
+        """Find the movement of a module; chains begin and end at invalid instructions.
 
         Args:
             module: The program.
             invalid: What is wrong with it; the whole program is taken as valid if not given.
+            blueprints: The numbers of its computations' structures, where they are known.
         """
-        flow, places = Flow(module), list(running(module))
+        without = {} if invalid is None else invalid.reasons
+        flow, places = Flow(module, blueprints, without), list(running(module))
         notes = [note for place in places for note in place.notes]
-        chains: Iterable[Chain] = chains_of(flow)
-        if invalid is not None and invalid.reasons:
+        if invalid is not None and without:
             places = [place for place in places if place.computation not in invalid.hidden]
-            chains = [chain for chain in chains if not _meets(chain, invalid.reasons)]
             notes.append(invalid.note)
         runs = {place.computation: place.times for place in places}
         self.module: Final = module
         self.places: Final = tuple(places)
-        without = () if invalid is None else invalid.reasons
-        self.savings: Final = Savings(flow, list(chains), runs, without)
+        self.savings: Final = Savings(flow, list(chains_of(flow)), runs, without)
         self.notes: Final = tuple(dict.fromkeys(notes))
 
     @property
@@ -160,19 +165,17 @@ class Movement:
         return {found.value: found for found in self.savings.figures if found.chain is not None}
 
 
-def _meets(chain: Chain, wrong: Container[Instruction]) -> bool:
-    """Does a chain lead through one of some instructions?  It may begin there."""
-    return any(ins in wrong for ins in chain.steps)
-
-
-def movement_of(module: Module, invalid: Invalid | None = None) -> Movement:
+def movement_of(
+    module: Module, invalid: Invalid | None = None, blueprints: Blueprints | None = None
+) -> Movement:
     """All data movement of a module, and what of it can be saved.
 
     Args:
         module: The program.
-        invalid: What is wrong with it; chains through invalid instructions are left out.
+        invalid: What is wrong with it; no chain leads through invalid instructions.
+        blueprints: The numbers of its computations' structures, where they are known.
     """
-    return Movement(module, invalid)
+    return Movement(module, invalid, blueprints)
 
 
 def cancellations(module: Module) -> list[Cancellation]:

@@ -7,7 +7,9 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from hloscope.api.cancelling import movement_of
 from hloscope.api.differing import diff
+from hloscope.api.invalid import Invalid
 from hloscope.api.memory import Model, kernels_of
 from hloscope.api.reading import Readable, program_from
 from hloscope.errors import HloscopeError
@@ -120,6 +122,7 @@ def explore(
     before: Program | Module | Readable | None = None,
     shown: Shown = _silently,
     jobs: int = 1,
+    invalid: Invalid | None = None,
 ) -> Explorer:
     """A page to look at a program, its maps and the verdicts about it.
 
@@ -130,6 +133,8 @@ def explore(
         before: An older program, or whatever `read` takes: the page tells what is different.
         shown: Yields the items of a long run; it may show how far it is.
         jobs: Processes that work on a large program side by side, where they can be forked.
+        invalid: What is wrong with the program: the page lists it, and answers the instructions
+            beside invalid ones.  Without it the program is taken as valid.
 
     Raises:
         ValueError: There is no such part.
@@ -142,14 +147,23 @@ def explore(
     devices.gpu_of(device)
     older = None if before is None else program_from(before)
     with program.lock:
-        return Explorer(_Gathering(program, device, shown, jobs).contents(parts, older))
+        gathering = _Gathering(program, device, shown, jobs, invalid)
+        return Explorer(gathering.contents(parts, older))
 
 
 class _Gathering:
     """All that a page has, asked of a program part by part."""
 
-    def __init__(self, program: Program, device: str, shown: Shown, jobs: int = 1) -> None:
+    def __init__(
+        self,
+        program: Program,
+        device: str,
+        shown: Shown,
+        jobs: int = 1,
+        invalid: Invalid | None = None,
+    ) -> None:
         self.program, self.device, self.shown = program, device, shown
+        self.invalid = invalid if invalid is not None and invalid.reasons else None
         self.numbering = Numbering(program.module, program.analysis.blueprints)
         self.beside = jobs - 1 if len(self.numbering) >= MANY and scan.CAN_FORK else 0
         """How many processes may still be begun beside this one."""
@@ -180,6 +194,8 @@ class _Gathering:
                 else:
                     self.kernels.add_told(told)
         chunks["kernels"] = self.kernels.to_json()
+        if self.invalid is not None:
+            chunks["invalid"] = self.invalid_instructions(self.invalid)
         if before is not None:
             chunks["diff"] = self.differences(before)
         return Contents(
@@ -223,9 +239,16 @@ class _Gathering:
 
     # ------------------------------------------------------------------------------ overview
 
+    def invalid_instructions(self, invalid: Invalid) -> list[dict[str, Any]]:
+        """The instructions that are not answered, with the finding that forbids each."""
+        return [
+            {"k": self.numbering.numbers[ins], "text": visible(f"{ins.name}: {reason}")}
+            for ins, reason in invalid.reasons.items()
+        ]
+
     def overview(self) -> dict[str, Any]:
         """The costs of the program by group, and the findings that cost most."""
-        found = costs.cost_on(self.program, self.device)
+        found = costs.cost_on(self.program, self.device, invalid=self.invalid)
         total = sum([kernel.bound * kernel.runs for kernel in found.kernels])
         return {
             "about": visible(found.about),
@@ -238,7 +261,7 @@ class _Gathering:
                 for k in found.kernels
                 if total and k.bound
             ],
-            "findings": self._overview_findings(),
+            "findings": [] if self.invalid is not None else self._overview_findings(),
             "notes": [visible(note) for note in found.notes],
         }
 
@@ -258,6 +281,7 @@ class _Gathering:
         }
 
     def _overview_findings(self) -> list[dict[str, Any]]:
+        """The worst of what rules find; they judge whole programs, so valid ones only."""
         settings = [checks.setting_of(rule, {}) for rule in OVERVIEW_RULES]
         report = checks.check_program(self.program.module, self.program.file, settings)
         number_of = {
@@ -299,6 +323,9 @@ class _Gathering:
 
     def _answer(self, ins: Instruction) -> bool:
         """Tell of an instruction; does it say the same of all that are alike?"""
+        if self.invalid is not None and ins in self.invalid.reasons:
+            self._told.refuse(self.numbering.numbers[ins], self.invalid.reasons[ins])
+            return False
         if not ins.operands and not ins.calls:
             return True
         answers, analysis = self._told, self.program.analysis
@@ -392,7 +419,11 @@ class _Gathering:
     def _kernels(self) -> list[tuple[Computation, Instruction]]:
         if not self.numbering.computations:
             return []
-        return kernels_of(self.program.module)
+        kernels = kernels_of(self.program.module)
+        return [place for place in kernels if self._is_answered(*place)]
+
+    def _is_answered(self, computation: Computation, ins: Instruction) -> bool:
+        return self.invalid is None or self.invalid.is_answered(computation, ins)
 
     @cached_property
     def _memory(self) -> memory.Memory:
@@ -429,6 +460,8 @@ class _Gathering:
         for place in cost.running(self.program.module):
             times = None if place.notes else place.times
             for ins in place.kernels:
+                if not self._is_answered(place.computation, ins):
+                    continue
                 answer = asked.of_equal(ins)
                 key = id(answer), times
                 if key not in known:
@@ -441,9 +474,9 @@ class _Gathering:
         known: dict[Any, int] = {}
         sources: dict[movement.Chain, list[str]] = {}
         by_pattern: dict[object, tuple[int, tuple[int | None, ...]]] = {}
-        flow = movement.Flow(self.program.module, self.program.analysis.blueprints)
-        runs = {place.computation: place.times for place in cost.running(self.program.module)}
-        for figures in movement.Savings(flow, list(movement.chains_of(flow)), runs).figures:
+        blueprints = self.program.analysis.blueprints
+        found = movement_of(self.program.module, self.invalid, blueprints)
+        for figures in found.savings.figures:
             chain = figures.chain
             if chain is None:
                 continue

@@ -10,7 +10,7 @@ import click
 
 from hloscope.api import EXPLORER_PARTS, explore
 from hloscope.cli.common import command, debug_option, file_argument, with_progress
-from hloscope.cli.files import read_program
+from hloscope.cli.files import end_if_invalid, read_program, read_with_findings
 from hloscope.cli.options import device_option
 from hloscope.cli.output import output_option, write
 
@@ -47,7 +47,8 @@ def html(
 ) -> None:
     """Write a page to look at the program of FILE: its graph, maps, elements and verdicts.
 
-    The page is one file that needs no network and no server: it opens in any browser.
+    The page is one file that needs no network and no server: it opens in any browser.  Invalid
+    instructions are listed in it, and the others are answered; the exit code is then 3.
     """
     if as_diff != (newer is not None):
         raise click.UsageError("--diff compares two programs: hloscope html --diff OLDER NEWER")
@@ -57,7 +58,7 @@ def html(
         raise click.UsageError("the page would be written over the program: name another file")
     before = read_program(file) if as_diff else None
     asked = newer if newer is not None else file
-    program = read_program(asked)
+    program, invalid = read_with_findings(asked)
     parts = [part for part in EXPLORER_PARTS if part not in without]
     if output is None and sys.stdout is not None and sys.stdout.isatty():
         raise click.UsageError("a page is not read on a terminal: name a file with -o")
@@ -69,11 +70,13 @@ def html(
         before=before,
         shown=shown,
         jobs=jobs or _jobs(),
+        invalid=invalid,
     )
     page = found.to_html().encode("utf-8", "replace")
     write(page, output)
     if output is not None:
         click.echo(f"{output}: {len(page):,} bytes", err=True)
+    end_if_invalid(invalid)
 
 
 def _jobs() -> int:

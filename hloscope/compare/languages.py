@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 from hloscope.compare.changes import Aspect, Change, Differences, Part, type_texts
-from hloscope.compare.meanings import Meaning, Meanings, essence_of, flat, plain
+from hloscope.compare.identities import plain
+from hloscope.compare.meanings import Meaning, Meanings, essence_of, flat
 from hloscope.compare.structure import reads
 from hloscope.errors import HloscopeError
 from hloscope.ir import Computation, Instruction, Module

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from hloscope.compare.identities import COMMUTATIVE, Identities, is_empty, plain
 from hloscope.errors import HloscopeError
 from hloscope.interpreter import World, kernel
 from hloscope.ir import Computation, Instruction, Op, TensorType, TupleType, Type
@@ -20,11 +21,13 @@ from hloscope.ops import (
     BroadcastInDim,
     Call,
     Case,
+    Composite,
     Constant,
     Fusion,
     GetTupleElement,
     Iota,
     Parameter,
+    Reduce,
     Reshape,
     Result,
     Return,
@@ -38,7 +41,6 @@ Meaning: TypeAlias = "int | tuple[Meaning, ...]"
 _Steps: TypeAlias = "Generator[_Steps, Any, Any]"
 """Work that waits for the work it yields: regions nest deeper than Python may call."""
 
-COMMUTATIVE: Final = frozenset(["add", "and", "maximum", "minimum", "multiply", "or", "xor"])
 _NOT_SAID: Final = frozenset(
     "settings compare_type channel_id channel_type by_window sparsity sparsity_config algorithm"
     " padding_type use_global_device_ids".split()
@@ -46,13 +48,6 @@ _NOT_SAID: Final = frozenset(
 """Fields that one of the languages leaves out, or writes in its own way."""
 _ONE_VALUE: Final = ("concatenate", "transpose", "convert", "copy")
 """Ops of one operand that are that operand, if nothing of its type changes."""
-_NEUTRAL: Final = {
-    "add": (0, "iu"),
-    "divide": (1, "iuf"),
-    "multiply": (1, "iuf"),
-    "subtract": (0, "iuf"),
-}
-"""Operands that change nothing, and for which kinds of elements: `x + 0.0` is not `x` for -0."""
 _NOT_FOLDED: Final = frozenset(["custom_call", "infeed", "rng", "rng_bit_generator"])
 _MOST_FOLDED: Final = 1 << 12
 """Elements of the largest constant that is computed."""
@@ -71,13 +66,6 @@ def flat(meaning: Meaning) -> list[int]:
         else:
             found.append(part)
     return found
-
-
-def plain(type_: Type) -> object:
-    """The type without layouts."""
-    if isinstance(type_, TupleType):
-        return tuple(map(plain, type_.elements))
-    return (type_.element, type_.sizes) if isinstance(type_, TensorType) else type_
 
 
 def _leaves(type_: Type) -> list[Type]:
@@ -123,8 +111,8 @@ class Meanings:
         self._reshaped: Final[dict[int, int]] = {}
         self._types: Final[dict[int, TensorType]] = {}
         """Types of what is spread."""
-        self._values: Final[dict[int, Any]] = {}
-        """Elements of constants: all of them, or the one that all are."""
+        self._identities: Final = Identities()
+        self._values: Final = self._identities.values
         self._callees: Final[dict[Computation, list[int]]] = {}
         self._regions: Final[dict[object, Meaning]] = {}
         self._visits: Final[dict[Computation, int]] = {}
@@ -184,7 +172,7 @@ class Meanings:
 
     def _value(self, ins: Instruction, depth: int) -> _Steps:
         op = ins.op
-        if _is_empty(ins.type):
+        if is_empty(ins.type):
             return self.number(("empty", plain(ins.type)))
         read = [self.of[operand] for operand in ins.operands]
         match op:
@@ -204,11 +192,13 @@ class Meanings:
                 self._types[base] = TensorType(ins.type.element, (size,))
                 dims = () if size == 1 else (op.iota_dimension,)
                 return self._spread_as(base, dims, ins.type)
+            case Reduce() if any(is_empty(operand.type) for operand in ins.operands):
+                return self._reduced_nothing(ins, [n for part in read for n in flat(part)])
             case While():
                 return (yield self._loop(ins, read, depth))
             case Case():
                 return (yield self._branches(ins, read, depth))
-            case Call() | Fusion() if len(ins.calls) == 1:
+            case Call() | Composite() | Fusion() if len(ins.calls) == 1:
                 return (yield self._call(ins, read, depth))
             case Transpose(permutation) if permutation:
                 return self._moved(ins, flat(read[0])[0])
@@ -230,7 +220,7 @@ class Meanings:
             return _like(ins.type, [self.number(("barrier", number)) for number in operands])
         if len(operands) == 1 and op.name in _ONE_VALUE and self._is_same(ins):
             return operands[0]
-        known = self._unchanged(ins, operands)
+        known = self._identities.unchanged(ins, operands)
         if known is None:
             known = self._folded(ins, operands)
         if known is not None:
@@ -241,7 +231,7 @@ class Meanings:
             operands = [
                 number
                 for number, value in zip(operands, ins.operands, strict=True)
-                if not _is_empty(value.type)
+                if not is_empty(value.type)
             ]
         elif op.name == "chlo.square":
             return self.number(("multiply", (), plain(ins.type), *operands * 2))
@@ -254,31 +244,27 @@ class Meanings:
         key = (op.name, essence(op), plain(ins.type), *operands, *called)
         leaves = _leaves(ins.type)
         if not isinstance(ins.type, TupleType):
-            return self.number(key)
+            number = self.number(key)
+            if op.name == "concatenate":
+                self._identities.joined(number, ins, [flat(part)[0] for part in read])
+            return number
         return _like(ins.type, [self.number(("part", key, k)) for k in range(len(leaves))])
 
-    def _unchanged(self, ins: Instruction, operands: list[int]) -> int | None:
-        """The operand that an op leaves as it is: of the neutral element, of nothing to do."""
-        op = ins.op
-        neutral = _NEUTRAL.get(op.name)
-        if neutral is not None:
-            kept = [number for number in operands if not self._is_all(number, *neutral)]
-            if len(kept) == 1 and (op.name in COMMUTATIVE or kept == operands[:1]):
-                return kept[0]
-        if op.name == "reverse" and self._reverses_nothing(ins):
-            return operands[0]
-        if op.name == "pad" and plain(ins.type) == plain(ins.operands[0].type):
-            amounts = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)  # type: ignore[attr-defined]
-            if not any(amount for each in amounts for amount in each):
-                return operands[0]
-        if op.name == "concatenate":
-            full = [
-                number
-                for number, value in zip(operands, ins.operands, strict=True)
-                if not _is_empty(value.type)
-            ]
-            return full[0] if len(full) == 1 else None
-        return None
+    def _reduced_nothing(self, ins: Instruction, operands: list[int]) -> Meaning:
+        """The initial values, which a reduction of no elements gives."""
+        initial = operands[len(operands) // 2 :]
+        leaves = _leaves(ins.type)
+        return _like(ins.type, [self._filled(n, t) for n, t in zip(initial, leaves, strict=True)])
+
+    def _filled(self, number: int, type_: Type) -> int:
+        """An array all of whose elements are a scalar."""
+        if not isinstance(type_, TensorType) or not type_.rank or not type_.is_static:
+            return number
+        base, _ = self._spread.get(number, (number, ()))
+        found = self._spread_as(base, (), type_)
+        if number in self._values:
+            self._values[found] = self._values[number]
+        return found
 
     def _folded(self, ins: Instruction, operands: list[int]) -> int | None:
         """The value of an op of constants, computed: XLA folds them when it translates programs."""
@@ -305,20 +291,6 @@ class Meanings:
         assert isinstance(type_, TensorType)
         return np.broadcast_to(value, type_.shape) if not value.shape else value
 
-    def _is_all(self, number: int, element: int, kinds: str) -> bool:
-        """Is it a constant all of whose elements are that, of one of numpy's kinds?"""
-        value = self._values.get(number)
-        is_one = value is not None and not value.shape and value.dtype.kind in kinds
-        return bool(is_one and value == element and not np.signbit(value))
-
-    @staticmethod
-    def _reverses_nothing(ins: Instruction) -> bool:
-        """Are all dimensions that are reversed of at most one element?"""
-        type_ = ins.type
-        assert isinstance(type_, TensorType)
-        sizes = [type_.sizes[d] for d in ins.op.dimensions]  # type: ignore[attr-defined]
-        return all(size is not None and size <= 1 for size in sizes)
-
     def _is_same(self, ins: Instruction) -> bool:
         """Does an op of one operand leave that operand as it is?"""
         permutation = getattr(ins.op, "permutation", ())
@@ -334,8 +306,7 @@ class Meanings:
         for value, number in zip(ins.operands, operands, strict=True):
             type_ = value.type
             if isinstance(type_, TensorType) and not type_.rank:
-                base, _ = self._spread.get(number, (number, ()))
-                found.append(self._spread_as(base, (), TensorType(type_.element, wide.sizes)))
+                found.append(self._filled(number, TensorType(type_.element, wide.sizes)))
             else:
                 found.append(number)
         return found
@@ -373,6 +344,11 @@ class Meanings:
         assert isinstance(after, TensorType)
         if not isinstance(before, TensorType) or not before.is_static or not after.is_static:
             return self.number((ins.op.name, essence(ins.op), plain(after), operand))
+        value = self._values.get(operand)
+        if value is not None and value.shape and after.num_elements <= _MOST_FOLDED:
+            folded = self._folded(ins, [operand])
+            if folded is not None:
+                return folded
         if operand not in self._spread:
             self._types.setdefault(operand, before)
         base, dims = self._spread.get(operand, (operand, _wide(before)))
@@ -381,7 +357,6 @@ class Meanings:
             number = self._regrouped(operand, before, after)
         else:
             number = self._spread_as(base, tuple([places[d] for d in dims]), after)
-        value = self._values.get(operand)
         if value is not None and not value.shape:
             self._values[number] = value  # every element is this one
         return number
@@ -504,11 +479,6 @@ def _done(steps: _Steps) -> Any:
             stack.pop()
             result = end.value
     return result
-
-
-def _is_empty(type_: Type) -> bool:
-    """Is it an array without elements?  All of a type are the same."""
-    return isinstance(type_, TensorType) and 0 in type_.sizes
 
 
 def _wide(type_: TensorType) -> tuple[int, ...]:

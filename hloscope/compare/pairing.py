@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.compare.identities import COMMUTATIVE
 from hloscope.errors import HloscopeError
 from hloscope.interpreter import World, kernel
 from hloscope.ir import Computation, Instruction, Op, TensorType, TupleType, Type, captured
@@ -46,7 +47,6 @@ _BY_THE_WAY: Final = frozenset(
 """Fields that the two languages write differently, or that do not change values much."""
 _MOST_UNLIKE: Final = 2
 """Most ops that are not in both of two computations which may be the same."""
-_COMMUTATIVE: Final = frozenset(["add", "and", "maximum", "minimum", "multiply", "or", "xor"])
 
 Pairs = dict[Instruction, Instruction]
 
@@ -136,7 +136,7 @@ class _Numbers:
             return self._number(("part", op.index, *read))
         if op.name == "chlo.square":
             return self._number(("multiply", (), plain(ins.type), *read, *read))
-        if op.name in _COMMUTATIVE:
+        if op.name in COMMUTATIVE:
             read = sorted(read)
         called = [tuple(self._of[c].get(v, -1) for v in _returned(c)) for c in ins.calls]
         return self._number((op.name, essence(op), plain(ins.type), *read, *called))

@@ -123,9 +123,21 @@ class Flow:
     around it, not at the whole module.
     """
 
-    def __init__(self, module: Module, blueprints: Blueprints | None = None) -> None:
-        """Take a module, and the numbers of its computations' structures, where they are known."""
+    def __init__(
+        self,
+        module: Module,
+        blueprints: Blueprints | None = None,
+        opaque: Container[Instruction] = (),
+    ) -> None:
+        """Take the values of a module.
+
+        Args:
+            module: The program.
+            blueprints: The numbers of its computations' structures, where they are known.
+            opaque: Instructions through which no chain leads, such as invalid ones.
+        """
         self._module: Final = module
+        self.opaque: Final = opaque
         self.has_regions: Final = module.has_tree
         self.blueprints: Final = Blueprints() if blueprints is None else blueprints
         self._numbers: Final = {c: k for k, c in enumerate(module)}

@@ -136,7 +136,9 @@ class Surroundings:
 
     def moves(self, value: Instruction) -> bool:
         """Does it only move elements?  Its value is no other's then."""
-        return may_move(type(value.op)) and self._kind_of(value).role is Role.MOVED
+        if not may_move(type(value.op)) or value in self._flow.opaque:
+            return False
+        return self._kind_of(value).role is Role.MOVED
 
     def seen(self, value: Instruction) -> Seen:
         """What a walk asks of a value."""
@@ -146,6 +148,8 @@ class Surroundings:
         return known
 
     def _look_at(self, value: Instruction) -> Seen:
+        if value in self._flow.opaque:
+            return Seen(self._same(self._number(value.type)), Role.MADE, ())
         made, role, number, several = self._kind_of(value)
         if role is Role.MADE:
             return made

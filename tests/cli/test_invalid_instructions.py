@@ -11,6 +11,7 @@ import hloscope
 from hloscope.api import Invalid
 from hloscope.errors import VerifyError
 from tests.cli.conftest import Run
+from tests.explorer.pages import chunk, names_of
 
 HEAD = """HloModule m
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
@@ -68,8 +69,7 @@ def test_the_other_instructions_are_answered(run: Run, name: str, command: str) 
     names = {one["name"] for one in told.get("kernels", told.get("chains"))}
     assert "bad" not in names
     if words[0] == "cancel":
-        leads_through = name in ("a transpose", "a slice")
-        assert ("k" in names) is not leads_through
+        assert "k" in names  # a chain begins with the invalid value
         assert told["notes"][-1] == "left out, because invalid: `bad`"
     elif words[0] == "coalesce":
         assert {"f", "h", "w", "k"} <= names
@@ -127,10 +127,59 @@ def test_a_loop_with_an_invalid_instruction_is_left_out() -> None:
     assert names[1] == ["o"]
 
 
+@pytest.mark.parametrize("without", ["", "cost", "maps"])
+@pytest.mark.parametrize("name", INVALID)
+def test_a_page_lists_what_is_invalid_and_shows_the_others(
+    run: Run, name: str, without: str
+) -> None:
+    text = program(INVALID[name])
+    found = hloscope.verify(text)
+    result = run("html", "-", *(["--without", without] if without else []), stdin=text)
+    assert result.exit_code == VerifyError.exit_code
+    assert result.stderr.count(f"error: {found[0].message}") == 1
+    page, names = result.stdout, names_of(result.stdout)
+    bad = names.index("bad")
+    assert chunk(page, "invalid") == [{"k": bad, "text": f"bad: {found[0].message}"}]
+    kernels = chunk(page, "kernels")
+    for subject in ("coalesce", "footprint", "tiles"):
+        column = kernels["of"][subject]
+        assert column[bad] < 0
+        assert all(column[names.index(other)] >= 0 for other in "fhwk")
+    if without != "maps":
+        answers = chunk(page, "answers")
+        assert answers["errors"] == {str(bad): found[0].message}
+        assert all(answers["of"][names.index(other)] >= 0 for other in "fhwk")
+    if without != "cost":
+        cost = chunk(page, "cost")
+        assert cost["notes"][0] == "left out, because invalid: `bad`"
+        assert bad not in [k for k, _ in cost["shares"]]
+
+
+def test_the_page_of_a_valid_program_lists_nothing(run: Run) -> None:
+    result = run("html", "-", stdin=program(RIGHT))
+    assert result.exit_code == 0
+    assert 'id="data-invalid"' not in result.stdout
+
+
+def test_equal_computations_with_an_invalid_instruction_are_each_refused(run: Run) -> None:
+    """What is said of one computation is not repeated for another that is like it."""
+    body = (
+        "{{ p{0} = f32[4] parameter(0) b{0} = f32[3] abs(p{0}) ROOT r{0} = f32[4] negate(p{0}) }}\n"
+    )
+    calls = "\n".join(f"  c{k} = f32[4] fusion(p), kind=kLoop, calls=f{k}" for k in range(2))
+    text = "".join(f"f{k} {body.format(k)}" for k in range(2))
+    text += f"ENTRY e {{ p = f32[4] parameter(0)\n{calls}\n  ROOT s = f32[4] add(c0, c1) }}"
+    page = run("html", "-", stdin=text).stdout
+    names, listed = names_of(page), chunk(page, "invalid")
+    assert [names[one["k"]] for one in listed] == ["b0", "b1", "c0", "c1"]
+    refused = {names[int(k)] for k in chunk(page, "answers")["errors"]}
+    assert refused == {"b0", "b1", "c0", "c1"}
+
+
 def test_a_finding_about_the_module_refuses_it(run: Run) -> None:
     text = program(RIGHT).replace("HloModule m", "HloModule m, input_output_alias={{9}: (0, {})}")
     assert hloscope.verify(text)
-    for command in ("footprint -", "cost -", "cancel -"):
+    for command in ("footprint -", "cost -", "cancel -", "html -"):
         result = run(*command.split(), stdin=text)
         assert (result.exit_code, result.stdout) == (VerifyError.exit_code, "")
 

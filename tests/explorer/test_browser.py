@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 import hloscope
+from hloscope.api import Invalid, explore
 from hloscope.display import line_printer
 from hloscope.explorer import map_json
 from tests.browser import Browser
@@ -240,6 +241,23 @@ def test_the_page_opens_on_where_the_step_goes_and_leads_to_kernels_and_back(
     assert not page.value("document.documentElement.classList.contains('at-overview')")
     page.value("document.querySelector('header .brand').click()")
     page.until("document.documentElement.classList.contains('at-overview')")
+
+
+def test_the_page_of_an_invalid_program_opens_on_what_is_invalid(
+    page: Browser, tmp_path: Path
+) -> None:
+    text = "ENTRY e { p = f32[2] parameter(0) b = f32[3] abs(p) ROOT n = f32[2] negate(p) }"
+    program = hloscope.read(text)
+    for parts in (["maps"], ["maps", "cost"]):
+        found = explore(program, parts=parts, invalid=Invalid(program.module))
+        page.open(saved(tmp_path, found.to_html()))
+        assert page.value("document.documentElement.classList.contains('at-overview')")
+        [finding] = hloscope.verify(text)
+        shown = page.value("document.querySelector('.overview .findings').textContent")
+        assert f"b: {finding.message}" in shown
+        page.value("document.querySelector('.overview .findings .link').click()")
+        page.until("H.state.k >= 0 && H.program.name[H.state.k] === 'b'")
+        page.until(f"H.view.maps.element.textContent.includes({json.dumps(finding.message)})")
 
 
 def test_a_page_that_is_tampered_with_cannot_run_scripts_or_load(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -175,8 +176,8 @@ BODIES = """
     [
         ("ge", "add", 2, Precision.EXACT),
         ("ge", "last", 3, Precision.EXACT),
-        ("ge", "last", 2, Precision.OVER),  # a later window may overwrite it
-        ("eq", "add", 2, Precision.OVER),  # which elements may win is not known
+        ("ge", "last", 2, Precision.EXACT),  # a later window has an element outside this one
+        ("eq", "last", 2, Precision.OVER),  # a later window may have to overwrite it
     ],
 )
 def test_any_element_of_a_window_may_be_selected_by_an_order(
@@ -201,6 +202,79 @@ def test_any_element_of_a_window_may_be_selected_by_an_order(
             arguments[1] = np.arange(1, 2 + (9 - 3) // stride, dtype=np.float32)
             found |= seen(program, 1, arguments)
         assert pairs_of((access,)) == found
+
+
+SELECTS = {
+    "GE": "ROOT r = pred[] compare(a, b), direction=GE",
+    "LT": "ROOT r = pred[] compare(a, b), direction=LT",
+    "GT, swapped": "ROOT r = pred[] compare(b, a), direction=GT",
+    "EQ": "ROOT r = pred[] compare(a, b), direction=EQ",
+    "NE": "ROOT r = pred[] compare(b, a), direction=NE",
+    "GE of negated": "n = f32[] negate(a) m = f32[] negate(b)"
+    " ROOT r = pred[] compare(n, m), direction=GE",
+    "EQ of converted": "n = s32[] convert(a) m = s32[] convert(b)"
+    " ROOT r = pred[] compare(n, m), direction=EQ",
+}
+NOT_COMPARISONS = {
+    "of different functions": "n = f32[] negate(b) ROOT r = pred[] compare(a, n), direction=GE",
+    "with itself": "ROOT r = pred[] compare(a, a), direction=GE",
+    "with a constant": "z = f32[] constant(5) ROOT r = pred[] compare(a, z), direction=GE",
+    "of a few values": "n = u4[] convert(a) m = u4[] convert(b)"
+    " ROOT r = pred[] compare(n, m), direction=EQ",
+    "of what may be the same": "z = f32[] constant(0) n = f32[] multiply(a, z)"
+    " m = f32[] multiply(b, z) ROOT r = pred[] compare(n, m), direction=EQ",
+}
+
+
+def _windowed(select: str, body: str, window: str, source: int) -> str:
+    return f"""HloModule m
+    s {{ a = f32[] parameter(0) b = f32[] parameter(1) {select} }}
+    f {{ a = f32[] parameter(0) b = f32[] parameter(1) {body} }}
+    ENTRY e {{
+      x = f32[5] parameter(0) s = f32[{source}] parameter(1) i = f32[] parameter(2)
+      ROOT r = f32[5] select-and-scatter(x, s, i), window={{{window}}}, select=s, scatter=f
+    }}"""
+
+
+WINDOWS = [("size=3 stride=1", 3), ("size=2 stride=1", 4), ("size=2 stride=2", 2),
+           ("size=2 stride=1 rhs_dilate=2", 3), ("size=3 stride=1 pad=-1_0", 2),
+           ("size=3 stride=1 pad=1_1", 5), ("size=2 stride=3 pad=1_0", 2),
+           ("size=1 stride=2", 3)]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", ["ROOT c = f32[] negate(b)", "ROOT c = f32[] add(a, b)"])
+@pytest.mark.parametrize(("window", "source"), WINDOWS)
+@pytest.mark.parametrize("select", SELECTS)
+def test_what_windows_select_is_exact_only_where_all_of_it_is_seen(
+    select: str, window: str, source: int, body: str
+) -> None:
+    """With all orders of five numbers, or all choices of two, whatever can be selected is."""
+    text = _windowed(SELECTS[select], body, window, source)
+    program = hs.read(text)
+    found = [set[Any](), set[Any]()]
+    updates = np.arange(1, source + 1, dtype=np.float32)
+    two = select.startswith(("EQ", "NE"))
+    data = [*product(range(2), repeat=5)] if two else [*permutations(range(5))]
+    for k, operand in ((0, 1), (1, 2)):
+        for values in data:
+            arguments = [np.array(values, np.float32), updates, np.zeros((), np.float32)]
+            found[k] |= seen(program, operand, arguments)
+        accesses = reads(text).get((operand, 0), ())
+        claimed = pairs_of(accesses)
+        assert found[k] <= claimed
+        if all(access.precision is Precision.EXACT for access in accesses):
+            assert found[k] == claimed
+
+
+@pytest.mark.parametrize("select", [*SELECTS, *NOT_COMPARISONS])
+def test_an_initial_value_is_used_exactly_where_windows_are_whole_and_compare(select: str) -> None:
+    every = {**SELECTS, **NOT_COMPARISONS}
+    for window, source in WINDOWS:
+        text = _windowed(every[select], "ROOT c = f32[] negate(b)", window, source)
+        (access,) = reads(text)[2, 0]
+        is_whole = "=1_" not in window and "size=1 " not in window
+        is_exact = is_whole and select in SELECTS
+        assert (access.precision is Precision.EXACT) is is_exact
 
 
 @pytest.mark.parametrize(

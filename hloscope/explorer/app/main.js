@@ -13,7 +13,7 @@ async function start() {
   if (!restore(program, view)) {
     const k = first(program);
     if (k < 0) H.clear(view.middle, H.el("p", "empty", "The program has no instructions."));
-    else if (H.has("cost")) await overview(view);
+    else if (hasOverview()) await overview(view);
     else select(k, { quietly: true });
   }
   document.documentElement.dataset.ready = "yes";
@@ -69,6 +69,8 @@ function build(program) {
   (H.has("diff") ? view.tabs.lastChild : view.tabs.firstChild).click();
   return view;
 }
+
+const hasOverview = () => H.has("cost") || H.has("invalid");
 
 // Show the overview in place of an instruction.
 async function overview(view) {
@@ -223,7 +225,7 @@ function restore(program, view) {
   const [place, query] = location.hash.slice(1).split("?");
   const k = place ? program.find(place) : -1;
   if (k < 0) {
-    if (!place && H.has("cost") && state.k >= 0) overview(view);
+    if (!place && hasOverview() && state.k >= 0) overview(view);
     return false;
   }
   const given = new URLSearchParams(query || "");
@@ -287,7 +289,7 @@ const PRESSED = {
     maps.draw();
   },
   t: theme,
-  h: () => H.has("cost") && overview(H.view),
+  h: () => hasOverview() && overview(H.view),
   Backspace: () => {
     tell();
     history.back();

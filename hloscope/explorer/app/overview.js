@@ -11,14 +11,14 @@ class Overview {
   }
 
   async show() {
-    this.cost = await H.load("cost");
+    [this.cost, this.invalid] = await Promise.all([H.load("cost"), H.load("invalid")]);
     this.draw();
   }
 
   draw() {
     const { cost } = this;
     if (!cost) {
-      H.clear(this.element, H.el("p", "empty", "This page has no costs: it was written without the part `cost`."));
+      H.clear(this.element, this.#invalid(), H.el("p", "empty", "This page has no costs: it was written without the part `cost`."));
       return;
     }
     const choices = Object.entries(BY).map(([by, name]) =>
@@ -31,12 +31,19 @@ class Overview {
       H.el("h1", "", H.head.title),
       H.el("p", "facts-line", cost.about),
       H.el("div", "figures", ...cost.figures.map(([name, value]) => H.el("div", "", H.el("b", "", value), H.el("span", "note", name)))),
+      this.#invalid(),
       cost.findings.length ? this.#findings() : null,
       H.el("h2", "", "Where it goes"),
       H.el("div", "orders", ...choices),
       this.#table(cost.tables[this.by]),
       ...cost.notes.map((note) => H.el("p", "note", note)),
     );
+  }
+
+  // What is wrong with the program; costs and answers leave it out.
+  #invalid() {
+    return this.invalid && H.el("div", "findings", H.el("h2", "", "Invalid"),
+      ...this.invalid.map(({ k, text }) => H.el("p", "finding", H.el("span", "badge unknown", "error"), " ", H.button("link", text, () => this.choose(k)))));
   }
 
   #findings() {

@@ -8,16 +8,11 @@ window does, in StableHLO where the element does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from enum import Enum
-from itertools import combinations, product
-from math import prod
-from typing import Final, TypeAlias
+from collections.abc import Iterator
 
 from hloscope.affine import Const, Dim, Expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import (
     NEVER,
     MapBuilder,
@@ -25,228 +20,31 @@ from hloscope.indexing.rules.build import (
     everything,
     everywhere,
     exact,
-    has_dynamic_sizes,
-    identity,
-    integers,
     output_sizes,
     runs,
     sizes,
 )
 from hloscope.indexing.rules.dependence import (
     Bodies,
-    Dependence,
     Use,
-    Uses,
     claimed,
     claims,
-    fold,
     uses_of,
 )
+from hloscope.indexing.rules.indexed_slices import moving, slices_of, to_sliced, to_whole
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
-from hloscope.ir import Dims, Instruction, TensorType, Type
-from hloscope.lazy import dataclass, replace
-from hloscope.ops import Constant, DynamicGather, Gather, Scatter, TorchIndexSelect
-
-_set: Final = object.__setattr__
-
-
-class Fit(Enum):
-    """What becomes of a slice that sticks out of the whole."""
-
-    CLAMPED = "moved inside"
-    BY_WINDOW = "dropped"
-    BY_ELEMENT = "its elements outside are dropped"
-
-
-@dataclass(frozen=True, slots=True)
-class Slices:
-    """What gather and scatter share: slices of a `whole` array, one per row of the indices.
-
-    The *sliced* array (gather's result, scatter's updates) has the rows' dimensions and, at
-    `window_dims`, the kept dimensions of a slice.
-    """
-
-    whole: Dims
-    sliced: Dims
-    indices: Dims
-    window_dims: Dims
-    dropped_dims: Dims
-    batching_dims: Dims
-    indices_batching_dims: Dims
-    start_index_map: Dims
-    index_vector_dim: int
-    slice_sizes: Dims
-    fit: Fit
-
-    def __init__(  # written out, as to generate it takes longer than to use it
-        self,
-        whole: Dims,
-        sliced: Dims,
-        indices: Dims,
-        window_dims: Dims,
-        dropped_dims: Dims,
-        batching_dims: Dims,
-        indices_batching_dims: Dims,
-        start_index_map: Dims,
-        index_vector_dim: int,
-        slice_sizes: Dims,
-        fit: Fit,
-    ) -> None:
-        _set(self, "whole", whole)
-        _set(self, "sliced", sliced)
-        _set(self, "indices", indices)
-        _set(self, "window_dims", window_dims)
-        _set(self, "dropped_dims", dropped_dims)
-        _set(self, "batching_dims", batching_dims)
-        _set(self, "indices_batching_dims", indices_batching_dims)
-        _set(self, "start_index_map", start_index_map)
-        _set(self, "index_vector_dim", index_vector_dim)
-        _set(self, "slice_sizes", slice_sizes)
-        _set(self, "fit", fit)
-
-    @property
-    def row_dims(self) -> Dims:
-        """Dimensions of the sliced array that name the row."""
-        return tuple(k for k in range(len(self.sliced)) if k not in self.window_dims)
-
-    @property
-    def kept_dims(self) -> Dims:
-        """Dimensions of the whole that a slice keeps, in order."""
-        gone = {*self.dropped_dims, *self.batching_dims}
-        return tuple(k for k in range(len(self.whole)) if k not in gone)
-
-    @property
-    def are_empty(self) -> bool:
-        """Has a dimension that is not in the sliced array no element in a slice?"""
-        gone = (*self.dropped_dims, *self.batching_dims)
-        return any(not (self.slice_sizes[k] and self.whole[k]) for k in gone)
-
-    def batch_row(self, k: int) -> int | None:
-        """The row coordinate that a batching dimension of the whole equals."""
-        if k not in self.batching_dims:
-            return None
-        dim = self.indices_batching_dims[self.batching_dims.index(k)]
-        return dim - (dim > self.index_vector_dim)
-
-    def position(self, row: Sequence[Expr], vector: Expr) -> tuple[Expr, ...]:
-        """Where in the indices the coordinate number `vector` of a row stands."""
-        at = self.index_vector_dim
-        if at == len(self.indices):
-            return tuple(row)
-        return (*row[:at], vector, *row[at:])
-
-    def starts(self, at: MapBuilder, origin: Instruction, row: Sequence[Expr]) -> list[Expr]:
-        """The first coordinate of a row's slice, per dimension of the whole."""
-        found: list[Expr] = []
-        for k, size in enumerate(self.whole):
-            batch = self.batch_row(k)
-            if batch is not None:
-                found.append(row[batch])
-            elif k in self.start_index_map:
-                vector = Const(self.start_index_map.index(k))
-                position = self.position(row, vector)
-                room = size - self.slice_sizes[k]
-                values = (0, room) if self.fit is Fit.CLAMPED else integers(origin.type)
-                start = at.read(*values, origin, position)
-                at.require(start, *self.first_coordinates(k))
-                found.append(start)
-            else:
-                found.append(Const(0))
-        return found
-
-    def first_coordinates(self, k: int) -> tuple[int, int]:
-        """The least and the greatest coordinate where a slice may begin that holds anything."""
-        if k not in self.start_index_map:
-            return 0, 0
-        size, extent = self.whole[k], self.slice_sizes[k]
-        return (1 - extent, size - 1) if self.fit is Fit.BY_ELEMENT else (0, size - extent)
-
-    def reach(self, k: int, type: Type) -> tuple[int, int]:
-        """The least and the greatest coordinate that a slice may hold, indices being of a type."""
-        size, extent = self.whole[k], self.slice_sizes[k]
-        if k in self.batching_dims:
-            return 0, size - 1
-        first, last = self.first_coordinates(k)
-        if k in self.start_index_map:
-            least, greatest = integers(type)
-            first, last = max(first, least), min(last, greatest)
-        if not extent or first > last:
-            return 0, -1
-        return max(first, 0), min(last + extent, size) - 1
-
-
-IndexedSlices: TypeAlias = Gather | DynamicGather | Scatter
-
-
-def slices_of(ins: Instruction, op: IndexedSlices) -> Slices:
-    """Gather and scatter in the same terms."""
-    whole, indices = sizes(ins.operands[0].type), sizes(ins.operands[_indices_at(ins, op)].type)
-    fit = Fit.CLAMPED
-    if isinstance(op, Scatter):
-        fit = Fit.BY_WINDOW if op.by_window else Fit.BY_ELEMENT
-        sliced = sizes(ins.operands[-1].type)
-        dropped, batching = op.inserted_window_dims, op.input_batching_dims
-        window_dims, indices_batching = op.update_window_dims, op.scatter_indices_batching_dims
-        start_index_map = op.scatter_dims_to_operand_dims
-    else:
-        sliced = sizes(ins.type)
-        dropped, batching = op.collapsed_slice_dims, op.operand_batching_dims
-        window_dims, indices_batching = op.offset_dims, op.start_indices_batching_dims
-        start_index_map = op.start_index_map
-    extents = iter([sliced[k] for k in window_dims])
-    gone = {*dropped, *batching}
-    given = op.slice_sizes if isinstance(op, Gather) else (1,) * len(whole)
-    slice_sizes = tuple(n if k in gone else next(extents) for k, n in enumerate(given))
-    return Slices(
-        whole, sliced, indices, window_dims, dropped, batching, indices_batching,
-        start_index_map, op.index_vector_dim, slice_sizes, fit,
-    )  # fmt: skip
-
-
-def _indices_at(ins: Instruction, op: IndexedSlices) -> int:
-    return len(ins.operands) // 2 if isinstance(op, Scatter) else 1
-
-
-def _to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
-    """From an index of the sliced array to the element of the whole."""
-    slices = slices_of(ins, op)
-    at = MapBuilder(slices.sliced)
-    row = [Dim(k) for k in slices.row_dims]
-    index = slices.starts(at, ins.operands[_indices_at(ins, op)], row)
-    for k, window_dim in zip(slices.kept_dims, slices.window_dims, strict=True):
-        index[k] = Dim(window_dim) + index[k]
-        by_element = slices.fit is Fit.BY_ELEMENT and k in slices.start_index_map
-        if by_element or slices.slice_sizes[k] > slices.whole[k]:  # the latter only at run time
-            at.require(index[k], 0, slices.whole[k] - 1)
-    if slices.are_empty:
-        at.require(Const(0), 1, 1)
-    return exact(at.map(index))
-
-
-def _to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
-    """From an index of the whole to the elements of the sliced array, over all rows."""
-    slices = slices_of(ins, op)
-    at = MapBuilder(slices.whole)
-    fixed = {slices.batch_row(k): Dim(k) for k in slices.batching_dims}
-    row = [
-        fixed[j] if j in fixed else at.range(slices.sliced[k])
-        for j, k in enumerate(slices.row_dims)
-    ]
-    results: list[Expr] = [Const(0)] * len(slices.sliced)
-    for k, e in zip(slices.row_dims, row, strict=True):
-        results[k] = e
-    windows = dict(zip(slices.kept_dims, slices.window_dims, strict=True))
-    start = slices.starts(at, ins.operands[_indices_at(ins, op)], row)
-    if slices.are_empty:
-        at.require(Const(0), 1, 1)
-    for k in range(len(slices.whole)):
-        if k in slices.batching_dims:
-            continue
-        offset = Dim(k) - start[k]
-        at.require(offset, 0, slices.slice_sizes[k] - 1)
-        if k in windows:
-            results[windows[k]] = offset
-    return exact(at.map(results))
+from hloscope.indexing.rules.scattered import (
+    LAST,
+    OVERWRITTEN,
+    combined,
+    hit_elements,
+    old_elements,
+    placed,
+    placing,
+)
+from hloscope.ir import Instruction
+from hloscope.lazy import replace
+from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect
 
 
 @output_to_input(Gather, DynamicGather, memo=False)
@@ -254,7 +52,7 @@ def _(ins: Instruction, op: Gather | DynamicGather, output: int) -> tuple[Access
     slices = slices_of(ins, op)
     row = [Dim(k) for k in slices.row_dims]
     maps = []
-    for lo, hi in runs(_moving(ins, slices)):
+    for lo, hi in runs(moving(ins, slices)):
         at = MapBuilder(slices.sliced)
         vector: Expr = Const(0)
         if slices.index_vector_dim < len(slices.indices):
@@ -262,19 +60,19 @@ def _(ins: Instruction, op: Gather | DynamicGather, output: int) -> tuple[Access
         maps.append(at.map(slices.position(row, vector)))
     indices = exact(*maps)
     rest = [everything(slices.sliced, sizes(operand.type)) for operand in ins.operands[2:]]
-    return (_to_whole(ins, op), indices, *rest)
+    return (to_whole(ins, op), indices, *rest)
 
 
 @input_to_output(Gather, DynamicGather, memo=False)
 def _(ins: Instruction, op: Gather | DynamicGather, operand: int) -> tuple[Accesses, ...]:
     if operand == 0:
-        return (_to_sliced(ins, op),)
+        return (to_sliced(ins, op),)
     if operand > 1:
         return everywhere(ins, operand)
     slices = slices_of(ins, op)
     row = [Dim(k) for k in range(len(slices.indices)) if k != slices.index_vector_dim]
     maps = []
-    for lo, hi in runs(_moving(ins, slices)):
+    for lo, hi in runs(moving(ins, slices)):
         at = MapBuilder(slices.indices)
         vector_dim = slices.index_vector_dim
         if vector_dim < len(slices.indices) and (lo, hi) != (0, slices.indices[vector_dim] - 1):
@@ -288,267 +86,40 @@ def _(ins: Instruction, op: Gather | DynamicGather, operand: int) -> tuple[Acces
     return (exact(*maps),)
 
 
-def _moving(ins: Instruction, slices: Slices) -> list[int]:
-    """Coordinates of an index vector that matter.
-
-    The coordinate of a dimension that slices have whole is clamped to [0, 0].  Of slices without
-    elements nothing is read, wherever they are.
-    """
-    if has_dynamic_sizes(ins):
-        return [*range(len(slices.start_index_map))]
-    if slices.are_empty:
-        return []
-    dimensions = enumerate(slices.start_index_map)
-    return [v for v, k in dimensions if slices.slice_sizes[k] < slices.whole[k]]
-
-
-# Scatter: `old = body(old, update)` for the updates of an element, one after the other.  A body
-# that does not look at the old value overwrites it: the maps then say too much.
-
-_OVERWRITTEN = "an element that an update overwrites is not read"
-_LAST = "of several updates of an element one wins"
-
-
-@dataclass(frozen=True, slots=True)
-class Combined:
-    """What the elements of the outputs of a scatter use.
-
-    Attributes:
-        old: For each output its use of the old element of each input, were there no updates too.
-        hit: The same where there are updates.
-        updates: For each output its use of the updates of each kind.
-        bodies: For each output the results of the body that it comes from.
-        unchanged: The outputs that are as the inputs, whatever the updates.
-    """
-
-    old: tuple[Uses, ...]
-    hit: tuple[Uses, ...]
-    updates: tuple[Uses, ...]
-    bodies: tuple[Uses, ...]
-    unchanged: frozenset[int]
-
-    def __init__(  # written out, as to generate it takes longer than to use it
-        self,
-        old: tuple[Uses, ...],
-        hit: tuple[Uses, ...],
-        updates: tuple[Uses, ...],
-        bodies: tuple[Uses, ...],
-        unchanged: frozenset[int],
-    ) -> None:
-        _set(self, "old", old)
-        _set(self, "hit", hit)
-        _set(self, "updates", updates)
-        _set(self, "bodies", bodies)
-        _set(self, "unchanged", unchanged)
-
-
-def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
-    """What the body makes of old elements and their updates."""
-    count = len(ins.operands) // 2
-    body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
-    most = prod(n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in _window(op))
-    if most > 1 and (op.unique_indices or _are_apart(ins, op)):
-        most = 1
-    some, hit = fold(body, count, 0, most), fold(body, count, min(most, 1), most)
-    unchanged = frozenset(k for k, source in enumerate(body.unchanged) if source == k)
-    return Combined(some.initial, hit.initial, hit.elements, hit.results, unchanged)
-
-
-MOST_ROWS: Final = 256
-"""Rows of constant indices that are compared with each other."""
-
-
-def _are_apart(ins: Instruction, op: Scatter) -> bool:
-    """Are the indices constant, and such that no two rows update the same element?
-
-    Windows of two rows are apart if their starts differ by a window's size along a dimension, or
-    if the rows are of different batches.
-    """
-    origin = ins.operands[_indices_at(ins, op)]
-    if not isinstance(origin.op, Constant) or not isinstance(origin.type, TensorType):
-        return False
-    if origin.type.num_elements > MOST_ROWS * max(1, len(op.scatter_dims_to_operand_dims)):
-        return False
-    found = origin.op.literal.integers(origin.type)
-    if found is None:
-        return False
-    slices = slices_of(ins, op)
-    numbers = list(found)
-    if len(numbers) == 1:  # of a splat
-        numbers *= prod(slices.indices)
-    at, extents = slices.index_vector_dim, slices.slice_sizes
-    rows: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-    for row in product(*[range(n) for k, n in enumerate(slices.indices) if k != at]):
-        starts = []
-        for v in range(len(slices.start_index_map)):
-            place = (*row[:at], v, *row[at:]) if at < len(slices.indices) else row
-            flat = 0
-            for n, size in zip(place, slices.indices, strict=True):
-                flat = flat * size + n
-            starts.append(numbers[flat])
-        batches = [slices.batch_row(k) for k in slices.batching_dims]
-        rows.setdefault(tuple([row[b] for b in batches if b is not None]), []).append(tuple(starts))
-    sizes_ = [extents[k] for k in slices.start_index_map]
-    return all(
-        any(abs(a - b) >= n for a, b, n in zip(one, other, sizes_, strict=True))
-        for same in rows.values()
-        for one, other in combinations(same, 2)
-    )
-
-
-def _window(op: Scatter) -> frozenset[int]:
-    return frozenset(op.update_window_dims)
-
-
-def _old(
-    ins: Instruction, op: Scatter, uses: Combined, by: Uses, output: int, hit: Accesses
-) -> list[Accesses]:
-    """The old element of the own input, and of others `by` which an update is combined with it."""
-    found = claims(by, len(ins.operands) // 2, hit)
-    own = uses.old[output][output]
-    if own is Use.SOMETIMES and output not in uses.hit[output]:
-        kept = _not_hit(ins, op)
-        if kept is not None:
-            found[output] = kept
-            return found
-    found[output] = claimed(own, identity(sizes(ins.operands[0].type)), _OVERWRITTEN)
-    return found
-
-
-MOST_PARTIAL: Final = 2
-"""Dimensions of a window smaller than the array, by which its complement is cut into pieces."""
-
-
-def _not_hit(ins: Instruction, op: Scatter) -> Accesses | None:
-    """The elements that no update is for, each to itself; `None` unless there is one row at most.
-
-    The pieces are disjoint: each names the first dimension in which its elements are not in the
-    window.  A window that begins at `start`, within the places where it holds anything, leaves the
-    elements before `start` and those from `start + extent` on; one that begins elsewhere, all.
-    """
-    slices = slices_of(ins, op)
-    batches = {slices.batch_row(k) for k in slices.batching_dims}
-    rows = [slices.sliced[k] for j, k in enumerate(slices.row_dims) if j not in batches]
-    partial = [k for k in range(len(slices.whole)) if k not in slices.batching_dims]
-    partial = [k for k in partial if k in slices.start_index_map]
-    rest = [k for k in range(len(slices.whole)) if k not in (*partial, *slices.batching_dims)]
-    if any(n != 1 for n in rows) or slices.are_empty or len(partial) > MOST_PARTIAL:
-        return None
-    if any(slices.slice_sizes[k] != slices.whole[k] for k in rest) or 0 in slices.whole:
-        return None
-    if any(first > last for first, last in map(slices.first_coordinates, partial)):
-        return None
-    origin = ins.operands[_indices_at(ins, op)]
-    least, greatest = integers(origin.type)
-    pieces: list[IndexingMap] = []
-    for count in range(len(partial)):
-        for side in ("no place before", "no place behind", "before", "behind"):
-            at = MapBuilder(slices.whole)
-            row: list[Expr] = [Const(0)] * len(slices.row_dims)
-            for k in slices.batching_dims:
-                batch = slices.batch_row(k)
-                assert batch is not None
-                row[batch] = Dim(k)
-            for k in partial[: count + 1]:
-                position = slices.position(row, Const(slices.start_index_map.index(k)))
-                start = at.read(least, greatest, origin, position)
-                low, high = slices.first_coordinates(k)
-                size, extent = slices.whole[k], slices.slice_sizes[k]
-                if k != partial[count]:
-                    at.require(start, low, high)
-                    at.require(Dim(k) - start, 0, extent - 1)
-                elif side == "no place before":
-                    at.require(start, least, low - 1)
-                elif side == "no place behind":
-                    at.require(start, high + 1, greatest)
-                else:
-                    at.require(start, low, high)
-                    offset = (1 - size, -1) if side == "before" else (extent, size + extent)
-                    at.require(Dim(k) - start, *offset)
-            pieces.append(at.map(dims(len(slices.whole))))
-    return exact(*pieces)
-
-
-def _hit(updates: Accesses, shape: Dims) -> Accesses:
-    """The elements for which there are updates, each to itself."""
-    return tuple(
-        [
-            a if a.map is None else replace(a, map=a.map.with_(results=dims(len(shape))))
-            for a in updates
-        ]
-    )
-
-
-@output_to_input(Scatter, memo=False, precision=Precision.OVER, reason=_OVERWRITTEN, bodies=True)
+@output_to_input(Scatter, memo=False, precision=Precision.OVER, reason=OVERWRITTEN, bodies=True)
 def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, count = output_sizes(ins, output), len(ins.operands) // 2
-    uses, updates = combined(ins, op, bodies), _to_sliced(ins, op)
-    hit = _hit(updates, shape)
+    uses, updates = combined(ins, op, bodies), to_sliced(ins, op)
+    hit = hit_elements(updates, shape)
     return (
-        *_old(ins, op, uses, uses.hit[output], output, hit),
-        NEVER if output in uses.unchanged else _placing(ins, op),
-        *claims(uses.updates[output], count, updates, _LAST),
+        *old_elements(ins, op, uses, uses.hit[output], output, hit),
+        NEVER if output in uses.unchanged else placing(ins, op),
+        *claims(uses.updates[output], count, updates, LAST),
     )
 
 
-@input_to_output(Scatter, memo=False, precision=Precision.OVER, reason=_OVERWRITTEN, bodies=True)
+@input_to_output(Scatter, memo=False, precision=Precision.OVER, reason=OVERWRITTEN, bodies=True)
 def _(ins: Instruction, op: Scatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     count, uses = len(ins.operands) // 2, combined(ins, op, bodies)
     if operand == count:
-        found = _placed(ins, op)
+        found = placed(ins, op)
         return tuple([NEVER if k in uses.unchanged else found for k in range(count)])
     if operand > count:
-        whole, by = _to_whole(ins, op), operand - count - 1
-        return tuple(claims(uses_of(by, uses.updates), count, whole, _LAST))
+        whole, by = to_whole(ins, op), operand - count - 1
+        return tuple(claims(uses_of(by, uses.updates), count, whole, LAST))
     shape = sizes(ins.operands[0].type)
-    hit = _hit(_to_sliced(ins, op), shape)
-    return tuple(_old(ins, op, uses, uses_of(operand, uses.hit), operand, hit))
+    hit = hit_elements(to_sliced(ins, op), shape)
+    return tuple(old_elements(ins, op, uses, uses_of(operand, uses.hit), operand, hit))
 
 
 @comes_from(Scatter)
 def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> Iterator[Instances]:
-    uses, updates = combined(ins, op, bodies), _to_sliced(ins, op)
+    uses, updates = combined(ins, op, bodies), to_sliced(ins, op)
     if output in uses.unchanged:
         return
     hit = tuple([replace(a, map=a.map.with_(results=())) for a in updates if a.map is not None])
     for k in sorted({output, *uses.bodies[output]}):
         yield Instances(0, k, hit if k == output else claimed(Use.SOMETIMES, hit))
-
-
-def _placing(ins: Instruction, op: Scatter) -> Accesses:
-    """From an element to the index vectors of which a value puts an update there."""
-    slices, type = slices_of(ins, op), ins.operands[_indices_at(ins, op)].type
-    at = MapBuilder(slices.whole)
-    for k, size in enumerate(slices.whole):
-        first, last = slices.reach(k, type)
-        if first > last:
-            return NEVER
-        if (first, last) != (0, size - 1):
-            at.require(Dim(k), first, last)
-    fixed = {slices.batch_row(k): Dim(k) for k in slices.batching_dims}
-    row = [
-        fixed[j] if j in fixed else at.range(slices.sliced[k])
-        for j, k in enumerate(slices.row_dims)
-    ]
-    vector: Expr = Const(0)
-    if slices.index_vector_dim < len(slices.indices):
-        vector = at.range(slices.indices[slices.index_vector_dim])
-    return exact(at.map(slices.position(row, vector)))
-
-
-def _placed(ins: Instruction, op: Scatter) -> Accesses:
-    """The inverse of `_placing`."""
-    slices, type = slices_of(ins, op), ins.operands[_indices_at(ins, op)].type
-    at = MapBuilder(slices.indices)
-    row = [Dim(k) for k in range(len(slices.indices)) if k != slices.index_vector_dim]
-    results: list[Expr] = []
-    for k in range(len(slices.whole)):
-        batch = slices.batch_row(k)
-        first, last = slices.reach(k, type)
-        if first > last or 0 in slices.sliced:
-            return NEVER
-        results.append(row[batch] if batch is not None else at.range(last - first + 1) + first)
-    return exact(at.map(results))
 
 
 # torch_index_select: one dimension is replaced by the (unbatched) dimensions of the indices.

@@ -38,9 +38,16 @@ from hloscope.indexing.rules.dependence import (
 )
 from hloscope.indexing.rules.reduction import applications
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
-from hloscope.ir import Dims, Instruction
+from hloscope.ir import Dims, Instruction, TensorType
 from hloscope.lazy import replace
-from hloscope.ops import Compare, Parameter, ReduceWindow, SelectAndScatter, Window
+from hloscope.ops import (
+    ELEMENTWISE,
+    Compare,
+    Parameter,
+    ReduceWindow,
+    SelectAndScatter,
+    Window,
+)
 
 
 def base_index(
@@ -165,26 +172,85 @@ def _windows(op: SelectAndScatter, shape: Dims, source: Dims) -> IndexingMap:
     return at.simplified(_positions(at, op.window, dims(len(shape)), source))
 
 
+def _comparison(ins: Instruction) -> str:
+    """How `select` compares the same function of its two parameters; empty if it does not."""
+    root = ins.calls[0].root
+    if not isinstance(root.op, Compare):
+        return ""
+    (one, first), (other, second) = map(_function_of, root.operands)
+    if first is None or second is None or first == second or one != other:
+        return ""
+    return root.op.comparison_direction
+
+
+def _function_of(value: Instruction) -> tuple[list[object], int | None]:
+    """Ops and types from a parameter to a scalar, and the number of the parameter.
+
+    Only ops of which 0 and 1 have different results, one after the other too.
+    """
+    steps: list[object] = []
+    while sizes(value.type) == () and not isinstance(value.op, Parameter):
+        if not isinstance(value.op, _INJECTIVE) or not all(map(_is_wide, (value, *value.operands))):
+            return steps, None
+        steps += [value.op, value.type]
+        (value,) = value.operands
+    return steps, value.op.number if isinstance(value.op, Parameter) else None
+
+
+_INJECTIVE: Final = tuple([ELEMENTWISE[name] for name in ("abs", "convert", "copy", "negate")])
+"""Ops that keep 0 and 1 apart: their results are 0, and 1, -1 or the greatest number."""
+_WIDE: Final = 16
+"""Bits from which on each type of numbers has 0 and 1, and -1 or numbers that wrap."""
+
+
+def _is_wide(value: Instruction) -> bool:
+    return isinstance(value.type, TensorType) and value.type.element.bits >= _WIDE
+
+
+def _are_whole(window: Window) -> bool:
+    """Has each window all its elements, none of them padding or a hole?  They are alike then."""
+    cuts_only = all(low <= 0 and high <= 0 for low, high in window.padding)
+    return cuts_only and all(step == 1 for step in window.base_dilations)
+
+
 def _is_any_selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> bool:
     """May each element of each window be the one that is selected and added?
 
-    If `select` compares its two parameters by order, an element that is before all others of its
-    windows is the one that they select.  A window of one element has no choice.  What another
-    window adds later does not hide it if windows do not overlap, or if `scatter` uses the old and
-    the new value.
+    A window of one element has no choice.  Of others it is so if `select` compares: x and y stand
+    for any two values that compare as different.
+
+    - By order: the element is before all others of its windows.
+    - `EQ` keeps the selected element where the next one is equal, `NE` where it differs.  With
+      `EQ` what comes before the element in its window is y, it and what comes behind it is x.  With
+      `NE` it and the first element of the window are x, the others y.
+
+    What another window adds later does not hide it if windows do not overlap, or if `scatter` uses
+    the old and the new value.  By order it is not hidden either if windows are whole: each other
+    window over the element has one outside this window, and all of those are before the element,
+    which is before the others of this window.
     """
     window = op.window
     are_apart = all(n <= step for n, step in zip(window.sizes, window.strides, strict=True))
-    if len(bodies) != 2 or not (are_apart or {0, 1} <= bodies[1].sure[0]):
+    if len(bodies) != 2:
         return False
+    is_added = are_apart or {0, 1} <= bodies[1].sure[0]
     if prod(window.sizes) == 1:
-        return True
-    root = ins.calls[0].root
-    if not isinstance(root.op, Compare) or root.op.comparison_direction not in _ORDERS:
+        return is_added
+    how = _comparison(ins)
+    return bool(how) and (is_added or (how in _ORDERS and _are_whole(window)))
+
+
+def _is_any_avoided(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> bool:
+    """May each element be one that none of its windows selects?
+
+    It is so if `select` compares and each window has another element.  By order the element is
+    behind all others; with `EQ` it is equal to all before it and differs from all behind it, with
+    `NE` it differs from those before it and is equal to those behind it.
+    """
+    window = op.window
+    if len(bodies) != 2 or prod(window.sizes) < 2 or not _are_whole(window):
         return False
-    types = [sizes(operand.type) for operand in root.operands]
-    numbers = [o.op.number for o in root.operands if isinstance(o.op, Parameter)]
-    return types == [(), ()] and sorted(numbers) == [0, 1]
+    return bool(_comparison(ins))
 
 
 _ORDERS: Final = ("LT", "LE", "GT", "GE")
@@ -195,7 +261,7 @@ def _added(ins: Instruction, op: SelectAndScatter, bodies: Bodies, *maps: Indexi
     return exact(*maps) if _is_any_selected(ins, op, bodies) else over(_CHOICE, *maps)
 
 
-def _selected(op: SelectAndScatter, bodies: Bodies) -> tuple[Use, Use, Use]:
+def _selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> tuple[Use, Use, Use]:
     """The use of the operand, of the source and of the initial value."""
     if not bodies:
         return Use.ALWAYS, Use.ALWAYS, Use.ALWAYS
@@ -206,7 +272,8 @@ def _selected(op: SelectAndScatter, bodies: Bodies) -> tuple[Use, Use, Use]:
     return (
         compares,
         used(1 in scatter.reads[0], 1 in scatter.sure[0]),
-        used(True, 0 in scatter.sure[0]),  # what no window selects is the initial value
+        # What no window selects is the initial value.
+        used(True, 0 in scatter.sure[0] or _is_any_avoided(ins, op, bodies)),
     )
 
 
@@ -221,7 +288,7 @@ def _selected(op: SelectAndScatter, bodies: Bodies) -> tuple[Use, Use, Use]:
 )
 def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
-    compared, added, begun = _selected(op, bodies)
+    compared, added, begun = _selected(ins, op, bodies)
     return (
         claimed(compared, _neighbours(op, shape, source)),
         claimed(added, _added(ins, op, bodies, _windows(op, shape, source))),
@@ -239,7 +306,7 @@ def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tu
 )
 def _(ins: Instruction, op: SelectAndScatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
-    use = _selected(op, bodies)[operand]
+    use = _selected(ins, op, bodies)[operand]
     if operand == 0:
         return (claimed(use, _neighbours(op, shape, source)),)
     if operand == 2:
