@@ -54,6 +54,13 @@ SCHEDULED = ", is_scheduled=true"
         (fusion(callee="fused_computation", header=SCHEDULED), "cpu"),
         (fusion(callee="fused_computation"), "uncompiled"),
         (fusion(callee="wrapped_negate_computation", header=SCHEDULED), "cpu"),
+        (
+            fusion(
+                callee="wrapped_negate_computation",
+                header=SCHEDULED + ", allow_spmd_sharding_propagation_to_output={true}",
+            ),
+            "uncompiled",
+        ),
         (call("__onednn$matmul"), "cpu"),
         (call("lapack_sgetrf_ffi", SCHEDULED), "cpu"),
         (call("lapack_sgetrf_ffi"), "uncompiled"),
