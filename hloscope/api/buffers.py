@@ -400,7 +400,7 @@ class MemoryAnswer:
         >>> program = hloscope.read('''HloModule m, is_scheduled=true
         ... ENTRY e { p = f32[1024] parameter(0)
         ...           ROOT n = f32[1024] negate(p) }''')
-        >>> "peak 8 KiB at 2" in program.memory().to_svg()
+        >>> "peak 8 KiB at 1" in program.memory().to_svg()
         True
         """
         where = None if device is None else _known_device(device)

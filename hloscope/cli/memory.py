@@ -54,9 +54,9 @@ def memory(
 
     FILE is a scheduled program, as XLA dumps it after optimisation.  The first figure is the least
     that is live at once, whatever assigns memory; the second is what XLA holds, about.  A program
-    without a schedule has no moments: its sums are printed.  With AFTER, print of
-    which buffers XLA holds more or fewer for that program than for FILE.  A picture shows live bytes
-    over the schedule, coloured by source line; those of two programs are on one scale.
+    without a schedule has no moments: its sums are printed.  With AFTER, print of which buffers XLA
+    holds more or fewer for that program than for FILE.  A picture shows the live bytes over the
+    schedule by kind and source line, those of two programs on one scale.
     """
     if file == after == "-":
         raise click.UsageError("only one of the two can be the standard input")
@@ -64,10 +64,9 @@ def memory(
     is_drawn = form in ("svg", "html")
     if is_drawn and (at is not None or by != "group"):
         raise click.UsageError("--at and --by are about text and JSON")
-    if after is not None and (
-        at is not None or by != "group" or (device is not None and not is_drawn)
-    ):
-        raise click.UsageError("--at, --by and, but for pictures, --device are about one program")
+    is_about_one = at is not None or by != "group" or (device is not None and not is_drawn)
+    if after is not None and is_about_one:
+        raise click.UsageError("--at, --by and --device are about one program")
     found = read_verified_program(file).memory()
     if after is not None:
         compared = found.difference(read_verified_program(after).memory())

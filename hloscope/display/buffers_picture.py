@@ -30,7 +30,9 @@ from hloscope.display.shapes import Picture, Shape, box, label, line, svg_of
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import size_text
 
-_KIND_COLOURS: Final = dict(zip(KIND_PARTS.values(), ("#5b6b7c", "#8696a7", "#39485a"), strict=True))
+_KIND_COLOURS: Final = dict(
+    zip(KIND_PARTS.values(), ("#5b6b7c", "#8696a7", "#39485a"), strict=True)
+)
 _WIDTH, _LEFT, _RIGHT, _PAD = 900, 86, 18, 16
 _PLOT: Final = _WIDTH - _LEFT - _RIGHT
 _HIGH, _STEP, _BAND, _CHARACTER = 280, 17, 15, 7.3
@@ -42,7 +44,7 @@ _MOST_ABOVE: Final = 1.6
 """A device's size is a line if it is no more than so many times the peak."""
 STYLE: Final = (
     ".hm .page{fill:#ffffff}.hm text{fill:#1c2733}.hm .faint{fill:#5c6773}.hm .grid{stroke:#e3e8ee}"
-    ".hm .others{fill:#cfd6de}.hm .edge{stroke:#ffffff;stroke-width:.6}.hm .less{fill-opacity:.62}"
+    ".hm .others{fill:#cfd6de}.hm .edge{stroke:#ffffff;stroke-width:.6}"
     ".hm .band{fill:#e3e8ee}.hm .peak{stroke:#c92a2a;stroke-dasharray:4 3}.hm .inside{fill:#ffffff}"
     ".hm .device{stroke:#1c2733;stroke-width:1.5}.hm .title{font-weight:bold}"
     "@media(prefers-color-scheme:dark){.hm .page{fill:#14191f}.hm text{fill:#dfe6ee}"
@@ -52,9 +54,7 @@ STYLE: Final = (
 )
 
 
-def memory_svg(
-    programs: Sequence[tuple[str, ProgramMemory]], device: Device | None = None
-) -> str:
+def memory_svg(programs: Sequence[tuple[str, ProgramMemory]], device: Device | None = None) -> str:
     """The memory of a program, or of some, one below the other on one scale, as SVG.
 
     Args:
@@ -130,7 +130,7 @@ def _band(band: Band, y: float, stack: Stack) -> Iterator[Shape]:
     x = _LEFT + _PLOT * band.first / count
     wide = max(_PLOT * (band.last - band.first) / count, 0.6)
     tip = f"{band.name}: moments {band.first:,} to {band.last - 1:,}"
-    yield box(round(x, 1), y, round(wide, 1), _BAND, kind="band")._replace(tip=tip)
+    yield box(round(x, 1), y, round(wide, 1), _BAND, kind="band edge")._replace(tip=tip)
     if len(band.name) * _CHARACTER + 6 <= wide:
         yield label(round(x + 4, 1), y + 11.5, band.name, "faint")
 
@@ -178,8 +178,6 @@ class _Plot:
             attributes["fill"] = colours[area.part]
         if area.buffer is not None:
             classes.append("edge")
-        elif area.part not in (*KIND_PARTS.values(), OTHERS):
-            classes.append("less")
         if classes:
             attributes["class"] = " ".join(classes)
         return self._told(Shape("path", attributes), area)
@@ -256,7 +254,7 @@ class _Plot:
         what = f"place in the schedule of {last:,} instructions"
         shown = len(self._stack.moments)
         if shown <= last:
-            what += f"; a column is the highest of {-(-self._count // shown):,} moments at most"
+            what += f"; each column shows the highest of up to {-(-self._count // shown):,}"
         yield label(_LEFT + _PLOT, self.bottom + 31, what, "faint", "end")
 
     def _peak(self) -> Iterator[Shape]:
@@ -315,8 +313,8 @@ def _add_legend(
         shapes.append(label(x, y, size_text(stack.memory.lower), "title"))
     shapes.append(label(columns[-1], y, "all", "title"))
     about = (
-        f"The {MOST_BLOCKS} largest temporaries are areas with an edge, named where there is room; "
-        "the others of a line are paler."
+        f"The {MOST_BLOCKS} largest temporaries have an edge around each; the others of a line lie "
+        "together above them."
     )
     if any(area.buffer is not None for stack in drawn for area in stack.areas):
         for row in wrap(about, _COLUMNS):

@@ -129,19 +129,22 @@ def coloured_lines(
 ) -> list[str]:
     """Source lines of the temporaries, those with most bytes at the peaks first.
 
-    Lines without a temporary at a peak follow by their largest one; lines with little have no
-    colour.
+    Lines without a temporary at a peak follow by what they have where temporaries take most, or by
+    their largest one if that is more; lines with little have no colour.
     """
-    live, largest = Counter[str](), Counter[str]()
+    at_peak, elsewhere, largest = Counter[str](), Counter[str](), Counter[str]()
     for memory, of in zip(memories, origins, strict=True):
-        for row in memory.live(memory.peak):
-            if row.buffer in of:
-                live[of[row.buffer]] += row.buffer.bytes
+        device = memory.device
+        for moment, sums in (device.peak, at_peak), (device.temporary_peak, elsewhere):
+            for row in memory.live(moment):
+                if row.buffer in of:
+                    sums[of[row.buffer]] += row.buffer.bytes
         for buffer, line in of.items():
             largest[line] = max(largest[line], buffer.bytes)
+    most = elsewhere | largest
     least = LEAST_SHARE * max([memory.lower for memory in memories])
-    known = [line for line in largest if max(live[line], largest[line]) >= least]
-    return sorted(known, key=lambda line: (-live[line], -largest[line], line))[: len(COLOURS)]
+    known = [line for line in most if max(at_peak[line], most[line]) >= least]
+    return sorted(known, key=lambda line: (-at_peak[line], -most[line], line))[: len(COLOURS)]
 
 
 def _stack(memory: ProgramMemory, origins: Mapping[Buffer, str], lines: Sequence[str]) -> Stack:
@@ -194,9 +197,7 @@ def _add_bytes(
             changes[column + 1] += shared_bytes(pair)
 
 
-def _blocks(
-    temporaries: Iterable[Buffer], moments: Sequence[int], peak: int
-) -> frozenset[Buffer]:
+def _blocks(temporaries: Iterable[Buffer], moments: Sequence[int], peak: int) -> frozenset[Buffer]:
     """The largest temporaries that live at a moment shown; of equal ones those at the peak."""
     seen = [buffer for buffer in temporaries if any(_columns(buffer, moments))]
     return frozenset(
@@ -211,21 +212,24 @@ def _columns(buffer: Buffer, moments: Sequence[int]) -> Iterator[range]:
 
 
 def _passes(memory: ProgramMemory, starts: Sequence[int]) -> tuple[Band, ...]:
-    """Runs of columns in most of whose instructions one pass of training is named."""
-    schedule = memory.schedule
+    """Runs of columns in most of whose instructions one pass of training is named.
+
+    Columns in which none is belong to a pass that goes on after them.
+    """
+    instructions = memory.schedule.instructions
     found: list[Band] = []
     for first, last in pairwise(starts):
         named: Counter[str] = Counter()
-        for ins in schedule.instructions[first:last]:
+        for ins in instructions[first:last]:
             op_name = provenance_of(ins, memory.module).op_name
             if op_name:
                 named[training_pass(op_name)] += 1
-        name = named.most_common(1)[0][0] if named else found[-1].name if found else ""
-        if found and found[-1].name == name:
+        name = named.most_common(1)[0][0] if named else ""
+        if found and name and found[-1].name == name:
             found[-1] = found[-1]._replace(last=last)
-        else:
+        elif name:
             found.append(Band(name, first, last))
-    return tuple([band for band in found if band.name])
+    return tuple(found)
 
 
 def _bodies(memory: ProgramMemory) -> tuple[Band, ...]:
