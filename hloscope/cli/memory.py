@@ -76,11 +76,11 @@ def memory(
     if form == "json":
         print_json(found.to_json(by, at=where))
         return
-    click.echo(found.about, err=True)
     if is_drawn:
         _print_picture(found, form, found.device(device))
-    else:
-        _print_text(found, where, by, device, top)
+        return
+    click.echo(found.about, err=True)
+    _print_text(found, where, by, device, top)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
 
