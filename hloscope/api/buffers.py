@@ -33,6 +33,7 @@ from hloscope.display import (
     MemoryChange,
     MemoryDifference,
     PaddedType,
+    Picture,
     RecomputedLine,
     assigned_text,
     compared_memory,
@@ -46,6 +47,7 @@ from hloscope.display import (
     memory_difference_json,
     memory_difference_lines,
     memory_json,
+    memory_picture,
     memory_svg,
     moment_json,
     padded_types,
@@ -384,6 +386,15 @@ class MemoryAnswer:
     def name(self) -> str:
         """What the program is called in pictures: its file, or else its module."""
         return self.program.file.rpartition("/")[2] or self.model.module.name
+
+    def picture(self, device: str | Device | None = None) -> Picture:
+        """The shapes of `to_svg`, for a page that draws them itself.
+
+        Raises:
+            NoMomentsError: No moments are known.
+        """
+        where = None if device is None else _known_device(device)
+        return memory_picture([(self.name, self.model)], where)
 
     def to_svg(self, device: str | Device | None = None) -> str:
         """A picture: live bytes over the schedule, by kind and source line.

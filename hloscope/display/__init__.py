@@ -213,6 +213,7 @@ if TYPE_CHECKING:
         result_json as result_json,
         result_text as result_text,
     )
+    from hloscope.display.shapes import Picture as Picture
     from hloscope.display.symbolic_tiles import symbolic_text as symbolic_text
     from hloscope.display.table import (
         Side as Side,

@@ -43,13 +43,13 @@ _MOST_DEPTH: Final = 3
 _MOST_ABOVE: Final = 1.6
 """A device's size is a line if it is no more than so many times the peak."""
 STYLE: Final = (
-    ".hm .page{fill:#ffffff}.hm text{fill:#1c2733}.hm .faint{fill:#5c6773}.hm .grid{stroke:#e3e8ee}"
-    ".hm .others{fill:#cfd6de}.hm .edge{stroke:#ffffff;stroke-width:.6}"
+    ".hm .page{fill:#ffffff}.hm text{fill:#1c2733}.hm .faint{fill:#5c6773}"
+    ".hm .scale{stroke:#e3e8ee}.hm .others{fill:#cfd6de}.hm .block{stroke:#ffffff;stroke-width:.6}"
     ".hm .band{fill:#e3e8ee}.hm .peak{stroke:#c92a2a;stroke-dasharray:4 3}.hm .inside{fill:#ffffff}"
     ".hm .device{stroke:#1c2733;stroke-width:1.5}.hm .title{font-weight:bold}"
     "@media(prefers-color-scheme:dark){.hm .page{fill:#14191f}.hm text{fill:#dfe6ee}"
-    ".hm .faint{fill:#97a3b0}.hm .grid{stroke:#2b343e}.hm .others{fill:#4a5563}"
-    ".hm .edge{stroke:#14191f}.hm .band{fill:#2b343e}.hm .peak{stroke:#ff8787}"
+    ".hm .faint{fill:#97a3b0}.hm .scale{stroke:#2b343e}.hm .others{fill:#4a5563}"
+    ".hm .block{stroke:#14191f}.hm .band{fill:#2b343e}.hm .peak{stroke:#ff8787}"
     ".hm .inside{fill:#ffffff}.hm .device{stroke:#dfe6ee}}"
 )
 
@@ -130,7 +130,7 @@ def _band(band: Band, y: float, stack: Stack) -> Iterator[Shape]:
     x = _LEFT + _PLOT * band.first / count
     wide = max(_PLOT * (band.last - band.first) / count, 0.6)
     tip = f"{band.name}: moments {band.first:,} to {band.last - 1:,}"
-    yield box(round(x, 1), y, round(wide, 1), _BAND, kind="band edge")._replace(tip=tip)
+    yield box(round(x, 1), y, round(wide, 1), _BAND, kind="band block")._replace(tip=tip)
     if len(band.name) * _CHARACTER + 6 <= wide:
         yield label(round(x + 4, 1), y + 11.5, band.name, "faint")
 
@@ -177,7 +177,7 @@ class _Plot:
         if area.part in colours:
             attributes["fill"] = colours[area.part]
         if area.buffer is not None:
-            classes.append("edge")
+            classes.append("block")
         if classes:
             attributes["class"] = " ".join(classes)
         return self._told(Shape("path", attributes), area)
@@ -244,7 +244,7 @@ class _Plot:
         step = 1 << max((self.highest - 1).bit_length() - 3, 0)
         for count in range(0, self.highest + 1, step):
             y = self.y(count)
-            yield line(f"M{_LEFT},{y:g}H{_LEFT + _PLOT}", "grid")
+            yield line(f"M{_LEFT},{y:g}H{_LEFT + _PLOT}", "scale")
             yield label(_LEFT - 6, y + 4, size_text(count) if count else "0", "faint", "end")
         last = self._count - 1
         every = _round_step(last / 6)
