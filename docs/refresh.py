@@ -38,6 +38,7 @@ PICTURES: Final = {
     "docs/coalescing.svg": (
         "hloscope coalesce examples/training_step.hlo residual_fusion --format svg"
     ),
+    "docs/memory.svg": "hloscope memory examples/layers.hlo --format svg",
 }
 """Files that a command prints."""
 TOUR: Final = ROOT / "docs/training_step.md"

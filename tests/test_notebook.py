@@ -36,11 +36,11 @@ def test_there_is_a_notebook_of_the_main_job() -> None:
     assert "main_job.ipynb" in [path.name for path in NOTEBOOKS]
 
 
-@pytest.mark.parametrize("name", ["tiles", "coalescing", "cancellation"])
+@pytest.mark.parametrize("name", ["tiles", "coalescing", "cancellation", "memory"])
 def test_notebooks_take_real_dumps(
     name: str, shared: Path, full: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last pictures are of the dump that the environment names."""
+    """The last outputs are of the dump that the environment names."""
     stem = "gpt2_tiny12_train_step" if full else "mlp_train_step"
     monkeypatch.setenv("HLOSCOPE_DUMP", str(shared / f"real/models/{stem}.gpu.opt.hlo.txt"))
     with warnings.catch_warnings():

@@ -33,6 +33,7 @@ from hloscope.display import (
     MemoryChange,
     MemoryDifference,
     PaddedType,
+    Picture,
     RecomputedLine,
     assigned_text,
     compared_memory,
@@ -46,10 +47,13 @@ from hloscope.display import (
     memory_difference_json,
     memory_difference_lines,
     memory_json,
+    memory_picture,
+    memory_svg,
     moment_json,
     padded_types,
     padding_lines,
     padding_step,
+    page,
     peak_lines,
     recompute_lines,
     recompute_step,
@@ -89,7 +93,7 @@ class MemoryAnswer:
     ...           ROOT m = f32[1024] exponential(n) }''')
     >>> memory = program.memory()
     >>> memory.lower, memory.estimate, memory.peak.number
-    (8192, 8192, 1)
+    (8192, 12288, 1)
     >>> [(group.total, group.first.value.name) for group in memory.at("m").by("buffer")]
     [(4096, 'p'), (4096, 'n')]
 
@@ -280,8 +284,11 @@ class MemoryAnswer:
             NoMomentsError: No moments are known.
             UnknownNameError: No device has that name.
         """
-        found = device_of(device) if isinstance(device, str) else device
-        return fit_text(self.model, found)
+        return fit_text(self.model, _known_device(device))
+
+    def device(self, name: str | None) -> str | None:
+        """Name of the device that is to hold the program: an H100 for one of GPUs if not given."""
+        return DEFAULT if name is None and self.model.target.kind == "gpu" else name
 
     def first_lines(self, device: str | None = None) -> list[str]:
         """The bounds, the peak with its line, one thing to do, and whether a device holds it.
@@ -295,10 +302,8 @@ class MemoryAnswer:
         if self.assigned is not None:
             lines.append(assigned_text(self.model, self.assigned))
         lines.append(self.first_step)
-        if device is None and self.model.target.kind == "gpu":
-            device = DEFAULT
-        if device is not None:
-            lines.append(self.fits(device))
+        if (holds := self.device(device)) is not None:
+            lines.append(self.fits(holds))
         if text := remat_text(self.peak.live):
             lines.append(text)
         return lines
@@ -377,6 +382,52 @@ class MemoryAnswer:
         ]
         return found
 
+    @property
+    def name(self) -> str:
+        """What the program is called in pictures: its file, or else its module."""
+        return self.program.file.rpartition("/")[2] or self.model.module.name
+
+    def picture(self, device: str | Device | None = None) -> Picture:
+        """The shapes of `to_svg`, for a page that draws them itself.
+
+        Raises:
+            NoMomentsError: No moments are known.
+        """
+        where = None if device is None else _known_device(device)
+        return memory_picture([(self.name, self.model)], where)
+
+    def to_svg(self, device: str | Device | None = None) -> str:
+        """A picture: live bytes over the schedule, by kind and source line.
+
+        Args:
+            device: A device whose size is a line, its name, or a file in TOML.
+
+        Raises:
+            DeviceError: The file describes no device.
+            NoMomentsError: No moments are known.
+            UnknownNameError: No device has that name.
+
+        >>> import hloscope
+        >>> program = hloscope.read('''HloModule m, is_scheduled=true
+        ... ENTRY e { p = f32[1024] parameter(0)
+        ...           ROOT n = f32[1024] negate(p) }''')
+        >>> "peak 8 KiB at 1" in program.memory().to_svg()
+        True
+        """
+        where = None if device is None else _known_device(device)
+        return memory_svg([(self.name, self.model)], where)
+
+    def to_html(self, device: str | Device | None = None) -> str:
+        """A page with the picture and the text; needs nothing from elsewhere.
+
+        Args:
+            device: As of `to_svg`.
+
+        Raises:
+            NoMomentsError: No moments are known.
+        """
+        return page(self.name, styled(f"{self.to_svg(device)}<pre>{escape(str(self))}</pre>"))
+
     def __str__(self) -> str:
         if not self.has_moments:
             return visible("\n".join(self.first_lines()))
@@ -385,7 +436,8 @@ class MemoryAnswer:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return styled(f"<pre>{escape(str(self))}</pre>")
+        drawn = self.to_svg(self.device(None)) if self.has_moments else ""
+        return styled(f"{drawn}<pre>{escape(str(self))}</pre>")
 
 
 class MemoryDifferenceAnswer:
@@ -434,7 +486,32 @@ class MemoryDifferenceAnswer:
             **memory_difference_json(self.found),
         }
 
+    def to_svg(self, device: str | Device | None = None) -> str:
+        """Both pictures, one below the other, on one scale and with the same colours.
+
+        Args:
+            device: As of `MemoryAnswer.to_svg`.
+
+        Raises:
+            DeviceError: The file describes no device.
+            UnknownNameError: No device has that name.
+        """
+        where = None if device is None else _known_device(device)
+        return memory_svg([(one.name, one.model) for one in (self.before, self.after)], where)
+
+    def to_html(self, device: str | Device | None = None) -> str:
+        """A page with both pictures and the text; needs nothing from elsewhere."""
+        title = f"{self.before.name} and {self.after.name}"
+        return page(title, styled(f"{self.to_svg(device)}<pre>{escape(str(self))}</pre>"))
+
     def __str__(self) -> str:
         return visible("\n".join(self.lines()))
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return styled(f"{self.to_svg()}<pre>{escape(str(self))}</pre>")
+
+
+def _known_device(device: str | Device) -> Device:
+    return device_of(device) if isinstance(device, str) else device

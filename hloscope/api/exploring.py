@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from hloscope.api.cancelling import movement_of
 from hloscope.api.differing import diff
+from hloscope.api.explaining import check
 from hloscope.api.invalid import Invalid
 from hloscope.api.memory import Model, kernels_of
 from hloscope.api.reading import Readable, program_from
@@ -67,7 +68,7 @@ Shown: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]
 
 TOGETHER: Final = ("coalesce", "footprint"), ("cancel", "tiles")
 """Parts about kernels, in order, by what is told one after the other."""
-EXPLORER_PARTS: Final = ("cost", "maps", *TOGETHER[0], *TOGETHER[1])
+EXPLORER_PARTS: Final = ("cost", "memory", "maps", *TOGETHER[0], *TOGETHER[1])
 """What a page may tell besides the program itself."""
 DEVICE: Final = "h100"
 OVERVIEW_ROWS: Final = 60
@@ -185,6 +186,8 @@ class _Gathering:
             }
             if "cost" in parts:
                 chunks["cost"] = self.overview()
+            if "memory" in parts and not self.program.module.has_tree:
+                chunks["memory"] = self.live_bytes()
             if "maps" in parts:
                 chunks["answers"] = self.answers().to_json()
             for group, work in zip(groups, begun, strict=True):
@@ -266,10 +269,15 @@ class _Gathering:
         }
 
     def _overview_table(self, found: costs.Cost, by: str) -> dict[str, Any]:
-        groups, table = found.groups(by), found.table(by, top=OVERVIEW_ROWS)
+        return self._leading_table(found.groups(by), found.table(by, top=OVERVIEW_ROWS))
+
+    def _leading_table(
+        self, groups: Sequence[cost.Group[Any]], table: display.Table
+    ) -> dict[str, Any]:
+        """Rows of text, each with its share and the instruction that it leads to, if it does."""
         total = sum([group.total for group in groups])
         shown = groups[:OVERVIEW_ROWS]
-        first = [self.numbering.numbers[group.first.instruction] for group in shown]
+        first = [self.numbering.numbers.get(group.first.instruction, -1) for group in shown]
         share = [group.total / total if total else 0.0 for group in shown]
         others = len(table.rows) - len(shown)
         return {
@@ -278,6 +286,53 @@ class _Gathering:
             "rows": [[visible(cell) for cell in row] for row in table.rows],
             "first": [*first, *[-1] * others],
             "share": [*share, *[None] * others],
+        }
+
+    # -------------------------------------------------------------------------------- memory
+
+    def live_bytes(self) -> dict[str, Any]:
+        """The memory of the program: bounds, the picture, who holds the peak, what lowers it.
+
+        Of an invalid program it is told why there is no answer; of one without moments, the sums.
+        """
+        try:
+            check(self.program.module)
+        except HloscopeError as error:
+            return {"lines": [visible(error.message)], "answers": [], "notes": []}
+        found = self.program.memory()
+        device = self.device if found.model.target.kind == "gpu" else None
+        lines = [found.first_step] if found.has_moments else found.first_lines()
+        told: dict[str, Any] = {  # the picture states the bounds
+            "lines": [*map(visible, lines)],
+            "answers": [*map(visible, found.answers())],
+            "notes": [*map(visible, found.notes)],
+        }
+        if found.has_moments:
+            told["picture"] = self._picture(found.picture(device))
+            peak = found.peak
+            told["tables"] = {
+                by: self._leading_table(peak.by(by), peak.table(by, OVERVIEW_ROWS))
+                for by in ("group", "source", "scope", "kind")
+            }
+        return told
+
+    def _picture(self, picture: display.Picture) -> dict[str, Any]:
+        """Shapes as data; a shape with an instruction has its number."""
+        number = self.numbering.numbers.get
+        return {
+            "title": visible(picture.title),
+            "width": picture.width,
+            "height": picture.height,
+            "shapes": [
+                [
+                    shape.tag,
+                    dict(shape.attributes),
+                    visible(shape.text),
+                    visible(shape.tip),
+                    -1 if shape.instruction is None else number(shape.instruction, -1),
+                ]
+                for shape in picture.shapes
+            ],
         }
 
     def _overview_findings(self) -> list[dict[str, Any]]:

@@ -48,7 +48,11 @@ if TYPE_CHECKING:
     )
     from hloscope.buffers.sharing import MUST_SHARE as MUST_SHARE
     from hloscope.buffers.short_lived import Transient as Transient, transients as transients
-    from hloscope.buffers.timeline import Timeline as Timeline, placed_results as placed_results
+    from hloscope.buffers.timeline import (
+        Timeline as Timeline,
+        placed_results as placed_results,
+        shared_bytes as shared_bytes,
+    )
     from hloscope.buffers.updates import IN_PLACE as IN_PLACE, in_place as in_place
     from hloscope.buffers.uses import Use as Use, Uses as Uses
 

@@ -87,10 +87,10 @@ def _timeline(
         pairs = placed_results(edges, lambda b: b.space == space)
         if pairs:
             placed[moment] = tuple(pairs)
-            least[moment] -= _saved(pairs)
+            least[moment] -= sum(map(shared_bytes, pairs))
         if pairs:
             only = placed_results(edges, lambda b: b.space == space and _is_reused_by_xla(b))
-            temporary[moment] -= _saved(only)
+            temporary[moment] -= sum(map(shared_bytes, only))
             replaced[moment] = frozenset(result for result, _ in only)
     sums: dict[BufferKind, int] = dict.fromkeys(("parameter", "output", "temporary", "constant"), 0)
     for buffer in here:
@@ -130,9 +130,10 @@ def _sum_at_moments(buffers: list[Buffer], end: int) -> list[int]:
     return [*accumulate(changes)][: end + 1]
 
 
-def _saved(pairs: list[Pair]) -> int:
-    """Bytes that need no memory of their own: of two that share, the smaller one's."""
-    return sum([min(result.bytes, operand.bytes) for result, operand in pairs])
+def shared_bytes(pair: Pair) -> int:
+    """Bytes of a result that need no memory of their own: of the two, the smaller one's."""
+    result, operand = pair
+    return min(result.bytes, operand.bytes)
 
 
 def _touching(buffers: Buffers, backend: str) -> dict[int, dict[Buffer, list[Buffer]]]:

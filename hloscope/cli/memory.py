@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hloscope.api import MemoryAnswer
+from hloscope.api import MemoryAnswer, MemoryDifferenceAnswer
 from hloscope.cli.common import (
     command,
     complete_files,
@@ -16,7 +16,12 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_verified_program
-from hloscope.cli.options import any_device_option, by_buffers_option, top_option
+from hloscope.cli.options import (
+    any_device_option,
+    by_buffers_option,
+    format_option,
+    top_option,
+)
 from hloscope.cli.paging import print_long
 
 
@@ -32,6 +37,7 @@ from hloscope.cli.paging import print_long
 @by_buffers_option
 @any_device_option("The device that is to hold the program; h100 for programs of GPUs")
 @top_option("The N groups of most bytes; the others share one row.")
+@format_option()
 @json_option
 @debug_option
 def memory(
@@ -41,35 +47,61 @@ def memory(
     by: str,
     device: str | None,
     top: int,
+    form: str,
     as_json: bool,
 ) -> None:
     """Show what memory FILE takes at its peak, who holds it, and what lowers it.
 
     FILE is a scheduled program, as XLA dumps it after optimisation.  The first figure is the least
     that is live at once, whatever assigns memory; the second is what XLA holds, about.  A program
-    without a schedule has no moments: its sums are printed.  With AFTER, print of
-    which buffers XLA holds more or fewer for that program than for FILE.
+    without a schedule has no moments: its sums are printed.  With AFTER, print of which buffers XLA
+    holds more or fewer for that program than for FILE.  A picture shows the live bytes over the
+    schedule by kind and source line, those of two programs on one scale.
     """
     if file == after == "-":
         raise click.UsageError("only one of the two can be the standard input")
+    form = "json" if as_json else form
+    is_drawn = form in ("svg", "html")
+    if is_drawn and (at is not None or by != "group"):
+        raise click.UsageError("--at and --by are about text and JSON")
+    is_about_one = at is not None or by != "group" or (device is not None and not is_drawn)
+    if after is not None and is_about_one:
+        raise click.UsageError("--at, --by and --device are about one program")
     found = read_verified_program(file).memory()
     if after is not None:
-        if at is not None or device is not None or by != "group":
-            raise click.UsageError("--at, --by and --device are about one program")
         compared = found.difference(read_verified_program(after).memory())
-        if as_json:
-            print_json(compared.to_json())
-        else:
-            print_long("\n".join(compared.lines(top)))
+        _print_difference(compared, form, device, top)
         return
     where = None if at is None else int(at) if at.isdecimal() else at
-    if as_json:
+    if form == "json":
         print_json(found.to_json(by, at=where))
+        return
+    if is_drawn:
+        _print_picture(found, form, found.device(device))
         return
     click.echo(found.about, err=True)
     _print_text(found, where, by, device, top)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
+
+
+def _print_difference(
+    compared: MemoryDifferenceAnswer, form: str, device: str | None, top: int
+) -> None:
+    """Print what differs, as text, JSON or a picture."""
+    if form == "json":
+        print_json(compared.to_json())
+    elif form == "text":
+        print_long("\n".join(compared.lines(top)))
+    else:
+        _print_picture(compared, form, device)
+
+
+def _print_picture(
+    found: MemoryAnswer | MemoryDifferenceAnswer, form: str, device: str | None
+) -> None:
+    drawn = found.to_svg(device) if form == "svg" else found.to_html(device)
+    click.echo(drawn, nl=False)
 
 
 def _print_text(

@@ -83,6 +83,10 @@ if TYPE_CHECKING:
         memory_difference_lines as memory_difference_lines,
         plain_op_name as plain_op_name,
     )
+    from hloscope.display.buffers_picture import (
+        memory_picture as memory_picture,
+        memory_svg as memory_svg,
+    )
     from hloscope.display.coalescing import (
         COALESCE_SCHEMA as COALESCE_SCHEMA,
         KernelPlace as KernelPlace,
@@ -209,6 +213,7 @@ if TYPE_CHECKING:
         result_json as result_json,
         result_text as result_text,
     )
+    from hloscope.display.shapes import Picture as Picture
     from hloscope.display.symbolic_tiles import symbolic_text as symbolic_text
     from hloscope.display.table import (
         Side as Side,

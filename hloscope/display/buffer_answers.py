@@ -23,7 +23,8 @@ from hloscope.buffers import (
 from hloscope.devices import Device
 from hloscope.display.buffers import buffer_origin
 from hloscope.display.grouped import place_text, share_text
-from hloscope.display.provenance import provenance_of
+from hloscope.display.provenance import provenance_of, training_pass
+from hloscope.display.sparkline import sparkline
 from hloscope.hlo_parser import index_text, print_type
 from hloscope.ir import Bytes, Module, TensorType, array_bytes, size_text
 
@@ -31,6 +32,8 @@ MOST_ROWS: Final = 3
 """Rows of each answer."""
 LEAST_SHARE: Final = 0.001
 """The least share of the peak that is worth a row."""
+COURSE: Final = 48
+"""Characters of the line that shows the live bytes over the schedule."""
 _KINDS: Final = (
     ("parameter", "parameters"), ("output", "outputs"), ("temporary", "temporaries"),
     ("constant", "constants"),
@@ -67,6 +70,8 @@ def peak_lines(memory: ProgramMemory) -> list[str]:
         f"{size_text(memory.estimate)}"
     ]
     lines.append(f"peak: {moment_text(memory, memory.peak)}")
+    course = sparkline(memory.device.least, COURSE)
+    lines.append(f"live: {course}| from first to last moment, █ is {size_text(memory.lower)}")
     for line in memory.spaces.values():
         if line.space:
             lines.append(
@@ -392,7 +397,7 @@ def _pass_text(one: RecomputedLine, module: Module) -> str:
     def is_kept(row: Recomputation) -> bool:
         last = provenance_of(row.last.instruction, module).op_name
         following = provenance_of(row.next.instruction, module).op_name
-        return "transpose(jvp(" not in last and "transpose(jvp(" in following
+        return training_pass(last) != "backward" == training_pass(following)
 
     if all(map(is_kept, one.rows)):
         return ", kept from the forward to the backward pass (jax.checkpoint)"

@@ -12,16 +12,13 @@ from typing import Final
 
 from hloscope.affine import Dim, variables
 from hloscope.display.answer import opcode_of
+from hloscope.display.colours import COLOURS
 from hloscope.hlo_parser import brief_type
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction
 from hloscope.movement import Chain, Figures, Leaf
 from hloscope.visible import in_page
 
-COLOURS: Final = (
-    "#3b82c4", "#e08a2e", "#4c9f70", "#b0679f", "#c9564c", "#8a7fd0", "#7d8f2e", "#3fa3a3",
-)  # fmt: skip
-"""Of the source's dimensions, in order, and from the first again."""
 _MOST_ROWS: Final = 40
 """Ops that are drawn; of a longer chain the first and the last."""
 _BOX, _HIGH, _ROW, _PAD, _LEFT, _CHAR = 46, 26, 58, 18, 200, 6.9

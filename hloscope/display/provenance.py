@@ -72,6 +72,19 @@ def provenance_of(ins: Instruction, module: Module) -> Provenance:
     return _UNKNOWN if location is None else _of_location(location)
 
 
+def training_pass(op_name: str) -> str:
+    """The pass of training that JAX's name of an op tells of; empty for what is in neither.
+
+    What is computed anew for the backward pass belongs to it.
+
+    >>> [training_pass(f"jit(f)/{name}") for name in ("jvp()/mul", "transpose(jvp())/mul", "add")]
+    ['forward', 'backward', '']
+    """
+    if "transpose(jvp(" in op_name:
+        return "backward"
+    return "forward" if "jvp(" in op_name else ""
+
+
 _UNKNOWN: Final = Provenance()
 _SCHEDULED: Final = pattern(r'(\{(?:[^"]*"[^"]*")*?[ ,]*)scheduling_name="[^"]*"')
 

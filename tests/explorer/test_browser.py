@@ -260,6 +260,44 @@ def test_the_page_of_an_invalid_program_opens_on_what_is_invalid(
         page.until(f"H.view.maps.element.textContent.includes({json.dumps(finding.message)})")
 
 
+def test_the_memory_of_a_scheduled_program_is_drawn_and_leads_to_instructions(
+    page: Browser, tmp_path: Path
+) -> None:
+    shown(page, tmp_path, EXAMPLES / "layers.hlo", parts=["cost", "memory"])
+    assert page.value("document.querySelector('.hm') === null")
+    page.key("m")
+    page.until("document.querySelector('.hm') !== null")
+    texts = page.value("[...document.querySelectorAll('.hm text')].map((t) => t.textContent)")
+    assert {"peak 104 MiB at 14", "forward", "backward", "64 MiB, 61.5 %"} <= {*texts}
+    rows = page.value("[...document.querySelectorAll('.costs tbody tr')].map((r) => r.textContent)")
+    assert rows[0].startswith("64 MiB61.5 %")
+    assert rows[-1].startswith("104 MiB")
+    block = (
+        "[...document.querySelectorAll('.hm .leads')].find((b) => b.textContent.startsWith('s2 '))"
+    )
+    fill = page.value(f"getComputedStyle({block}).fill")
+    assert fill == "rgb(59, 130, 196)"
+    page.value(f"{block}.dispatchEvent(new MouseEvent('click'))")
+    page.until("H.state.k >= 0 && H.program.name[H.state.k] === 's2'")
+    page.key("h")
+    page.until("document.documentElement.classList.contains('at-overview')")
+    page.value(
+        "[...document.querySelectorAll('.sheets .tab')].find((b) => !b.matches('.on')).click()"
+    )
+    page.until("document.querySelector('.figures') !== null")
+    assert not page.said
+
+
+def test_a_program_without_moments_has_sums_in_place_of_a_picture(
+    page: Browser, tmp_path: Path
+) -> None:
+    text = "ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }"
+    shown(page, tmp_path, text, parts=["memory"])
+    said = page.value("H.view.overview.element.textContent")
+    assert "no moments: the program has no schedule" in said
+    assert "parameters 32 bytes, outputs 32 bytes" in said
+
+
 def test_a_page_that_is_tampered_with_cannot_run_scripts_or_load(
     page: Browser, tmp_path: Path
 ) -> None:

@@ -195,6 +195,24 @@ def test_data_is_no_larger_than_the_text_allows() -> None:
     assert len(page.encode()) - empty < 1.5 * len(gzip.compress(long.encode(), 9))
 
 
+def test_the_page_has_the_memory_of_a_program_once_and_small() -> None:
+    text = (EXAMPLES / "layers.hlo").read_text()
+    page = page_of(text, parts=["memory"])
+    memory = chunk(page, "memory")
+    names = names_of(page)
+    blocks = {names[k]: tip for *_, tip, k in memory["picture"]["shapes"] if k >= 0}
+    assert blocks["s0"].startswith("s0 f32[1024,4096]: 16 MiB\nlives 3 to ")
+    assert "data-memory" not in page_of(text, parts=["maps"])
+    assert "data-memory" not in page_of(EXAMPLES / "layer.mlir", parts=["memory"])
+
+
+def test_the_memory_of_an_invalid_program_is_not_told() -> None:
+    text = (EXAMPLES / "layers.hlo").read_text().replace("tanh(a2)", "tanh(h2)")
+    memory = chunk(page_of(text, parts=["memory"]), "memory")
+    assert "picture" not in memory
+    assert "tanh" in memory["lines"][0]
+
+
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
     found = hloscope.read(EXAMPLES / "softmax.hlo").explore(parts=["maps"])
     frame = found._repr_html_()

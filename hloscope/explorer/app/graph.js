@@ -29,6 +29,8 @@ function svg(tag, attributes = {}, ...children) {
   return element;
 }
 
+H.svg = svg;
+
 function nodeOf(program, k) {
   const opcode = short(program.opcodeOf(k), 26);
   const name = short(program.name[k], 26);

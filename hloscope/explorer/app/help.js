@@ -9,6 +9,7 @@ const KEYS = [
   ["Shift + arrows", "move the chosen element along the last two dimensions"],
   ["o", "the maps in the next order: logical, memory, linear"],
   ["h", "the overview: where the step goes"],
+  ["m", "its memory: what is live when"],
   ["t", "light, dark, as the system has it"],
   ["Backspace", "back to what was looked at before"],
   ["Esc", "leave the search, close this"],

@@ -13,7 +13,7 @@ async function start() {
   if (!restore(program, view)) {
     const k = first(program);
     if (k < 0) H.clear(view.middle, H.el("p", "empty", "The program has no instructions."));
-    else if (hasOverview()) await overview(view);
+    else if (view.overview.sheets.length) await overview(view);
     else select(k, { quietly: true });
   }
   document.documentElement.dataset.ready = "yes";
@@ -70,13 +70,11 @@ function build(program) {
   return view;
 }
 
-const hasOverview = () => H.has("cost") || H.has("invalid");
-
 // Show the overview in place of an instruction.
-async function overview(view) {
+async function overview(view, sheet) {
   state.k = -1;
   view.rows.reveal(-1);
-  await view.overview.show();
+  await view.overview.show(sheet);
   showsOverview(view, true);
   document.title = `${H.head.title} · hloscope`;
   try {
@@ -225,7 +223,7 @@ function restore(program, view) {
   const [place, query] = location.hash.slice(1).split("?");
   const k = place ? program.find(place) : -1;
   if (k < 0) {
-    if (!place && hasOverview() && state.k >= 0) overview(view);
+    if (!place && view.overview.sheets.length && state.k >= 0) overview(view);
     return false;
   }
   const given = new URLSearchParams(query || "");
@@ -289,7 +287,8 @@ const PRESSED = {
     maps.draw();
   },
   t: theme,
-  h: () => hasOverview() && overview(H.view),
+  h: () => H.view.overview.sheets.length && overview(H.view),
+  m: () => H.has("memory") && overview(H.view, "memory"),
   Backspace: () => {
     tell();
     history.back();

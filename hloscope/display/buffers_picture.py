@@ -1,0 +1,334 @@
+"""The picture of a program's memory: bytes over the schedule, by kind and source line.
+
+Across is the place in the schedule, upwards are bytes.  An area is painted from its upper edge down
+to the bottom, the highest one first, so that of each only what lies above the next one is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from textwrap import wrap
+from typing import Final
+
+from hloscope.buffers import ProgramMemory
+from hloscope.devices import Device
+from hloscope.display.buffer_answers import fit_text, moment_text, peak_lines
+from hloscope.display.buffers import buffer_origin
+from hloscope.display.buffers_stack import (
+    KIND_PARTS,
+    MOST_BLOCKS,
+    OTHERS,
+    Area,
+    Band,
+    Stack,
+    stacks,
+)
+from hloscope.display.colours import COLOURS
+from hloscope.display.grouped import place_text, share_text
+from hloscope.display.shapes import Picture, Shape, box, label, line, svg_of
+from hloscope.hlo_parser import brief_type
+from hloscope.ir import size_text
+
+_KIND_COLOURS: Final = dict(
+    zip(KIND_PARTS.values(), ("#5b6b7c", "#8696a7", "#39485a"), strict=True)
+)
+_WIDTH, _LEFT, _RIGHT, _PAD = 900, 86, 18, 16
+_PLOT: Final = _WIDTH - _LEFT - _RIGHT
+_HIGH, _STEP, _BAND, _CHARACTER = 280, 17, 15, 7.3
+_COLUMNS: Final = int((_WIDTH - 2 * _PAD) / _CHARACTER)
+"""Characters of a line of text."""
+_MOST_DEPTH: Final = 3
+"""Rows of loops and branches; what lies deeper is left out."""
+_MOST_ABOVE: Final = 1.6
+"""A device's size is a line if it is no more than so many times the peak."""
+STYLE: Final = (
+    ".hm .page{fill:#ffffff}.hm text{fill:#1c2733}.hm .faint{fill:#5c6773}"
+    ".hm .scale{stroke:#e3e8ee}.hm .others{fill:#cfd6de}.hm .block{stroke:#ffffff;stroke-width:.6}"
+    ".hm .band{fill:#e3e8ee}.hm .peak{stroke:#c92a2a;stroke-dasharray:4 3}.hm .inside{fill:#ffffff}"
+    ".hm .device{stroke:#1c2733;stroke-width:1.5}.hm .title{font-weight:bold}"
+    "@media(prefers-color-scheme:dark){.hm .page{fill:#14191f}.hm text{fill:#dfe6ee}"
+    ".hm .faint{fill:#97a3b0}.hm .scale{stroke:#2b343e}.hm .others{fill:#4a5563}"
+    ".hm .block{stroke:#14191f}.hm .band{fill:#2b343e}.hm .peak{stroke:#ff8787}"
+    ".hm .inside{fill:#ffffff}.hm .device{stroke:#dfe6ee}}"
+)
+
+
+def memory_svg(programs: Sequence[tuple[str, ProgramMemory]], device: Device | None = None) -> str:
+    """The memory of a program, or of some, one below the other on one scale, as SVG.
+
+    Args:
+        programs: Each program's name and its memory.
+        device: A device whose size is a line.
+
+    Raises:
+        NoMomentsError: No moments are known of one of them.
+    """
+    return svg_of(memory_picture(programs, device), "hm", STYLE)
+
+
+def memory_picture(
+    programs: Sequence[tuple[str, ProgramMemory]], device: Device | None = None
+) -> Picture:
+    """The shapes of `memory_svg`.
+
+    Raises:
+        NoMomentsError: No moments are known of one of them.
+    """
+    drawn, lines = stacks([memory for _, memory in programs])
+    colours = {**_KIND_COLOURS, **dict(zip(lines, COLOURS, strict=False))}
+    highest = max([stack.memory.lower for stack in drawn]) or 1
+    limit = device.memory_bytes if device is not None else 0
+    if limit and limit <= _MOST_ABOVE * highest:
+        highest = max(highest, limit)
+    shapes: list[Shape] = []
+    y = float(_PAD)
+    for (name, memory), stack in zip(programs, drawn, strict=True):
+        y = _add_caption(shapes, y, name, memory, device)
+        y = _add_bands(shapes, y, stack)
+        plot = _Plot(stack, y + 20, highest)
+        shapes += plot.shapes(colours)
+        if limit and device is not None:
+            shapes += plot.limit(device.name, limit)
+        y = plot.bottom + 44
+    y = _add_legend(shapes, y, drawn, colours)
+    page = box(0, 0, _WIDTH, y, kind="page")
+    title = f"memory of {' and '.join([name for name, _ in programs])}"
+    return Picture(title, _WIDTH, int(y), (page, *shapes))
+
+
+def _add_caption(
+    shapes: list[Shape], y: float, name: str, memory: ProgramMemory, device: Device | None
+) -> float:
+    """Add the name, both bounds, the peak and whether a device holds the program."""
+    bounds, *_ = peak_lines(memory)
+    texts = [name, bounds, f"peak: {moment_text(memory, memory.peak)}"]
+    if device is not None:
+        texts.append(fit_text(memory, device))
+    for k, text in enumerate(texts):
+        for row in wrap(text, _COLUMNS):
+            y += _STEP
+            shapes.append(label(_PAD, y - 4, row, "title" if k == 0 else "faint"))
+    return y + 6
+
+
+def _add_bands(shapes: list[Shape], y: float, stack: Stack) -> float:
+    """Add the rows of passes, loops and branches."""
+    rows = [[*stack.passes]]
+    for depth in range(_MOST_DEPTH):
+        rows.append([band for band in stack.bodies if band.depth == depth])
+    for row in filter(None, rows):
+        for band in row:
+            shapes += _band(band, y, stack)
+        y += _BAND + 2
+    return y
+
+
+def _band(band: Band, y: float, stack: Stack) -> Iterator[Shape]:
+    """A band with its name, if there is room for it; a narrow one is a hair wide."""
+    count = stack.starts[-1]
+    x = _LEFT + _PLOT * band.first / count
+    wide = max(_PLOT * (band.last - band.first) / count, 0.6)
+    tip = f"{band.name}: moments {band.first:,} to {band.last - 1:,}"
+    yield box(round(x, 1), y, round(wide, 1), _BAND, kind="band block")._replace(tip=tip)
+    if len(band.name) * _CHARACTER + 6 <= wide:
+        yield label(round(x + 4, 1), y + 11.5, band.name, "faint")
+
+
+class _Plot:
+    """The areas of one program.
+
+    Attributes:
+        top: Where the highest figure of the scale lies.
+        bottom: Where 0 lies.
+    """
+
+    def __init__(self, stack: Stack, top: float, highest: int) -> None:
+        self.top, self.bottom, self.highest = top, top + _HIGH, highest
+        self._stack, self._count = stack, stack.starts[-1]
+
+    def x(self, moment: float) -> float:
+        """Where a moment begins."""
+        return round(_LEFT + _PLOT * moment / self._count, 1)
+
+    def y(self, count: int) -> float:
+        """Where a number of bytes lies, to half a unit."""
+        return round(2 * (self.bottom - _HIGH * count / self.highest)) / 2
+
+    def shapes(self, colours: Mapping[str, str]) -> Iterator[Shape]:
+        """The grid, the areas from the top down, names in areas that have room, and the peak."""
+        yield from self._grid()
+        stack = self._stack
+        below = [0] * len(stack.moments)
+        painted: list[Shape] = []
+        names: list[Shape] = []
+        for area in stack.areas:
+            edges = [low + height for low, height in zip(below, area.heights, strict=True)]
+            painted.append(self._area(area, edges, colours))
+            names += self._name(area, below, edges)
+            below = edges
+        yield from reversed(painted)
+        yield from names
+        yield from self._peak()
+
+    def _area(self, area: Area, edges: Sequence[int], colours: Mapping[str, str]) -> Shape:
+        attributes = {"d": self._outline(area, edges)}
+        classes = [] if area.part in colours else ["others"]
+        if area.part in colours:
+            attributes["fill"] = colours[area.part]
+        if area.buffer is not None:
+            classes.append("block")
+        if classes:
+            attributes["class"] = " ".join(classes)
+        return self._told(Shape("path", attributes), area)
+
+    def _told(self, shape: Shape, area: Area) -> Shape:
+        """The shape with what it tells under the pointer, and where it leads."""
+        memory = self._stack.memory
+        if area.buffer is None:
+            at_peak = size_text(area.heights[self._stack.peak_column])
+            other = "" if area.part in (*KIND_PARTS.values(), OTHERS) else "others of "
+            return shape._replace(tip=f"{other}{area.part}: {at_peak} at the peak")
+        buffer = area.buffer
+        value = buffer.owner(memory.peak)
+        origin = buffer_origin(buffer, value, memory.module)
+        lives = ", ".join([f"{first:,} to {last:,}" for first, last in buffer.intervals[:4]])
+        lives += ", …" if len(buffer.intervals) > 4 else ""
+        parts = [
+            f"{value.name} {brief_type(value.type)}: {size_text(buffer.bytes)}",
+            f"lives {lives}",
+            place_text(origin),
+            origin.op_name,
+        ]
+        tip = "\n".join(filter(None, parts))
+        return shape._replace(tip=tip, instruction=value.instruction)
+
+    def _outline(self, area: Area, edges: Sequence[int]) -> str:
+        """The path around the columns in which an area has bytes, down to the bottom."""
+        starts, path = self._stack.starts, list[str]()
+        for has_bytes, run in groupby(enumerate(area.heights), lambda item: item[1] > 0):
+            if not has_bytes:
+                continue
+            columns = [column for column, _ in run]
+            path.append(f"M{self.x(starts[columns[0]]):g},{self.bottom:g}")
+            for y, same in groupby(columns, lambda column: self.y(edges[column])):
+                *_, last = same
+                path.append(f"V{y:g}H{self.x(starts[last + 1]):g}")
+            path.append(f"V{self.bottom:g}Z")
+        return "".join(path)
+
+    def _name(self, area: Area, below: Sequence[int], edges: Sequence[int]) -> Iterator[Shape]:
+        """The name of a block where there is room for it: at the peak, or else in its middle."""
+        if area.buffer is None:
+            return
+        stack = self._stack
+        held = [column for column, height in enumerate(area.heights) if height]
+        at = stack.peak_column if area.heights[stack.peak_column] else held[len(held) // 2]
+        value = area.buffer.owner(stack.memory.peak)
+        wide = len(value.name) * 6.1 + 8
+        x = min(max(self.x(stack.starts[at]) - wide / 2, _LEFT), _LEFT + _PLOT - wide)
+        under = [
+            c
+            for c in range(len(stack.moments))
+            if self.x(stack.starts[c + 1]) > x and self.x(stack.starts[c]) < x + wide
+        ]
+        if not all(area.heights[c] for c in under):
+            return
+        high, low = max(self.y(edges[c]) for c in under), min(self.y(below[c]) for c in under)
+        if low - high >= 11:
+            text = label(round(x + 4, 1), (high + low) / 2 + 3.5, value.name, "inside")
+            yield text._replace(attributes={**text.attributes, "font-size": "10"})
+
+    def _grid(self) -> Iterator[Shape]:
+        """Bytes at steps of a power of two, moments at round numbers."""
+        step = 1 << max((self.highest - 1).bit_length() - 3, 0)
+        for count in range(0, self.highest + 1, step):
+            y = self.y(count)
+            yield line(f"M{_LEFT},{y:g}H{_LEFT + _PLOT}", "scale")
+            yield label(_LEFT - 6, y + 4, size_text(count) if count else "0", "faint", "end")
+        last = self._count - 1
+        every = _round_step(last / 6)
+        ticks = [*range(0, last + 1, every)]
+        for moment in ticks:
+            yield label(self.x(moment + 0.5), self.bottom + 15, f"{moment:,}", "faint", "middle")
+        what = f"place in the schedule of {last:,} instructions"
+        shown = len(self._stack.moments)
+        if shown <= last:
+            what += f"; each column shows the highest of up to {-(-self._count // shown):,}"
+        yield label(_LEFT + _PLOT, self.bottom + 31, what, "faint", "end")
+
+    def _peak(self) -> Iterator[Shape]:
+        memory = self._stack.memory
+        x = self.x(memory.peak + 0.5)
+        anchor = "start" if x < _LEFT + _PLOT / 2 else "end"
+        yield line(f"M{x:g},{self.bottom:g}V{self.top - 14:g}", "peak")
+        text = f"peak {size_text(memory.lower)} at {memory.peak:,}"
+        yield label(x + (5 if anchor == "start" else -5), self.top - 5, text, "", anchor)
+
+    def limit(self, name: str, count: int) -> Iterator[Shape]:
+        """The line of a device's size, if it is on the scale."""
+        if count > self.highest:
+            return
+        y = self.y(count)
+        yield line(f"M{_LEFT},{y:g}H{_LEFT + _PLOT}", "device")
+        yield label(_LEFT + 4, y - 4, f"{name} {size_text(count)}")
+
+
+def _round_step(least: float) -> int:
+    """The least of 1, 2, 5, 10, 20, 50 … that is not below a number."""
+    step = 1
+    for factor in _factors():
+        if step >= least:
+            break
+        step = step * factor[0] // factor[1]
+    return step
+
+
+def _factors() -> Iterator[tuple[int, int]]:
+    while True:
+        yield from ((2, 1), (5, 2), (2, 1))
+
+
+def _add_legend(
+    shapes: list[Shape], y: float, drawn: Sequence[Stack], colours: Mapping[str, str]
+) -> float:
+    """Add what each colour stands for, with its bytes at each peak; they add up to the least."""
+    y += 10
+    columns = [_LEFT + 20 + 160 * k for k in range(len(drawn) + 1)]
+    heads = ["at the peak"] if len(drawn) == 1 else ["at the first peak", "at the second peak"]
+    for x, head in zip(columns, heads, strict=False):
+        shapes.append(label(x, y, head, "faint"))
+    held = {area.part for stack in drawn for area in stack.areas}
+    for part in (*colours, OTHERS):
+        if part not in held:
+            continue
+        y += _STEP
+        more = {"fill": colours[part]} if part in colours else {"kind": "others"}
+        shapes.append(box(_LEFT, y - 10, 12, 12, **more))
+        for x, stack in zip(columns, drawn, strict=False):
+            shapes.append(label(x, y, _amount(stack, part)))
+        shapes.append(label(columns[-1], y, _cut(part, columns[-1])))
+    y += _STEP
+    for x, stack in zip(columns, drawn, strict=False):
+        shapes.append(label(x, y, size_text(stack.memory.lower), "title"))
+    shapes.append(label(columns[-1], y, "all", "title"))
+    about = (
+        f"The {MOST_BLOCKS} largest temporaries have an edge around each; the others of a line lie "
+        "together above them."
+    )
+    if any(area.buffer is not None for stack in drawn for area in stack.areas):
+        for row in wrap(about, _COLUMNS):
+            y += _STEP
+            shapes.append(label(_PAD, y + 4, row, "faint"))
+    return y + _PAD
+
+
+def _amount(stack: Stack, part: str) -> str:
+    count = stack.bytes_at_peak(part)
+    return f"{size_text(count)}, {share_text(count / (stack.memory.lower or 1))}" if count else "-"
+
+
+def _cut(text: str, x: float) -> str:
+    """The text, or as much of it as fits between `x` and the right side."""
+    most = int((_WIDTH - _PAD - x) / _CHARACTER)
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,255 @@
+"""The bytes of a program over its schedule as a stack of areas: what a picture of them shows.
+
+At the bottom lie parameters, outputs and constants; above them the temporaries by source line, the
+largest of them as areas of their own; on top the temporaries of all other lines.  The areas of a
+moment add up to the least bytes that are live there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest, nsmallest
+from itertools import accumulate, pairwise
+from typing import Final, NamedTuple
+
+from hloscope.buffers import Buffer, ProgramMemory, Timeline, shared_bytes
+from hloscope.display.buffers import buffer_origin
+from hloscope.display.colours import COLOURS
+from hloscope.display.grouped import place_text
+from hloscope.display.provenance import provenance_of, training_pass
+from hloscope.display.sparkline import part_starts
+from hloscope.hlo_parser import brief_type
+from hloscope.ir import Computation
+from hloscope.ops import Case, While
+
+MOST_COLUMNS: Final = 600
+"""Moments that are shown; of a longer program that with most live bytes of each part."""
+MOST_BLOCKS: Final = 20
+"""Temporaries that have an area of their own."""
+MOST_BANDS: Final = 100
+"""Loop bodies and branches that are shown."""
+LEAST_SHARE: Final = 0.005
+"""The least share of the peak for which a source line has a colour."""
+KIND_PARTS: Final = {"parameter": "parameters", "output": "outputs", "constant": "constants"}
+OTHERS: Final = "temporaries of other lines"
+
+
+class Area(NamedTuple):
+    """Buffers that lie together in the stack.
+
+    Attributes:
+        part: What its colour stands for: a kind, a source line, or `OTHERS`.
+        heights: Bytes at the moment of each column.
+        buffer: The buffer, if it has the area to itself; `None` for the others of a part.
+    """
+
+    part: str
+    heights: tuple[int, ...]
+    buffer: Buffer | None = None
+
+
+class Band(NamedTuple):
+    """Moments that belong together: a pass of training, the body of a loop, a branch.
+
+    Attributes:
+        name: What they are.
+        first: The first moment.
+        last: The moment after the last one.
+        depth: How many other bands lie around it.
+    """
+
+    name: str
+    first: int
+    last: int
+    depth: int = 0
+
+
+class Stack(NamedTuple):
+    """The bytes of a program, from the bottom to the top.
+
+    Attributes:
+        memory: The memory of the program.
+        starts: The first moment of each column, and the moment after the last one.
+        moments: The moment that each column shows.
+        areas: From the bottom to the top; those of a part are neighbours.
+        passes: Forward and backward passes of training, by the names of JAX's ops.
+        bodies: Bodies of loops, and branches, the outer ones first.
+    """
+
+    memory: ProgramMemory
+    starts: tuple[int, ...]
+    moments: tuple[int, ...]
+    areas: tuple[Area, ...]
+    passes: tuple[Band, ...]
+    bodies: tuple[Band, ...]
+
+    @property
+    def peak_column(self) -> int:
+        """The column of the peak."""
+        return self.moments.index(self.memory.peak)
+
+    def bytes_at_peak(self, part: str) -> int:
+        """Bytes of a part at the peak."""
+        column = self.peak_column
+        return sum([area.heights[column] for area in self.areas if area.part == part])
+
+
+def stacks(memories: Sequence[ProgramMemory]) -> tuple[list[Stack], list[str]]:
+    """The bytes of some programs, and the source lines that have a colour, in order.
+
+    A line has the same place in all of them.
+
+    Args:
+        memories: The programs.
+
+    Raises:
+        NoMomentsError: No moments are known of one of them.
+    """
+    origins = [temporary_lines(memory) for memory in memories]
+    lines = coloured_lines(memories, origins)
+    found = [_stack(memory, of, lines) for memory, of in zip(memories, origins, strict=True)]
+    return found, lines
+
+
+def temporary_lines(memory: ProgramMemory) -> dict[Buffer, str]:
+    """The source line of each temporary of the device; its type where no line is stated."""
+    found = {}
+    for buffer in memory.buffers.buffers:
+        if buffer.kind == "temporary" and not buffer.space and buffer.bytes:
+            value = buffer.owner(memory.peak)
+            place = place_text(buffer_origin(buffer, value, memory.module))
+            found[buffer] = place or brief_type(value.type)
+    return found
+
+
+def coloured_lines(
+    memories: Sequence[ProgramMemory], origins: Sequence[Mapping[Buffer, str]]
+) -> list[str]:
+    """Source lines of the temporaries, those with most bytes at the peaks first.
+
+    Lines without a temporary at a peak follow by what they have where temporaries take most, or by
+    their largest one if that is more; lines with little have no colour.
+    """
+    at_peak, elsewhere, largest = Counter[str](), Counter[str](), Counter[str]()
+    for memory, of in zip(memories, origins, strict=True):
+        device = memory.device
+        for moment, sums in (device.peak, at_peak), (device.temporary_peak, elsewhere):
+            for row in memory.live(moment):
+                if row.buffer in of:
+                    sums[of[row.buffer]] += row.buffer.bytes
+        for buffer, line in of.items():
+            largest[line] = max(largest[line], buffer.bytes)
+    most = elsewhere | largest
+    least = LEAST_SHARE * max([memory.lower for memory in memories])
+    known = [line for line in most if max(at_peak[line], most[line]) >= least]
+    return sorted(known, key=lambda line: (-at_peak[line], -most[line], line))[: len(COLOURS)]
+
+
+def _stack(memory: ProgramMemory, origins: Mapping[Buffer, str], lines: Sequence[str]) -> Stack:
+    device = memory.device
+    starts = part_starts(len(device.least), MOST_COLUMNS)
+    moments = [max(range(a, b), key=device.least.__getitem__) for a, b in pairwise(starts)]
+    coloured = {b: line if line in lines else OTHERS for b, line in origins.items()}
+    blocks = _blocks(coloured, moments, memory.peak)
+    areas: dict[tuple[str, Buffer | None], list[int]] = {}
+    for part in (*KIND_PARTS.values(), *lines, OTHERS):
+        mine = [buffer for buffer in blocks if coloured[buffer] == part]
+        for buffer in sorted(mine, key=lambda b: (b.first, -b.last)):
+            areas[part, buffer] = [0] * (len(moments) + 1)
+        areas[part, None] = [0] * (len(moments) + 1)
+
+    def changes_of(buffer: Buffer) -> list[int]:
+        part = KIND_PARTS.get(buffer.kind) or coloured[buffer]
+        return areas[part, buffer if buffer in blocks else None]
+
+    here = [b for b in memory.buffers.buffers if not b.space and b.bytes]
+    _add_bytes(here, device, moments, changes_of)
+    made = [
+        Area(part, tuple(accumulate(changes[:-1])), buffer)
+        for (part, buffer), changes in areas.items()
+        if any(changes)
+    ]
+    passes, bodies = _passes(memory, starts), _bodies(memory)
+    return Stack(memory, tuple(starts), tuple(moments), tuple(made), passes, bodies)
+
+
+def _add_bytes(
+    buffers: Sequence[Buffer],
+    device: Timeline,
+    moments: Sequence[int],
+    changes_of: Callable[[Buffer], list[int]],
+) -> None:
+    """Add buffers to the changes of bytes from column to column.
+
+    Of a result that stands in place of an operand only what the operand lacks counts.
+    """
+    for buffer in buffers:
+        changes = changes_of(buffer)
+        for columns in _columns(buffer, moments):
+            changes[columns.start] += buffer.bytes
+            changes[columns.stop] -= buffer.bytes
+    for column, moment in enumerate(moments):
+        for pair in device.placed.get(moment, ()):
+            changes = changes_of(pair[0])
+            changes[column] -= shared_bytes(pair)
+            changes[column + 1] += shared_bytes(pair)
+
+
+def _blocks(temporaries: Iterable[Buffer], moments: Sequence[int], peak: int) -> frozenset[Buffer]:
+    """The largest temporaries that live at a moment shown; of equal ones those at the peak."""
+    seen = [buffer for buffer in temporaries if any(_columns(buffer, moments))]
+    return frozenset(
+        nsmallest(MOST_BLOCKS, seen, key=lambda b: (-b.bytes, not b.lives_at(peak), b.first))
+    )
+
+
+def _columns(buffer: Buffer, moments: Sequence[int]) -> Iterator[range]:
+    """The columns of each interval in which a buffer is in use; a range may be empty."""
+    for first, last in buffer.intervals:
+        yield range(bisect_left(moments, first), bisect_right(moments, last))
+
+
+def _passes(memory: ProgramMemory, starts: Sequence[int]) -> tuple[Band, ...]:
+    """Runs of columns in most of whose instructions one pass of training is named.
+
+    Columns in which none is belong to a pass that goes on after them.
+    """
+    instructions = memory.schedule.instructions
+    found: list[Band] = []
+    for first, last in pairwise(starts):
+        named: Counter[str] = Counter()
+        for ins in instructions[first:last]:
+            op_name = provenance_of(ins, memory.module).op_name
+            if op_name:
+                named[training_pass(op_name)] += 1
+        name = named.most_common(1)[0][0] if named else ""
+        if found and name and found[-1].name == name:
+            found[-1] = found[-1]._replace(last=last)
+        elif name:
+            found.append(Band(name, first, last))
+    return tuple(found)
+
+
+def _bodies(memory: ProgramMemory) -> tuple[Band, ...]:
+    """The bodies of loops and the branches of conditionals, the longest ones of many."""
+    schedule = memory.schedule
+    depths: dict[Computation, int] = {memory.module.entry: 0}
+    found: list[Band] = []
+    stands_in = dict(zip(schedule.instructions, schedule.computations, strict=True))
+    outer_first = sorted(schedule.spans.items(), key=lambda item: (item[1][0], -item[1][1]))
+    for computation, (first, last) in outer_first:
+        if computation not in schedule.callers:
+            continue
+        caller, number = schedule.callers[computation]
+        outer = depths[computation] = depths[stands_in[caller]]
+        name = ""
+        if isinstance(caller.op, While) and number:
+            name = f"body of {caller.name}"
+        elif isinstance(caller.op, Case):
+            name = f"branch {number} of {caller.name}"
+        if name and first < last:
+            depths[computation] += 1
+            found.append(Band(name, first, last, outer))
+    return tuple(nlargest(MOST_BANDS, found, key=lambda band: band.last - band.first))
