@@ -50,8 +50,8 @@ PARTS: Final = {
     ),
     "Which tiles can it have?": ("tiles", "notebooks/tiles", "tiling_spaces"),
     "What does it waste, and what cancels?": (
-        "cost", "memory", "devices", "profiles", "coalescing", "notebooks/coalescing",
-        "cancellation", "notebooks/cancellation", "checks", "scan",
+        "cost", "memory", "notebooks/memory", "devices", "ptx", "profiles", "coalescing",
+        "notebooks/coalescing", "gpu", "cancellation", "notebooks/cancellation", "checks", "scan",
     ),
     "More": (
         "command", "python", "threads", "stablehlo", "passes", "notebooks/dynamic_shapes",

@@ -221,22 +221,29 @@ class _Plot:
         """The name of a block where there is room for it: at the peak, or else in its middle."""
         if area.buffer is None:
             return
-        stack = self._stack
-        held = [column for column, height in enumerate(area.heights) if height]
-        at = stack.peak_column if area.heights[stack.peak_column] else held[len(held) // 2]
+        stack, heights = self._stack, area.heights
+        held = [column for column, height in enumerate(heights) if height]
+        at = stack.peak_column if heights[stack.peak_column] else held[len(held) // 2]
+        first, last = at, at + 1  # the columns around in which the block is
+        while first and heights[first - 1]:
+            first -= 1
+        while last < len(heights) and heights[last]:
+            last += 1
         value = area.buffer.owner(stack.memory.peak)
         wide = len(value.name) * 6.1 + 8
-        x = min(max(self.x(stack.starts[at]) - wide / 2, _LEFT), _LEFT + _PLOT - wide)
-        under = [
-            c
-            for c in range(len(stack.moments))
-            if self.x(stack.starts[c + 1]) > x and self.x(stack.starts[c]) < x + wide
-        ]
-        if not all(area.heights[c] for c in under):
+        left, right = self.x(stack.starts[first]), self.x(stack.starts[last])
+        if right - left < wide:
             return
+        x = min(max(self.x(stack.starts[at]) - wide / 2, left), right - wide)
+        under = [
+            column
+            for column in range(first, last)
+            if self.x(stack.starts[column + 1]) > x and self.x(stack.starts[column]) < x + wide
+        ]
         high, low = max(self.y(edges[c]) for c in under), min(self.y(below[c]) for c in under)
         if low - high >= 11:
-            text = label(round(x + 4, 1), (high + low) / 2 + 3.5, value.name, "inside")
+            kind = "" if area.part == OTHERS else "inside"
+            text = label(round(x + 4, 1), (high + low) / 2 + 3.5, value.name, kind)
             yield text._replace(attributes={**text.attributes, "font-size": "10"})
 
     def _grid(self) -> Iterator[Shape]:

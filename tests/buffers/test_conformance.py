@@ -10,6 +10,7 @@ import pytest
 
 from hloscope.buffers import ProgramMemory, Value, value_bytes
 from hloscope.display import compared_memory
+from hloscope.display.buffers_stack import stacks
 from hloscope.hlo_parser import index_text, parse_hlo
 from tests.conftest import SHARED, needs_shared
 
@@ -139,3 +140,15 @@ def test_a_difference_has_the_sign_of_xlas_totals(before: str, after: str) -> No
     assert found.bytes * (totals[1] - totals[0]) > 0
     assert found.changes[0].bytes * found.bytes > 0
     assert sum(change.bytes for change in found.changes) == found.bytes
+
+
+@programs
+def test_the_picture_adds_up_at_every_moment_shown(name: str) -> None:
+    memory = memory_of(name)
+    ((found,), _) = stacks([memory])
+    sums = [0] * len(found.moments)
+    for area in found.areas:
+        assert min(area.heights) >= 0
+        sums = [low + height for low, height in zip(sums, area.heights, strict=True)]
+    assert sums == [memory.device.least[moment] for moment in found.moments]
+    assert sums[found.peak_column] == memory.lower

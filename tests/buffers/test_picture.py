@@ -165,6 +165,12 @@ def test_a_block_tells_what_it_is_and_where_it_leads() -> None:
     assert shape.instruction.name == "c1"
 
 
+def test_names_stand_in_blocks_that_have_room_for_them() -> None:
+    named = {s.text: s.attributes.get("class") for s in memory_picture([("m", memory_of(LOOP))])[3]}
+    assert named["w"] == "inside"
+    assert "t" not in named  # a table of 16 bytes
+
+
 def _lines_of_device(svg: str) -> list[str]:
     return re.findall(r'<path class="device" d="M[\d.]+,([\d.]+)H', svg)
 

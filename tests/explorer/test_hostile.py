@@ -70,6 +70,17 @@ def test_pictures_of_hostile_programs_are_well_formed(command: str) -> None:
     assert drawn or command != "index"
 
 
+def test_pictures_of_the_memory_of_hostile_programs_are_well_formed() -> None:
+    of_hlo = [text for text in PROGRAMS if text.startswith("HloModule")][:30]
+    for text in of_hlo:
+        program = text.replace("\nENTRY", ", is_scheduled=true\nENTRY", 1)
+        page = said("memory", "-", "--format", "html", program=program)
+        assert_harmless(page)
+        (picture,) = re.findall("<svg.*?</svg>", page, re.DOTALL)
+        ElementTree.fromstring(picture)
+    assert of_hlo
+
+
 def test_answers_of_hostile_programs_in_notebooks_are_text() -> None:
     for text in PROGRAMS:
         program = hloscope.read(text)
