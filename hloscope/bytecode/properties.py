@@ -15,6 +15,11 @@ from hloscope.errors import UnsupportedError
 from hloscope.mlir import NO_ATTRIBUTES, Attribute, DictAttr
 from hloscope.vhlo import attributes_of
 
+APPENDED: Final = frozenset({"reduction_op"})
+"""Attributes that a newer version of a dialect has after all others of an op.
+
+They are written only where they are given, so that older readers take the op without them.
+"""
 UNKNOWN_FUTURE: Final = "{}"
 """Name of a property of an op that this version does not know: its number."""
 
@@ -107,6 +112,8 @@ class Properties:
                 found[name] = self.entries.attribute(cursor.varint())
             return found
         for name, optional in slots:
+            if name in APPENDED and cursor.at == cursor.end:
+                continue
             number = cursor.varint()
             if optional and not number:
                 continue

@@ -25,7 +25,7 @@ from hloscope.bytecode.image import (
 )
 from hloscope.bytecode.isolation import isolated_ops
 from hloscope.bytecode.numbering import Flavours, Numbered, OpAttributes, Tables, located, numbered
-from hloscope.bytecode.properties import registered
+from hloscope.bytecode.properties import APPENDED, registered
 from hloscope.bytecode.resources import padded, write_resources
 from hloscope.bytecode.segments import GROUPS, NATIVE, packed, sizes_of
 from hloscope.errors import UnsupportedError
@@ -352,6 +352,8 @@ class _Writer:
     def _listed(self, op: Operation, properties: Any) -> int:
         out, vhlo = [], op.name.startswith("vhlo.")
         for slot, value in properties:
+            if value is None and slot.name in APPENDED:
+                continue
             if value is None:
                 out.append(b"\1")
             else:

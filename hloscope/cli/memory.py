@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
 from hloscope.api import MemoryAnswer, MemoryDifferenceAnswer
@@ -23,6 +25,9 @@ from hloscope.cli.options import (
     top_option,
 )
 from hloscope.cli.paging import print_long
+
+MOST_DIGITS: Final = 18
+"""Digits of a moment; a longer number is a name, of which there is none."""
 
 
 @command()
@@ -72,7 +77,8 @@ def memory(
         compared = found.difference(read_verified_program(after).memory())
         _print_difference(compared, form, device, top)
         return
-    where = None if at is None else int(at) if at.isdecimal() else at
+    is_moment = at is not None and at.isascii() and at.isdecimal() and len(at) <= MOST_DIGITS
+    where = int(at) if at is not None and is_moment else at
     if form == "json":
         print_json(found.to_json(by, at=where))
         return

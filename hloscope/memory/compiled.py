@@ -142,6 +142,7 @@ def proved_divisor(address: Expr) -> int:
 
     LLVM writes `e / c * c` as `e - e mod c`, of which no divisor is known but those of `e`.
 
+    >>> from hloscope.affine import Dim
     >>> x = Dim(0)
     >>> proved_divisor(x // 6 * 6), proved_divisor(x // 6 * 12), proved_divisor(x // 8 * 8)
     (1, 12, 8)

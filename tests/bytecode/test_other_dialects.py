@@ -282,3 +282,20 @@ def test_structures_of_shardy_with_other_parts_are_damaged_bytecode() -> None:
     data = write_bytecode(tree, producer="x", version=6)
     with pytest.raises(BytecodeError, match="an attribute of Shardy is needed"):
         read_bytecode(data)
+
+
+@pytest.mark.parametrize("op", ["all_reduce max", "reduce_scatter min"])
+def test_a_named_reduction_is_written_and_read_back(op: str) -> None:
+    axes = '{"y"}' if op.startswith("all") else '[{"y"}, {}]'
+    result = "{}, {}" if op.startswith("all") else '{"y"}, {}'
+    text = f"""sdy.mesh @m = <["x"=4, "y"=4]>
+func.func @f(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {{
+  %0 = sdy.{op} {axes} %a out_sharding=<@m, [{result}]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}}"""
+    tree = tree_of(text)
+    for version in range(7):
+        data = write_bytecode(tree, producer="MLIR23.0.0git", version=version)
+        found = read_bytecode(data).module
+        assert print_mlir(found, dialects=DIALECTS) == print_mlir(tree, dialects=DIALECTS)
+        assert f"sdy.{op} " in print_mlir(found, dialects=DIALECTS)
