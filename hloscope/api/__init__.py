@@ -126,14 +126,8 @@ if TYPE_CHECKING:
         Coalescing as Coalescing,
         Footprint as Footprint,
         Model as Model,
-        ProgramCoalescing as ProgramCoalescing,
-        ProgramFootprint as ProgramFootprint,
         bank_conflicts as bank_conflicts,
-        coalescing_of_all as coalescing_of_all,
-        footprint_of_program as footprint_of_program,
         footprints_of as footprints_of,
-        kernels_of as kernels_of,
-        refuse_other_targets as refuse_other_targets,
         thread_map_of as thread_map_of,
     )
     from hloscope.api.modules import (
@@ -156,6 +150,14 @@ if TYPE_CHECKING:
     )
     from hloscope.api.printing import canonical as canonical
     from hloscope.api.program import Program as Program
+    from hloscope.api.program_kernels import (
+        ProgramCoalescing as ProgramCoalescing,
+        ProgramFootprint as ProgramFootprint,
+        coalescing_of_all as coalescing_of_all,
+        footprint_of_program as footprint_of_program,
+        kernels_of as kernels_of,
+        refuse_other_targets as refuse_other_targets,
+    )
     from hloscope.api.proving import Tally as Tally, prover_of as prover_of
     from hloscope.api.ptx_runs import read_ptx as read_ptx, run_ptx as run_ptx
     from hloscope.api.reading import (

@@ -63,7 +63,7 @@ def index_lines(
     >>> len(list(index_lines(program, answer, print)))
     2
     """
-    told: set[tuple[object, str]] = set()
+    reported: set[tuple[object, str]] = set()
     for view in views:
         try:
             found = answer(view)
@@ -71,8 +71,8 @@ def index_lines(
             continue
         except VerifyError as error:
             key = error.span and error.span.start, error.message
-            if key not in told:
-                told.add(key)
+            if key not in reported:
+                reported.add(key)
                 refused(error)
             continue
         yield json_line(found)

@@ -11,7 +11,8 @@ from hloscope.api.cancelling import movement_of
 from hloscope.api.differing import diff
 from hloscope.api.explaining import check
 from hloscope.api.invalid import Invalid
-from hloscope.api.memory import Model, kernels_of
+from hloscope.api.memory import Model
+from hloscope.api.program_kernels import kernels_of
 from hloscope.api.reading import Readable, program_from
 from hloscope.errors import HloscopeError
 from hloscope.explorer import (

@@ -1,24 +1,16 @@
-"""Answers about what kernels move: coalescing and footprints, of one kernel or of a program."""
+"""Answers about what one kernel moves: coalescing, footprint, conflicts in banks."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hloscope.api.costs import Cost, cost_of
-from hloscope.api.explaining import check, check_part
-from hloscope.api.invalid import Invalid
+from hloscope.api.explaining import check_part
 from hloscope.cost import (
-    AccessCost,
     Footprint as FootprintAnswer,
     Footprints,
-    KernelCost,
-    is_judged_by_threads,
-    running,
-    target_of,
 )
 from hloscope.devices import (
     DEFAULT,
@@ -28,20 +20,12 @@ from hloscope.devices import (
     gpu_of,
 )
 from hloscope.display import (
-    COALESCE_SCHEMA,
-    FOOTPRINT_SCHEMA,
-    Grouping,
-    KernelPlace,
-    Table,
     coalescing_json,
     coalescing_text,
     footprint_json,
     footprint_svg,
     footprint_text,
-    groups_svg,
     page,
-    provenance_of,
-    run_json,
     warps_html,
     warps_svg,
 )
@@ -296,247 +280,6 @@ class Footprint:
         return self.to_svg()
 
 
-# ------------------------------------------------------------------------------ whole programs
-
-
-INVALID: Final = "invalid"
-"""In place of the maker of an invalid kernel."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A kernel that nothing is said about.
-
-    Attributes:
-        name: Of the fusion or instruction.
-        reason: Why.
-        maker: Who makes the kernel, as `hloscope.memory.kind_of` has it.
-    """
-
-    name: str
-    reason: str
-    maker: str = ""
-
-
-class ProgramCoalescing:
-    """What the kernels of a program transfer.
-
-    Attributes:
-        cost: The kernels, with how often they run.
-        kernels: The answers, in order.
-        refused: Kernels without a thread map, with the reason.
-    """
-
-    def __init__(self, program: Asked, cost: Cost, refused: Iterable[Refused] = ()) -> None:
-        """Take the kernels of a program, and those that are invalid."""
-        self._program: Final = program
-        self.cost: Final = cost
-        self._known: Final = [
-            (kernel, kernel.coalescing) for kernel in cost.kernels if kernel.coalescing is not None
-        ]
-        self.kernels: Final = tuple([answer for _, answer in self._known])
-        self.refused: Final = tuple(
-            [
-                Refused(k.instruction.name, k.reason, k.maker)
-                for k in cost.kernels
-                if k.coalescing is None
-            ]
-            + list(refused)
-        )
-
-    def check_refused(self) -> None:
-        """Refuse invalid kernels among those without a thread map.
-
-        Raises:
-            VerifyError: One of them is invalid.
-        """
-        without = [k.instruction for k in self.cost.kernels if k.coalescing is None]
-        if without:
-            check_part(self._program.module, without)
-
-    @property
-    def lowest(self) -> float:
-        """The lowest efficiency of any access."""
-        return min([answer.lowest for answer in self.kernels], default=1.0)
-
-    @property
-    def wasted(self) -> int:
-        """Bytes transferred that no lane asked for, by all kernels as often as they run."""
-        return sum([answer.wasted * kernel.runs for kernel, answer in self._known])
-
-    @property
-    def refused_by_maker(self) -> dict[str, int]:
-        """How many kernels each maker made of which nothing is said, most first."""
-        return dict(Counter([one.maker for one in self.refused]).most_common())
-
-    def worst(self, top: int | None = None) -> list[AccessCost]:
-        """The accesses that transfer bytes nobody asked for, that with the largest total first."""
-        wasteful = [access for access in self.cost.model.accesses if access.wasted]
-        return sorted(wasteful, key=lambda access: -access.wasted)[:top]
-
-    def table(self, top: int | None = None, by: str = "group") -> Table:
-        """The groups of accesses that transfer most bytes nobody asked for, and their sum."""
-        return self.cost.access_table(by, top)
-
-    def to_json(self, by: str = "group") -> dict[str, Any]:
-        """An object of schema `hloscope.coalesce/2`."""
-        return {
-            "schema": COALESCE_SCHEMA,
-            "file": self._program.file,
-            "module": self._program.module.name,
-            "wasted_bytes": self.wasted,
-            "efficiency": self.lowest,
-            "by": by,
-            "groups": self.cost.access_groups_json(by),
-            "kernels": [
-                coalescing_json(answer, self._place(kernel), kernel.runs)
-                for kernel, answer in self._known
-            ],
-            "refused": [
-                {"name": r.name, "reason": r.reason, "maker": r.maker} for r in self.refused
-            ],
-        }
-
-    def to_text(self) -> str:
-        """Every kernel, one after another."""
-        return "\n\n".join(map(coalescing_text, self.kernels))
-
-    def to_svg(self) -> str:
-        """A picture of the kernel that wastes most."""
-        if not self.kernels:
-            raise UnsupportedError("there is no kernel to draw")
-        return warps_svg(self._most_wasteful(1)[0])
-
-    def to_html(self, top: int = 10) -> str:
-        """A page with the kernels that waste most."""
-        chosen = self._most_wasteful(top)
-        if not chosen:
-            raise UnsupportedError("there is no kernel to draw")
-        return warps_html(chosen, [coalescing_text(answer) for answer in chosen])
-
-    def _most_wasteful(self, top: int) -> list[Answer]:
-        by_waste = sorted(self._known, key=lambda known: -known[1].wasted * known[0].runs)
-        return [answer for _, answer in by_waste[:top]]
-
-    def _place(self, kernel: KernelCost) -> KernelPlace:
-        origin = provenance_of(kernel.instruction, self._program.module)
-        return KernelPlace(kernel.computation.name, origin)
-
-
-class ProgramFootprint:
-    """Where the bytes of a program go.
-
-    Attributes:
-        cost: The kernels, with how often they run.
-    """
-
-    def __init__(self, program: Asked, cost: Cost) -> None:
-        self._program: Final = program
-        self.cost: Final = cost
-
-    @property
-    def kernels(self) -> list[KernelCost]:
-        """The kernels that run, that with most bytes first."""
-        return sorted(self.cost.kernels, key=lambda kernel: -kernel.bytes)
-
-    @property
-    def total(self) -> int:
-        """Bytes of all runs."""
-        return sum([kernel.bytes for kernel in self.cost.kernels])
-
-    @property
-    def notes(self) -> list[str]:
-        """What was assumed about how often kernels run."""
-        return self.cost.assumed
-
-    def table(self, top: int | None = None, by: str = "group") -> Table:
-        """The groups of kernels that read and write most, and the sum of everything."""
-        return self.cost.footprint_table(by, top)
-
-    def to_svg(self, top: int = 20, by: str = "group") -> str:
-        """A picture of the groups of kernels that read and write most."""
-        name = self._program.file or self._program.module.name
-        grouping = Grouping(by, self._program.module)
-        return groups_svg(self.cost.groups(by, sort="bytes"), grouping, name, top)
-
-    def _repr_html_(self) -> str:
-        return self.to_svg()
-
-    def to_json(self, by: str = "group") -> dict[str, Any]:
-        """An object of schema `hloscope.footprint/1`."""
-        module = self._program.module
-        return {
-            "schema": FOOTPRINT_SCHEMA,
-            "file": self._program.file,
-            "module": module.name,
-            "bytes": self.total,
-            "assumed": self.notes,
-            "by": by,
-            "groups": self.cost.groups_json(by, sort="bytes"),
-            "kernels": [
-                run_json(kernel, provenance_of(kernel.instruction, module))
-                for kernel in self.kernels
-            ],
-        }
-
-
-def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
-    """Every kernel of a program: fusions, and what runs by itself outside of them.
-
-    What fusions and reducers hold is part of them; loops and branches are what they call.
-    """
-    return [(place.computation, i) for place in running(module) for i in place.kernels]
-
-
-def refuse_other_targets(program: Asked, device: str, *, is_named: bool) -> None:
-    """Refuse to judge a program by a GPU's threads that was compiled for something else.
-
-    Args:
-        program: The program.
-        device: Name of the GPU.
-        is_named: Is the question about kernels by name?  Then a program that was not compiled is
-            judged as if each of them were compiled alone.
-
-    Raises:
-        UnsupportedError: The program was compiled for a CPU or TPU, or not compiled.
-    """
-    target = target_of(program.module)
-    if is_judged_by_threads(program.module, target, gpu_of(device)):
-        return
-    if is_named and not target.is_compiled:
-        return
-    check(program.module)  # a program that is invalid is told so first
-    compiled = f"compiled for {target.kind}" if target.is_compiled else "not compiled"
-    raise UnsupportedError(
-        f"the program is {compiled} ({target.evidence}), so threads of {device} do not judge it:"
-        f" --as-if {device} judges it as if they did"
-    )
-
-
-def coalescing_of_all(
-    program: Asked,
-    memory: Memory,
-    places: Iterable[tuple[Computation, Instruction]],
-    invalid: Invalid | None = None,
-) -> ProgramCoalescing:
-    """The answers for many kernels; what has none is listed with the reason.
-
-    Args:
-        program: The program.
-        memory: The model of what threads transfer.
-        places: The kernels.
-        invalid: What is wrong with the program: its invalid kernels are only listed.
-
-    Raises:
-        VerifyError: A kernel is invalid.
-    """
-    refused: list[Refused] = []
-    if invalid is not None and invalid.reasons:
-        refused = [Refused(ins.name, reason, INVALID) for ins, reason in invalid.reasons.items()]
-        places = [place for place in places if invalid.is_answered(*place)]
-    return ProgramCoalescing(program, cost_of(program, memory, places, transfers=True), refused)
-
-
 def footprint_of(program: Asked, ins: Instruction, device: str = DEFAULT) -> FootprintAnswer:
     """The footprint of one kernel."""
     return Footprints(program.analysis, gpu_of(device)).of_instruction(ins)
@@ -555,23 +298,6 @@ def footprints_of(
     check_part(program.module, [*(ins for _, ins in places), *inside])
     footprints = Footprints(program.analysis, gpu_of(device))
     return [Footprint(footprints.of_instruction(ins)) for _, ins in places]
-
-
-def footprint_of_program(
-    program: Asked, device: str = DEFAULT, invalid: Invalid | None = None
-) -> ProgramFootprint:
-    """Where the bytes of a program go.
-
-    Args:
-        program: The program.
-        device: The GPU, which decides what is updated in place.
-        invalid: What is wrong with the program: its invalid kernels are left out.
-
-    Raises:
-        VerifyError: A kernel is invalid.
-    """
-    memory = Model(device).memory(program.analysis)
-    return ProgramFootprint(program, cost_of(program, memory, transfers=False, invalid=invalid))
 
 
 def bank_conflicts(

@@ -179,7 +179,11 @@ def _is_text(source: str) -> bool:
 
 
 def _whole(text: str, name: str) -> str:
-    """The text, if it is text: half of a surrogate pair is none, and cannot be written."""
+    """Return a text as it is.
+
+    Raises:
+        InputError: It has half of a surrogate pair, which no encoding can write.
+    """
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError as error:

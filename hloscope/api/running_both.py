@@ -143,7 +143,7 @@ def _tensors(types: Sequence[Type]) -> list[Type]:
 
 
 def _plain(type_: Type) -> Type:
-    """The type without layouts."""
+    """Return a type with no layout, in tuples neither."""
     if isinstance(type_, TupleType):
         return TupleType(tuple(map(_plain, type_.elements)))
     return replace(type_, layout=None) if isinstance(type_, TensorType) else type_

@@ -131,7 +131,7 @@ def _sum_at_moments(buffers: list[Buffer], end: int) -> list[int]:
 
 
 def shared_bytes(pair: Pair) -> int:
-    """Bytes of a result that need no memory of their own: of the two, the smaller one's."""
+    """Return the bytes that a result takes over from an operand: the smaller of both sizes."""
     result, operand = pair
     return min(result.bytes, operand.bytes)
 

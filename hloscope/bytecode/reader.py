@@ -207,7 +207,7 @@ class _Reader:
     def _attributes(
         self, mask: int, numbers: list[int], name: str, registered: bool
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """The properties of an op and its other attributes, of the numbers that it has."""
+        """Read the properties and the other attributes of an op, given as numbers of entries."""
         cursor = self.cursor
         attributes: Mapping[str, Attribute] = NO_ATTRIBUTES
         if mask & ATTRIBUTES:

@@ -35,7 +35,13 @@ class Launch:
 
     @classmethod
     def of(cls, threads: int, blocks: int, groups: int = 1) -> Launch:
-        """One-dimensional blocks; a grid too long for x goes on in y."""
+        """Return a launch of blocks along x; a grid too long for x is divided among x and y.
+
+        Args:
+            threads: Threads of a block.
+            blocks: Blocks that are needed; the grid may have some more.
+            groups: Size of the grid in z.
+        """
         rows = -(-blocks // LARGEST_GRID)
         return cls((threads, 1, 1), (-(-blocks // rows), rows, groups))
 

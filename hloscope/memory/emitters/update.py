@@ -20,7 +20,7 @@ IN_PLACE = "the operand of the update is taken to be the output's own memory"
 
 
 def updates_of(choice: Choice) -> list[Instruction]:
-    """The updates that the roots are, behind bitcasts; none where another emitter is used.
+    """Return the dynamic-update-slice behind each root; empty if XLA takes another emitter.
 
     Every root is an update of an array that is handed in, all updates have the same sizes, and
     no element of an updated array is read at another place than where it is overwritten.
