@@ -44,7 +44,11 @@ ENTRY e { p = (s32[], (f32[4,3], f32[3])) parameter(0)
   ROOT t = (f32[4,3], (f32[3], f32[4,3])) tuple(both, pair) }
 """
 PROGRAMS = {
-    **{p.name: p.read_text() for p in sorted((ROOT / "examples").glob("*.hlo"))},
+    **{
+        p.name: p.read_text()
+        for p in sorted((ROOT / "examples").glob("*.hlo"))
+        if p.name != "layers.hlo"  # 16 dots of 1024 x 4096: enumerating the points takes minutes
+    },
     "loop of tuples": LOOP,
 }
 
