@@ -18,11 +18,11 @@ help: ## List what can be made
 demo: .venv/command ## Install the command and ask it about a softmax
 	$(BIN)/hloscope index examples/softmax.hlo
 
-test: .venv/develop ## Install everything and run the test suite
-	$(PYTEST) -q -n auto --timeout 300 --timeout-method thread
+test: .venv/develop ## Install everything and run the quick tests (3 minutes on 2 cores)
+	$(PYTEST) -q -n auto --quick --timeout 300 --timeout-method thread
 
-test-full: .venv/develop ## The same with every case instead of a sample
-	$(PYTEST) -q -n auto --full
+test-full: .venv/develop ## All tests (about 20 minutes on 2 cores)
+	$(PYTEST) -q -n auto --timeout 300 --timeout-method thread
 
 compiled: .venv/develop ## Compile the simplifier in a copy, and run its tests there
 	$(PYTEST) -q --full tests/test_compiled.py

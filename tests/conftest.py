@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.selection import quick
 
 settings.register_profile("no clocks", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clocks")  # no test measures time: a busy machine fails none
@@ -23,8 +26,49 @@ needs_shared = pytest.mark.skipif(
 )
 
 
+LEFT_OUT = pytest.StashKey[int]()
+"""How many tests `--quick` left out."""
+
+STARTED = time.monotonic()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", help="run the heavy cases too, not a sample")
+    parser.addoption("--quick", action="store_true", help="leave out the tests marked as slow")
+    parser.addoption("--full", action="store_true", help="more cases in the tests that draw them")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the slow tests out, if `--quick` was given."""
+    if config.getoption("--quick"):
+        kept = quick(items)
+        config.stash[LEFT_OUT] = len(items) - len(kept)
+        items[:] = kept
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of pytest-xdist tells the one that prints how many tests were left out."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    """Each process of pytest-xdist collects all tests, so each leaves out the same ones."""
+    output = getattr(node, "workeroutput", {})
+    node.config.stash[LEFT_OUT] = output.get("left out", 0)  # type: ignore[attr-defined]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How long it took, and what was left out, in the line before the last."""
+    config = terminalreporter.config
+    if config.getoption("--quick"):
+        minutes, seconds = divmod(round(time.monotonic() - STARTED), 60)
+        terminalreporter.section("quick run")
+        terminalreporter.write_line(
+            f"{minutes} min {seconds} s; "
+            f"{config.stash.get(LEFT_OUT, 0):,} tests are left to `make test-full`"
+        )
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 PROGRAM = "ENTRY e { p = f32[4,8] parameter(0) ROOT t = f32[8,4] transpose(p), dimensions={1,0} }"
 
@@ -20,6 +22,7 @@ def tool(shared: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_answer_that_changes_is_found(tmp_path: Path) -> None:
     program = tmp_path / "real" / "models" / "a.hlo"
     program.parent.mkdir(parents=True)

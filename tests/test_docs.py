@@ -50,6 +50,7 @@ def test_transcripts_of_large_dumps_show_what_the_commands_print(page: Path) -> 
     assert text == refresh.toured(text, dump), "out of date; `make docs` writes it anew"
 
 
+@pytest.mark.slow
 def test_generated_files_are_up_to_date() -> None:
     for path, text in refresh.generated():
         assert path.read_text() == text, f"{name(path)} is out of date; run `make docs`"

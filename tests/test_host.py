@@ -196,6 +196,7 @@ def test_the_collector_stays_on_or_off(enabled: bool) -> None:
         (gc.enable if before else gc.disable)()
 
 
+@pytest.mark.slow
 def test_eight_threads_leave_the_process_as_it_was() -> None:
     for call in CALLS.values():
         call()
@@ -295,6 +296,7 @@ hloscope.scan_files([sys.argv[1]], sys.argv[2], jobs=2)
 """
 
 
+@pytest.mark.slow
 def test_scan_files_without_a_guard_names_the_line_that_is_missing(tmp_path: Path) -> None:
     (tmp_path / "a.hlo").write_text(HLO)
     script = tmp_path / "host.py"

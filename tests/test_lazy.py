@@ -220,6 +220,7 @@ def test_every_pattern_of_the_package_compiles() -> None:
     assert compiled > 100
 
 
+@pytest.mark.slow
 def test_no_module_compiles_a_pattern_or_a_dataclass_when_it_is_loaded() -> None:
     found = []
     for path in PACKAGE.rglob("*.py"):

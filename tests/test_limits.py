@@ -97,6 +97,7 @@ def test_aliases_are_not_written_out_before_they_are_defined(text: str) -> None:
         parse_mlir("module attributes {x = #a39} {}\n" + "\n".join(reversed(lines)))
 
 
+@pytest.mark.slow
 def test_a_long_alias_is_read() -> None:
     text = f"#a = [{', '.join(['1'] * 600_000)}]\nmodule attributes {{x = #a}} {{}}\n"
     parse_mlir(text)

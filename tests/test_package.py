@@ -69,6 +69,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(build("build_wheel", source, folder), sdist)
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_its_data(built: Built) -> None:
     names = set(zipfile.ZipFile(built.wheel).namelist())
     files = {
@@ -105,6 +106,7 @@ def test_the_metadata_names_extras_entry_points_and_the_licence(built: Built) ->
         assert all(rest.startswith("https://") for rest in html.split(start)[1:])
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_an_empty_environment(built: Built, tmp_path: Path) -> None:
     """With the libraries of this one beside it: no index is needed."""
     pytest.importorskip("pip", reason="needs pip")
@@ -126,6 +128,7 @@ def test_the_wheel_works_in_an_empty_environment(built: Built, tmp_path: Path) -
     assert (home / "share/man/man1/hloscope.1").is_file()
 
 
+@pytest.mark.slow
 def test_the_source_distribution_passes_its_quick_tests(built: Built, tmp_path: Path) -> None:
     with tarfile.open(built.sdist) as packed:
         packed.extractall(tmp_path, filter="data")
@@ -148,6 +151,7 @@ def test_modules_and_texts_at_the_top_are_in_the_source_distribution() -> None:
     assert [name for name in at_the_top if name not in {*named, *always}] == []
 
 
+@pytest.mark.slow
 def test_the_examples_of_one_module_are_found() -> None:
     """As the first file that is asked for, of a package that imports its modules."""
     said = run(sys.executable, "-m", "pytest", "-q", "hloscope/ops/windows.py",

@@ -212,6 +212,7 @@ def deep_expression():
     return e
 
 
+@pytest.mark.slow
 def test_deep_nesting_has_no_limit():
     e = deep_expression()
     at = {d0: 5, s0: 1}

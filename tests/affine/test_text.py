@@ -131,6 +131,7 @@ def test_names():
     assert to_text(e, {d1: "bl_x"}) == "bl_x * 128 + d0"
 
 
+@pytest.mark.slow
 def test_nesting_has_no_limit():
     deep = "(" * 50_000 + "d0" + " + 1)" * 50_000
     assert parse_expr(deep) is d0 + 50_000

@@ -193,6 +193,7 @@ def test_evidence_by_execution_agrees(full: bool) -> None:
     assert seen > 20
 
 
+@pytest.mark.slow
 def test_no_answer_is_refuted(full: bool) -> None:
     """Nor by isl, nor at single elements, of whole programs and of ops with regions."""
     checked = 0

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from hloscope.errors import HloscopeError
 from hloscope.interpreter.evaluation import evaluate
@@ -44,6 +45,7 @@ def watcher(module: Module, found: dict[str, str]) -> Callable[[Instruction, Val
     return watch
 
 
+@pytest.mark.slow
 def test_values_in_test_files_are_of_the_inferred_types(shared: Path, full: bool) -> None:
     wrong: dict[str, str] = {}
     for name in chunks.MANIFESTS:

@@ -60,6 +60,7 @@ def some(files: list[Path], full: bool, step: int) -> list[Path]:
     return files if full else files[::step]
 
 
+@pytest.mark.slow
 def test_artifacts_of_every_version_are_re_encoded_byte_for_byte(shared: Path) -> None:
     assert len(HISTORY) >= 30
     for path in HISTORY:

@@ -147,6 +147,7 @@ def test_an_error_shows_the_line_of_the_printed_text() -> None:
     assert "a.bc:5:10: " in str(direct.value)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FILES, reason="the shared artifacts are absent")
 def test_real_artifacts_are_read_as_their_text(full: bool) -> None:
     for file in FILES if full else FILES[::9]:

@@ -146,6 +146,7 @@ def test_artifacts_are_printed_as_their_texts_say(shared: Path, full: bool) -> N
         filecheck.check(text, filecheck.directives(source))
 
 
+@pytest.mark.slow
 def test_texts_of_artifacts_are_artifacts_again(shared: Path, full: bool) -> None:
     for path in some(ARTIFACTS, full):
         found = read_bytecode(path.read_bytes(), path.name)

@@ -63,6 +63,7 @@ REPORTS = st.lists(FINDINGS, max_size=4).map(
 )
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=120, deadline=None)
 @given(REPORTS)
 def test_sarif_is_valid(report: Report) -> None:
@@ -76,6 +77,7 @@ def test_sarif_is_valid(report: Report) -> None:
     ]
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=120, deadline=None)
 @given(REPORTS)
 def test_junit_is_valid(report: Report) -> None:

@@ -39,6 +39,7 @@ def run(folder: Path, *options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_page_is_written_for_what_breaks_a_rule_and_nothing_else(tmp_path: Path) -> None:
     said = run(tmp_path, "--hloscope-pages", "pages")
     (page,) = (tmp_path / "pages").iterdir()
@@ -47,11 +48,13 @@ def test_a_page_is_written_for_what_breaks_a_rule_and_nothing_else(tmp_path: Pat
     assert "copy" in page.read_text()
 
 
+@pytest.mark.slow
 def test_without_the_option_nothing_is_written(tmp_path: Path) -> None:
     assert "the program:" not in run(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} <= {"test_it.py", "__pycache__"}
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "pages").write_text("a file")
     assert "no page: FileExistsError" in run(tmp_path, "--hloscope-pages", "pages")
@@ -111,6 +114,7 @@ def test_a_name_that_cannot_be_asked_by_fails_as_others_do(name: str) -> None:
         assert_no_copies(text)
 
 
+@pytest.mark.slow
 def test_what_pytest_shows_ends_at_the_assertion(tmp_path: Path) -> None:
     assert "in _require" not in run(tmp_path)
     assert "found = check_one" not in run(tmp_path)

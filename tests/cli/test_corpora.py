@@ -198,6 +198,7 @@ def test_a_folder_that_cannot_be_written_is_said_and_does_no_harm(run: Run, tmp_
         assert found.exit_code == 0
 
 
+@pytest.mark.slow
 def test_several_writers_leave_whole_answers(tmp_path: Path) -> None:
     for n in range(12):
         (tmp_path / f"{n}.hlo").write_text(program(4, f"p{n}"))
@@ -210,6 +211,7 @@ def test_several_writers_leave_whole_answers(tmp_path: Path) -> None:
     assert not [path for path in entries(tmp_path / "kept") if path.suffix == ".tmp"]
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     for n in range(400):
         (tmp_path / f"{n}.hlo").write_text(program(n + 2))

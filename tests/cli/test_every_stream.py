@@ -105,6 +105,7 @@ def test_errors_that_nobody_takes_change_nothing(words: str, code: int) -> None:
     assert (done.returncode, bool(done.stdout)) == (code, code == 0)
 
 
+@pytest.mark.slow
 def test_a_file_does_not_take_the_place_of_a_closed_stream(tmp_path: Path) -> None:
     words = f"run examples/softmax.hlo --random 1 --output {tmp_path / 'out.npz'}"
     done = subprocess.run(

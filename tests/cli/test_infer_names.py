@@ -27,6 +27,7 @@ def test_ops_have_the_names_of_their_language(run: Any, ask: Any) -> None:
     assert [op["op"] for op in ops] == ["stablehlo.log_plus_one"]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)  # lines counted from the start for each message would take minutes
 def test_a_long_program_is_inferred_in_linear_time(run: Any) -> None:
     body = "\n".join(f"  x{k + 1} = f32[4] negate(x{k})" for k in range(30_000))

@@ -90,6 +90,7 @@ def test_endless_zeros_are_no_text(file: str) -> None:
     assert "is not text: there is a zero byte" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_input_is_said() -> None:
     done = subprocess.run(
         f"{sys.executable} -m hloscope ls - <&-",
@@ -107,6 +108,7 @@ def test_a_link_to_nothing_is_said_to_be_one(run: Any, tmp_path: Path) -> None:
     assert f"`{link}` is a symbolic link to `{tmp_path / 'gone.hlo'}`, which" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_pipe_with_a_name_is_a_file(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -33,6 +33,7 @@ def test_a_trace_goes_to_the_standard_error(run: Any) -> None:
     assert "(d0 * 8 + d1) / 8" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_trace_of_a_long_chain_ends_with_what_is_left(run: Any) -> None:
     term = "d0"
     for number in range(600):

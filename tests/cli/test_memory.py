@@ -135,6 +135,7 @@ def test_only_one_program_is_the_standard_input() -> None:
     assert "only one of the two can be the standard input" in run("-", "-").stderr
 
 
+@pytest.mark.slow
 @needs_shared
 def test_a_large_program_has_its_peak_its_line_and_one_thing_to_do() -> None:
     found = run(str(SHARED / "real/big/gpt48_train_step.gpu.opt.hlo.txt"), "--top", "3")

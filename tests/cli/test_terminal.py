@@ -108,6 +108,7 @@ def completed(words: str) -> list[str]:
     return told.stdout.split()
 
 
+@pytest.mark.slow
 def test_the_shell_completes_commands_options_values_and_files() -> None:
     assert completed("hloscope in") == ["plain,infer", "plain,index"]
     assert completed("hloscope index --from") == ["plain,--from-operand"]
@@ -121,6 +122,7 @@ def test_the_shell_completes_commands_options_values_and_files() -> None:
         assert completed(f"hloscope {words}") == ["file,exam"]
 
 
+@pytest.mark.slow
 def test_the_shell_completes_names_in_the_file() -> None:
     file = "examples/kv_cache.hlo"
     assert completed(f"hloscope index {file} embed_") == ["plain,embed_fusion"]

@@ -150,6 +150,7 @@ def test_a_tuple_is_not_tiled_but_its_parts_are(ask: Any) -> None:
     assert ask(text, "n").exit_code == 0
 
 
+@pytest.mark.slow
 def test_tiles_of_more_dimensions_than_arrays_have_are_searched(ask: Any) -> None:
     sizes = [2, 1, 2] * 22
     text = f"ENTRY e {{ p = f32{sizes} parameter(0) ROOT r = f32{sizes} negate(p) }}"

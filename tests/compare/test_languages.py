@@ -293,6 +293,7 @@ DIFFERENT = {
 """Models that are not the same in both languages, and why: they compute other bits or say more."""
 
 
+@pytest.mark.slow
 @needs_models
 def test_models_of_jax_are_the_same_in_both_languages(full: bool) -> None:
     names = [p.name.removesuffix(".stablehlo.mlir") for p in MODELS.glob("*.stablehlo.mlir")]

@@ -199,6 +199,7 @@ def test_elements_of_a_tensor_that_cannot_be_drawn_are_told(page: Browser, tmp_p
     page.until("location.hash === '#e/n?at=5,1048575,7'", 20)
 
 
+@pytest.mark.slow
 def test_nothing_of_a_hostile_program_runs(page: Browser, tmp_path: Path, full: bool) -> None:
     for text in programs(100 if full else 6):
         shown(page, tmp_path, text)
@@ -337,6 +338,7 @@ def test_an_address_leads_to_an_instruction_and_an_element(page: Browser, tmp_pa
     page.until("location.hash === '#e/t?from=0.0&at=5,3'", 20)
 
 
+@pytest.mark.slow
 def test_a_key_held_is_few_steps_of_the_history_and_back_returns(
     page: Browser, tmp_path: Path
 ) -> None:

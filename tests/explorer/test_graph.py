@@ -114,6 +114,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
+@pytest.mark.slow
 def test_no_node_lies_over_another_and_no_edge_leads_through_one(
     page: Browser, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def test_the_terminal_gets_no_command_of_a_hostile_program(command: str, tmp_pat
         assert shown == visible(shown), command
 
 
+@pytest.mark.slow
 @browser
 @pytest.mark.timeout(240)
 def test_pictures_and_answers_of_hostile_programs_run_nothing(tmp_path: Path) -> None:

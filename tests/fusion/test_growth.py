@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, strategies as st
 
 import hloscope
@@ -83,6 +84,7 @@ def test_runs_touch_what_the_maps_touched(shifts: list[tuple[int, int]], at: int
     assert len(fewer) <= len(accesses)
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_gathers_has_no_tile_and_says_why() -> None:
     """The bound is stated, and shorter chains are tiled."""
     assert "more than 256 run-time values" in str(hloscope.read(gathers(257)).root.tiles())

@@ -29,6 +29,7 @@ def test_every_fusion_of_a_model_is_answered(path: Path) -> None:
     assert found.exact >= 0.99 * found.pairs
 
 
+@pytest.mark.slow
 def test_the_claims_of_all_models_together(full: bool) -> None:
     totals: Counter[str] = Counter()
     for path in sorted(SHARED.glob("real/models/*.opt.hlo.txt"))[:: 1 if full else 5]:

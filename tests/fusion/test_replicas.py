@@ -26,6 +26,7 @@ def test_chains_read_what_runs_on_a_grid_read(first: int, full: bool) -> None:
         assert not (difference := wrong(chain)), f"seed {seed}: {difference}\n{chain.text}"
 
 
+@pytest.mark.slow
 def test_iterations_of_a_loop_read_no_more_than_the_maps_say(full: bool) -> None:
     unknown = 0
     for seed in range(200 if full else 20):

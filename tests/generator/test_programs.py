@@ -100,6 +100,7 @@ OFTEN: Final = frozenset({
 """The kinds that a thousand seeds have several times."""
 
 
+@pytest.mark.slow
 def test_every_kind_occurs_often(full: bool) -> None:
     found: Counter[str] = Counter()
     for language in SPELL:

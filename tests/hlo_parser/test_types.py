@@ -197,6 +197,7 @@ def _in_order(type_: Type) -> Type:
     return parse_type(print_type(type_))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(types)
 def test_printed_types_are_read_back(type_: Type) -> None:

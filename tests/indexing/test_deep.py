@@ -168,6 +168,7 @@ def test_bounds_of_shared_parts_are_found_once(monkeypatch: pytest.MonkeyPatch) 
     assert all(b < 2.5 * a for a, b in pairwise(counts))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_questions_about_deep_maps_end(deep: IndexingMap) -> None:
     x = np.arange(64 * 48).reshape(64, 48)

@@ -33,6 +33,7 @@ def agree(found: Proof | None, ask: Callable[[], Proof]) -> None:
 some = maps(num_dims=2, num_results=2, runtime=0)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(some, some)
 def test_relations_are_compared_as_by_isl(a: IndexingMap, b: IndexingMap) -> None:
@@ -59,6 +60,7 @@ def test_small_maps_are_looked_at() -> None:
     assert not refuted.is_proved
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(some, st.integers(-4, 4), st.integers(0, 12))
 def test_one_map_is_judged_as_by_isl(m: IndexingMap, low: int, size: int) -> None:

@@ -17,6 +17,7 @@ from hloscope.indexing.variables import replace_interval
 from tests.indexing.maps import conditions, intervals, maps, relation
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(maps(runtime=2), st.lists(intervals, min_size=2, max_size=2))
 def test_a_map_is_read_as_it_is_printed_clamps_among_it(
@@ -124,6 +125,7 @@ def test_points_beyond_int64() -> None:
     assert m.points((2**64,)) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)
 def test_a_sum_of_thousands_of_remainders_is_simplified_soon() -> None:
     rng = Random(0)

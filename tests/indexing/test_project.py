@@ -120,6 +120,7 @@ def touched(map: IndexingMap) -> set[tuple[int, ...]]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(maps())
 def test_the_elements_touched_are_the_same(map: IndexingMap) -> None:

@@ -238,6 +238,7 @@ def bijective(m: IndexingMap, shape: list[int], relation: Pairs) -> bool:
     return both_ways and found == (indices, whole)
 
 
+@pytest.mark.slow
 def test_claims_about_random_maps_hold_for_all_tables(full: bool) -> None:
     asked: Counter[str] = Counter()
     for seed in range(5000 if full else 40):

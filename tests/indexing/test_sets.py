@@ -62,6 +62,7 @@ def test_images_and_preimages_are_those_of_enumeration(
         assert (point in back) == (point in preimage)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(maps(num_dims=2, num_results=2, runtime=0, max_leaves=3))
 def test_the_number_of_elements_is_exact(m: IndexingMap) -> None:

@@ -422,6 +422,7 @@ def sizes_of(walk: SizeWalk, record: dict[str, Any]) -> dict[Var, int]:
     return values
 
 
+@pytest.mark.slow
 @needs_shared
 def test_maps_of_exported_programs_are_those_at_any_sizes(full: bool) -> None:
     counts, wrong = sizes_with_names.of_programs(1 if full else 20)

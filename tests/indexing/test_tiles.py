@@ -120,6 +120,7 @@ def compare(m: IndexingMap, sizes: tuple[int, ...], shape: tuple[int, ...] | Non
     return True
 
 
+@pytest.mark.slow
 def test_what_tiles_touch_is_what_enumeration_finds(full: bool) -> None:
     random, undecided, count = Random(20261123), 0, 10_000 if full else 500
     for _ in range(count):

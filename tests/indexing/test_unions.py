@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from hloscope.indexing import ExactTiles, IndexingMap, exact_tiles
@@ -39,6 +40,7 @@ def images(m: IndexingMap, sizes: tuple[int, int]) -> dict[tuple[int, int], set[
 TILES = st.tuples(st.sampled_from([1, 2, 4, 6]), st.sampled_from([1, 3, 5, SIZE]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(maps(), maps(), TILES)
 def test_an_image_said_to_lie_in_another_one_does(
@@ -52,6 +54,7 @@ def test_an_image_said_to_lie_in_another_one_does(
         assert all(inner[tile] <= outer[tile] for tile in inner)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(maps(), maps(), TILES)
 def test_counts_of_a_union_are_those_of_its_elements(

@@ -97,6 +97,7 @@ def test_steps_are_counted_alike_by_kept_plans_and_when_watched() -> None:
                 evaluate(module, [X, np.int32(7)], world)
 
 
+@pytest.mark.slow
 def test_what_a_run_was_given_is_not_kept() -> None:
     class Watch:
         def __call__(self, *_: object) -> None: ...

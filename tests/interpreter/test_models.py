@@ -60,6 +60,7 @@ def test_recorded_outputs(name: str, kind: str, full: bool) -> None:
     assert outcome.status == PASS, outcome.detail
 
 
+@pytest.mark.slow
 @needs_shared
 def test_modules_of_xla(full: bool) -> None:
     records = modules.records()[:: 1 if full else 15]

@@ -254,6 +254,7 @@ LOW_PRECISION = ("bf16", "fp8", "sharded", "shard_map")
 """Programs that differ when they are optimised, or have other arguments then."""
 
 
+@pytest.mark.slow
 def test_real_programs_in_both_languages_agree(shared: Path, full: bool) -> None:
     folder = shared / "real" / "models"
     names = sorted(path.name.partition(".")[0] for path in folder.glob("*.inputs.npz"))

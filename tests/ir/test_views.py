@@ -110,6 +110,7 @@ def test_networkx_graph_of_a_part() -> None:
     assert graph.number_of_edges() == 2
 
 
+@pytest.mark.slow
 def test_captures_of_deep_chains_and_of_recursion_take_one_look_each() -> None:
     outside = Instruction("outside", TokenType(), Op())
     inner = Instruction("inner", TokenType(), Op(), (outside,))

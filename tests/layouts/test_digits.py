@@ -35,6 +35,7 @@ def maps(draw: st.DrawFn) -> IndexingMap:
     return IndexingMap([below(n) for n in sizes], results=results)
 
 
+@pytest.mark.slow
 @given(maps())
 @settings(max_examples=600, deadline=None)
 def test_digits_have_the_values_of_the_map(m: IndexingMap) -> None:
@@ -53,6 +54,7 @@ def test_digits_have_the_values_of_the_map(m: IndexingMap) -> None:
         assert all(form == form.merged() for form in result.forms)
 
 
+@pytest.mark.slow
 @given(st.permutations(range(5)), st.lists(st.integers(1, 5), min_size=5, max_size=5), st.data())
 @settings(max_examples=200, deadline=None)
 def test_every_reshape_of_a_transpose_is_read(

@@ -78,6 +78,7 @@ def loop_of(requests: Requests) -> int | None:
     return loop
 
 
+@pytest.mark.slow
 def test_counts_equal_enumeration_of_every_lane(full: bool) -> None:
     draw = random.Random(5)
     vectors = shortened = 0
@@ -252,6 +253,7 @@ class Extreme(NamedTuple):
     asked: int
 
 
+@pytest.mark.slow
 def test_bounds_are_those_of_each_group_of_lanes_at_its_own_alignment(full: bool) -> None:
     draw = random.Random(12)
     several = gaps = 0

@@ -13,6 +13,7 @@ SHARE = 0.97
 """Of kernels and of arrays, at least."""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_launch_dimensions_are_those_of_xla() -> None:
     wrong = [f"{one.program} {one.kernel}: {one.launch}" for one in compared() if one.launch]

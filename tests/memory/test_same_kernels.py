@@ -102,6 +102,7 @@ def test_generated_programs_have_the_same_answers_alone(seed: int) -> None:
         assert_same_alone(hloscope.read(write(generate(seed, options_of(seed, language)))))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "real").is_dir(), reason="no real programs here")
 def test_real_programs_have_the_same_answers_alone(full: bool) -> None:
     files = sorted((SHARED / "real" / "models").glob("*.hlo.txt"))

@@ -60,6 +60,7 @@ def test_requests_of_a_softmax_are_those_of_its_compiled_code() -> None:
     assert answer.answer.findings == ()
 
 
+@pytest.mark.slow
 def test_requests_of_a_loop_are_those_of_every_lane() -> None:
     memory = Memory(hloscope.read(HLO).analysis, device_of("h100"))
     launch = Launch.of(64, 3)

@@ -7,6 +7,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.mlir.ir import Operation
@@ -61,6 +63,7 @@ def _walk(operation: Operation) -> Iterator[Operation]:
         waiting += [inner for region in op.regions for block in region.blocks for inner in block]
 
 
+@pytest.mark.slow
 def test_right_chunks_are_read(shared: Path) -> None:
     refused = []
     for name, polarity, text in _chunks(shared):
@@ -73,6 +76,7 @@ def test_right_chunks_are_read(shared: Path) -> None:
     assert refused == []
 
 
+@pytest.mark.slow
 def test_files_are_read(shared: Path, full: bool) -> None:
     for name, text in _files(shared, full):
         parse_mlir(text, name, dialects=DIALECTS)
@@ -122,6 +126,7 @@ def _answered(text: str) -> None:
     assert bool(message) == bool(errors), text
 
 
+@pytest.mark.slow
 def test_broken_texts_of_our_own_are_answered() -> None:
     for text in _broken([_OWN], 400):
         _answered(text)

@@ -357,6 +357,7 @@ def test_resources_stand_at_the_end() -> None:
         """)
 
 
+@pytest.mark.slow
 def test_five_thousand_regions_in_each_other_are_printed() -> None:
     inner = Operation("a.b", results=(Value(I32),))
     for _ in range(5000):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import hloscope
 from hloscope.ir import Module
 from hloscope.movement import Chain, Flow, Planner, chain_to, chains_of
@@ -84,6 +86,7 @@ ENTRY main {{
     )
 
 
+@pytest.mark.slow
 def test_equal_fusions_have_the_chains_that_each_has() -> None:
     found = check(hloscope.read(fusions()).module)
     patterns = [chain.pattern for chain in found if chain.pattern is not None]

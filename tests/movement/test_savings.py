@@ -465,11 +465,13 @@ def assert_saved(text: str) -> int:
     return savings.saved
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 30))
 def test_the_program_that_saves_the_bytes_exists_and_computes_the_same(seed: int) -> None:
     assert_saved(random_program(seed))
 
 
+@pytest.mark.slow
 def test_many_random_programs_save_something(full: bool) -> None:
     saved = [assert_saved(random_program(seed)) for seed in range(2000 if full else 150)]
     assert sum(map(bool, saved)) > len(saved) // 4

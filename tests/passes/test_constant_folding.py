@@ -189,6 +189,7 @@ def test_a_tuple_of_a_loop_gives_its_parts() -> None:
     assert [int(v) for v in hs.evaluate(hs.fold(whole))] == [10, 45]
 
 
+@pytest.mark.slow
 def test_every_chunk_of_the_interpreter_s_tests_means_the_same(shared: Path, full: bool) -> None:
     """Their operands are constants: hardly anything but the assertions is left."""
     every = [c for d in ("interpret", "chlo") for c in chunks.chunks(d) if not c.is_disabled]

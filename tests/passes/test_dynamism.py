@@ -119,6 +119,7 @@ def test_a_function_that_is_called_with_different_sizes_is_told_of() -> None:
     assert "operand type mismatch" in last
 
 
+@pytest.mark.slow
 def test_a_chain_of_calls_takes_no_stack_of_python() -> None:
     count = 1500
     functions = [

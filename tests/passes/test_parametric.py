@@ -103,6 +103,7 @@ def _named(old: str, new: str, names: dict[int, str]) -> str:
     return f"{{{names[int(new)]}}}" if old == "?" else new
 
 
+@pytest.mark.slow
 @needs_shared
 def test_exported_programs_have_maps_at_any_sizes(full: bool) -> None:
     chosen = [*dynamic_corpus.records()][:: 1 if full else 12]

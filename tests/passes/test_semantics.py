@@ -30,6 +30,7 @@ def test_random_programs_mean_the_same(name: str, full: bool) -> None:
     assert len(fired) > 8
 
 
+@pytest.mark.slow
 def test_every_pass_keeps_what_random_programs_mean(full: bool) -> None:
     counts, wrong = random_programs.counted(
         range(5, 1000, 7 if full else 120), random_programs.names()
@@ -38,6 +39,7 @@ def test_every_pass_keeps_what_random_programs_mean(full: bool) -> None:
     assert sum(row[random_programs.EQUAL] for row in counts.values()) > 40
 
 
+@pytest.mark.slow
 def test_every_pass_keeps_what_nested_programs_mean(full: bool) -> None:
     counts, wrong = random_programs.counted(
         range(3, 1000, 3 if full else 200), random_programs.names(), random_programs.nested

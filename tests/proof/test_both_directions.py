@@ -62,6 +62,7 @@ def pairs(
             yield f"{where} operand {k} output {output}", reads, reaches
 
 
+@pytest.mark.slow
 @needs_shared
 def test_every_real_fusion_of_few_paths_is_proved(full: bool) -> None:
     verdicts: Counter[str] = Counter()

@@ -261,12 +261,14 @@ def test_evidence_is_the_same_every_time() -> None:
     assert (one.runs, one.seen, one.pairs) == (other.runs, other.seen, other.pairs)
 
 
+@pytest.mark.slow
 def test_no_fusion_of_a_real_program_is_refuted_by_execution(shared: Path, full: bool) -> None:
     files = sorted((shared / "real/models").glob("*.opt.hlo.txt"))
     few = [file for file in files if file.stat().st_size < 60_000][::15]
     assert executed(files if full else few) >= 0.95
 
 
+@pytest.mark.slow
 def test_no_module_of_the_tests_of_xla_is_refuted_by_execution(shared: Path, full: bool) -> None:
     files = sorted((shared / "real/modules").glob("*/*.hlo"))
     few = [file for file in files if file.stat().st_size < 4_000][::90]

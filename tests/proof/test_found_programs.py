@@ -134,6 +134,7 @@ def test_a_channel_that_is_no_positive_number_is_none(channel: str) -> None:
     assert answers(hloscope.read(text)) == []
 
 
+@pytest.mark.slow
 def test_integers_cut_from_more_than_memory_holds_are_drawn_of_small_ones() -> None:
     text = """ENTRY e { a = f32[2,1] parameter(0) p = s32[4294967296] parameter(1)
       s = s32[1] slice(p), slice={[2:3]} k = s32[] reshape(s) z = s32[] constant(0)
@@ -154,6 +155,7 @@ def test_broadcasts_to_dimensions_that_are_not_there_are_unknown() -> None:
     assert "broadcast_dimensions" in reason
 
 
+@pytest.mark.slow
 def test_initial_values_of_several_elements_are_read_whole() -> None:
     text = """func.func @main(%a: tensor<4x2xf32>, %i: tensor<4xf32>) -> tensor<2x1xf32> {
       %0 = "stablehlo.reduce_window"(%a, %i) ({

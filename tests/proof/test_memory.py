@@ -234,6 +234,7 @@ def random_chain(seed: int) -> str:
     return "ENTRY e { " + "\n".join([*lines[:-1], f"ROOT {lines[-1]}"]) + " }"
 
 
+@pytest.mark.slow
 def test_random_chains_of_reshapes_and_transposes_are_never_refuted(full: bool) -> None:
     outcomes: Counter[Outcome] = Counter()
     for seed in range(200 if full else 12):

@@ -31,6 +31,7 @@ def test_equal_parts_are_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) == 2, "f32[4] and f32[2], in whichever operand they are"
 
 
+@pytest.mark.slow
 def test_each_part_of_a_tuple_is_refuted_alone() -> None:
     program = _program(["f32[4]", "f32[4]", "(f32[4], f32[4])", "f32[<=4]"])
     root = program.root.ir

@@ -242,6 +242,7 @@ def test_a_wrong_composition_is_found(straight: bool, monkeypatch: pytest.Monkey
     assert found.prove().checks[0].is_refuted
 
 
+@pytest.mark.slow
 def test_no_answer_about_a_real_fusion_is_refuted(shared: Path, full: bool) -> None:
     files = sorted((shared / "real/models").glob("*.opt.hlo.txt"))
     small = [file for file in files if file.stat().st_size < 100_000]

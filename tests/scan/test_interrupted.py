@@ -143,6 +143,7 @@ def test_a_scan_that_is_ended_leaves_no_process_and_goes_on(
     assert tables(out) == tables(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced(corpus: Corpus, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with running(corpus, out) as process:
@@ -177,6 +178,7 @@ def disk(folder: Path, size: str) -> Iterator[Callable[[str], None]]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_a_scan_goes_on_when_there_is_room(
     corpus: Corpus, tmp_path: Path
 ) -> None:
@@ -195,6 +197,7 @@ def test_a_full_disk_is_told_and_a_scan_goes_on_when_there_is_room(
         assert tables(out) == tables(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_answers_that_find_no_room_are_told_and_the_tables_are_whole(
     corpus: Corpus, tmp_path: Path
 ) -> None:

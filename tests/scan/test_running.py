@@ -89,6 +89,7 @@ def cluster() -> Iterator[Any]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_dask_gives_the_same_tables_and_its_workers_may_die(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs pyarrow (the extra `scan`)")

@@ -60,6 +60,7 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_file_is_a_row_and_says_what_is_wrong_with_it(corpus: Path, tmp_path: Path) -> None:
     report = scanned(corpus, tmp_path / "out")
     found = {Path(row["file"]).name: row for row in rows(tmp_path / "out", "modules")}
@@ -72,6 +73,7 @@ def test_every_file_is_a_row_and_says_what_is_wrong_with_it(corpus: Path, tmp_pa
     assert all(row["error"] for row in found.values() if row["status"] != "ok")
 
 
+@pytest.mark.slow
 def test_what_a_kernel_is_said_to_be_is_what_the_library_says(tmp_path: Path) -> None:
     for path in EXAMPLES:
         scan_files([str(path)], tmp_path / "out", jobs=1, cache=tmp_path / path.name)
@@ -100,6 +102,7 @@ def test_what_a_kernel_is_said_to_be_is_what_the_library_says(tmp_path: Path) ->
                 assert "coalescing" in row["problems"]
 
 
+@pytest.mark.slow
 def test_names_do_not_count_and_what_is_read_does(corpus: Path, tmp_path: Path) -> None:
     scanned(corpus, tmp_path / "out")
     of = {Path(row["file"]).name: row for row in rows(tmp_path / "out", "kernels")}
@@ -130,6 +133,7 @@ def test_names_do_not_count_and_what_is_read_does(corpus: Path, tmp_path: Path) 
     assert len(structures) == len(differing)
 
 
+@pytest.mark.slow
 def test_the_tables_do_not_depend_on_who_makes_them(corpus: Path, tmp_path: Path) -> None:
     files = [str(path) for path in corpus.iterdir()]
     random.Random(3).shuffle(files)
@@ -173,6 +177,7 @@ def test_what_is_known_is_not_computed_again(
     assert tables(tmp_path / "out") == before
 
 
+@pytest.mark.slow
 def test_a_scan_that_was_ended_goes_on(corpus: Path, tmp_path: Path) -> None:
     def stop(done: int, most: int) -> None:
         assert most == len(list(corpus.iterdir()))
@@ -188,6 +193,7 @@ def test_a_scan_that_was_ended_goes_on(corpus: Path, tmp_path: Path) -> None:
     assert tables(out) == tables(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_damaged_answers_are_computed_anew(corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     scanned(corpus, out)
@@ -212,6 +218,7 @@ def test_damaged_answers_are_computed_anew(corpus: Path, tmp_path: Path) -> None
     assert tables(out) == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_costs_the_cache_and_is_told(corpus: Path, tmp_path: Path) -> None:
     """As a folder that cannot be made: the answers are there all the same."""
     (tmp_path / "file").write_text("")
@@ -240,6 +247,7 @@ class Losing(Executor):
         return future
 
 
+@pytest.mark.slow
 def test_what_an_executor_loses_is_done_here(corpus: Path, tmp_path: Path) -> None:
     executor = Losing()
     scanned(corpus, tmp_path / "out", executor=executor)
@@ -248,6 +256,7 @@ def test_what_an_executor_loses_is_done_here(corpus: Path, tmp_path: Path) -> No
     assert tables(tmp_path / "out") == tables(tmp_path / "other")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not isolation.CAN_FORK, reason="needs processes that are forked")
 @pytest.mark.timeout(60)
 def test_a_file_that_takes_too_long_or_too_much_is_left_out(
@@ -291,6 +300,7 @@ def test_a_function_that_dies_is_told_and_takes_nothing_with_it() -> None:
     assert (len(found), why.text) == (200_000, "")
 
 
+@pytest.mark.slow
 def test_equal_structure_means_equal_facts_in_real_programs(tmp_path: Path, shared: Path) -> None:
     """Each file by itself, without what others found; see `benchmarks/scanning.py` for all."""
     every = sorted((shared / "real/modules/inline").glob("*.hlo"))[::90]
@@ -322,6 +332,7 @@ def test_of_a_directory_every_form_is_taken(tmp_path: Path) -> None:
     assert report.statuses["ok"] == report.files == 2 * len(FORMS)
 
 
+@pytest.mark.slow
 def test_urls_and_patterns_are_files(corpus: Path, tmp_path: Path) -> None:
     fsspec: Any = pytest.importorskip("fsspec", reason="needs fsspec (the extra `scan`)")
     memory = fsspec.filesystem("memory")
@@ -355,6 +366,7 @@ def test_urls_and_patterns_are_files(corpus: Path, tmp_path: Path) -> None:
     assert of_urls
 
 
+@pytest.mark.slow
 def test_chained_urls_are_read_as_they_were_found(tmp_path: Path) -> None:
     pytest.importorskip("fsspec", reason="needs fsspec (the extra `scan`)")
     corpus = tmp_path / "corpus"

@@ -124,6 +124,7 @@ def apply(rule: Rule[Any], e: Expr, engine: Engine, box: Mapping[Var, Interval])
     return None
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(affine_exprs, divisors, boxes_and_points(), st.booleans())
 def test_law_that_is_left_out_would_do_nothing(

@@ -165,6 +165,7 @@ def postorder_constants(e):
     return [x for x in postorder(e) if isinstance(x, Const)]
 
 
+@pytest.mark.slow
 def test_depth_has_no_limit():
     e: Expr = s0
     for i in range(3000):

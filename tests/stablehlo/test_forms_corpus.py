@@ -63,6 +63,7 @@ def test_accepted_chunks_print_as_jaxlib_prints_them(generic: bool) -> None:
     assert compared > 200
 
 
+@pytest.mark.slow
 @needs_shared
 def test_pretty_and_generic_form_of_a_chunk_are_the_same_program() -> None:
     for chunk in _chunks():

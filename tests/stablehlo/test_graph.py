@@ -96,6 +96,7 @@ def test_a_real_program_comes_back(path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_accepted_chunks_come_back(shared: Path) -> None:
     checked = 0
     for name, text in chunks():

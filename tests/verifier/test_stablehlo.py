@@ -148,6 +148,7 @@ def _wrapped(operation: ir.Operation) -> ir.Operation:
 # --- upstream's tests and real programs -----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_upstreams_programs_are_judged_as_their_comments_say(shared: Path) -> None:
     wrong = [verdict for chunk in chunks() if not (verdict := judge(chunk)).is_right]
     assert [(verdict.name, verdict.outcome) for verdict in wrong] == []
