@@ -2,6 +2,7 @@
 
     @pytest.mark.slow                 # not in the quick run
     @pytest.mark.slow(keep=4)         # 4 of the cases of this test are in the quick run
+    pytest.param(..., marks=pytest.mark.slow)     # this case is not
 
 Slow is what takes more than about a third of a second of processor time, or a family of cases that
 takes more than about a second together.  The mark stands at the test, or is `pytestmark` of its
@@ -31,12 +32,12 @@ def spread(names: Iterable[str], keep: int) -> set[str]:
 
 def quick(items: Sequence[T]) -> list[T]:
     """The items of the quick run, in their order."""
-    families: dict[str, list[T]] = defaultdict(list)
+    families: dict[tuple[str, int], list[str]] = defaultdict(list)
+    left_out: set[str] = set()
     for item in items:
-        families[item.nodeid.partition("[")[0]].append(item)
-    names: set[str] = set()
-    for family in families.values():
-        mark = family[0].get_closest_marker("slow")
-        keep = len(family) if mark is None else mark.kwargs.get("keep", 0)
-        names |= spread((item.nodeid for item in family), keep)
-    return [item for item in items if item.nodeid in names]
+        if mark := item.get_closest_marker("slow"):
+            function = item.nodeid.partition("[")[0]
+            families[function, mark.kwargs.get("keep", 0)].append(item.nodeid)
+    for (_, keep), names in families.items():
+        left_out |= set(names) - spread(names, keep)
+    return [item for item in items if item.nodeid not in left_out]

@@ -40,6 +40,7 @@ def test_python_examples_give_what_the_page_shows(
     assert not said, "".join(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", refresh.DUMPS, ids=name)
 def test_transcripts_of_large_dumps_show_what_the_commands_print(page: Path) -> None:
     dump = refresh.DUMPS[page]

@@ -83,6 +83,7 @@ def own(command: str, text: str) -> str:
     return output[-300:] if code in (2, 5) or not output else ""
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_commands_answer_whatever_is_large(kind: str, full: bool) -> None:
     make, size = KINDS[kind]
@@ -100,6 +101,7 @@ def test_commands_answer_whatever_is_large(kind: str, full: bool) -> None:
     assert wrong == {}
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_large_program_is_equal_to_itself(kind: str, full: bool, tmp_path: Path) -> None:
     make, size = KINDS[kind]

@@ -39,6 +39,7 @@ def test_names_literals_and_strings_may_be_long(before: str, space: int) -> None
     refuse_long_numbers(Source("x", " " * space + before + "0" * 3 * MOST_DIGITS))
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("name", ["s0" * 4_000_000, "s" + "0" * 8_000_000])
 def test_a_name_as_long_as_a_file_is_refused_in_few_words(name: str) -> None:

@@ -24,6 +24,7 @@ def texts(notebook: Any) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs_and_shows_what_it_shows(path: Path) -> None:
     with warnings.catch_warnings():
@@ -36,6 +37,7 @@ def test_there_is_a_notebook_of_the_main_job() -> None:
     assert "main_job.ipynb" in [path.name for path in NOTEBOOKS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiles", "coalescing", "cancellation", "memory"])
 def test_notebooks_take_real_dumps(
     name: str, shared: Path, full: bool, monkeypatch: pytest.MonkeyPatch

@@ -87,6 +87,7 @@ def test_the_wheel_holds_the_package_and_its_data(built: Built) -> None:
     assert built.wheel.stat().st_size < LARGEST
 
 
+@pytest.mark.slow
 def test_the_metadata_names_extras_entry_points_and_the_licence(built: Built) -> None:
     packed = zipfile.ZipFile(built.wheel)
     (metadata,) = [name for name in packed.namelist() if name.endswith("dist-info/METADATA")]

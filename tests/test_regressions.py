@@ -63,6 +63,7 @@ def check(words: list[str], path: Path) -> None:
     assert "internal error" not in said
 
 
+@pytest.mark.slow(keep=8)
 @needs_data
 @pytest.mark.parametrize(("file", "command"), _rows())
 def test_what_broke_a_command_is_answered(file: str, command: str) -> None:
@@ -78,6 +79,7 @@ def test_what_broke_a_command_is_answered(file: str, command: str) -> None:
     check(words, path)
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_maps_that_were_wrong_are_not_refuted(question: str, full: bool) -> None:

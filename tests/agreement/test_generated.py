@@ -80,6 +80,7 @@ FOCUS: Final = {
 """Options of programs that have a kind of thing often."""
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("kind", FOCUS)
 @pytest.mark.parametrize("language", SPELL)
 def test_what_moves_is_in_the_maps_of_every_kind(language: str, kind: str, full: bool) -> None:
@@ -95,6 +96,7 @@ def test_what_moves_is_in_the_maps_of_every_kind(language: str, kind: str, full:
     assert total.pairs["moved"]
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("language", SPELL)
 def test_a_wrong_rule_is_shown_by_a_minimal_program(
     language: str, monkeypatch: pytest.MonkeyPatch

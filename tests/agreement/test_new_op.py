@@ -40,6 +40,7 @@ def broken(name: str, files: list[str], folder: Path) -> list[str]:
     return (done.stdout + done.stderr).splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NEW)
 def test_five_files_are_all_of_a_new_op(name: str, tmp_path: Path) -> None:
     files = [*NEW[name].added]
@@ -50,6 +51,7 @@ def test_five_files_are_all_of_a_new_op(name: str, tmp_path: Path) -> None:
 ONES = [(name, file) for name, new in NEW.items() for file in new.added]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "missing"), ONES, ids=map(" without ".join, ONES))
 def test_a_file_that_is_missing_is_noticed(
     name: str, missing: str, full: bool, tmp_path: Path

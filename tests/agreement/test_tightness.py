@@ -10,6 +10,7 @@ import pytest
 from tests.agreement.tightness import MAKERS, Case, answers, sweep
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("op", MAKERS)
 def test_nothing_that_is_seen_is_left_out(op: str, full: bool) -> None:
     found = Counter(answer.verdict for answer in sweep(op, 200 if full else 8, seed=1))

@@ -118,6 +118,7 @@ def test_the_sum_of_all_live_buffers_is_that_of_xlas_values(name: str) -> None:
     assert max(memory_of(name).device.live) == facts_of(name)["bounds"]["upper_live"]
 
 
+@pytest.mark.slow(keep=20)
 @programs
 def test_the_buffers_at_the_peak_and_those_held_add_up_to_the_bounds(name: str) -> None:
     memory = memory_of(name)

@@ -77,6 +77,7 @@ def test_a_closed_input_is_said(command: str, monkeypatch: pytest.MonkeyPatch) -
         assert "cannot read the standard input: it is closed" in said
 
 
+@pytest.mark.slow(keep=8)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_closed_output_is_said(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -92,6 +93,7 @@ def test_a_closed_output_is_said(
         assert "cannot write the standard output: it is closed" in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize(
     ("words", "code"),

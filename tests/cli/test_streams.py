@@ -66,6 +66,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_nothing_of_a_program_commands_a_terminal(command: list[str], kind: str) -> None:
@@ -234,6 +235,7 @@ EARLY = re.compile(
 """A place in our modules, those that are loaded before interrupts are taken care of left out."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["module", "script"])
 def test_an_interrupt_of_a_start_is_ours_or_pythons(way: str) -> None:
     """What ends Python before our first line may have its traceback, but not one of ours."""

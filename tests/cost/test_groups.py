@@ -85,6 +85,7 @@ def test_an_unknown_grouping_is_a_usage_error(by: str, tmp_path: Path) -> None:
     assert "no grouping" in result.output
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.skipif(not BIG, reason="the shared programs are not here")
 @pytest.mark.parametrize("path", BIG, ids=lambda path: path.name)
 def test_totals_of_real_programs_are_the_sums_of_an_own_walk(path: Path) -> None:

@@ -136,6 +136,7 @@ def wanted(path: Path) -> str:
     return "cpu" if ".opt." in path.name else "uncompiled"
 
 
+@pytest.mark.slow(keep=2)
 @needs_shared
 @pytest.mark.parametrize(
     "pattern",

@@ -138,6 +138,7 @@ def drawn(seed: int) -> Loop:
     return random_loop(random, inner=inner, type_=inner.type if inner and same else "")
 
 
+@pytest.mark.slow(keep=3)
 @BOTH
 @pytest.mark.parametrize("start", range(0, 600, 50))
 def test_random_loops_turn_as_often_as_the_interpreter_says(start: int, is_hlo: bool) -> None:
@@ -307,6 +308,7 @@ UP_TO_THREE = STATE + "k = s32[] constant(3) ROOT t = pred[] compare(i, k), dire
 START = "z = s32[] constant(0) t = (s32[]) tuple(z)"
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize(
     "parts",
     [

@@ -345,6 +345,7 @@ def check(case: Case) -> Counter[str]:
     return claims
 
 
+@pytest.mark.slow(keep=8)
 @pytest.mark.parametrize("language", ["hlo", "mlir"])
 @pytest.mark.parametrize("op", OPS)
 def test_reads_follow_random_bodies(op: str, language: str, full: bool) -> None:
@@ -375,6 +376,7 @@ def test_what_moves_is_read(op: str, language: str, full: bool) -> None:
                 assert not missing.any(), f"{pair}\n{case.hlo or case.mlir}"
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("language", ["hlo", "mlir"])
 @pytest.mark.parametrize("op", OPS)
 def test_the_second_walk_agrees(op: str, language: str, full: bool) -> None:

@@ -49,6 +49,7 @@ QUESTIONS: dict[str, Callable[[InstructionView], object]] = {
 }
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("level", LEVELS)
 def test_answers_need_no_frame_for_a_level(level: str, question: str) -> None:

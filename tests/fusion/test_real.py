@@ -21,6 +21,7 @@ def dumps(pattern: str) -> list[Any]:
     return [pytest.param(path, id=path.name) for path in sorted(SHARED.glob(pattern))]
 
 
+@pytest.mark.slow(keep=15)
 @pytest.mark.parametrize("path", dumps("real/models/*.opt.hlo.txt"))
 def test_every_fusion_of_a_model_is_answered(path: Path) -> None:
     found = count(parse_hlo(path.read_text(), name=path.name))

@@ -37,6 +37,7 @@ def test_iterations_of_a_loop_read_no_more_than_the_maps_say(full: bool) -> None
     assert unknown <= (seed + 1) // 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 20, 5))
 def test_no_right_answer_about_a_chain_is_refuted(first: int, full: bool) -> None:
     step = 20 if full else 1

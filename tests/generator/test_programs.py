@@ -53,6 +53,7 @@ def test_programs_of_both_languages_are_right_in_both(full: bool) -> None:
             assert not hs.verify(spell(program)), f"seed {seed}\n{spell(program)}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", SPELL)
 def test_every_step_is_taken(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: Counter[str] = Counter()

@@ -162,6 +162,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says what was held")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_read_is_bounded(name: str, tmp_path: Path) -> None:

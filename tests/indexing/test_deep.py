@@ -106,6 +106,7 @@ def deep() -> IndexingMap:
     return found
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_chains_read_what_numpy_reads(seed: int) -> None:

@@ -49,6 +49,7 @@ def test_a_clamp_is_printed_where_the_map_holds_for_less() -> None:
 remainders = st.tuples(st.integers(1, 5), intervals, conditions)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(maps(num_dims=1, num_results=1, runtime=0, ranges=2, max_leaves=3), remainders)
 def test_rescaling_keeps_the_relation_of_maps_that_may_be_empty(

@@ -18,6 +18,7 @@ SAMPLE = {"interpret": 5, "chlo": 1, "math": 3, "testdata": 40, "quantized": 8}
 """Every how many-th chunk is run unless all are."""
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_chunks(name: str, shared: Path, full: bool) -> None:
     outcomes = run_all(name, sample=1 if full else SAMPLE[name])

@@ -14,6 +14,7 @@ SAMPLE = 4
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 
 
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_has_its_message_and_exit_code(name: str, full: bool) -> None:
     if not full and list(FAULTS).index(name) % SAMPLE:
@@ -21,6 +22,7 @@ def test_a_fault_has_its_message_and_exit_code(name: str, full: bool) -> None:
     assert not wrong(name)
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("name", DEFINED)
 def test_what_kills_the_reference_has_a_result(name: str, full: bool) -> None:
     if not full and list(DEFINED).index(name) % SAMPLE:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import time
 
 import numpy as np
 import pytest
@@ -105,11 +104,9 @@ ENTRY e {
  x = s32[] add(k, k) y = s32[] multiply(x, x)
  ROOT t = (s32[], s32[]) tuple(w, y)
 }"""
-    begin = time.monotonic()
     names = [ins.op.name for ins in hs.fold(hs.parse_hlo(text)).entry]
     assert "multiply" not in names
     assert "while" in names
-    assert time.monotonic() - begin < 60  # it ends
 
 
 @pytest.mark.parametrize(("replicas", "partitions"), [(4096, 4096), (1 << 40, 1), (4097, 1)])

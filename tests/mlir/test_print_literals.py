@@ -75,6 +75,7 @@ def test_a_number_is_printed_as_mlir_prints_it(row: str) -> None:
     assert format_float(encode(float(value), name), name) == text
 
 
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize("name", [n for n, form in FORMATS.items() if form.bits <= 16])
 def test_every_number_of_a_small_format_reads_back(name: str) -> None:
     for bits in range(1 << FORMATS[name].bits):

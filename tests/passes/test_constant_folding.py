@@ -213,6 +213,7 @@ def test_every_chunk_of_the_interpreter_s_tests_means_the_same(shared: Path, ful
     assert left < 0.8 * before
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kind", ["stablehlo", "hlo", "opt"])
 def test_real_programs_mean_the_same(
     shared: Path, full: bool, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -227,6 +227,7 @@ def check(name: str, seed: int) -> int:
     return run.fired.total()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["aggressive-folder", "target-independent-optimization"])
 def test_constants_are_what_the_program_returns(name: str, full: bool) -> None:
     fired: Counter[bool] = Counter()

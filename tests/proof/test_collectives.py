@@ -45,6 +45,7 @@ def holds(ins: Instruction, computation: Computation | None, both: bool = False)
     return seen
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("first", range(0, 48, BATCH))
 def test_no_chain_is_refuted(first: int, full: bool) -> None:
     step = MORE if full else 1
@@ -55,6 +56,7 @@ def test_no_chain_is_refuted(first: int, full: bool) -> None:
     assert seen > BATCH
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("first", range(0, 48, BATCH))
 def test_no_chain_of_stablehlo_is_refuted(first: int, full: bool) -> None:
     step = MORE if full else 1
@@ -65,6 +67,7 @@ def test_no_chain_of_stablehlo_is_refuted(first: int, full: bool) -> None:
     assert seen > BATCH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["fusion", "call", "async"])
 def test_chains_inside_of_an_instruction_stand_in_both_directions(kind: str) -> None:
     seen = 0

@@ -90,6 +90,7 @@ def fits(question: Question) -> bool:
     return all(m is not None and (len(m.dims), len(m.results)) == ranks for m in maps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_one_verifier_answers_as_fresh_ones_in_any_order(seed: int) -> None:
     every = [q for q in questions(hloscope.read(PROGRAM)) if fits(q)]

@@ -140,6 +140,7 @@ def test_values_of_each_call_are_seen(name: str) -> None:
     assert any(x.seen for x in shown)
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("name", programs())
 def test_maps_of_the_program_itself_are_held_to_its_own_calls(name: str) -> None:
     """The names of its calls are not those of the instance, which is made anew."""

@@ -115,6 +115,7 @@ def is_there(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["ctrl-c", "kill -9"])
 def test_a_scan_that_is_ended_leaves_no_process_and_goes_on(
     corpus: Corpus, tmp_path: Path, how: str

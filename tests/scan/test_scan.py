@@ -401,6 +401,7 @@ def test_names_that_are_no_text_and_numbers_that_are_too_large(tmp_path: Path) -
     assert found.rows == [((1 << 63) - 1,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["write_table", "close"])
 def test_of_a_scan_both_tables_are_there_or_none(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
