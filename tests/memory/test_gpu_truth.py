@@ -6,14 +6,16 @@ import pytest
 
 from tests.memory.gpu_truth import PATH, STATED, compared, table
 
-pytestmark = pytest.mark.skipif(
-    not PATH.exists(), reason="needs the executed kernels beside the checkout (../shared)"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not PATH.exists(), reason="needs the executed kernels beside the checkout (../shared)"
+    ),
+]
 SHARE = 0.97
 """Of kernels and of arrays, at least."""
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_launch_dimensions_are_those_of_xla() -> None:
     wrong = [f"{one.program} {one.kernel}: {one.launch}" for one in compared() if one.launch]
