@@ -14,6 +14,7 @@ from tests.selection import quick
 
 settings.register_profile("no clocks", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clocks")  # no test measures time: a busy machine fails none
+settings.register_profile("quick", settings.get_profile("no clocks"), max_examples=20)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so are a shell's jobs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests interrupt their children
@@ -35,6 +36,12 @@ STARTED = time.monotonic()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out the tests marked as slow")
     parser.addoption("--full", action="store_true", help="more cases in the tests that draw them")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The quick run looks at 20 examples of a law where the others look at 100."""
+    if config.getoption("--quick"):
+        settings.load_profile("quick")
 
 
 @pytest.hookimpl(trylast=True)

@@ -22,6 +22,7 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@pytest.mark.slow(keep=10)
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_print_what_the_page_shows(page: Path) -> None:
     for shown, today in refresh.blocks(page.read_text()):

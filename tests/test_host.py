@@ -170,6 +170,7 @@ def _is_error(found: object) -> bool:
     return isinstance(found, type) and issubclass(found, BaseException)
 
 
+@pytest.mark.slow(keep=26)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_leaves_the_process_as_it_was(name: str) -> None:
     CALLS[name]()  # modules are imported and libraries initialised
@@ -264,6 +265,7 @@ def below(frames: int, function: Callable[[], Any]) -> Any:
     return function() if frames == 0 else below(frames - 1, function)
 
 
+@pytest.mark.slow
 def test_nested_regions_are_read_from_a_deep_stack_of_the_host() -> None:
     text = nested_ifs(DEEP)
     printed = hs.print_stablehlo(hs.parse_stablehlo(text))

@@ -83,7 +83,7 @@ def own(command: str, text: str) -> str:
     return output[-300:] if code in (2, 5) or not output else ""
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_commands_answer_whatever_is_large(kind: str, full: bool) -> None:
     make, size = KINDS[kind]
@@ -101,7 +101,7 @@ def test_commands_answer_whatever_is_large(kind: str, full: bool) -> None:
     assert wrong == {}
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_large_program_is_equal_to_itself(kind: str, full: bool, tmp_path: Path) -> None:
     make, size = KINDS[kind]
@@ -125,6 +125,7 @@ QUESTIONS = ["", "--to-parameters", "--linear"]
 """Options of `index`."""
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize(("make", "size"), [(call_chain, 1500), (call_tree, 30)])
 def test_proofs_walk_into_calls_without_frames(
@@ -143,6 +144,7 @@ def test_proofs_of_functions_that_call_themselves_are_undecided() -> None:
     assert "refuted" not in output
 
 
+@pytest.mark.slow
 def test_answers_do_not_repeat_long_types() -> None:
     """Each output's section has the type of the operand: it would grow with the square."""
     for command in ("index -", "index - --json"):

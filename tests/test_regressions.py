@@ -63,7 +63,7 @@ def check(words: list[str], path: Path) -> None:
     assert "internal error" not in said
 
 
-@pytest.mark.slow(keep=8)
+@pytest.mark.slow(keep=2)
 @needs_data
 @pytest.mark.parametrize(("file", "command"), _rows())
 def test_what_broke_a_command_is_answered(file: str, command: str) -> None:

@@ -31,10 +31,12 @@ def wrong(texts: list[str], count: int) -> dict[str, str]:
     return {verdict: text for verdict, text in found if verdict not in ("fine", "refused")}
 
 
+@pytest.mark.slow
 def test_broken_texts_of_our_own_are_answered() -> None:
     assert wrong(OWN, 400) == {}
 
 
+@pytest.mark.slow
 def test_broken_texts_of_the_corpus_are_answered(shared: Path, full: bool) -> None:
     assert wrong(originals(shared), 5000 if full else 250) == {}
 

@@ -53,6 +53,7 @@ def modules_loaded_by(arguments: list[str], *, prints: bool = True) -> set[str]:
     return set(done.stderr.split())
 
 
+@pytest.mark.slow(keep=5)
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=list(COMMANDS))
 def test_a_command_loads_no_heavy_library(arguments: list[str]) -> None:
     assert not modules_loaded_by(arguments) & HEAVY

@@ -133,7 +133,6 @@ def test_bounds(text, want):
     assert bounds(parse_expr(text), {d0: Interval(0, 9), s0: Interval(-3, 3)}) == want
 
 
-@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from((3, 4, 5, 64)), st.integers(1, 9)), min_size=8))
 def test_bounds_of_what_is_deep_are_those_that_nothing_is_known_of(steps):
     """A chain of divisions, whose parts are asked for before, under other bounds as well."""

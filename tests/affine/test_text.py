@@ -27,6 +27,7 @@ def test_printing_and_parsing_are_inverse(e):
     assert parse_expr(to_text(e, style="mlir")) is e
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.integers(20, 60))
 def test_what_shares_its_parts_is_written_with_names(seed, levels):

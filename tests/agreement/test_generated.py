@@ -38,6 +38,7 @@ def seeds(part: int, full: bool) -> range:
     return range(part, 10_000 if full else 60, PARTS)
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("language", SPELL)
 def test_what_moves_is_in_the_maps(language: str, part: int, full: bool) -> None:
@@ -80,7 +81,7 @@ FOCUS: Final = {
 """Options of programs that have a kind of thing often."""
 
 
-@pytest.mark.slow(keep=5)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kind", FOCUS)
 @pytest.mark.parametrize("language", SPELL)
 def test_what_moves_is_in_the_maps_of_every_kind(language: str, kind: str, full: bool) -> None:
@@ -96,7 +97,7 @@ def test_what_moves_is_in_the_maps_of_every_kind(language: str, kind: str, full:
     assert total.pairs["moved"]
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("language", SPELL)
 def test_a_wrong_rule_is_shown_by_a_minimal_program(
     language: str, monkeypatch: pytest.MonkeyPatch
@@ -134,6 +135,7 @@ def failure(program: Program, language: str) -> str:
     return ""
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("language", SPELL)
 def test_most_answers_are_exact_where_nothing_is_repeated(language: str, full: bool) -> None:
     claims: Counter[Precision] = Counter()
@@ -179,6 +181,7 @@ def test_both_languages_say_and_do_the_same(full: bool) -> None:
     assert compared > 60
 
 
+@pytest.mark.slow
 def test_evidence_by_execution_agrees(full: bool) -> None:
     """The product's own way to run programs finds nothing that contradicts its maps either."""
     seen = 0
@@ -239,6 +242,7 @@ def test_a_float_beside_a_huge_one_is_not_taken_for_unread() -> None:
         assert check(program, language).pairs == {"claimed": 1, "moved": 1, "hidden": 0}
 
 
+@pytest.mark.slow
 def test_a_wrong_map_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     original, noticed = Said.__init__, 0
 

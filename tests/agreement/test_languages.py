@@ -101,6 +101,7 @@ def test_a_tuple_stablehlo_does_not_have_is_refused() -> None:
         hs.print_stablehlo(hs.parse_hlo(text))
 
 
+@pytest.mark.slow
 def test_real_programs_mean_the_same_in_both_languages(shared: Path, full: bool) -> None:
     small = [n for n in models.programs() if models.path_of(n, "hlo").stat().st_size < 100_000]
     for name in small if full else small[::12]:

@@ -63,6 +63,7 @@ def test_values_in_test_files_are_of_the_inferred_types(shared: Path, full: bool
     assert not wrong
 
 
+@pytest.mark.slow
 def test_values_in_real_programs_are_of_the_inferred_types(shared: Path, full: bool) -> None:
     wrong: dict[str, str] = {}
     names = [n for n in models.programs() if models.programs()[n].get("mesh") is None]

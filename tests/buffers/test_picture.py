@@ -231,6 +231,7 @@ def test_names_of_a_program_are_no_markup() -> None:
     assert "<i>" not in drawn
 
 
+@pytest.mark.slow
 def test_a_long_program_has_a_small_picture() -> None:
     found = answer_of(chain(8000, 60))
     assert len(stack_of(found.model).moments) == MOST_COLUMNS

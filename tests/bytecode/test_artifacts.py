@@ -106,6 +106,7 @@ def test_programs_of_artifacts_are_written_as_they_were(shared: Path, full: bool
     assert same >= (68 if full else 6)
 
 
+@pytest.mark.slow
 def test_programs_are_written_as_jaxlib_writes_them(shared: Path, full: bool) -> None:
     rows = [line.split() for line in HASHES.read_text().splitlines()]
     for name, *targets in rows if full else rows[::4]:

@@ -139,6 +139,7 @@ def some(files: list[Path], full: bool) -> list[Path]:
     return files if full else files[-3::-9]
 
 
+@pytest.mark.slow
 def test_artifacts_are_printed_as_their_texts_say(shared: Path, full: bool) -> None:
     for path in some([one for one in ARTIFACTS if "legalize" in one.name], full):
         source = path.with_suffix("").read_text()
@@ -163,6 +164,7 @@ def test_texts_of_artifacts_are_artifacts_again(shared: Path, full: bool) -> Non
                 ), path.name
 
 
+@pytest.mark.slow
 def test_programs_become_the_vhlo_that_their_files_say(shared: Path) -> None:
     for name, mixed in (
         ("stablehlo_legalize_to_vhlo.mlir", False),

@@ -44,6 +44,7 @@ def corpus(tmp_path: Path) -> list[Path]:
     return paths
 
 
+@pytest.mark.slow
 def test_order_and_bytes_do_not_depend_on_processes(run: Run, corpus: list[Path]) -> None:
     alone = [run("index", path, "--all") for path in corpus]
     every = "".join(one.stdout for one in alone)
@@ -61,6 +62,7 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize("options", QUESTIONS, ids=" ".join)
 def test_a_cache_changes_no_answer(run: Run, tmp_path: Path, options: list[str]) -> None:
     files = [*EXAMPLES, "examples/softmax.mlir", "examples/tan.mlir"]

@@ -144,6 +144,7 @@ def test_an_unknown_name_is_a_usage_error(run: Any, name: str) -> None:
     assert "no " in result.stderr
 
 
+@pytest.mark.slow
 def test_a_large_program_is_listed_in_linear_time(run: Any) -> None:
     rows = run("ls", "-", stdin=chain(20_000)).stdout.splitlines()
     assert len(rows) == 20_003

@@ -148,6 +148,7 @@ def test_a_large_program_has_its_peak_its_line_and_one_thing_to_do() -> None:
     assert first[4].startswith("cannot fit: at least 84.16 GiB are live at once, h100 has 80 GiB")
 
 
+@pytest.mark.slow
 @needs_shared
 def test_a_large_program_is_drawn_small() -> None:
     found = run(str(SHARED / "real/big/gpt48_train_step.gpu.opt.hlo.txt"), "--format", "svg")

@@ -36,6 +36,7 @@ def options() -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow(keep=25)
 @pytest.mark.parametrize(("name", "option"), options(), ids="".join)
 def test_odd_values_are_told(run: Run, tmp_path: Path, name: str, option: str) -> None:
     two = name in ("equal", "compose", "query")

@@ -154,6 +154,7 @@ def test_what_calls_itself_is_counted_without_that_call() -> None:
     assert [flops.of(ins).flops for ins in module.entry if ins.calls] == [8]
 
 
+@pytest.mark.slow
 def test_a_long_chain_of_calls_is_counted() -> None:
     texts = ["f0 { p = f32[4] parameter(0) ROOT r = f32[4] negate(p) }"]
     for k in range(1, 5000):

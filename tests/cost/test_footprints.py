@@ -15,6 +15,7 @@ from hloscope.ir import TensorType
 from hloscope.memory.touched import touched_by
 
 
+@pytest.mark.slow
 def test_touched_sectors_equal_those_of_the_elements(full: bool) -> None:
     draw = random.Random(3)
     exact = 0

@@ -206,6 +206,7 @@ def test_loops_may_be_nested_deep(depth: int) -> None:
     assert any("more than" in note for note in found["b0"].notes)
 
 
+@pytest.mark.slow
 def test_a_thousand_loops_are_counted_each() -> None:
     count = 1000
     parts = []

@@ -138,7 +138,7 @@ def drawn(seed: int) -> Loop:
     return random_loop(random, inner=inner, type_=inner.type if inner and same else "")
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 @BOTH
 @pytest.mark.parametrize("start", range(0, 600, 50))
 def test_random_loops_turn_as_often_as_the_interpreter_says(start: int, is_hlo: bool) -> None:
@@ -362,6 +362,7 @@ def test_a_compiled_model_has_no_count_that_the_source_has_not(name: str, form: 
     assert {*counts(name, form)} <= {*counts(name, FORMS[0])}
 
 
+@pytest.mark.slow(keep=2)
 @needs_models
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_annotated_in_models_is_what_is_computed(form: str) -> None:

@@ -91,6 +91,7 @@ FEW = "models/transformer_*.gpu.opt.hlo.txt"
 ALL = ("models/*.gpu.opt.hlo.txt", "big/*.gpu.opt.hlo.txt")
 
 
+@pytest.mark.slow
 @needs_shared
 def test_triton_fusions_of_real_dumps_are_rated_and_what_their_tiles_read_is_decided(
     full: bool,

@@ -132,6 +132,7 @@ def shown(
     page.until("H.view && (H.state.k < 0 || H.view.elements.k === H.state.k)")
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_lights_up_is_what_the_maps_say(
     page: Browser, tmp_path: Path, name: str, full: bool
@@ -476,6 +477,7 @@ def test_on_paper_nothing_covers_anything_and_text_is_dark(
         page.call("Emulation.clearDeviceMetricsOverride")
 
 
+@pytest.mark.slow
 def test_of_many_changes_some_are_shown_and_all_are_counted(page: Browser, tmp_path: Path) -> None:
     newer = long_program(3000).replace("negate(", "tanh(")
     shown(page, tmp_path, newer, parts=["maps"], before=hloscope.read(long_program(3000)))
@@ -485,6 +487,7 @@ def test_of_many_changes_some_are_shown_and_all_are_counted(page: Browser, tmp_p
     assert "5,498 changes more" in page.value("document.querySelector('.differences').textContent")
 
 
+@pytest.mark.slow
 def test_what_is_shown_first_computes_something(page: Browser, tmp_path: Path) -> None:
     for text in (
         "ENTRY e { p = f32[2] parameter(0) n = f32[2] negate(p) t = (f32[2]) tuple(n) "

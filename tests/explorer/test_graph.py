@@ -186,6 +186,7 @@ def test_of_an_operand_nothing_is_asked_before_a_number_is_typed(
     assert page.value(fields) == [["", ""], [], ["0", "5"], ["", ""]]
 
 
+@pytest.mark.slow
 def test_what_changed_stands_first(page: Browser, tmp_path: Path) -> None:
     before, after = tmp_path / "a.hlo", tmp_path / "b.hlo"
     before.write_text(LOOP)

@@ -91,6 +91,7 @@ def test_answers_of_hostile_programs_in_notebooks_are_text() -> None:
     assert dict(found.attributes)["sandbox"] == "allow-scripts"
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("command", PRINTED)
 def test_the_terminal_gets_no_command_of_a_hostile_program(command: str, tmp_path: Path) -> None:
     escapes = "\\1B[2J\\07\\C2\\9B\\E2\\80\\AE"

@@ -345,7 +345,7 @@ def check(case: Case) -> Counter[str]:
     return claims
 
 
-@pytest.mark.slow(keep=8)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("language", ["hlo", "mlir"])
 @pytest.mark.parametrize("op", OPS)
 def test_reads_follow_random_bodies(op: str, language: str, full: bool) -> None:
@@ -357,6 +357,7 @@ def test_reads_follow_random_bodies(op: str, language: str, full: bool) -> None:
     assert claims["exact"] >= INEXACT.get(op, 0.8) * claims.total(), claims
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("language", ["hlo", "mlir"])
 @pytest.mark.parametrize("op", OPS)
 def test_what_moves_is_read(op: str, language: str, full: bool) -> None:

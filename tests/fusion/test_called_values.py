@@ -94,7 +94,7 @@ def read(accesses: Accesses, values: dict[str, int]) -> Read:
     return found
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_a_program_of_calls_reads_what_it_reads_without_them(first: int, full: bool) -> None:
     runtime = 0

@@ -124,6 +124,7 @@ def test_what_is_not_followed_exactly_is_said_to_be_so(name: str) -> None:
     assert ("c" in read_of) == (name == "conditional")
 
 
+@pytest.mark.slow(keep=14)
 @pytest.mark.parametrize("name", [*CHAINS, *OTHERS])
 def test_the_size_reaches_what_reads_it(name: str) -> None:
     """The whole as a call: the other direction, through all of it."""

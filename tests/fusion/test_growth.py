@@ -44,6 +44,7 @@ def gathers(n: int) -> str:
     )
 
 
+@pytest.mark.slow
 def test_many_shifts_are_one_map_that_reads_the_same_exactly() -> None:
     """Of 300 shifts each element reads 301 elements in a row."""
     accesses = hloscope.read(shifted_sums(300)).root.indexing().answer.outputs[0].operands[0]

@@ -49,7 +49,7 @@ QUESTIONS: dict[str, Callable[[InstructionView], object]] = {
 }
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("level", LEVELS)
 def test_answers_need_no_frame_for_a_level(level: str, question: str) -> None:
@@ -67,6 +67,7 @@ def test_deep_chains_say_what_short_ones_say(level: str) -> None:
         assert str(question(many.root)) == str(question(few.root))
 
 
+@pytest.mark.slow
 def test_instructions_inside_deep_calls_are_listed() -> None:
     found = hs.read(chain("call", DEEP)).root.grouped()
     assert len([ins for ins in found if ins.opcode == "negate"]) == 1

@@ -87,7 +87,7 @@ def test_every_value_reads_what_a_walk_from_it_finds(name: str) -> None:
                             assert touched(one, at) == touched(other, at), (ins, parameter)
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_proofs_find_nothing_wrong(name: str) -> None:
     program = hs.read(PROGRAMS[name])

@@ -21,7 +21,7 @@ def dumps(pattern: str) -> list[Any]:
     return [pytest.param(path, id=path.name) for path in sorted(SHARED.glob(pattern))]
 
 
-@pytest.mark.slow(keep=15)
+@pytest.mark.slow(keep=8)
 @pytest.mark.parametrize("path", dumps("real/models/*.opt.hlo.txt"))
 def test_every_fusion_of_a_model_is_answered(path: Path) -> None:
     found = count(parse_hlo(path.read_text(), name=path.name))
@@ -49,6 +49,7 @@ def test_the_largest_dumps(full: bool) -> None:
         assert found.exact >= 0.99 * found.pairs
 
 
+@pytest.mark.slow
 def test_no_module_of_xlas_tests_fails(full: bool) -> None:
     """All instructions, both directions, and the entry computation as a whole."""
     answered = 0

@@ -18,6 +18,7 @@ COUNT = 60
 BATCH = 10
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("first", range(0, COUNT, BATCH))
 def test_chains_read_what_runs_on_a_grid_read(first: int, full: bool) -> None:
     step = 20 if full else 1

@@ -74,7 +74,7 @@ def forward(fusion: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield verdict, f"{name(fusion)} parameter {k} output {output}"
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", [backward, forward])
 def test_execution_reads_what_the_maps_say(direction: Any) -> None:
     verdicts: Counter[str] = Counter()

@@ -102,7 +102,6 @@ def test_many_conditions_on_what_is_kept_lose_nothing() -> None:
     assert found.precision is Precision.OVER
 
 
-@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(maps().filter(lambda m: not m.is_known_empty), min_size=1, max_size=4))
 def test_a_hull_touches_at_least_what_all_the_maps_do(several: list[IndexingMap]) -> None:

@@ -106,7 +106,7 @@ def deep() -> IndexingMap:
     return found
 
 
-@pytest.mark.slow(keep=4)
+@pytest.mark.slow(keep=2)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_chains_read_what_numpy_reads(seed: int) -> None:
@@ -121,6 +121,7 @@ def test_random_chains_read_what_numpy_reads(seed: int) -> None:
     assert IndexingMap.parse(str(m)) == m
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("seed", range(4))
 def test_chains_that_read_where_to_read(seed: int) -> None:
@@ -240,6 +241,7 @@ def pairs(count: int) -> Iterator[tuple[IndexingMap, IndexingMap]]:
         yield one(5), one(2)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_composed_by_the_outermost_divisions_is_the_composition() -> None:
     deep_ones = 0

@@ -81,6 +81,7 @@ def test_one_map_is_judged_as_by_isl(m: IndexingMap, low: int, size: int) -> Non
         assert found == isl.tight_bounds(system, m.results[0])
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(some)
 def test_counter_examples_show_what_they_say(m: IndexingMap) -> None:

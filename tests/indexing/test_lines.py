@@ -49,6 +49,7 @@ def test_lines_have_the_values_of_the_expression(x: Expr, long: Interval, other:
     assert at == len(found) - 1
 
 
+@pytest.mark.slow
 @given(expressions(), intervals(), st.integers(-20, 20), st.integers(0, 40))
 def test_what_is_proved_is_so_at_every_place(
     x: Expr, long: Interval, least: int, width: int

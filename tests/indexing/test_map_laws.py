@@ -49,7 +49,6 @@ def test_simplify_keeps_the_relation(m: IndexingMap) -> None:
     assert relation(simple, *boxes) == relation(m, *boxes)
 
 
-@pytest.mark.slow
 @given(maps(), st.data())
 @quick
 def test_a_box_touches_what_its_indices_touch(m: IndexingMap, data: st.DataObject) -> None:
@@ -95,7 +94,6 @@ def test_isl_says_equal_exactly_where_enumeration_does(a: IndexingMap, b: Indexi
         assert example.results not in other.points(example.dims, runtime)
 
 
-@pytest.mark.slow
 @given(st.data())
 @quick
 def test_points_of_a_composition_are_compositions_of_points(data: st.DataObject) -> None:

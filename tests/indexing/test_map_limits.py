@@ -67,6 +67,7 @@ def test_no_remainder_is_negative() -> None:
     assert m.simplify().is_known_empty
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(maps(num_dims=1, num_results=2, runtime=0, ranges=2, max_leaves=6))
 def test_small_maps_are_inverted_in_short_time(m: IndexingMap) -> None:

@@ -35,6 +35,7 @@ def test_rules_are_in_the_file_that_a_lookup_imports(path: Path) -> None:
         assert file_of(cls) == path.stem, cls.__name__
 
 
+@pytest.mark.slow
 def test_what_is_said_of_all_ops_is_found() -> None:
     known = {cls for path in FILES for cls in registered(path)}
     assert len(known) > 90

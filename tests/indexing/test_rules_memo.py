@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import hloscope
 from hloscope.hlo_parser import spelling, types
 from hloscope.indexing.rules import registry
@@ -9,6 +11,7 @@ from hloscope.mlir import parse_mlir
 from hloscope.mlir.text import parser_types
 
 
+@pytest.mark.slow
 def test_tables_of_types_and_ops_stay_below_their_bounds() -> None:
     last = types._MOST // 2 + 50
     for size in range(1, last):

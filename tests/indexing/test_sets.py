@@ -43,6 +43,7 @@ def inside(point: Sequence[int], box: Sequence[Interval]) -> bool:
     return all(side.contains(x) for side, x in zip(box, point, strict=True))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(plain, boxes)
 def test_images_and_preimages_are_those_of_enumeration(
@@ -93,6 +94,7 @@ def test_operations_are_those_of_sets_of_pairs(
     check()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(maps(num_dims=1, num_results=1, runtime=1, ranges=1, max_leaves=3), st.data())
 def test_operations_hold_for_every_value_read_at_run_time(
@@ -115,6 +117,7 @@ def test_operations_hold_for_every_value_read_at_run_time(
     assert set().union(*map(triples, found)) == triples(a) - triples(b)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(maps(runtime=0, max_leaves=5))
 def test_a_map_comes_back_from_isl(m: IndexingMap) -> None:
@@ -202,6 +205,7 @@ def test_boxes_are_checked() -> None:
     assert str(m.image([1, (7, 9)])) == "nothing"
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(maps(num_dims=1, num_results=1, runtime=0), maps(num_dims=1, num_results=1, runtime=0))
 def test_claims_are_proved_or_refuted_with_an_example(a: IndexingMap, b: IndexingMap) -> None:

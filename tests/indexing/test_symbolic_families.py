@@ -122,6 +122,7 @@ def program(name: str) -> hloscope.Program:
     )
 
 
+@pytest.mark.slow(keep=7)
 @pytest.mark.parametrize("name", CASES)
 def test_maps_are_those_of_known_sizes(name: str) -> None:
     counts, wrong = sizes_with_names.compared(program(name))

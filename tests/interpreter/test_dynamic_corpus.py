@@ -98,6 +98,7 @@ def differs(found: Any, expected: dict[str, Any], other: Any) -> str:
     return f"{found} != {other}"
 
 
+@pytest.mark.slow
 def test_programs_give_what_jaxlib_gives_for_their_refined_forms() -> None:
     wrong = {}
     for record in records():

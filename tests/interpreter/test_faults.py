@@ -14,7 +14,7 @@ SAMPLE = 4
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 
 
-@pytest.mark.slow(keep=6)
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_has_its_message_and_exit_code(name: str, full: bool) -> None:
     if not full and list(FAULTS).index(name) % SAMPLE:

@@ -160,6 +160,7 @@ def test_what_a_loop_hands_on_is_not_counted_but_what_it_computes() -> None:
     assert "`m` would make it 2,000,000 operations on elements" in done.output
 
 
+@pytest.mark.slow
 def test_what_would_take_hours_is_refused_unless_more_is_allowed() -> None:
     text = """ENTRY e { p = f32[3,3,160,160] parameter(0) k = f32[128,32,32,160] parameter(1)
       ROOT c = f32[128,32,32,160] convolution(p, k), window={size=32x32 pad=30_30x30_30},

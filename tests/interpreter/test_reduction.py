@@ -362,5 +362,6 @@ def test_fold_and_reduce_agree() -> None:
     assert values(text, numbers, np.int8(3)) == expected
 
 
+@pytest.mark.slow
 def test_a_body_that_calls_many_levels_deep_is_evaluated() -> None:
     assert values(reduce_of_chain(3000), np.ones((4, 8), np.float32)) == [8.0] * 4

@@ -72,6 +72,7 @@ def test_bytes_of_a_value(text: str, size: int) -> None:
     assert byte_size(parse_type(text)) == size
 
 
+@pytest.mark.slow
 def test_tuples_of_any_depth_are_types_of_values() -> None:
     type_, value = parse_type("f32[2]"), [1, 2]
     unranked: Type = UnrankedTensorType(type_.element)

@@ -356,7 +356,6 @@ def test_reducing_roots_load_for_themselves_where_their_loops_stay() -> None:
 # ------------------------------------------------------------------- what is merged in general
 
 
-@pytest.mark.slow
 @given(
     st.lists(st.integers(0, 40), min_size=1, max_size=9, unique=True),
     st.sampled_from([1, 2, 3, 4, 6, 8]),

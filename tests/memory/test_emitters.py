@@ -173,6 +173,7 @@ def compared_maps() -> Counter[str]:
     return told
 
 
+@pytest.mark.slow
 @needs_shared
 def test_thread_maps_are_those_that_xla_prints() -> None:
     told = compared_maps()

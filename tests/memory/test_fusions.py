@@ -71,6 +71,7 @@ def wrong(seed: int, seen: Counter[str]) -> list[str]:
     return [f"{seed}: {fault}\n{text}" for fault in faults if fault]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_fusions_move_what_every_lane_of_them_touches(full: bool) -> None:
     seen: Counter[str] = Counter()

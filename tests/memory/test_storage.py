@@ -153,7 +153,6 @@ def test_padded_elements_are_the_addresses_of_the_array_with_its_padding_filled(
     assert (found.data, found.padded) == (4 * len(own), 4 * count)
 
 
-@pytest.mark.slow
 @given(tiled())
 def test_placed_sizes_are_the_tiled_sizes_of_the_physical_order(type: TensorType) -> None:
     assert type.layout is not None

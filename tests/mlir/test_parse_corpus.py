@@ -132,6 +132,7 @@ def test_broken_texts_of_our_own_are_answered() -> None:
         _answered(text)
 
 
+@pytest.mark.slow
 def test_broken_texts_of_the_corpus_are_answered(shared: Path, full: bool) -> None:
     texts = [text for _, _, text in _chunks(shared) if text.strip()]
     for text in _broken(texts, 5000 if full else 300):

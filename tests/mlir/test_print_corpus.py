@@ -57,6 +57,7 @@ def test_accepted_chunks_are_printed_as_jaxlib_prints_them(
     assert not different
 
 
+@pytest.mark.slow
 def test_what_passes_made_is_printed_as_jaxlib_prints_it() -> None:
     texts = {r["output"] for r in records("oracle/transforms.jsonl") if r.get("output")}
     texts = {t for t in texts if t.startswith(("module", "#"))}

@@ -127,6 +127,7 @@ def check(text: str) -> Kind | None:
     return chain.kind
 
 
+@pytest.mark.slow
 def test_random_chains_are_judged_as_numbered_elements_show(full: bool) -> None:
     kinds = [check(random_chain(seed)) for seed in range(1150 if full else 70)]
     assert {*Kind} - {Kind.UNDECIDED} <= {*kinds}
@@ -220,6 +221,7 @@ def test_of_chains_that_are_alike_one_is_walked() -> None:
     assert 12 <= len(models) <= len(found) / 2
 
 
+@pytest.mark.slow
 def test_chains_of_real_programs_are_told_as_if_asked_alone(shared: Path, full: bool) -> None:
     names = ["transformer_encoder_train_step.gpu.opt.hlo.txt", "unet_fwd.stablehlo.mlir"]
     names += ["unet_grad.gpu.opt.hlo.txt", "resnet_block_bn_train.opt.hlo.txt"] if full else []

@@ -465,7 +465,6 @@ def assert_saved(text: str) -> int:
     return savings.saved
 
 
-@pytest.mark.slow
 @given(st.integers(0, 1 << 30))
 def test_the_program_that_saves_the_bytes_exists_and_computes_the_same(seed: int) -> None:
     assert_saved(random_program(seed))

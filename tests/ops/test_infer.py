@@ -260,6 +260,7 @@ def mismatches(path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_written_types_of_real_programs_are_inferred(shared: Path, full: bool) -> None:
     paths = sorted((shared / "real" / "models").glob("*.hlo.txt"))
     assert paths

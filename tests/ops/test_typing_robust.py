@@ -144,6 +144,7 @@ def outcome(op: Op, operands: tuple[Type, ...], results: Any, calls: Any) -> str
     return "accepted"
 
 
+@pytest.mark.slow(keep=10)
 @pytest.mark.parametrize("name", MAKERS)
 def test_typing_answers_or_refuses(name: str, full: bool) -> None:
     said = set()

@@ -82,6 +82,7 @@ MAKERS: dict[str, Callable[[Random], Op]] = {
 }
 
 
+@pytest.mark.slow(keep=13)
 @pytest.mark.parametrize("name", MAKERS)
 def test_anything_is_answered_or_refused(name: str) -> None:
     chance = Random(name)

@@ -286,6 +286,7 @@ def test_messages_are_written_as_llvm_writes_them(template: str, text: str) -> N
     assert formatted(template, [7, -2]) == text
 
 
+@pytest.mark.slow
 @needs_shared
 def test_exported_programs_become_what_jaxlib_makes_of_them(full: bool) -> None:
     chosen = [*dynamic_corpus.records()][:: 1 if full else 8]
@@ -295,6 +296,7 @@ def test_exported_programs_become_what_jaxlib_makes_of_them(full: bool) -> None:
         assert found == record["text"], record["file"]
 
 
+@pytest.mark.slow
 @needs_shared
 def test_exported_programs_return_what_upstream_s_interpreter_returned(full: bool) -> None:
     found = dynamic_values.verdicts(1 if full else 8)

@@ -103,6 +103,7 @@ def test_constants_are_merged_and_stand_first_in_reverse_order() -> None:
     assert names(after)[2:5] == ["constant", "constant", "negate"]
 
 
+@pytest.mark.slow
 def test_a_loop_of_patterns_ends_and_is_told() -> None:
     forever = Patterns()
 
@@ -199,6 +200,7 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
     assert not verify_mlir(module)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=30))
 @settings(max_examples=30, deadline=None)
 def test_operands_of_an_op_with_many_are_replaced_where_they_stand(

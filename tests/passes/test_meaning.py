@@ -101,7 +101,7 @@ def test_calls_in_circles_stay() -> None:
 DEEP = 400
 
 
-@pytest.mark.slow(keep=4)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("name", OURS)
 def test_deep_programs_take_no_recursion(name: str) -> None:
     opened = '%r = "stablehlo.case"(%i) ({\n' * DEEP

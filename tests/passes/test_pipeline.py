@@ -43,6 +43,7 @@ def break_results(run: Run) -> None:
 BREAKS = Pass("breaks", break_results, "Makes a module wrong.")
 
 
+@pytest.mark.slow(keep=8)
 @pytest.mark.parametrize("name", sorted(PASSES))
 def test_a_row_leads_to_a_pass_of_its_name(name: str) -> None:
     found = find_pass(name)

@@ -278,6 +278,7 @@ def test_two_programs_of_one_name_are_told_apart_by_program_id() -> None:
     assert joined.share_not_joined == 0.5
 
 
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_cut_profile_is_refused_or_read_up_to_the_cut(form: str) -> None:
     data = FORMS[form]
@@ -382,6 +383,7 @@ def test_every_event_of_a_recorded_profile_joins_and_runs_three_times(path: Path
         assert measured.executions == (3 if ins in entry else 15), ins
 
 
+@pytest.mark.slow(keep=5)
 @needs_data
 @pytest.mark.parametrize(
     "path", [p for p in CPU if p.name.endswith(".xplane.pb")], ids=lambda path: path.name

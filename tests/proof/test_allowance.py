@@ -91,6 +91,7 @@ def test_without_a_total_nothing_is_left_out() -> None:
     assert not prover.allowance.is_spent
 
 
+@pytest.mark.slow
 def test_looking_at_all_elements_is_stopped_when_the_time_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

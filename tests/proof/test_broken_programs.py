@@ -60,7 +60,7 @@ def ask_all(text: str) -> int:
     return answered
 
 
-@pytest.mark.slow(keep=4)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("state", STATES)
 def test_async_programs_of_any_types_are_answered(state: str, end: str) -> None:
@@ -83,6 +83,7 @@ def test_right_programs_are_executed() -> None:
 OWN = [*WRONG.values(), ASYNC.format(STATES[0], STATES[0], ENDS[0])]
 
 
+@pytest.mark.slow
 def test_mutated_programs_are_answered(full: bool) -> None:
     answered = 0
     for _, text in mutations(OWN, 3000 if full else 60):

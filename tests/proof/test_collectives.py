@@ -45,7 +45,7 @@ def holds(ins: Instruction, computation: Computation | None, both: bool = False)
     return seen
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("first", range(0, 48, BATCH))
 def test_no_chain_is_refuted(first: int, full: bool) -> None:
     step = MORE if full else 1
@@ -120,6 +120,7 @@ COLLECTIVES = {
 }
 
 
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_wrong_members_are_refuted(name: str, tmp_path: Path) -> None:
     ins, accesses = reads(COLLECTIVES[name])
@@ -263,6 +264,7 @@ MANY = {  # a program, the devices it is run on, and the elements that one of th
 }
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize("name", MANY)
 def test_programs_for_many_devices_are_run_on_few(name: str) -> None:
     body, devices, read = MANY[name]
@@ -302,6 +304,7 @@ LOOPS = {  # what the body makes of `i`, and what the condition asks
 }
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("name", LOOPS)
 def test_what_decides_how_often_a_loop_runs_may_be_on_another_device(name: str) -> None:
     body, asked = LOOPS[name]

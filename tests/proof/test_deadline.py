@@ -51,7 +51,7 @@ def test_a_loop_without_end_ends_with_the_time(name: str, ticks: list[int]) -> N
     assert ticks[0] < 200
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_with_more_time_it_ends_with_the_steps(name: str) -> None:
     entry = hloscope.read(LOOP.replace("STEP", STEPS[name])).module.entry

@@ -8,6 +8,7 @@ from functools import cache
 from math import prod
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from hloscope.affine import Expr, FloorDiv, Interval, Mod, Var, evaluate_array, postorder
@@ -61,6 +62,7 @@ def test_each_is_printed_as_it_was_read() -> None:
     assert [text for text, m in emitted() if squeeze(str(m)) != squeeze(text)] == []
 
 
+@pytest.mark.slow
 def test_each_simplifies_to_the_same_values_at_every_point_of_its_box() -> None:
     checked = 0
     wrong = []

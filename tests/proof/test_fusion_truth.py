@@ -44,6 +44,7 @@ def test_all_that_is_read_is_claimed_and_nearly_nothing_else(direction: Any, ful
     assert others <= MORE
 
 
+@pytest.mark.slow
 def test_elements_are_read_as_often_as_they_were(full: bool) -> None:
     verdicts: Counter[str] = Counter()
     others = set()

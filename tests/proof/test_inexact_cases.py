@@ -186,6 +186,7 @@ def test_every_inexact_case_is_here() -> None:
     assert cases().keys() == ROWS.keys() | SEPARATE.keys()
 
 
+@pytest.mark.slow(keep=10)
 @pytest.mark.parametrize("name", ROWS)
 def test_the_answer_is_exact_at_every_index(name: str) -> None:
     for row in ROWS[name]:
@@ -199,6 +200,7 @@ def test_the_answer_is_exact_at_every_index(name: str) -> None:
             assert values.points(accesses, at) == row.truth(at), f"{at}: {row.note}"
 
 
+@pytest.mark.slow(keep=7)
 @pytest.mark.parametrize("name", ROWS)
 def test_the_other_direction_is_the_inverse(name: str) -> None:
     row, ins, analysis = ROWS[name][0], asked(cases()[name]), Analysis(convention="xla")

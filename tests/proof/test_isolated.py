@@ -157,6 +157,7 @@ def children(pid: int) -> list[int]:
         return []
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.skipif(
     not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists(),
     reason="this system does not list children",

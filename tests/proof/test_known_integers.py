@@ -69,6 +69,7 @@ def program(name: str) -> hloscope.Program:
     return hloscope.read(GATHER.format(index=index, count=count))
 
 
+@pytest.mark.slow(keep=12)
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("name", INDICES)
 def test_right_maps_are_not_refuted(name: str, inverse: bool) -> None:
@@ -155,6 +156,7 @@ def test_knowledge_does_not_depend_on_what_was_asked_before() -> None:
         assert found[entry.root].values.tolist() == [0, 101, 202, 303]
 
 
+@pytest.mark.slow
 def test_an_index_that_too_much_decides_is_refused() -> None:
     n = MAX_ELEMENTS + 1
     lines = [f"v0 = s64[{n}] iota(), iota_dimension=0"]

@@ -208,6 +208,7 @@ def disagreement(first: str, second: str) -> tuple[Verdict, str]:
     return verdict, ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_collectives_are_equal_only_where_execution_agrees(seed: int) -> None:
     verdicts = set()

@@ -40,6 +40,7 @@ def count(path: Path) -> tuple[Counter[str], Counter[str]]:
     return claims, reasons
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("folder", ["models", "big"])
 def test_pairs_of_a_fusion_and_an_operand_are_exact(folder: str, full: bool) -> None:
     paths = sorted((SHARED / "real" / folder).glob("*.opt.hlo.txt"))

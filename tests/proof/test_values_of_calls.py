@@ -132,6 +132,7 @@ def first_of_all() -> Callable[[Instruction, Instruction, int], Instruction]:
     return named
 
 
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize("name", programs())
 def test_values_of_each_call_are_seen(name: str) -> None:
     shown = asked(programs()[name])
@@ -140,7 +141,7 @@ def test_values_of_each_call_are_seen(name: str) -> None:
     assert any(x.seen for x in shown)
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", programs())
 def test_maps_of_the_program_itself_are_held_to_its_own_calls(name: str) -> None:
     """The names of its calls are not those of the instance, which is made anew."""
@@ -154,6 +155,7 @@ def test_maps_of_the_program_itself_are_held_to_its_own_calls(name: str) -> None
                 assert check.executed is None or "not seen" not in check.executed.reason
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("name", programs())
 def test_values_that_are_taken_for_one_are_refuted(
     name: str, monkeypatch: pytest.MonkeyPatch

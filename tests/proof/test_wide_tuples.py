@@ -37,6 +37,7 @@ def program(kind: str) -> hloscope.Program:
       ENTRY e {{ {own} ROOT r = {type} fusion({names}), kind=kLoop, calls=f }}""")
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("kind", ["tuple", "fusion"])
 @pytest.mark.parametrize("to_parameters", [False, True])
 def test_only_what_is_reached_is_asked_about(
@@ -116,6 +117,7 @@ def test_a_tensor_of_a_wide_operand_that_is_reached_and_left_out_is_refuted() ->
     assert [check.outcome for check in checked.checks] == [Outcome.PROVED, Outcome.REFUTED]
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kind", ["tuple", "fusion"])
 @pytest.mark.parametrize("to_parameters", [False, True])
 def test_one_run_tells_of_all_that_is_out_of_reach(
@@ -141,6 +143,7 @@ def test_one_run_tells_of_all_that_is_out_of_reach(
     assert "proof: out of reach; executed" in str(found)
 
 
+@pytest.mark.slow
 def test_what_is_out_of_reach_and_moves_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Truth, "reached", lambda self: frozenset())
     undecided = Check(Outcome.UNDECIDED, reason="left out")
@@ -181,6 +184,7 @@ def test_what_is_reached_and_left_out_is_refuted(kind: str) -> None:
     assert missed.check.is_refuted
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("to_parameters", [False, True])
 def test_one_process_of_isl_answers_for_many_outputs(
     to_parameters: bool, monkeypatch: pytest.MonkeyPatch

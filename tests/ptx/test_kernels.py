@@ -48,7 +48,7 @@ def figures(access: ArrayAccess) -> dict[str, Any]:
     }
 
 
-@pytest.mark.slow(keep=12)
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize(("label", "name"), KERNELS)
 def test_outputs_are_those_of_the_hlo(label: str, name: str) -> None:
     assert executed(label, name).values == "equal"

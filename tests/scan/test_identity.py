@@ -77,6 +77,7 @@ def assert_members_alike(programs: list[hloscope.Program], most: int, seed: int 
     return len(several)
 
 
+@pytest.mark.slow
 def test_members_have_the_facts_of_the_one_looked_at_in_generated_programs(full: bool) -> None:
     texts = [
         write(generate(seed, options_of(seed, language)))

@@ -215,6 +215,7 @@ def test_answers_that_find_no_room_are_told_and_the_tables_are_whole(
     assert tables(out) == tables(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_terminal_is_shown_how_far_it_is(corpus: Corpus, tmp_path: Path) -> None:
     corpus.end()
     reader, writer = os.openpty()

@@ -54,7 +54,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_named_question_has_an_answer(name: str, examples: Path) -> None:
     found = ask(name, [examples] * QUESTIONS[name].scans, top=3)

@@ -37,7 +37,7 @@ def _printed() -> list[Path]:
     return sorted(path for path in found if "vhlo" not in path.name)
 
 
-@pytest.mark.slow(keep=20)
+@pytest.mark.slow(keep=12)
 @needs_shared
 @pytest.mark.parametrize("path", _printed(), ids=lambda path: path.name)
 def test_what_mlir_printed_prints_back(path: Path) -> None:

@@ -375,7 +375,7 @@ OPEN = {
 }
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPEN)
 def test_what_upstream_leaves_open_is_accepted_and_nothing_fails(name: str) -> None:
     assert hloscope.verify(OPEN[name]) == []
