@@ -15,6 +15,8 @@ from hloscope.cli.app import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = refresh.PAGES
+LONG = {"docs/command.md", "docs/passes.md", "docs/artifacts.md"}
+"""Pages whose commands take seconds."""
 LINK = re.compile(r"\]\(([^)#]+)\)")
 
 
@@ -22,8 +24,13 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.slow(keep=10)
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if name(page) in LONG else (), id=name(page))
+        for page in PAGES
+    ],
+)
 def test_commands_print_what_the_page_shows(page: Path) -> None:
     for shown, today in refresh.blocks(page.read_text()):
         assert shown == today, "out of date; `make docs` writes it anew"

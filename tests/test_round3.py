@@ -315,7 +315,7 @@ SCRIPTS = {
 }
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_process_is_as_before(name: str) -> None:
     words, said = SCRIPTS[name]

@@ -117,7 +117,7 @@ def test_other_dialects_are_written_as_jaxlib_writes_them(text: str) -> None:
     assert digest.hexdigest()[:12] == WRITTEN[text]
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("text", [GROUPS, BRANCHES, RESOURCES, SHARDING])
 def test_any_damaged_byte_is_met_with_an_error_of_ours(text: str) -> None:

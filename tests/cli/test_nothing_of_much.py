@@ -36,7 +36,7 @@ index - --at 0,0,0
 """.strip().splitlines()
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [20, 29, 30])
 @pytest.mark.parametrize("given", ["parameter(0)", "broadcast(z), dimensions={{}}"])
 def test_every_command_answers(bits: int, given: str) -> None:

@@ -66,7 +66,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_nothing_of_a_program_commands_a_terminal(command: list[str], kind: str) -> None:

@@ -54,7 +54,7 @@ def long(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [["ls"], ["show", "*"], ["index", "p*"], ["infer"], ["print"]], ids=lambda a: a[0]
 )

@@ -138,7 +138,7 @@ def drawn(seed: int) -> Loop:
     return random_loop(random, inner=inner, type_=inner.type if inner and same else "")
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @BOTH
 @pytest.mark.parametrize("start", range(0, 600, 50))
 def test_random_loops_turn_as_often_as_the_interpreter_says(start: int, is_hlo: bool) -> None:

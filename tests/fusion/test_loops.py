@@ -64,7 +64,7 @@ func.func public @main({head}) -> ({types}) {{
 }}"""
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["hlo", "mlir"])
 def test_parts_of_loops_read_what_decides_how_often_they_run(language: str, full: bool) -> None:
     kept = 0

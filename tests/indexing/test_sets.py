@@ -78,7 +78,7 @@ OPERATIONS: list[tuple[Callable[[IndexingMap, IndexingMap], list[IndexingMap]], 
 ]
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("operation", "of_sets"), OPERATIONS, ids=[name for _, name in OPERATIONS])
 def test_operations_are_those_of_sets_of_pairs(
     operation: Callable[[IndexingMap, IndexingMap], list[IndexingMap]], of_sets: str

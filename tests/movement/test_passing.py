@@ -111,7 +111,7 @@ def random_broadcast(seed: int) -> str:
     )
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [random_reduction, random_broadcast])
 def test_what_changes_places_computes_the_same(make: object, full: bool) -> None:
     assert callable(make)

@@ -126,7 +126,7 @@ def answers(program: hloscope.Program) -> list[str]:
     return found
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", ["", "channel_id=7, ", "channel_id=0, ", "channel_id=-3, "])
 def test_a_channel_that_is_no_positive_number_is_none(channel: str) -> None:
     text = f"""ENTRY e {{ p = f32[4,2] parameter(0)

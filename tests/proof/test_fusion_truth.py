@@ -27,7 +27,7 @@ def sample(full: bool) -> tuple[dict[str, Any], ...]:
     return tuple(f for i, f in enumerate(fusions()) if full or i % 8 == 0 or name(f) in MORE)
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", [backward, forward])
 def test_all_that_is_read_is_claimed_and_nearly_nothing_else(direction: Any, full: bool) -> None:
     verdicts: Counter[str] = Counter()

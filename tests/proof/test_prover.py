@@ -137,7 +137,7 @@ def wrong_maps(m: IndexingMap) -> dict[str, IndexingMap]:
     return found
 
 
-@pytest.mark.slow(keep=4)
+@pytest.mark.slow(keep=3)
 @pytest.mark.parametrize(
     ("text", "way"),
     [
