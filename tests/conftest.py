@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,17 +30,17 @@ needs_shared = pytest.mark.skipif(
 
 LEFT_OUT = pytest.StashKey[int]()
 """How many tests `--quick` left out."""
-
 STARTED = time.monotonic()
+"""When this process began, for the time that is printed at the end."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="leave out the tests marked as slow")
-    parser.addoption("--full", action="store_true", help="more cases in the tests that draw them")
+    parser.addoption("--full", action="store_true", help="more cases in tests that take a sample")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The quick run looks at 20 examples of a law where the others look at 100."""
+    """The quick run tries 20 examples of each hypothesis test, the others try 100."""
     if config.getoption("--quick"):
         settings.load_profile("quick")
 
@@ -54,20 +55,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A process of pytest-xdist tells the one that prints how many tests were left out."""
+    """A worker of pytest-xdist sends the number to the process that prints it."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left out"] = session.config.stash.get(LEFT_OUT, 0)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: object) -> None:
-    """Each process of pytest-xdist collects all tests, so each leaves out the same ones."""
+def pytest_testnodedown(node: Any) -> None:
+    """Take the number of one worker: each collects all tests and leaves out the same ones."""
     output = getattr(node, "workeroutput", {})
-    node.config.stash[LEFT_OUT] = output.get("left out", 0)  # type: ignore[attr-defined]
+    node.config.stash[LEFT_OUT] = output.get("left out", 0)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How long it took, and what was left out, in the line before the last."""
+    """Print how long a quick run took, and how many tests it left out."""
     config = terminalreporter.config
     if config.getoption("--quick"):
         minutes, seconds = divmod(round(time.monotonic() - STARTED), 60)
