@@ -293,7 +293,7 @@ def test_an_artifact_of_the_future_is_readable_by_no_known_version() -> None:
     assert "2.0.0" in result.stdout
 
 
-@pytest.mark.slow(keep=1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gather_chain_128", "shift_add_128"])
 def test_long_chains_are_answered(name: str) -> None:
     result = run("tile", f"growth/{name}.hlo")

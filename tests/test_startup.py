@@ -59,6 +59,7 @@ def test_a_command_loads_no_heavy_library(arguments: list[str]) -> None:
     assert not modules_loaded_by(arguments) & HEAVY
 
 
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("name", ["ls", "ls --fusions", "show", "index", "index --json"])
 def test_a_question_about_hlo_loads_nothing_of_other_rooms(name: str) -> None:
     loaded = modules_loaded_by(COMMANDS[name])

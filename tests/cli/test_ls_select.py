@@ -165,6 +165,7 @@ def terminal(*arguments: str, columns: int, stdin: str = "") -> list[str]:
     return written.decode().replace("\r\n", "\n").splitlines()
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("columns", [60, 80, 120, 200])
 def test_a_terminal_gets_a_table_that_fits(columns: int) -> None:
     lines = terminal("ls", "-", "--all", columns=columns, stdin=TABLES)

@@ -26,6 +26,7 @@ def test_the_standard_input_is_read_where_a_dash_stands() -> None:
     assert "softmax" in out
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error() -> None:
     with start("ls", "-") as process:
         assert process.stdin
@@ -52,6 +53,7 @@ def test_an_interrupt_ends_the_command_quietly() -> None:
     assert process.returncode == 130
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     with start("ops") as process:

@@ -176,7 +176,7 @@ def test_a_wrong_program_is_described(tmp_path: Path) -> None:
         assert assert_described(command, wrong)
 
 
-@pytest.mark.slow(keep=5)
+@pytest.mark.slow(keep=2)
 @pytest.mark.parametrize("command", OF_PROGRAMS)
 def test_what_is_said_of_conformance_programs_is_described(
     command: str, shared: Path, full: bool

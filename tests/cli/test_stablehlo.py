@@ -95,6 +95,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("groups", GROUPS)
 def test_every_command_takes_groups_in_every_notation(
     run: Run, tmp_path: Path, groups: str

@@ -87,6 +87,7 @@ def test_a_pipe_gets_the_program_as_it_is() -> None:
     assert "a\u200eb" in out
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("command", ["print", "ls", "index"])
 def test_a_full_disk_is_said(command: str) -> None:
@@ -97,6 +98,7 @@ def test_a_full_disk_is_said(command: str) -> None:
     assert (done.returncode, done.stderr.split(":")[:2]) == (3, MESSAGE.split(":")[:2])
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize(
     "command", ["print", "index", "index --all", "index --json", "ls", "infer"]
 )

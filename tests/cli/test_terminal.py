@@ -76,6 +76,7 @@ def test_short_results_are_not_paged() -> None:
     assert "paged:" not in shown
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("pager", ["head -1", "true", "/no/such/pager"])
 def test_a_pager_that_is_left_or_absent_is_no_error(pager: str, long: str) -> None:
     code, shown, errors = at_terminal("index", long, "p*", PAGER=pager)
@@ -134,6 +135,7 @@ def test_the_shell_completes_names_in_the_file() -> None:
     assert completed("hloscope help in") == ["plain,infer", "plain,index"]
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("file", ["no_such_file", "-", "README.md", "examples"])
 def test_completion_says_nothing_of_what_it_cannot_read(file: str) -> None:
     assert completed(f"hloscope index {file} x") == []

@@ -149,7 +149,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @browser
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("text", TOLD)

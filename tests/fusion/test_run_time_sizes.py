@@ -82,6 +82,7 @@ def test_a_truth_without_the_size_is_noticed() -> None:
     assert any(found[number] for number in (1, 2))
 
 
+@pytest.mark.slow(keep=6)
 @pytest.mark.parametrize("name", sorted(STEPS))
 def test_what_is_reached_is_the_inverse_of_what_is_read(name: str) -> None:
     for seed in range(4):

@@ -89,6 +89,7 @@ def residual(n: int) -> str:
     return "\n".join(["ENTRY e {", *lines, f"ROOT r = f32[8,8] negate(x{n - 1})", "}"])
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("make", [many_parameters, residual, slices])
 def test_what_is_kept_grows_with_the_program(make: Callable[[int], str]) -> None:
     def kept(n: int) -> int:

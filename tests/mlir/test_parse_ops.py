@@ -376,6 +376,7 @@ def test_ops_of_unknown_dialects_on_request() -> None:
         parse_mlir(text, dialects=DIALECTS, allow_unregistered=False)
 
 
+@pytest.mark.slow(keep=4)
 @pytest.mark.parametrize(
     "text",
     [

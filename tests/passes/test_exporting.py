@@ -214,6 +214,7 @@ def test_real_exports_become_static_and_return_what_xla_returned(name: str) -> N
         np.testing.assert_allclose(np.asarray(found, wanted.dtype), wanted, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow(keep=1)
 @needs_shared
 @pytest.mark.parametrize("name", sorted(CHOICES))
 def test_real_exports_mean_the_same_at_other_sizes(name: str) -> None:

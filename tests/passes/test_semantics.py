@@ -77,6 +77,7 @@ def test_known_branches_in_known_branches_are_moved_once(monkeypatch: pytest.Mon
     assert "stablehlo.case" not in print_mlir(after, dialects=DIALECTS)
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("name", PASSES)
 def test_upstream_s_programs_mean_the_same(name: str, shared: Path, full: bool) -> None:
     """Their operands are constants, their results are checked in the program."""

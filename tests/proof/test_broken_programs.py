@@ -60,7 +60,7 @@ def ask_all(text: str) -> int:
     return answered
 
 
-@pytest.mark.slow(keep=2)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("state", STATES)
 def test_async_programs_of_any_types_are_answered(state: str, end: str) -> None:

@@ -139,6 +139,7 @@ def test_a_child_does_not_wait_for_a_lock_of_another_thread(lock: Any) -> None:
         thread.join()
 
 
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("name", HARD)
 def test_what_isl_does_not_decide_in_time_is_sampled_with_a_reason(name: str) -> None:
     root = hloscope.read(HARD[name]).root

@@ -132,7 +132,7 @@ def first_of_all() -> Callable[[Instruction, Instruction, int], Instruction]:
     return named
 
 
-@pytest.mark.slow(keep=3)
+@pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("name", programs())
 def test_values_of_each_call_are_seen(name: str) -> None:
     shown = asked(programs()[name])
