@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from hloscope.lazy import dataclass, lazy
+from msgspec import Struct
+
+from hloscope.lazy import lazy
 from hloscope.source import Span
 from hloscope.visible import visible
 
@@ -53,8 +55,7 @@ def plain(value: object, form: str = "") -> str:
     return str(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """A message with places for types and names, which each language spells in its own way.
 
     Attributes:
@@ -137,8 +138,7 @@ def _unpickled(
     return error
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """One finding about a program.
 
     Attributes:

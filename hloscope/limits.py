@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.lazy import lazy, pattern
@@ -53,6 +53,20 @@ MOST_JSON: Final = 200
 """How deep lists and objects of JSON may be nested."""
 _JSON_MARK: Final = pattern(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _DIGITS: Final = pattern(r"[0-9]+")
+
+
+class Nested:
+    """Base of value classes whose fields may hold values of the same kind, before `Struct`.
+
+    The hash of a `Struct` calls itself in C without a limit: for types nested 60,000 deep it would
+    end the process.  This one is written in Python, which raises `RecursionError` before that.
+    """
+
+    __slots__ = ()
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+    def __hash__(self) -> int:
+        return hash(tuple([getattr(self, name) for name in self.__struct_fields__]))
 
 
 def read_json(text: str) -> Any:

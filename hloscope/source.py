@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import field
+from functools import cached_property
 from itertools import accumulate
 
-from hloscope.lazy import dataclass
+from msgspec import Struct
+
 from hloscope.visible import visible
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True, dict=True):
     """One input text and the name shown for it in messages (`<stdin>`, a path).
 
     Attributes:
@@ -22,11 +22,11 @@ class Source:
     """
 
     name: str
-    text: str = field(repr=False)
-    given: str | None = field(default=None, repr=False, compare=False, hash=False)
-    _line_starts: list[int] = field(
-        default_factory=list, init=False, repr=False, compare=False, hash=False
-    )
+    text: str
+    given: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Source({self.name!r})"
 
     @property
     def shown(self) -> str:
@@ -39,15 +39,13 @@ class Source:
         >>> Source("a", "x\ny\n").line_start(1)
         2
         """
-        return self._starts()[line]
+        return self._starts[line]
 
+    @cached_property
     def _starts(self) -> list[int]:
         """Where each line begins: the text is searched for line ends once."""
-        starts = self._line_starts
-        if not starts:
-            *lines, _ = self.shown.split("\n")
-            starts[:] = accumulate([len(line) + 1 for line in lines], initial=0)
-        return starts
+        *lines, _ = self.shown.split("\n")
+        return list(accumulate([len(line) + 1 for line in lines], initial=0))
 
     def line_col(self, at: int) -> tuple[int, int]:
         r"""Line and column of a character, both counted from 1.
@@ -55,17 +53,16 @@ class Source:
         >>> Source("a", "x\ny\n").line_col(2)
         (2, 1)
         """
-        starts = self._starts()
+        starts = self._starts
         line = bisect_right(starts, at)
         return line, at - starts[line - 1] + 1
 
     def line(self, at: int) -> int:
         """Line of a character, counted from 1."""
-        return bisect_right(self._starts(), at)
+        return bisect_right(self._starts, at)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Characters `[start, end)` of one source."""
 
     source: Source

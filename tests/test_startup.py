@@ -80,7 +80,7 @@ def test_an_answer_loads_the_rules_of_the_ops_it_is_about_and_no_simplifier() ->
     assert rules - shared == {"control", "elementwise", "reduction", "shape"}
     assert not {name for name in loaded if name.startswith("hloscope.simplifier.")}
     careful = {"hloscope.hlo_parser.instruction", "hloscope.hlo_parser.inferred"}
-    assert not loaded & {*careful, "decimal", "fractions", "glob", "zlib"}
+    assert not loaded & {*careful, "fractions", "glob", "zlib"}
 
 
 def test_an_artifact_is_examined_without_analysis(tmp_path: Path) -> None:

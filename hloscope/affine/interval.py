@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from hloscope.lazy import dataclass
+from msgspec import Struct
 
 NEG_INF: Final = -(2**63)
 POS_INF: Final = 2**63 - 1
@@ -40,8 +40,7 @@ def _div(x: int, y: int) -> int:
     return _saturate(x // y)
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Struct, frozen=True):
     """The integers `lo..hi`, both included; empty if `lo > hi`.
 
     `x < y` and the other comparisons (`lt`, `le`, `gt`, `ge`, `eq`, `ne`) have three values:
@@ -57,16 +56,6 @@ class Interval:
     hi: int
     EMPTY: ClassVar[Interval]
     EVERYTHING: ClassVar[Interval]
-
-    def __eq__(self, other: object) -> bool:  # written out, as it is asked all the time
-        if self is other:
-            return True
-        if type(other) is not Interval:
-            return NotImplemented
-        return self.lo == other.lo and self.hi == other.hi
-
-    def __hash__(self) -> int:
-        return hash((self.lo, self.hi))
 
     @classmethod
     def point(cls, value: int) -> Interval:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
+from msgspec import Struct
+
 from hloscope.affine.meaning import postorder, replace, substitute, variables
 from hloscope.affine.nodes import Const, Dim, Expr, ExprLike, Max, Min, Product, Range, Var
 from hloscope.affine.reading import parse_prefix
 from hloscope.affine.text import Style, texts, where_text
 from hloscope.errors import ParseError, UnsupportedError
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 
-@dataclass(frozen=True, slots=True)
-class AffineMap:
+class AffineMap(Struct, frozen=True):
     """A function from dimensions `d_i` and symbols `s_i` to a tuple of integers.
 
     >>> m = AffineMap.parse("(d0, d1)[s0] -> (d0 + s0, d1 mod 4)")

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from hloscope.affine.meaning import postorder, rebuild
 from hloscope.affine.nodes import (
@@ -38,7 +39,6 @@ from hloscope.affine.nodes import (
 )
 from hloscope.affine.order import printed_terms
 from hloscope.errors import TooLargeError
-from hloscope.lazy import dataclass
 
 Style: TypeAlias = Literal["xla", "mlir"]
 
@@ -193,8 +193,7 @@ def _pieces_of_sum(terms: list[tuple[Expr, int]], const: int) -> list[Expr | str
     return pieces
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """Expressions, in which variables stand for parts that are used several times.
 
     Attributes:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from hloscope.api.files import bytes_of_file
 from hloscope.compare import MOST_BYTES, arranged, load
@@ -31,7 +32,6 @@ from hloscope.ir import (
     Type,
     VectorType,
 )
-from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES, WIDEST
 from hloscope.mlir import ArrayAttr, DenseAttr, parse_attribute, spell, to_array, type_text
 
@@ -41,8 +41,7 @@ _SPARE: Final = 1 << 20
 _LIKE: Final = "i.e. --args=[dense<1> : tensor<2xi32>, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """Where arguments come from, one of three; without any a program takes none.
 
     Attributes:

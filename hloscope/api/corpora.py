@@ -15,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.api.asking import IndexQuestion, index_lines, with_operands
 from hloscope.api.explaining import check
 from hloscope.api.indexing import Indexing
@@ -24,7 +26,6 @@ from hloscope.api.views import InstructionView
 from hloscope.display import INDEX_SCHEMA, Direction, to_json
 from hloscope.errors import HloscopeError, InputError, NoFunctionError, VerifyError
 from hloscope.indexing import Precision
-from hloscope.lazy import dataclass
 from hloscope.scan import Digests, Limits, Store, alone, code_digest, engine_of, in_order
 
 KEPT: Final = 1 << 30
@@ -47,8 +48,7 @@ class KeptAnswers(NamedTuple):
     most: int = KEPT
 
 
-@dataclass(frozen=True, slots=True)
-class FileAnswers:
+class FileAnswers(Struct, frozen=True):
     """The answers about one program.
 
     Attributes:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from time import process_time
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from hloscope.api.indexing import Indexing
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, program_from
@@ -16,7 +18,6 @@ from hloscope.errors import UnknownNameError
 from hloscope.fusion import Blueprints, counterparts, leaf_types, with_origins
 from hloscope.indexing import IndexingMap, major_to_minor
 from hloscope.ir import Computation, Instruction, TensorType, Type
-from hloscope.lazy import replace
 from hloscope.proof import (
     SECONDS_EQUAL,
     Compared,

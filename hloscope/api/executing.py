@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from hloscope.api.finding import find
 from hloscope.api.kernel_arguments import MOST_INDEX, drawn
@@ -27,7 +28,6 @@ from hloscope.errors import HloscopeError, InputError, UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.interpreter import World, check_evaluable, dtype_of, evaluate, within
 from hloscope.ir import Instruction, TensorType, TupleType, Type
-from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 from hloscope.memory import Coalescing
 from hloscope.ops import Fusion, Sort
@@ -50,8 +50,7 @@ _COARSE: Final = 0.3
 """The same for floats of 8 bits and fewer."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
+class _Leaf(Struct, frozen=True):
     """An array of an operand or output, before the kernel runs."""
 
     role: str

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from msgspec import Struct
+
 from hloscope.api.explaining import check_part
 from hloscope.cost import (
     Footprint as FootprintAnswer,
@@ -33,7 +35,6 @@ from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import dataclass
 from hloscope.memory import (
     ArrayUse,
     BankUse,
@@ -79,8 +80,7 @@ class Asked(Protocol):
     def dump(self) -> DumpedModule | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """Under which model lanes are counted; what is not given, XLA's rules decide.
 
     Attributes:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.api.costs import Cost, cost_of
 from hloscope.api.explaining import check, check_part
 from hloscope.api.invalid import Invalid
@@ -37,7 +39,6 @@ from hloscope.display import (
 )
 from hloscope.errors import UnsupportedError
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import dataclass
 from hloscope.memory import (
     Coalescing as Answer,
     Memory,
@@ -47,8 +48,7 @@ INVALID: Final = "invalid"
 """In place of the maker of an invalid kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A kernel that nothing is said about.
 
     Attributes:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from hloscope.compare import (
     Finding,
@@ -42,7 +43,6 @@ from hloscope.interpreter import (
     within_ulps,
 )
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type
-from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 
 Compare: TypeAlias = Callable[[Any, Any], Difference | None]
@@ -51,8 +51,7 @@ Other: TypeAlias = Callable[[], tuple[Module, Computation]]
 """Another program and what of it is run."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """How a program is run.
 
     Attributes:
@@ -98,8 +97,7 @@ class RunOptions:
         return partial(within, tolerance=self.tolerance, relative=True)
 
 
-@dataclass(slots=True)
-class Ran:
+class Ran(Struct):
     """What there is to tell of one program that was run.
 
     Attributes:

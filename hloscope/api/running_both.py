@@ -12,6 +12,8 @@ from time import process_time
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, program_from
@@ -46,7 +48,6 @@ from hloscope.interpreter import (
     within_ulps,
 )
 from hloscope.ir import Computation, Module, TensorType, TupleType, Type
-from hloscope.lazy import dataclass, replace
 from hloscope.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 from hloscope.proof import SECONDS_EQUAL, fitting_counts, header_counts
 
@@ -149,8 +150,7 @@ def _plain(type_: Type) -> Type:
     return replace(type_, layout=None) if isinstance(type_, TensorType) else type_
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pair:
+class _Pair(Struct, frozen=True, eq=False):
     """Two programs that can be run on the same arguments.
 
     Attributes:

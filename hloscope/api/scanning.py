@@ -14,11 +14,13 @@ from os import cpu_count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.api.reading import read
 from hloscope.api.remote import content_of, files_of
 from hloscope.devices import DEFAULT, gpu_of
 from hloscope.errors import HloscopeError
-from hloscope.lazy import dataclass, lazy
+from hloscope.lazy import lazy
 from hloscope.scan import (
     Limits,
     Store,
@@ -82,8 +84,7 @@ class Scanned(NamedTuple):
     trouble: str = ""
 
 
-@dataclass(slots=True)
-class ScanReport:
+class ScanReport(Struct):
     """How a scan went.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from hloscope.api.explaining import check_part
 from hloscope.cost import Flops, Footprints
@@ -20,7 +21,7 @@ from hloscope.display import (
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, bytes_moved
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import dataclass, once_for_each
+from hloscope.lazy import once_for_each
 from hloscope.ops import Fusion
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ SORTS: Final = ("line", "bytes", "flops", "users")
 """What instructions can be sorted by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """What instructions must have; patterns have `*` for any text and `?` for any character.
 
     Attributes:
@@ -53,7 +53,7 @@ class Selection:
     @property
     def is_empty(self) -> bool:
         """Does it let every instruction through?"""
-        return all(getattr(self, f.name) is None for f in fields(self))
+        return all(getattr(self, name) is None for name in self.__struct_fields__)
 
     def of(
         self, module: Module, computations: Iterable[Computation], *, fusions: bool = False

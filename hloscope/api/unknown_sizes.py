@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from hloscope.display import Answer, OperandAnswer, OperandAnswers, OutputAnswer
 from hloscope.errors import HloscopeError, UnsupportedError

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from hloscope.api.explaining import explains_invalid_program
 from hloscope.api.finding import instruction_of

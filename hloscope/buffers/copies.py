@@ -8,17 +8,17 @@ Source: XLA `CopyInsertion`.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from hloscope.buffers.model import Buffer, Buffers, Value
 from hloscope.buffers.uses import Uses
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.ops import ELEMENTWISE, While
 
 _COPY = ELEMENTWISE["copy"]
 
 
-@dataclass(frozen=True, slots=True)
-class ForcedCopy:
+class ForcedCopy(Struct, frozen=True):
     """A copy of an array that something overwrites in place.
 
     Attributes:

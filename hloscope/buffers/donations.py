@@ -12,21 +12,21 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.buffers.model import Buffer, Buffers, Value
 from hloscope.buffers.program import ProgramMemory
 from hloscope.buffers.reuse import Touch, fused_users, is_same_storage, may_share
 from hloscope.buffers.uses import Uses
 from hloscope.hlo_parser import BUFFER_DONOR, INPUT_OUTPUT_ALIAS, ShapeIndex, aliasing_in
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.ops import ELEMENTWISE, Parameter
 
 DonationStatus: TypeAlias = Literal["taken", "offered", "kept"]
 """A result takes the parameter; it is offered and no result takes it; it is not offered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Donation:
+class Donation(Struct, frozen=True):
     """A parameter, or an array of one, and whether a result takes its memory.
 
     Attributes:
@@ -47,8 +47,7 @@ class Donation:
     copied_by: Instruction | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DonationOffer:
+class DonationOffer(Struct, frozen=True):
     """A parameter that a result could take the memory of, if the caller gave it away.
 
     Attributes:

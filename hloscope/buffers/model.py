@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.buffers.dataflow import Dataflow
 from hloscope.buffers.lifetimes import Range, align, intervals, value_ranges
 from hloscope.buffers.positions import Positions
@@ -20,7 +22,6 @@ from hloscope.ir import (
     Type,
     array_bytes,
 )
-from hloscope.lazy import dataclass
 from hloscope.ops import Constant
 
 BufferKind: TypeAlias = Literal["parameter", "constant", "output", "temporary"]
@@ -30,8 +31,7 @@ _POINTER: Final = 8
 """Bytes of an entry of a tuple's table.  Source: XLA `ShapeUtil::ByteSizeOf`, 64-bit hosts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """An array, or a tuple's table of pointers, that an instruction writes.
 
     Attributes:
@@ -58,8 +58,7 @@ class Value:
         return f"{self.instruction.name}{inside}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Buffer:
+class Buffer(Struct, frozen=True, eq=False):
     """Memory that some values share.
 
     Attributes:

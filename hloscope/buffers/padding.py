@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Final
 
+from msgspec.structs import replace
+
 from hloscope.ir import TensorType, array_bytes
-from hloscope.lazy import replace
 
 _MOST_PERMUTED: Final = 6
 """Rank up to which every order of dimensions is tried: 720 orders."""

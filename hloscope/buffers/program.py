@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.buffers.model import Buffer, Buffers, Value, space_of, value_bytes
 from hloscope.buffers.schedule import NoMomentsError, Schedule, schedule_of
 from hloscope.buffers.timeline import Timeline, timelines
 from hloscope.cost import Target, target_of
 from hloscope.fusion import leaf_types
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type
-from hloscope.lazy import dataclass
 from hloscope.ops import (
     AddDependency,
     AsyncDone,
@@ -48,8 +49,7 @@ Source: XLA `Layout::kHostMemorySpace` (5), `kGenericFastMemorySpace` (1), XLA:G
 _SIGNED_64: Final = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(Struct, frozen=True):
     """Bytes of a program whose values have no known moments.
 
     Attributes:
@@ -63,8 +63,7 @@ class Sums:
     largest: tuple[tuple[Computation, Instruction, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LiveBuffer:
+class LiveBuffer(Struct, frozen=True):
     """A buffer at a moment, as a row of tables about instructions.
 
     Attributes:

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.buffers.model import Buffer, Value
 from hloscope.buffers.program import ProgramMemory
 from hloscope.buffers.uses import Use, Uses
 from hloscope.ir import Instruction
-from hloscope.lazy import dataclass
 from hloscope.ops import (
     Collective,
     Convolution,
@@ -36,8 +37,7 @@ _COSTLY: Final = (
 """Ops that take more than one pass over their operands, or may not run twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recomputation:
+class Recomputation(Struct, frozen=True):
     """A value that stands unused from before a moment until after it.
 
     Attributes:

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.cost import is_scheduled
 from hloscope.errors import UnsupportedError
 from hloscope.ir import Body, Computation, Instruction, Module, TupleType
-from hloscope.lazy import dataclass
 from hloscope.ops import (
     AllGather,
     AllReduce,
@@ -40,8 +41,7 @@ class NoMomentsError(UnsupportedError):
     """The text does not tell when its values live; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """Instructions in the order in which they run.
 
     Attributes:

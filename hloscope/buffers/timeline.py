@@ -13,18 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from hloscope.buffers.model import Buffer, BufferKind, Buffers
 from hloscope.buffers.reuse import Touch, fused_users, may_share
 from hloscope.ir import Instruction
-from hloscope.lazy import dataclass
 from hloscope.ops import Elementwise, Fusion
 
 Pair: TypeAlias = tuple[Buffer, Buffer]
 """A result, and the operand in whose place it stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """Bytes in use in one memory space.
 
     Attributes:

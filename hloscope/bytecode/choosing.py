@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.bytecode.codes import ATTRIBUTES, TYPES
 from hloscope.bytecode.locations import LOCATIONS
 from hloscope.bytecode.memref_ways import memref_way
@@ -31,7 +33,7 @@ from hloscope.ir import (
     UnrankedTensorType,
     VectorType,
 )
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.mlir import (
     ArrayAttr,
     BoolAttr,
@@ -61,8 +63,7 @@ TEXT: Final = CodeRow(-1, "text", (0, 0, 0), (), ("text",))
 """What is written as text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outer:
+class Outer(Struct, frozen=True):
     """The dictionary of an op of VHLO: itself it is builtin, and so are its names."""
 
     entries: tuple[tuple[str, Any], ...]

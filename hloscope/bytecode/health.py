@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec import Struct
+
 from hloscope.bytecode.artifacts import without_locations
 from hloscope.bytecode.exported import Exported, is_exported, read_exported
 from hloscope.bytecode.image import SECTIONS
@@ -11,13 +13,11 @@ from hloscope.bytecode.producer import is_of_the_future, version_in
 from hloscope.bytecode.reader import Bytecode, read_bytecode
 from hloscope.bytecode.writer import write_bytecode
 from hloscope.errors import HloscopeError
-from hloscope.lazy import dataclass
 from hloscope.mlir import DenseAttr, Operation, elements, type_text
 from hloscope.vhlo import MINIMUM, RELEASES, Need, Needs, Obstacle, every_op, version_text
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(Struct, frozen=True):
     """Constants with the same value: how many, of which type, the bytes of one."""
 
     count: int
@@ -25,8 +25,7 @@ class Repeated:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """What an artifact is and who can read it.
 
     Attributes:

@@ -5,12 +5,12 @@ Source: MLIR's documentation "MLIR Bytecode Format"; `BytecodeReader.cpp`.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from hloscope.bytecode.cursor import BytecodeError, Cursor
 from hloscope.bytecode.resources import Resource, read_resources
-from hloscope.lazy import dataclass
 
 MAGIC: Final = b"ML\xefR"
 NEWEST: Final = 6
@@ -50,8 +50,7 @@ class Entry(NamedTuple):
     coded: bool
 
 
-@dataclass(slots=True)
-class Image:
+class Image(Struct):
     """A file of bytecode whose tables are read.
 
     Attributes:

@@ -10,15 +10,15 @@ Source: MLIR's documentation "MLIR Bytecode Format"; `BytecodeReader.cpp`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from hloscope.bytecode.entries import Entries
 from hloscope.bytecode.image import IR, SECTIONS, Image, read_image, section_header
 from hloscope.bytecode.producer import producer_noted
 from hloscope.bytecode.properties import Properties
 from hloscope.bytecode.resources import resource_text
-from hloscope.lazy import dataclass
 from hloscope.mlir import (
     NO_ATTRIBUTES,
     NONE,
@@ -44,8 +44,7 @@ _HEADS: Final = tuple((mask & _HEAD).bit_count() for mask in range(128))
 """How many numbers an op has behind its location, up to that of its results, by its mask."""
 
 
-@dataclass(slots=True)
-class Bytecode:
+class Bytecode(Struct):
     """What a file of bytecode says.
 
     Attributes:

@@ -10,21 +10,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, number, one_of, size
 from hloscope.checks.subject import Subject
 from hloscope.errors import did_you_mean
 from hloscope.fusion import size_in_bytes
 from hloscope.ir import Computation, Instruction, size_text
-from hloscope.lazy import dataclass
 from hloscope.ops import (
     COLLECTIVE_KINDS,
     AsyncStart,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveUse:
+class CollectiveUse(Struct, frozen=True):
     """A collective of a program.
 
     Attributes:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.display import share_text
 from hloscope.errors import InputError
 from hloscope.ir import size_text
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 
 SCHEMA: Final = "hloscope.check/1"
 SEVERITIES: Final = ("error", "warning", "note")
@@ -20,8 +22,7 @@ _NUMBER: Final = pattern(r"\d+")
 _SUFFIX: Final = pattern(r"(\.\d+|\.remat\d*|\.clone)+$")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One place that breaks a rule.
 
     Attributes:
@@ -115,8 +116,7 @@ class Finding:
             ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class FindingGroup:
+class FindingGroup(Struct, frozen=True):
     """Findings of one rule, severity, source line and cause.
 
     Attributes:
@@ -156,8 +156,7 @@ class FindingGroup:
         return {**self.headline.to_json(), "members": [f.instruction for f in self.members]}
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What was checked, and what was found.
 
     Attributes:

@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from hloscope.buffers import cheapest_order, padding_causes
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, number, size
 from hloscope.checks.subject import Subject, arrays_of
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Bytes, Computation, Instruction, Module, TensorType, array_bytes, size_text
-from hloscope.lazy import replace
 from hloscope.ops import (
     AddDependency,
     AsyncStart,

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.checks.findings import Finding
 from hloscope.checks.subject import Subject
 from hloscope.errors import InputError, did_you_mean
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 
 Check: TypeAlias = Callable[..., Iterator[Finding]]
 
@@ -20,8 +22,7 @@ _UNITS: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A parameter of a rule.
 
     Attributes:
@@ -35,8 +36,7 @@ class Parameter:
     read: Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A rule.
 
     Attributes:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import PurePath
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.checks.collectives import unknown_kinds
 from hloscope.checks.findings import SEVERITIES, Finding, FindingGroup, Report
@@ -25,7 +27,6 @@ from hloscope.checks.rule import Rule, one_of, share, texts
 from hloscope.checks.subject import Subject
 from hloscope.errors import InputError, did_you_mean
 from hloscope.ir import Module
-from hloscope.lazy import dataclass
 
 FILE: Final = "hloscope.toml"
 LEAST_SHARE: Final = 0.001
@@ -34,8 +35,7 @@ ERROR_SHARE: Final = 0.01
 """From this share of the step's bytes on, a group of findings is an error, else a warning."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A rule that runs.
 
     Attributes:

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from hloscope.compare.matching import Matching
 from hloscope.compare.structure import (
     Structure,
@@ -25,7 +27,6 @@ from hloscope.ir import (
     Type,
     captured,
 )
-from hloscope.lazy import dataclass
 from hloscope.ops import Constant
 from hloscope.walks import nested
 
@@ -41,8 +42,7 @@ class Aspect(NamedTuple):
     after: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """An instruction that is gone, new, or not as it was.
 
     Attributes:
@@ -67,8 +67,7 @@ class Change:
         return "added" if self.before is None else "changed"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Two computations that correspond, or one that only one program has.
 
     Attributes:
@@ -85,8 +84,7 @@ class Part:
     pairs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
+class Differences(Struct, frozen=True):
     """What is different between two programs.
 
     Attributes:
@@ -227,7 +225,7 @@ class _Differing:
             if x.op != y.op:
                 yield Aspect("value", str(x.op.literal), str(y.op.literal))  # type: ignore[attr-defined]
         elif x.op != y.op:
-            for name in type(x.op).fields:
+            for name in x.op.__struct_fields__:
                 before, after = field_of(x.op, name), field_of(y.op, name)
                 if before != after:
                     yield Aspect(name, _text(before), _text(after))

@@ -11,13 +11,14 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.dialects import shardy_value
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import Sharding, TileSharding, TupleSharding, WholeSharding, read_sharding
 from hloscope.interpreter import Array, divided, meshes
 from hloscope.ir import Computation, Dims, Module, TensorType, Type
-from hloscope.lazy import dataclass, replace
 from hloscope.mlir import ArrayAttr, DictAttr, StringAttr, VerbatimAttr, parse_attribute
 from hloscope.ops import NamedSharding
 
@@ -26,8 +27,7 @@ _MHLO: Final = "mhlo.sharding"
 _SDY: Final = "sdy.sharding"
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """How an array is cut.
 
     Attributes:

@@ -489,7 +489,7 @@ def _wide(type_: TensorType) -> tuple[int, ...]:
 def essence_of(op: Op) -> dict[str, object]:
     """Fields of an op, as far as both languages say them."""
     found: dict[str, object] = {}
-    for name in type(op).fields:
+    for name in op.__struct_fields__:
         if name in _NOT_SAID:
             continue
         value = getattr(op, name, None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from hloscope.interpreter import Difference, Value
 from hloscope.ir import Type
-from hloscope.lazy import dataclass
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ValueDifference:
+class ValueDifference(Struct, frozen=True, eq=False):
     """The first run in which two programs return different values.
 
     Attributes:
@@ -28,8 +28,7 @@ class ValueDifference:
     inputs: tuple[tuple[str, Type, Value], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ValueRuns:
+class ValueRuns(Struct, frozen=True, eq=False):
     """Runs of two programs on the same arguments.
 
     Attributes:

@@ -198,7 +198,7 @@ def _places(op: Op, before: TensorType, after: Type) -> dict[int, int] | None:
 
 def essence(op: Op) -> tuple[object, ...]:
     """What an op does, but for how and on whose account."""
-    return tuple(getattr(op, name) for name in type(op).fields if name not in _BY_THE_WAY)
+    return tuple(getattr(op, name) for name in op.__struct_fields__ if name not in _BY_THE_WAY)
 
 
 def plain(type_: Type) -> object:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from hloscope.errors import HloscopeError
 from hloscope.ir import (
     BufferType,
@@ -22,7 +24,6 @@ from hloscope.ir import (
     captured,
     inside_out,
 )
-from hloscope.lazy import replace
 from hloscope.ops import Constant
 
 _NOT_COMPARED: Final = frozenset({"metadata", "loc", "location", "origin", "stack_frame_id"})
@@ -91,7 +92,7 @@ class Structure:
             return _value(ins)
         kept = self._ops.get(id(ins.op))
         if kept is None:
-            fields = tuple([field_of(ins.op, name) for name in type(ins.op).fields])
+            fields = tuple([field_of(ins.op, name) for name in ins.op.__struct_fields__])
             kept = self._ops[id(ins.op)] = ins.op, self.number((ins.op.name, fields))
         return kept[1]
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hloscope.compare.files import leaves, restored
 from hloscope.compare.origins import by_source
@@ -26,14 +28,12 @@ from hloscope.interpreter import (
     evaluate,
 )
 from hloscope.ir import Computation, Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.ops import Call, Composite, Fusion, Return, Tuple
 
 Compare = Callable[[Array, Array], Difference | None]
 
 
-@dataclass(slots=True)
-class Finding:
+class Finding(Struct):
     """The first difference, and how much was compared before.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from msgspec import Struct
+
 from hloscope.ir import Computation, Instruction
-from hloscope.lazy import dataclass
 
 
 class AdviceKind(StrEnum):
@@ -31,8 +32,7 @@ class Level(StrEnum):
     results."""
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """A change of a program, proved to save bytes.
 
     Attributes:

@@ -22,9 +22,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.devices import Device
 from hloscope.errors import HloscopeError
-from hloscope.lazy import dataclass
 
 Work = Mapping[tuple[str, str], float]
 """Operations by unit (`matrix` or `vector`) and element type; a multiply-add counts as 2."""
@@ -70,8 +71,7 @@ class BoundError(HloscopeError, ValueError):
     exit_code = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """The least time of one unit.
 
     Attributes:
@@ -93,8 +93,7 @@ class Part:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """A lower bound of time.
 
     Attributes:

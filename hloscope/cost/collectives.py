@@ -25,6 +25,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.cost.runs import running
 from hloscope.errors import HloscopeError
 from hloscope.fusion import ALIASES, size_in_bytes
@@ -37,7 +39,6 @@ from hloscope.indexing import (
     groups_of,
 )
 from hloscope.ir import Computation, Instruction, Module, Op
-from hloscope.lazy import dataclass
 from hloscope.ops import (
     COLLECTIVE_KINDS,
     AllGather,
@@ -68,8 +69,7 @@ from hloscope.ops import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LinkBytes:
+class LinkBytes(Struct, frozen=True):
     """Bytes that one device sends in a collective, the largest group taken.
 
     Attributes:
@@ -205,8 +205,7 @@ _ASIDE: Final[tuple[type[Op], ...]] = (
 _CALLING: Final = (While, Case, Call, Composite)
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(Struct, frozen=True):
     """A transfer or an asynchronous computation, and what the schedule runs meanwhile.
 
     Attributes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.cost.flops import Flops
 from hloscope.cost.work import Work
@@ -13,7 +15,6 @@ from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, leaf_types
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType, TupleType, Type
-from hloscope.lazy import dataclass
 from hloscope.memory import (
     CUSTOM,
     HOST,
@@ -80,8 +81,7 @@ class KernelBytes(NamedTuple):
         return self.read + self.written
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayFootprint:
+class ArrayFootprint(Struct, frozen=True):
     """The part of an operand or output that a kernel touches.
 
     Attributes:
@@ -104,8 +104,7 @@ class ArrayFootprint:
         return data_bytes(self.type)
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
+class Footprint(Struct, frozen=True):
     """What a kernel reads and writes at least, each byte once.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
+from msgspec import Struct
+
 from hloscope.ir import Computation, Instruction
-from hloscope.lazy import dataclass
 
 GROUPINGS: Final = ("group", "kernel", "source", "scope", "opcode", "computation")
 """What rows can be grouped by; `group` is what is equal and comes from one source line."""
@@ -28,8 +29,7 @@ class CostRow(Protocol):
 R = TypeVar("R", bound=CostRow)
 
 
-@dataclass(frozen=True, slots=True)
-class Group(Generic[R]):
+class Group(Struct, Generic[R], frozen=True):
     """Rows that have one key.
 
     Attributes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from hloscope.cost.model import KernelCost
 from hloscope.ir import Computation, Instruction
-from hloscope.lazy import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredCost:
+class MeasuredCost(Struct, frozen=True):
     """The measured time of an instruction, and its cost if it is a kernel.
 
     Attributes:

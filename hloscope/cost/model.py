@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.cost.bounds import Bound, bound_of, program_bound
 from hloscope.cost.footprints import Footprint, Footprints
@@ -15,15 +17,13 @@ from hloscope.devices import Device
 from hloscope.errors import HloscopeError, VerifyError
 from hloscope.fusion import size_in_bytes
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import dataclass
 from hloscope.memory import ArrayUse, Coalescing, Memory, kind_of
 from hloscope.ops import Bitcast, Fusion, GetTupleElement, Parameter, Return, Tuple
 
 NOT_JUDGED: Final = "not compiled for a GPU: its threads are not known"
 
 
-@dataclass(frozen=True, slots=True)
-class KernelCost:
+class KernelCost(Struct, frozen=True):
     """The cost of one kernel of a program.
 
     Attributes:
@@ -94,8 +94,7 @@ def _is_not_counted(array: ArrayUse) -> bool:
     return array.is_unknown or (array.tile is not None and array.moved is None)
 
 
-@dataclass(frozen=True, slots=True)
-class AccessCost:
+class AccessCost(Struct, frozen=True):
     """The cost of one array of a kernel: what its accesses transfer.
 
     Attributes:

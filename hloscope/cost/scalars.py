@@ -13,10 +13,12 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.arrays import np
 from hloscope.errors import HloscopeError
 from hloscope.ir import ElementType, Instruction, QuantizedType, TensorType, Type
-from hloscope.lazy import dataclass, lazy
+from hloscope.lazy import lazy
 from hloscope.ops import Compare, Op, Parameter
 
 if TYPE_CHECKING:
@@ -25,8 +27,7 @@ else:
     interpreter = lazy("hloscope.interpreter")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A value that is not known.
 
     Attributes:

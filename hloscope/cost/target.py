@@ -15,10 +15,12 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.errors import HloscopeError
 from hloscope.fusion import leaf_types
 from hloscope.ir import Instruction, Module, TensorType
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.ops import CustomCall, Fusion
 
 Kind: TypeAlias = Literal["gpu", "cpu", "tpu", "uncompiled"]
@@ -51,8 +53,7 @@ _PROPAGATES: Final = "allow_spmd_sharding_propagation_to_"
 _GPU_FUSION: Final = pattern(r"(?:loop|input|gemm|triton|wrapped_triton)_\w*fusion|triton_softmax")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The backend that a program was compiled for.
 
     Attributes:

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.cost.scalars import Span, Value, any_value, is_bounded, limits_of, wrapped
 from hloscope.cost.slices import Frame, Key, Machine, Node, Slices, Tape
 from hloscope.errors import HloscopeError
 from hloscope.ir import ElementType, Instruction, backend_config
-from hloscope.lazy import dataclass
 from hloscope.ops import While
 
 NOT_A_LOOP: Final = "it has no condition and body that can be followed"
@@ -32,8 +33,7 @@ MOST_TURNS_LISTED: Final = 4_096
 """Turns of one loop whose states are told apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class TripCount:
+class TripCount(Struct, frozen=True):
     """How often the body of a loop runs each time that the loop is entered.
 
     Attributes:

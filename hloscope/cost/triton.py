@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.cost.footprints import Footprints
 from hloscope.devices import DEFAULT, LIMITS, Device
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis
 from hloscope.ir import Instruction
-from hloscope.lazy import dataclass
 from hloscope.memory import XlaKernels
 from hloscope.tiling import (
     MOST_CUT,
@@ -36,8 +37,7 @@ SEARCHED: Final = 1 << 12
 """Tilings that one kernel's search looks at, at most; of more, sizes are left out evenly."""
 
 
-@dataclass(frozen=True, slots=True)
-class TritonUse:
+class TritonUse(Struct, frozen=True):
     """What a Triton fusion moves, for one run.
 
     The bytes as compiled are those that tiles ask L2 for: whole transactions of each tile, and a

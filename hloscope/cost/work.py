@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from hloscope.lazy import dataclass
+from msgspec import Struct
 
 
 class Product(NamedTuple):
@@ -38,8 +38,7 @@ class Product(NamedTuple):
         return not any(p.upper() == "HIGHEST" for p in self.precision)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """Operations by unit and element type.  Works are added, and multiplied by numbers of runs.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.errors import HloscopeError
-from hloscope.lazy import dataclass
 
 AS_OF: Final = "2026-08"
 """When the table and the rules of the emitters were read."""
@@ -28,8 +29,7 @@ class DeviceError(HloscopeError):
     exit_code: ClassVar[int] = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """A GPU, TPU or CPU.  A figure that is not known is 0, or absent from the peaks.
 
     Attributes:
@@ -114,8 +114,7 @@ class Device:
         return dict(self.matrix if unit == "matrix" else self.vector).get(element)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What the tiles of one block may use.
 
     Attributes:

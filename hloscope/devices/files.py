@@ -15,9 +15,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from hloscope.devices.device import Device, DeviceError, Peaks
 from hloscope.errors import did_you_mean
-from hloscope.lazy import lazy, replace
+from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
     import tomllib

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from hloscope.display.answer import opcode_of, shape_text
 from hloscope.display.provenance import provenance_of

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.buffers import LiveBuffer, ProgramMemory
 from hloscope.display.buffers import buffer_origin
 from hloscope.display.grouped import place_text, scope_parts
 from hloscope.hlo_parser import print_type
 from hloscope.ir import size_text
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 
 _REMATERIALISED: Final = pattern(r"checkpoint|rematted_computation|remat2?")
 
@@ -45,8 +47,7 @@ class SameOrigin(NamedTuple):
 _NONE: Final = SameOrigin(0, 0, 0, 0, 0, 0, ())
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryChange:
+class MemoryChange(Struct, frozen=True):
     """Buffers of one origin in two programs.
 
     Attributes:
@@ -93,8 +94,7 @@ def _buffers(count: int) -> str:
     return f"{count:,} buffer{'' if count == 1 else 's'}"
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryDifference:
+class MemoryDifference(Struct, frozen=True):
     """Two programs with moments, and the buffers of which XLA holds more in one of them.
 
     Attributes:

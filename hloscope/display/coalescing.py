@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.display.provenance import Provenance
 from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import size_text
-from hloscope.lazy import dataclass
 from hloscope.memory import ArrayUse, BankUse, Coalescing, Request, Traffic
 
 COALESCE_SCHEMA: Final = "hloscope.coalesce/2"
@@ -17,8 +18,7 @@ FULL: Final = 0.995
 """From here on a utilisation is full for the eye."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelPlace:
+class KernelPlace(Struct, frozen=True):
     """Where a kernel stands in its program, and where it comes from."""
 
     computation: str

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.display.answer import Answer, OperandAnswer, OutputAnswer, asked_from, shape_text
 from hloscope.display.boxes import Box, Index, box_size, box_text
 from hloscope.display.reads import element, has_element, touched_boxes
@@ -15,15 +17,13 @@ from hloscope.display.text import headline
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Access
 from hloscope.ir import Type
-from hloscope.lazy import dataclass
 
 SCHEMA: Final = "hloscope.elements/1"
 MOST_BOXES: Final = 64
 """Of more boxes only the first are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(Struct, frozen=True):
     """What is touched of one tensor.
 
     Attributes:

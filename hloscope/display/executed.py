@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from hloscope.display.table import columns
 from hloscope.ir import TensorType, size_text
-from hloscope.lazy import dataclass
 from hloscope.memory import ArrayUse, Coalescing
 from hloscope.ptx import ArrayAccess, Counts, InstructionAccess, PtxRun, SharedAccess
 
 PTX_SCHEMA: Final = "hloscope.ptx/1"
 
 
-@dataclass(frozen=True, slots=True)
-class KernelArray:
+class KernelArray(Struct, frozen=True):
     """An array of a kernel: what its code accesses, and what the model says.
 
     Attributes:
@@ -73,8 +72,7 @@ class KernelArray:
         return all(b <= f <= m for b, f, m in zip(best, figures, most, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutedKernel:
+class ExecutedKernel(Struct, frozen=True):
     """A kernel of a dump folder that was executed.
 
     Attributes:

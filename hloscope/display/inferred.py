@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from msgspec import Struct
+
 from hloscope.display.table import Table
 from hloscope.errors import HloscopeError
 from hloscope.ir import TensorType, TupleType, Type
-from hloscope.lazy import dataclass, once_for_each
+from hloscope.lazy import once_for_each
 from hloscope.mlir import type_text
 from hloscope.source import Span
 
 
-@dataclass(frozen=True, slots=True)
-class OpTypes:
+class OpTypes(Struct, frozen=True):
     """One op: its place, name and opcode, the types of its results, or why there are none."""
 
     span: Span | None

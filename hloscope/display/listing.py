@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.display.answer import opcodes, shape_text
 from hloscope.display.provenance import Provenance, provenance_of
 from hloscope.display.table import Side, Table
 from hloscope.fusion import padded_bytes_moved
 from hloscope.hlo_parser import brief_type
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import dataclass, once_for_each
+from hloscope.lazy import once_for_each
 from hloscope.ops import Fusion
 
 Place: TypeAlias = tuple[Computation, Instruction]
@@ -23,8 +25,7 @@ MOST_OPERANDS: Final = 6
 """Operands that a row names where room is short."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column of the list.
 
     Attributes:

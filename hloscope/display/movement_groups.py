@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.cost import Group, Place, grouped, kernels_and_runs, shares
 from hloscope.display.answer import opcode_of
 from hloscope.display.cost import origin_columns
@@ -14,7 +16,6 @@ from hloscope.display.provenance import provenance_of
 from hloscope.display.table import Table
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Computation, Instruction, Module, TensorType, size_text
-from hloscope.lazy import dataclass
 from hloscope.movement import Chain, Figures, Kind, Savings, is_view
 
 _MOST_OPS: Final = 4
@@ -27,8 +28,7 @@ NO_LAYOUTS: Final = (
 NO_FUSIONS: Final = "no fusions: each op counts as a kernel of its own, as written"
 
 
-@dataclass(frozen=True, slots=True)
-class MovementRow:
+class MovementRow(Struct, frozen=True):
     """A chain or kernel of movement as a row that is grouped.
 
     Attributes:

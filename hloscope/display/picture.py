@@ -10,13 +10,13 @@ pages, the colours are others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from itertools import islice, product
 from textwrap import wrap
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.display.boxes import Box, Index, box_size, side_size
-from hloscope.lazy import dataclass
 from hloscope.visible import in_page
 
 MAX_COLUMNS, MAX_ROWS, MAX_SLICES = 32, 24, 6
@@ -50,8 +50,7 @@ _MOST_SLICES: Final = 1 << 14
 """Slices are counted up to here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Elements of one colour, as disjoint boxes, and what they are."""
 
     boxes: Sequence[Box]
@@ -59,18 +58,16 @@ class Mark:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """One tensor: its title, sizes and marks; later marks are drawn over earlier ones."""
 
     title: str
     shape: Index
     marks: Sequence[Mark] = ()
-    notes: Sequence[str] = field(default=())
+    notes: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Grid:
+class _Grid(Struct, frozen=True):
     """How a tensor's last two dimensions become rows and columns of cells."""
 
     height: int

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import Frame, Metadata, read_metadata, source_trace
 from hloscope.ir import Instruction, Module
-from hloscope.lazy import dataclass, lazy, pattern
+from hloscope.lazy import lazy, pattern
 
 if TYPE_CHECKING:
     import hloscope.mlir as mlir
@@ -22,8 +24,7 @@ else:
     mlir = lazy("hloscope.mlir")
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """What a program says about the origin of an instruction.
 
     Attributes:
@@ -221,8 +222,7 @@ def _frames(location: mlir.Location, function: str) -> Iterator[Frame]:
                 todo += [(caller, ""), (callee, name)]
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePattern:
+class SourcePattern(Struct, frozen=True):
     """A place to look for: `train.py`, `train.py:120`, `layers/attention.py:100-120`.
 
     A file is given by the end of its path, or with `*` and `?`.

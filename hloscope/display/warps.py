@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.devices import SECTOR
 from hloscope.display.coalescing import percent, sectors_text
 from hloscope.hlo_parser import brief_type
-from hloscope.lazy import dataclass
 from hloscope.memory import ArrayUse, BankUse, Coalescing, Request
 from hloscope.visible import in_page
 
@@ -31,8 +32,7 @@ _STYLE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
+class _Drawn(Struct, frozen=True):
     """A drawing and its size."""
 
     parts: tuple[str, ...]

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.errors import ParseError
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 _N: Final = r"\d{1,19}"
@@ -28,8 +30,7 @@ _COLOR: Final = pattern(rf", color ({_N})")
 _PARAMETER: Final = pattern(rf", parameter ({_N}), shape \|[^|]*\| at ShapeIndex {_INDEX}")
 
 
-@dataclass(frozen=True, slots=True)
-class BufferValue:
+class BufferValue(Struct, frozen=True):
     """One array of an instruction, and its bytes in an allocation.
 
     Attributes:
@@ -52,8 +53,7 @@ class BufferValue:
     color: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(Struct, frozen=True):
     """One allocation of a program.
 
     Attributes:
@@ -81,8 +81,7 @@ class Allocation:
     is_temporary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BufferSlice:
+class BufferSlice(Struct, frozen=True):
     """Bytes of an allocation.
 
     Attributes:

@@ -9,10 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from hloscope.dumps.buffers import Buffers, parse_buffers
 from hloscope.dumps.thunks import Thunk, parse_thunk_names, parse_thunks
 from hloscope.errors import InputError, UnknownNameError, UnsupportedError, did_you_mean
-from hloscope.lazy import dataclass, lazy, pattern
+from hloscope.lazy import lazy, pattern
 from hloscope.limits import MOST_INPUT
 from hloscope.source import Source
 
@@ -39,8 +41,7 @@ MOST_LISTED: Final = 8
 """Modules that an error names."""
 
 
-@dataclass(frozen=True, slots=True)
-class DumpTarget:
+class DumpTarget(Struct, frozen=True):
     """The GPU that a module was compiled for, as `*.gpu_target_config.pbtxt` states it.
 
     Attributes:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.errors import ParseError
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 Sizes: TypeAlias = tuple[int, int, int]
@@ -27,8 +29,7 @@ _SHARED: Final = pattern(rf"\bshared_memory: {_N} bytes")
 _ENTRY: Final = pattern(r'profile_annotation: "([^"\n]*)"\s*thunk_id: (\d{1,18})')
 
 
-@dataclass(frozen=True, slots=True)
-class Thunk:
+class Thunk(Struct, frozen=True):
     """One line of a thunk sequence.
 
     Attributes:

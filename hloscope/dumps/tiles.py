@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.errors import ParseError
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 _LIST: Final = r"\[((?:\d{1,18}(?:, \d{1,18})*)?)\]"
@@ -18,8 +20,7 @@ _ACCESS: Final = pattern(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramTile:
+class ProgramTile(Struct, frozen=True):
     """One read or write of a tile program.
 
     Attributes:

@@ -11,15 +11,16 @@ generic form of operations in the MLIR language reference.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Final
+
+from msgspec import Struct, field
 
 from hloscope.affine import Const, Expr, Interval, Range, Var, variables
 from hloscope.dumps.triton_layouts import layout_of
 from hloscope.dumps.triton_values import Constraint, Pointer, Value, result_of
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.layouts import LinearLayout
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 _MARK: Final = "// -----// IR Dump "
@@ -48,8 +49,7 @@ _PROGRAMS: Final = Interval(0, (1 << 31) - 1)
 """Bounds of program ids, and of the index in a tile."""
 
 
-@dataclass(frozen=True, slots=True)
-class TritonAccess:
+class TritonAccess(Struct, frozen=True):
     """One load or store of a Triton kernel.
 
     Attributes:
@@ -78,8 +78,7 @@ class TritonAccess:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TritonKernel:
+class TritonKernel(Struct, frozen=True):
     """The memory accesses of a Triton kernel.
 
     Attributes:
@@ -130,8 +129,7 @@ def _last_with_layouts(source: Source) -> tuple[int, int]:
     )
 
 
-@dataclass(slots=True)
-class _Region:
+class _Region(Struct):
     """Of what the lines that follow are the body.
 
     Attributes:
@@ -145,8 +143,7 @@ class _Region:
     reason: str = ""
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     source: Source
     name: str = ""
     arguments: int = 0

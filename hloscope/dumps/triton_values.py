@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import (
     NEG_INF,
     POS_INF,
@@ -25,7 +27,7 @@ from hloscope.affine import (
     substitute,
     variables,
 )
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 
 PROGRAM: Final = (Dim(0), Dim(1), Dim(2))
 """Program ids in x, y and z."""
@@ -34,8 +36,7 @@ FIRST_INDEX: Final = 3
 Constraint: TypeAlias = tuple[Expr, Interval]
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Struct, frozen=True):
     """Elements of a parameter of a kernel, counted from its first one.
 
     Attributes:

@@ -16,8 +16,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.explorer.tables import Written, written
-from hloscope.lazy import dataclass
 from hloscope.visible import in_page, visible
 
 SCRIPTS: Final = (
@@ -37,8 +38,7 @@ _SHELL: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """What a page is made of.
 
     Attributes:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from hloscope.display import Provenance, line_printer, opcodes, provenance_of
 from hloscope.errors import HloscopeError

@@ -15,6 +15,8 @@ from functools import cached_property
 from itertools import count
 from typing import Final, Generic, TypeVar
 
+from msgspec.structs import replace
+
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
 from hloscope.ir import (
@@ -26,7 +28,6 @@ from hloscope.ir import (
     called_value,
     inside_out,
 )
-from hloscope.lazy import replace
 from hloscope.ops import Constant, Parameter
 
 _T = TypeVar("_T")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from hloscope.affine import Expr, Range, Runtime, Var, variables
 from hloscope.fusion.walk import Flow
 from hloscope.fusion.widen import join_reasons
@@ -23,7 +25,7 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import Computation, Instruction, TensorType, Type, captured
-from hloscope.lazy import lazy, replace
+from hloscope.lazy import lazy
 from hloscope.ops import (
     ELEMENTWISE,
     AddDependency,

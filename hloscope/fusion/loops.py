@@ -15,6 +15,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from hloscope.fusion.bodies import is_handed_on
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.structure import Context, reads, writes
@@ -22,7 +24,7 @@ from hloscope.fusion.walk import Flow, composed
 from hloscope.fusion.widen import covers_everything, hull, join_reasons, relaxed
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.ir import Computation, Instruction, TensorType, Type
-from hloscope.lazy import lazy, replace
+from hloscope.lazy import lazy
 from hloscope.ops import While
 
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+from msgspec.structs import replace
+
 from hloscope.affine import POS_INF, Dim, Interval, first_dims
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.pool import compose
@@ -20,7 +22,6 @@ from hloscope.indexing import (
     unplace,
 )
 from hloscope.ir import TensorType, Type
-from hloscope.lazy import replace
 
 
 def physical(accesses: Accesses, here: Type, there: Type) -> Accesses:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from hloscope.affine import Dim, Expr, Mod, Range, Runtime, Var, variables
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.straight import Step, is_exact, put_into, step_of
@@ -29,7 +31,7 @@ from hloscope.indexing import (
     substituted,
 )
 from hloscope.ir import Type
-from hloscope.lazy import lazy, replace
+from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.indexing as indexing

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from hloscope.errors import UnknownNameError
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.walk import Found, Walk, as_set
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, captured
-from hloscope.lazy import dataclass
 from hloscope.ops import Call, Fusion, Parameter
 from hloscope.walks import needed_first
 
@@ -19,8 +20,7 @@ Grouped: TypeAlias = dict[Instruction, dict[int, Accesses]]
 """For each value reached and each of its tensors: the accesses from where the walk began."""
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """Instructions of one computation that are, or would be, fused; fusions among them are open.
 
     Attributes:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.leaves import Leaves, Part, leaf_types
 from hloscope.fusion.pool import Pool
@@ -25,7 +27,7 @@ from hloscope.indexing import (
     sizes,
 )
 from hloscope.ir import WIDE, Computation, Dims, Instruction, Type, of_last
-from hloscope.lazy import lazy, replace
+from hloscope.lazy import lazy
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,

@@ -7,6 +7,8 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from hloscope.affine import (
     Dim,
     Expr,
@@ -27,7 +29,7 @@ from hloscope.indexing import (
     Variable,
 )
 from hloscope.ir import TensorType, Type
-from hloscope.lazy import lazy, replace
+from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.indexing as indexing

@@ -7,8 +7,9 @@ has no layout, which means row-major.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS
 from hloscope.hlo_parser.signatures import signature

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import inside, part_end, shortened, split_attributes, split_list
 from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
 from hloscope.ir import Dims, Instruction, Written
-from hloscope.lazy import dataclass, lazy, pattern
+from hloscope.lazy import lazy, pattern
 from hloscope.limits import read_json
 
 if TYPE_CHECKING:
@@ -152,8 +153,7 @@ def _comma_separated(text: str) -> str:
     return re.sub(r'(^|,)(\s*)"([\w.-]+)"(?=\s*=)', r"\1\2\3", text)
 
 
-@dataclass(frozen=True, slots=True)
-class BackendConfig:
+class BackendConfig(Struct, frozen=True):
     """Data for a backend.
 
     Attributes:
@@ -162,7 +162,10 @@ class BackendConfig:
     """
 
     kind: str
-    value: Any = field(hash=False)
+    value: Any
+
+    def __hash__(self) -> int:
+        return hash(self.kind)  # JSON objects and lists have no hash
 
 
 _LAX: Final = pattern(r'("(?:[^"\\]|\\.)*")|([A-Za-z_]\w*)(?=\s*:)|,(?=\s*[}\]])')
@@ -276,8 +279,7 @@ def read_statistics(text: str) -> Mapping[str, float]:
     return MappingProxyType({name: read_float(value) for name, value, _ in parts})
 
 
-@dataclass(frozen=True, slots=True)
-class OriginLeaf:
+class OriginLeaf(Struct, frozen=True):
     """The value of an instruction of the original program, or its part at `index`."""
 
     name: str
@@ -314,8 +316,7 @@ def _origin(text: str) -> Origin:
 # ------------------------------------------------------------------------------- stack frames
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """A place in the source of the program: lines and columns count from 1, 0 is unknown."""
 
     file: str
@@ -329,17 +330,18 @@ class Frame:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class StackFrames:
+class StackFrames(Struct, frozen=True, dict=True):
     """The tables at the head of an optimised module."""
 
     files: Mapping[int, str]
     functions: Mapping[int, str]
     locations: Mapping[int, Mapping[str, int]]
     frames: Mapping[int, Mapping[str, int]]
-    _known: dict[int, tuple[Frame, ...]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[Frame, ...]]:
+        """The frames of each id that was asked for."""
+        return {}
 
     def trace(self, frame_id: int) -> tuple[Frame, ...]:
         """Return the frames of an id, the innermost first; none for an unknown id."""

@@ -32,9 +32,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import NODEFAULT, Struct
+
 from hloscope.hlo_parser.values import KINDS as VALUES, Kind
-from hloscope.ir import REQUIRED
-from hloscope.lazy import dataclass, lazy, pattern
+from hloscope.ir import defaults_of
+from hloscope.lazy import lazy, pattern
 from hloscope.ops import ELEMENTWISE, NO_WINDOW, OPS, DotDimensions, Op
 
 if TYPE_CHECKING:
@@ -162,8 +164,7 @@ COMMON: Final = (
 """Attributes every instruction may have; all but the predecessors are kept as written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Struct, frozen=True):
     """One attribute of an opcode.
 
     Attributes:
@@ -244,8 +245,9 @@ def _attribute(text: str, op: type[Op]) -> Attribute:
     grammar = KINDS[check or kind] if check or kind != "setting" else None
     default = _EMPTY.get(kind)
     if kind != "setting" and not group:
-        given = tuple(op.fields[part] for part in parts)
-        if REQUIRED not in given:
+        defaults = defaults_of(op)
+        given = tuple(defaults[part] for part in parts)
+        if NODEFAULT not in given:
             default = given if len(given) > 1 else given[0]
     return Attribute(name, rule == "!", rule != "?", kind, grammar, parts, group, default)
 

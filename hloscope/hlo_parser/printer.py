@@ -7,20 +7,20 @@ written.  Printing what was read from a print gives the same text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.hlo_parser.literals import literal_text
 from hloscope.hlo_parser.spelling import CALL, template
 from hloscope.hlo_parser.types import brief_list, brief_type, print_type
 from hloscope.ir import Computation, Instruction, Module, Op, TensorType, Type
-from hloscope.lazy import dataclass
 from hloscope.ops import Constant, Parameter, Scatter
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """What is printed, and how; the defaults are XLA's long form.
 
     Attributes:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, NoReturn
 
+from msgspec import Struct
+
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.scanner import (
     NAME,
@@ -22,12 +24,11 @@ from hloscope.hlo_parser.scanner import (
     value_end,
     without_comments,
 )
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.source import Source
 
 
-@dataclass(slots=True)
-class Section:
+class Section(Struct):
     """One computation: offsets of its parts in the text.
 
     Attributes:

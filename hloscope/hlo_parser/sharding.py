@@ -11,12 +11,14 @@ from functools import lru_cache
 from math import prod
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.hlo_parser.attributes import inside, part_end, shortened, split_list
 from hloscope.hlo_parser.devices import read_axes, read_axis, read_iota, read_mesh
 from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir import Dims
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.ops import AxisRef, DeviceIota, NamedSharding
 
 _WHOLE: Final = ("replicated", "manual", "unreduced", "unknown")
@@ -31,22 +33,19 @@ _TAIL: Final = pattern(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WholeSharding:
+class WholeSharding(Struct, frozen=True):
     """The whole array on every device (`replicated`), or `manual`, `unreduced`, `unknown`."""
 
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class MaximalSharding:
+class MaximalSharding(Struct, frozen=True):
     """The whole array on one device."""
 
     device: int
 
 
-@dataclass(frozen=True, slots=True)
-class TileSharding:
+class TileSharding(Struct, frozen=True):
     """The array cut into tiles, one or several devices for each.
 
     Attributes:
@@ -71,8 +70,7 @@ class TileSharding:
         return len(self.tiles) - len(self.subgroups)
 
 
-@dataclass(frozen=True, slots=True)
-class TupleSharding:
+class TupleSharding(Struct, frozen=True):
     """Shardings of a tuple's leaves."""
 
     elements: tuple[Sharding, ...]

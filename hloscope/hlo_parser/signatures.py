@@ -6,15 +6,16 @@ The rest of typing, in `ops`, may rely on it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from functools import cache
 from typing import Final, NoReturn
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hloscope.errors import VerifyError
 from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir import BufferType, Op, TensorType, TokenType, TupleType, Type
-from hloscope.lazy import dataclass
 from hloscope.ops import AsyncStart
 
 _WORDS: Final = {
@@ -26,8 +27,7 @@ _WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """What an opcode takes and gives.
 
     Attributes:

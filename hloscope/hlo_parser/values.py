@@ -11,15 +11,16 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import inside, split_list
 from hloscope.hlo_parser.scanner import fail
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.ops import ConvDimensions, Dims, Pairs, Window
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """How values of one grammar are read and written."""
 
     read: Callable[[str], Any]

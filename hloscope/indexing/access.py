@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import TypeAlias
+
+from msgspec import Struct
 
 from hloscope.indexing.map import IndexingMap
 from hloscope.ir import Instruction
-from hloscope.lazy import dataclass
-
-_set: Final = object.__setattr__
 
 
 class Precision(StrEnum):
@@ -23,8 +22,7 @@ class Precision(StrEnum):
     """Nothing is known: any element may be touched."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """One way in which a tensor is touched.
 
     Attributes:
@@ -43,22 +41,6 @@ class Access:
     replica: IndexingMap | None = None
     leaf: int = 0
     via: tuple[Instruction, ...] = ()
-
-    def __init__(  # written out, as to generate it takes longer than a small fusion
-        self,
-        map: IndexingMap | None,
-        precision: Precision = Precision.EXACT,
-        reason: str = "",
-        replica: IndexingMap | None = None,
-        leaf: int = 0,
-        via: tuple[Instruction, ...] = (),
-    ) -> None:
-        _set(self, "map", map)
-        _set(self, "precision", precision)
-        _set(self, "reason", reason)
-        _set(self, "replica", replica)
-        _set(self, "leaf", leaf)
-        _set(self, "via", via)
 
     def __repr__(self) -> str:
         said = [str(self.precision), *([str(self.map)] if self.map is not None else [])]

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.groups import UNKNOWN_COUNTS, DeviceCounts
@@ -16,7 +19,7 @@ from hloscope.indexing.rules.build import has_dynamic_sizes, leaves, unknown
 from hloscope.indexing.rules.dependence import Reader, by_convention
 from hloscope.indexing.rules.registry import Direction, Instances, lookup, source_of
 from hloscope.ir import Instruction, TupleType
-from hloscope.lazy import dataclass, lazy, replace
+from hloscope.lazy import lazy
 from hloscope.ops import OPS
 
 if TYPE_CHECKING:
@@ -170,8 +173,7 @@ def physical(
     return tuple(answer)
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """What is known about one op.
 
     Attributes:

@@ -11,13 +11,14 @@ from itertools import combinations, combinations_with_replacement
 from time import perf_counter
 from typing import Final, cast
 
+from msgspec.structs import replace
+
 from hloscope.affine import NEG_INF, POS_INF, Dim, Expr, Interval, Range, Runtime
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.independence import are_related
 from hloscope.indexing.reads import Identity, Tables, by_name
 from hloscope.indexing.variables import Constraint, RuntimeVariable
 from hloscope.ir import Instruction
-from hloscope.lazy import replace
 from hloscope.simplifier import (
     PROVED,
     Body,

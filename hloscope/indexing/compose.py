@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from hloscope.affine import Dim, Expr, Range, Runtime, Var, first_dims
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import (
@@ -13,7 +15,6 @@ from hloscope.indexing.variables import (
     substituted,
     substituted_constraints,
 )
-from hloscope.lazy import replace
 
 
 def compose(first: M, second: M) -> M:

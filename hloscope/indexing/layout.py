@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
+from msgspec.structs import replace
+
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, first_dims, substitute
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access
@@ -18,7 +20,6 @@ from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.reshape import linearize, reshape_map, reshaped
 from hloscope.indexing.variables import Constraint, below, renamed
 from hloscope.ir import BufferType, Dims, TensorType, Type, tiled_sizes
-from hloscope.lazy import replace
 
 
 def major_to_minor(type: Type) -> Dims:

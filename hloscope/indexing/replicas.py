@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from hloscope.affine import POS_INF, Dim, Expr, Interval, Range, Runtime, Var, variables
 from hloscope.indexing.access import Access
 from hloscope.indexing.compose import merge_runtime
@@ -16,7 +18,6 @@ from hloscope.indexing.groups import Route, needed, position
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.transform import replaced, without
 from hloscope.indexing.variables import RuntimeVariable, Variable, substituted
-from hloscope.lazy import replace
 
 MAX_STEPS: Final = 8
 """Of more steps, those that do not matter for the device they lead to are left out."""

@@ -7,9 +7,11 @@ no pair.  Everything here is exact, or says that it is undecided.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from math import gcd, prod
 from typing import Any, Generic, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import Const, Dim, Expr, Interval, Mod, Range, Runtime, Var, as_sum, variables
 from hloscope.errors import UnsupportedError
@@ -30,7 +32,6 @@ from hloscope.indexing.variables import (
     substituted,
     substituted_constraints,
 )
-from hloscope.lazy import dataclass, replace
 from hloscope.simplifier import (
     BUDGET,
     Piece,
@@ -46,8 +47,7 @@ Side: TypeAlias = Interval | range | tuple[int, int] | int
 """The integers a coordinate runs over: an interval, `(lo, hi)` with both ends, a range, one."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSet(Generic[M]):
+class IndexSet(Struct, Generic[M], frozen=True):
     """Elements of a tensor: the results of maps without dimensions, together.
 
     >>> from hloscope.indexing import IndexingMap
@@ -59,7 +59,6 @@ class IndexSet(Generic[M]):
 
     maps: tuple[M, ...]
     rank: int
-    _budget: int = field(default=BUDGET, repr=False, compare=False)
 
     @property
     def hull(self) -> tuple[Interval, ...]:
@@ -85,7 +84,7 @@ class IndexSet(Generic[M]):
         """
         if runtime:
             return self.at_runtime(runtime).card()
-        return card(self.maps, budget=self._budget)
+        return card(self.maps)
 
     def card_bounds(self) -> tuple[int, int]:
         """The number of elements is at least the first and at most the second, whatever is read.
@@ -93,7 +92,7 @@ class IndexSet(Generic[M]):
         Raises:
             UnsupportedError: There is no end of them.
         """
-        return card_bounds(self.maps, budget=self._budget)
+        return card_bounds(self.maps)
 
     def __contains__(self, point: Index) -> bool:
         return _contains(self.maps, point)

@@ -11,6 +11,8 @@ from functools import lru_cache
 from math import gcd
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import (
     NEG_INF,
     POS_INF,
@@ -34,7 +36,7 @@ from hloscope.affine import (
 )
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, replace_interval
-from hloscope.lazy import dataclass, lazy
+from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.simplifier as simplifier
@@ -46,8 +48,7 @@ Table: TypeAlias = dict[Expr, Interval]
 """Constraints that all hold, by expression."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintStep:
+class ConstraintStep(Struct, frozen=True):
     """One step in which a constraint became another, became bounds, or was found to always hold.
 
     Attributes:

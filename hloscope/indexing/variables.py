@@ -8,6 +8,9 @@ from functools import lru_cache, partial
 from typing import Final, TypeAlias, TypeVar
 from weakref import ref
 
+from msgspec import Struct, StructMeta
+from msgspec.structs import replace
+
 from hloscope.affine import (
     Const,
     Dim,
@@ -25,7 +28,7 @@ from hloscope.affine import (
     substitute,
 )
 from hloscope.ir import Instruction
-from hloscope.lazy import dataclass, pattern, replace
+from hloscope.lazy import pattern
 from hloscope.locks import shared_lock
 
 Constraint: TypeAlias = tuple[Expr, Interval]
@@ -58,15 +61,15 @@ class VariableKind(StrEnum):
 _KINDS: Final = {str(kind): kind for kind in VariableKind}
 
 
-class _Interned(type):
+class _Interned(StructMeta):
     """Metaclass of `Variable`: equal variables are the same object."""
 
-    def __call__(cls, interval: Interval, name: str = "") -> Variable:
+    def __call__(cls, interval: Interval, name: str = "") -> Variable:  # noqa: N805
         key = interval.lo, interval.hi, name
         entry = _LIVE.get(key)
         found = None if entry is None else entry()
         if found is None:
-            made = type.__call__(cls, interval, name)
+            made: Variable = super().__call__(interval, name)
             with _LOCK:  # another thread may be faster
                 entry = _LIVE.get(key)
                 found = None if entry is None else entry()
@@ -76,7 +79,6 @@ class _Interned(type):
         return found
 
 
-_set: Final = object.__setattr__
 _LOCK: Final = shared_lock()
 _LIVE: Final[dict[tuple[int, int, str], ref[Variable]]] = {}
 
@@ -88,8 +90,7 @@ def _forget(key: tuple[int, int, str], entry: ref[Variable]) -> None:
             del _LIVE[key]
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Variable(metaclass=_Interned):
+class Variable(Struct, metaclass=_Interned, frozen=True, eq=False, weakref=True):
     """A dimension or range variable: the integers it runs over, and its name.
 
     A variable without a name is printed by its position: `d0`, `s0`.  Interned, so that maps are
@@ -102,10 +103,6 @@ class Variable(metaclass=_Interned):
     interval: Interval
     name: str = ""
 
-    def __init__(self, interval: Interval, name: str = "") -> None:
-        _set(self, "interval", interval)  # written out, as to generate it takes longer
-        _set(self, "name", name)
-
     def __reduce__(self) -> tuple[type[Variable], tuple[Interval, str]]:
         return Variable, (self.interval, self.name)
 
@@ -115,8 +112,7 @@ class Variable(metaclass=_Interned):
         return VariableKind.of_name(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeVariable:
+class RuntimeVariable(Struct, frozen=True):
     """An integer read from a tensor when the program runs, or the position of a device.
 
     Attributes:
@@ -145,28 +141,6 @@ class RuntimeVariable:
     is_every: bool = False
     via: tuple[Instruction, ...] = ()
     positions: tuple[Expr, ...] = ()
-
-    def __init__(  # written out, as to generate it takes longer than to use it
-        self,
-        interval: Interval,
-        name: str = "",
-        origin: Instruction | None = None,
-        index: tuple[Expr, ...] = (),
-        clamp: Interval | None = None,
-        collective: Instruction | None = None,
-        is_every: bool = False,
-        via: tuple[Instruction, ...] = (),
-        positions: tuple[Expr, ...] = (),
-    ) -> None:
-        _set(self, "interval", interval)
-        _set(self, "name", name)
-        _set(self, "origin", origin)
-        _set(self, "index", index)
-        _set(self, "clamp", clamp)
-        _set(self, "collective", collective)
-        _set(self, "is_every", is_every)
-        _set(self, "via", via)
-        _set(self, "positions", positions)
 
     @property
     def source(self) -> Hashable:

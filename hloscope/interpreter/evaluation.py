@@ -9,7 +9,6 @@ plans for itself: another one at the same time, of another thread or within it, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Final, TypeAlias
 
 from hloscope.arrays import np
@@ -38,7 +37,7 @@ from hloscope.walks import nested
 _MOST: Final = 4
 """Plans that are kept of one computation, for several threads or limits."""
 _LOCK: Final = shared_lock()
-_NAMES: Final = tuple(f.name for f in fields(World))
+_NAMES: Final = World.__struct_fields__
 
 
 Exact = tuple[Any, tuple[int, ...]]

@@ -10,19 +10,19 @@ from __future__ import annotations
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.interpreter.evaluation import Result, as_value, check_results, given_back, with_entry
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import EvaluationError, Value, limited
 from hloscope.interpreter.world import PROCESS, Trail, UserFunction, World
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES
 
 INFEED: Final = "infeed"
@@ -53,8 +53,7 @@ class Wait(NamedTuple):
     is_over: Callable[[], bool]
 
 
-@dataclass(slots=True, eq=False)
-class _Meeting:
+class _Meeting(Struct, eq=False):
     """A collective some members of a group have reached."""
 
     ins: Instruction

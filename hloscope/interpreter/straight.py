@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.arrays import np
 from hloscope.interpreter.liveness import PURE
 from hloscope.interpreter.registry import Moving, Refusal, Writing
 from hloscope.ir import Instruction, Op, TensorType, Type
-from hloscope.lazy import dataclass
 from hloscope.ops import (
     ELEMENTWISE,
     AddDependency,
@@ -75,8 +76,7 @@ class Row(NamedTuple):
     entry: Entry
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
+class Entry(Struct, eq=False):
     """A step with its slots in the program.
 
     Attributes:
@@ -104,8 +104,7 @@ class Entry:
         return {*self.operands, *[s for _, outer in self.regions for s in outer]}
 
 
-@dataclass(slots=True, eq=False)
-class Straight:
+class Straight(Struct, eq=False):
     """A straight-line program.
 
     Attributes:

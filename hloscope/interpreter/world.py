@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import Any, Final, Protocol
+
+from msgspec import Struct, field
 
 from hloscope.errors import Spell, plain
 from hloscope.interpreter.values import Value
 from hloscope.ir import Computation, Instruction
-from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES
 
 UserFunction = Callable[..., Any]
@@ -28,8 +28,7 @@ class Trail(Protocol):
         """The one that began last has ended."""
 
 
-@dataclass(slots=True)
-class World:
+class World(Struct):
     """The surroundings of one evaluation.
 
     Attributes:

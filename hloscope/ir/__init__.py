@@ -42,13 +42,13 @@ if TYPE_CHECKING:
         Literal as Literal,
     )
     from hloscope.ir.op import (
-        REQUIRED as REQUIRED,
         Callee as Callee,
         IncompatibleTypesError as IncompatibleTypesError,
         InferenceError as InferenceError,
         NotInferredError as NotInferredError,
         Op as Op,
         Signature as Signature,
+        defaults_of as defaults_of,
     )
     from hloscope.ir.sizes import (
         Bytes as Bytes,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Protocol, dataclass_transform
+
+from msgspec import NODEFAULT, Struct, StructMeta
 
 from hloscope.errors import VerifyError
 from hloscope.ir.types import TupleType, Type, compatible
@@ -47,45 +47,12 @@ class IncompatibleTypesError(VerifyError):
         self.inferred, self.declared = inferred, declared
 
 
-REQUIRED: Final = object()
-"""The default of a field that has none."""
-
-_set: Final = object.__setattr__
-
-
 @dataclass_transform(frozen_default=True)
-class OpClass(type):
-    """Metaclass of ops: a class body's annotated names are its fields, as in a frozen dataclass.
-
-    The methods are shared instead of generated for each class, which makes importing some 180 op
-    classes ten times as fast.
-    """
-
-    fields: dict[str, object]
-    """Each field of the class and its default, inherited ones first."""
-    values: Callable[[Any], object]
-    """The values of the fields of an op, as one hashable value."""
-
-    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> OpClass:
-        """Make the class; annotations of `ClassVar`s stay what they are."""
-        annotations: dict[str, str] = namespace.get("__annotations__", {})
-        own = {
-            field: namespace.pop(field, REQUIRED)
-            for field, annotation in annotations.items()
-            if not str(annotation).startswith("ClassVar")
-        }
-        if not own and len(bases) == 1 and isinstance(bases[0], OpClass):
-            return super().__new__(mcls, name, bases, {**namespace, "__slots__": ()})
-        inherited = [base.fields for base in bases if isinstance(base, OpClass)]
-        fields = {k: v for group in [*inherited, own] for k, v in group.items()}
-        namespace |= {"__slots__": tuple(own), "__match_args__": tuple(fields)}
-        cls = super().__new__(mcls, name, bases, namespace)
-        cls.fields = fields
-        cls.values = attrgetter(*fields) if fields else lambda _: ()
-        return cls
+class OpClass(StructMeta):
+    """Metaclass of ops: tells type checkers that a class of ops is frozen, as `Op` is."""
 
 
-class Op(metaclass=OpClass):
+class Op(Struct, metaclass=OpClass, frozen=True):
     """Base of all ops: what an instruction does, without its operands and types.
 
     Subclasses are in `hloscope.ops`.  Ops are immutable; equal parameters mean equal ops.
@@ -98,41 +65,6 @@ class Op(metaclass=OpClass):
     reads_values: ClassVar[tuple[int, ...]] = ()
     """Operands whose values typing reads where they are constants: their type may be a
     `KnownTensor`."""
-
-    def __init__(self, *args: Any, **named: Any) -> None:
-        cls = type(self)
-        if len(args) > len(cls.fields):
-            raise TypeError(f"{cls.__name__} has {len(cls.fields)} fields, got {len(args)}")
-        for i, (field, default) in enumerate(cls.fields.items()):
-            value = args[i] if i < len(args) else named.pop(field, default)
-            if value is REQUIRED:
-                raise TypeError(f"{cls.__name__} needs `{field}`")
-            _set(self, field, value)
-        if named:
-            raise TypeError(f"{cls.__name__} cannot take `{', '.join(named)}`")
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"ops are immutable: cannot set `{name}`")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"ops are immutable: cannot delete `{name}`")
-
-    def __eq__(self, other: object) -> bool:
-        cls = type(self)
-        return self is other or (cls is type(other) and cls.values(self) == cls.values(other))
-
-    def __hash__(self) -> int:
-        cls = type(self)
-        return hash((cls, cls.values(self)))
-
-    def __repr__(self) -> str:
-        cls = type(self)
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in cls.fields)
-        return f"{cls.__name__}({fields})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        cls = type(self)
-        return cls, tuple(getattr(self, name) for name in cls.fields)
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         """Type of the result, from the operands' types, the parameters and the computations.
@@ -181,3 +113,15 @@ class Op(metaclass=OpClass):
     def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
         """Label of the constraint that `declared`, which does not fit `inferred`, breaks."""
         return self.result_rule
+
+
+def defaults_of(cls: type[Op]) -> dict[str, Any]:
+    """Return the default of each field of a class of ops, `NODEFAULT` where it has none.
+
+    >>> from hloscope.ops import Iota
+    >>> defaults_of(Iota)
+    {'iota_dimension': NODEFAULT}
+    """
+    names, defaults = cls.__struct_fields__, cls.__struct_defaults__
+    required = (NODEFAULT,) * (len(names) - len(defaults))
+    return dict(zip(names, required + defaults, strict=True))

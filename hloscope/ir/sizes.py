@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.ir.types import (
     BufferType,
     FutureType,
@@ -14,14 +16,13 @@ from hloscope.ir.types import (
     Type,
     UnrankedTensorType,
 )
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.walks import nested
 
 _TAIL = pattern(r"L\((\d+)\)", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Bytes:
+class Bytes(Struct, frozen=True):
     """Size of a type in memory.
 
     Attributes:

@@ -6,18 +6,19 @@ how MLIR spells them.
 
 from __future__ import annotations
 
-from dataclasses import field
 from math import prod
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from hloscope.errors import UnsupportedError
-from hloscope.lazy import dataclass
+from hloscope.limits import Nested
 
 Dims: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ElementType:
+class ElementType(Struct, frozen=True):
     """Type of one element: its HLO name, width in bits, kind and numpy (or ml_dtypes) name.
 
     MLIR also has values of such a type (`i32`, `index`); HLO has arrays of them only.
@@ -35,8 +36,7 @@ class ElementType:
         return f"ElementType({self.name!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class QuantizedType(ElementType):
+class QuantizedType(ElementType, frozen=True, kw_only=True):
     """Integers that stand for real numbers: `(integer - zero_point) * scale`.
 
     `name` is the text MLIR prints, `bits` the width of the storage type.
@@ -124,8 +124,7 @@ ELEMENT_TYPES: Final[dict[str, ElementType]] = {
 """Every element type of HLO and StableHLO by its HLO name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Physical order of an array: `minor_to_major[0]` is the fastest-varying dimension.
 
     Attributes:
@@ -153,8 +152,7 @@ class Layout:
         return self.minor_to_major == tuple(range(len(self.minor_to_major) - 1, -1, -1))
 
 
-@dataclass(frozen=True, slots=True)
-class TensorType:
+class TensorType(Struct, frozen=True):
     """An array type.
 
     A size is `None` where it is only known at run time (HLO `<=8` and `?`, StableHLO `?`);
@@ -246,8 +244,7 @@ class TensorType:
         return prod(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownTensor(TensorType):
+class KnownTensor(TensorType, frozen=True):
     """The type of an array of integers whose value is known, for typing that reads it.
 
     Only operands that the op names in `reads_values` are described so; results never are.
@@ -255,9 +252,10 @@ class KnownTensor(TensorType):
 
     value: tuple[int, ...] = ()
 
+    __repr__ = Struct.__repr__
 
-@dataclass(frozen=True, slots=True)
-class TupleType:
+
+class TupleType(Nested, Struct, frozen=True):
     """A tuple of types, possibly nested and possibly empty.
 
     Attributes:
@@ -273,8 +271,8 @@ class TupleType:
     """
 
     elements: tuple[Type, ...]
-    depth: int = field(init=False, repr=False, compare=False)
-    leaves: int = field(init=False, repr=False, compare=False)
+    depth: int = 0
+    leaves: int = 0
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.elements))})"
@@ -292,49 +290,43 @@ class TupleType:
                 leaves += element.leaves
             else:
                 leaves += 1
-        object.__setattr__(self, "depth", depth + 1)
-        object.__setattr__(self, "leaves", leaves)
+        force_setattr(self, "depth", depth + 1)
+        force_setattr(self, "leaves", leaves)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenType:
+class TokenType(Struct, frozen=True):
     """Ordering token (`token[]`)."""
 
     def __str__(self) -> str:
         return "token[]"
 
 
-@dataclass(frozen=True, slots=True)
-class OpaqueType:
+class OpaqueType(Struct, frozen=True):
     """A value nothing is known about (`opaque[]`)."""
 
     def __str__(self) -> str:
         return "opaque[]"
 
 
-@dataclass(frozen=True, slots=True)
-class DialectType(OpaqueType):
+class DialectType(OpaqueType, frozen=True):
     """A type of MLIR nothing is known about, as written, such as `!shape.shape`."""
 
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BufferType:
+class BufferType(Struct, frozen=True):
     """A mutable buffer of an array (`b(f32[8])`)."""
 
     element: TensorType
 
 
-@dataclass(frozen=True, slots=True)
-class UnrankedTensorType:
+class UnrankedTensorType(Struct, frozen=True):
     """A tensor of MLIR whose number of dimensions is not known (`tensor<*xf32>`)."""
 
     element: ElementType
 
 
-@dataclass(frozen=True, slots=True)
-class VectorType:
+class VectorType(Struct, frozen=True):
     """A vector of MLIR (`vector<4x[8]xf32>`); `scalable` tells of each size if it is a unit."""
 
     element: ElementType
@@ -342,16 +334,14 @@ class VectorType:
     scalable: tuple[bool, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionType:
+class FunctionType(Nested, Struct, frozen=True):
     """`(a, b) -> c` of MLIR."""
 
     inputs: tuple[Type, ...]
     results: tuple[Type, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FutureType:
+class FutureType(Nested, Struct, frozen=True):
     """Results of an asynchronous op that are still to come (`!stablehlo.future<a, b>`)."""
 
     elements: tuple[Type, ...]

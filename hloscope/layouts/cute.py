@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import Const, Dim, Expr, linear
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, below, prove_equal
 from hloscope.layouts.strided import Mode, Strided
 from hloscope.layouts.sums import separated
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 MOST_NESTING: Final = 64
@@ -25,8 +27,7 @@ _TOKEN: Final = pattern(r"\s*(?:_?(-?\d{1,30})|([(),:]))")
 _SWIZZLED: Final = pattern(r"\s*Sw<(\d{1,3}),(\d{1,3}),(-?\d{1,3})>\s*o\s*_?0\s*o\s*(.*)", re.S)
 
 
-@dataclass(frozen=True, slots=True)
-class Swizzle:
+class Swizzle(Struct, frozen=True):
     """`Sw<bits,base,shift>`: bits `base ..` are xored with those `shift` places above them."""
 
     bits: int
@@ -51,8 +52,7 @@ class Swizzle:
         return f"Sw<{self.bits},{self.base},{self.shift}>"
 
 
-@dataclass(frozen=True, slots=True)
-class CuteLayout:
+class CuteLayout(Struct, frozen=True):
     """Nested sizes and strides of the same nesting, and perhaps a swizzle of the result.
 
     >>> layout = CuteLayout.parse("(4,(2,3)):(2,(1,8))")

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, linear
 from hloscope.arrays import np
 from hloscope.errors import UnsupportedError
@@ -18,7 +21,6 @@ from hloscope.indexing import IndexingMap, Variable, prove_equal
 from hloscope.layouts import binary
 from hloscope.layouts.binary import Columns
 from hloscope.layouts.sums import refuse_unbounded
-from hloscope.lazy import dataclass
 
 MOST_BITS: Final = 62
 """Bits of all inputs, and of all outputs."""
@@ -26,16 +28,14 @@ MOST_POINTS: Final = 1 << 16
 """Points of a map that are all looked at; beyond, isl is asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """An input: its name, and for each of its bits what that adds to each output."""
 
     name: str
     bases: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LinearLayout:
+class LinearLayout(Struct, frozen=True):
     """A linear layout.
 
     Attributes:
@@ -53,7 +53,7 @@ class LinearLayout:
     offset: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "offset", self.offset or (0,) * len(self.outs))
+        force_setattr(self, "offset", self.offset or (0,) * len(self.outs))
         sizes = [size for _, size in self.outs]
         if any(size < 1 or size & (size - 1) for size in sizes):
             raise ValueError("the size of an output is no power of two")

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.affine import Const, Dim, Expr, linear
 from hloscope.indexing import IndexingMap, below
 from hloscope.ir import Dims
-from hloscope.lazy import dataclass
 
 _MOST_TRIED: Final = 1 << 16
 """Possible factors of a size that are tried; what is left counts as prime."""
@@ -30,8 +31,7 @@ class Mode(NamedTuple):
     stride: int
 
 
-@dataclass(frozen=True, slots=True)
-class Strided:
+class Strided(Struct, frozen=True):
     """`offset` plus the digits of an index times their strides; the first digit varies fastest.
 
     Attributes:

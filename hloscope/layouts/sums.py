@@ -9,17 +9,18 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, linear
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, Variable, prove_equal
 from hloscope.layouts.digits import digits_of
 from hloscope.layouts.strided import Strided, divisors, supposed
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.limits import MOST_DIGITS
 
 
-@dataclass(frozen=True, slots=True)
-class IterSplit:
+class IterSplit(Struct, frozen=True):
     """One digit of a variable, scaled: `((x / lower) mod extent) * scale`.
 
     Attributes:
@@ -41,8 +42,7 @@ class IterSplit:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class IterSum:
+class IterSum(Struct, frozen=True):
     """A base plus digits.
 
     >>> IterSum.parse("IterSum([IterSplit(d0, lower_factor=4, extent=2, scale=8)], 3)").base
@@ -79,8 +79,7 @@ _SPLIT: Final = pattern(
 _SUM: Final = pattern(rf"IterSum\(\[((?:IterSplit\([^()]*\)(?:, )?)*)\], {_NUMBER}\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Iterators:
+class Iterators(Struct, frozen=True):
     """A map as a sum of digits for each result, with the sizes of its variables.
 
     Attributes:

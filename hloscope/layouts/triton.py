@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.affine import Dim, Expr, Interval, Range, Var, linear, substitute
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, Variable
 from hloscope.layouts.linear import LinearLayout, Side
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 
 _LIST: Final = r"\[([\d,\s]{0,400})\]"
 _BLOCKED: Final = pattern(
@@ -23,8 +25,7 @@ _OUTS: Final = pattern(r"\s*where out dims are: \[(.*)\]\s*")
 _OUT: Final = pattern(r"(\w+) \(size (\d{1,20})\)")
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(Struct, frozen=True):
     """A blocked encoding: what a thread, a warp and a block hold of each dimension.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from hloscope.affine import Expr, Interval, Range, as_sum, variables
 from hloscope.fusion import Analysis

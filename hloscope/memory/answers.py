@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.devices import AS_OF, Device
 from hloscope.indexing import IndexingMap
 from hloscope.ir import TensorType
-from hloscope.lazy import dataclass
 from hloscope.memory.banks import BankUse
 from hloscope.memory.kernel import Kernel
 from hloscope.memory.spoil import Spoiler
@@ -18,8 +19,7 @@ from hloscope.memory.traffic import Traffic, together
 UNKNOWN: Final = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(Struct, frozen=True):
     """One way in which the threads touch an array.
 
     Attributes:
@@ -34,8 +34,7 @@ class Touch:
     spoiler: Spoiler | None
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayUse:
+class ArrayUse(Struct, frozen=True):
     """How an array is read or written.
 
     Attributes:
@@ -136,8 +135,7 @@ def _wasted(touch: Touch) -> int:
     return touch.traffic.wasted if touch.traffic else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Coalescing:
+class Coalescing(Struct, frozen=True):
     """The answer for one kernel.
 
     Attributes:

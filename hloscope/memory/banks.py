@@ -12,20 +12,20 @@ from functools import lru_cache
 from math import prod
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.affine import Const, Dim, Expr, Interval, Var, evaluate_array, linear
 from hloscope.arrays import Bools, Ints, np
 from hloscope.devices import Device
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap
-from hloscope.lazy import dataclass
 from hloscope.memory.kernel import Launch, SharedAccess
 from hloscope.memory.requests import LANE, Requests, requests_of
 
 MOST_REQUESTS: Final = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class BankUse:
+class BankUse(Struct, frozen=True):
     """Conflicts of an access to shared memory.
 
     Attributes:

@@ -8,9 +8,10 @@ two groups share a sector; at best all groups touch the sectors of the largest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import gcd
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from hloscope.affine import Runtime, Var, depends_on_runtime, evaluate_array, variables
 from hloscope.arrays import Bools, Ints, np

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from hloscope.devices import Device
 from hloscope.errors import TooLargeError

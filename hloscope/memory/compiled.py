@@ -10,10 +10,11 @@ Source: LLVM `llvm/lib/Transforms/Vectorize/LoadStoreVectorizer.cpp`, `InferAlig
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from math import gcd, prod
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from hloscope.affine import (
     Const,

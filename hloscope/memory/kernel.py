@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from math import prod
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from hloscope.affine import Const, Dim, Expr, Interval, Range
 from hloscope.devices import LARGEST_GRID
 from hloscope.indexing import IndexingMap, Variable
 from hloscope.ir import Instruction
-from hloscope.lazy import dataclass
 
 GRID: Final = ("th_x", "th_y", "th_z", "bl_x", "bl_y", "bl_z")
 """XLA's names of the dimension variables of a thread map."""
@@ -22,8 +22,7 @@ BLOCK_Z: Final = Dim(5)
 Sizes: TypeAlias = Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """Threads of a block and blocks of the grid, x first.
 
     >>> print(Launch.of(128, 40))
@@ -86,8 +85,7 @@ class Launch:
         return f"{text(self.threads)} threads × {text(self.blocks)} blocks"
 
 
-@dataclass(frozen=True, slots=True)
-class SharedAccess:
+class SharedAccess(Struct, frozen=True):
     """How threads touch a tile in shared memory.
 
     Attributes:
@@ -105,8 +103,7 @@ class SharedAccess:
     vector: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """How long an address may be for LLVM to prove that the vectors of an access are aligned.
 
     LLVM looks six values deep for the trailing zeros of an address.  Each of its terms, and a
@@ -128,8 +125,7 @@ class Proof:
     blocks: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stores:
+class Stores(Struct, frozen=True):
     """How threads store an output.
 
     Attributes:
@@ -159,8 +155,7 @@ class Stores:
 PLAIN: Final = Stores()
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """Where threads read a value: of a hero's operand, or of a root that is written.
 
     Attributes:
@@ -186,8 +181,7 @@ class Reading:
     loop: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """Which emitter makes a kernel of a fusion, how it is launched, what its threads touch.
 
     Attributes:

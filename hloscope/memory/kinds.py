@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.fusion import ALIASES
 from hloscope.ir import Instruction, Op, TensorType, TupleType, Type
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.ops import (
     AddDependency,
     AsyncDone,
@@ -97,8 +99,7 @@ MAKERS: Final = (
 """Every maker.  `calls`: the kernels are those of the computations that are called."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelKind:
+class KernelKind(Struct, frozen=True):
     """Who makes the kernel of an instruction.
 
     Attributes:

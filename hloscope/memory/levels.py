@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import to_text
 from hloscope.devices import Device
 from hloscope.indexing import IndexingMap, prove_equal
 from hloscope.ir import TensorType, size_text, storage_bits
-from hloscope.lazy import dataclass
 from hloscope.memory import traffic as figures
 from hloscope.memory.addresses import Address
 from hloscope.memory.answers import Touch
@@ -33,8 +34,7 @@ Loads: TypeAlias = Callable[[], Sequence[Sequence[Address]] | None]
 """The accesses of each load; `None` where loads are not told apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """What the accesses of one array move.
 
     Attributes:

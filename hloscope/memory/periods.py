@@ -11,6 +11,8 @@ from itertools import pairwise
 from math import gcd, lcm
 from typing import NamedTuple, TypeAlias, assert_never
 
+from msgspec import Struct
+
 from hloscope.affine import (
     Box,
     CeilDiv,
@@ -33,7 +35,6 @@ from hloscope.affine import (
 )
 from hloscope.arrays import Ints, np
 from hloscope.indexing import Constraint
-from hloscope.lazy import dataclass
 
 LONGEST = 1 << 40
 
@@ -53,8 +54,7 @@ class Run(NamedTuple):
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """Values of a variable, in runs, and how many values each stands for.
 
     However many there are, none is written out before it is asked for.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from hloscope.affine import Box, Interval, Range, bounds
 from hloscope.fusion import Analysis

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.devices import Device
 from hloscope.indexing import major_to_minor
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.memory.storage import is_array, physical_sizes
 from hloscope.ops import Reduce
 
@@ -24,8 +25,7 @@ LARGEST_COLUMN: Final = 128
 """Elements of a column that one block reduces, divided by the size of a warp."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReductionShape:
+class ReductionShape(Struct, frozen=True):
     """A reduction of a matrix: `[reduced, kept, reduced]` by rows, `[kept, reduced, kept]` else.
 
     Attributes:

@@ -7,9 +7,11 @@ the thread but the one along which a lane loads a vector.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import gcd, prod
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import (
     Dim,
@@ -35,7 +37,6 @@ from hloscope.indexing import (
     substituted,
     substituted_constraints,
 )
-from hloscope.lazy import dataclass
 from hloscope.memory.kernel import Launch
 from hloscope.simplifier import Verdict
 
@@ -43,8 +44,7 @@ LANE: Final = Dim(0)
 WARP: Final = Dim(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(Struct, frozen=True):
     """An access map from (lane, warp, block x, y, z) and loops to addresses.
 
     Attributes:

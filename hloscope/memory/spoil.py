@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from msgspec import Struct
+
 from hloscope.affine import Dim, Var, as_sum, evaluate, to_text, variables
 from hloscope.devices import SECTOR
 from hloscope.ir import size_text
-from hloscope.lazy import dataclass
 from hloscope.memory.requests import Requests
 from hloscope.memory.traffic import Request
 
 
-@dataclass(frozen=True, slots=True)
-class Spoiler:
+class Spoiler(Struct, frozen=True):
     """What spoils a request.
 
     Attributes:

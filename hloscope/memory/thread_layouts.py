@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.affine import Dim, Expr, Interval, Range, substitute
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, Variable
@@ -22,7 +24,6 @@ from hloscope.layouts import (
     parse_layout,
     thread_map,
 )
-from hloscope.lazy import dataclass
 
 FORMS: Final = (
     "a map `(th_x, bl_x)[s0] -> (…), domain: …`, Triton's `#ttg.blocked<{…}>` or the text of a "
@@ -32,8 +33,7 @@ FORMS: Final = (
 MOST_THREADS: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadLayout:
+class ThreadLayout(Struct, frozen=True):
     """Which elements of a tile each thread of a block holds.
 
     Attributes:

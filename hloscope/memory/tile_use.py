@@ -6,9 +6,11 @@ Source: XLA `xla/service/gpu/model/coalescing_analysis.cc`, tiled memory access.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, evaluate_array, variables
 from hloscope.arrays import np, sorted_unique
@@ -17,7 +19,6 @@ from hloscope.errors import UnsupportedError
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Access, IndexingMap, major_to_minor
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.tiling import (
     ChosenTiles,
     Fused as TiledFusion,
@@ -33,8 +34,7 @@ MOST_POINTS: Final = 1 << 16
 """Elements of a tile whose indices are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class TileUse:
+class TileUse(Struct, frozen=True):
     """How a tile of an array is read.
 
     Attributes:

@@ -10,7 +10,8 @@ and elements beyond the tile or the array are masked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hloscope.affine import Dim, Expr, Interval, substitute
 from hloscope.errors import UnsupportedError

@@ -7,10 +7,12 @@ a set of addresses of its own, and the array's addresses are the sums.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from math import gcd, prod
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import (
     POS_INF,
@@ -37,15 +39,13 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import TensorType, storage_bits
-from hloscope.lazy import dataclass
 from hloscope.memory.storage import data_bytes, element_count, storage_bytes
 
 MOST_POINTS: Final = 1 << 20
 """Values of a group of variables, and sums of groups, that are written out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(Struct, frozen=True):
     """What of an array is touched.
 
     Attributes:
@@ -212,8 +212,7 @@ def _at_lowest(map: IndexingMap) -> IndexingMap:
     return IndexingMap(map.dims, map.ranges, (), substituted(map.results, lowest), inside)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """What one map touches: its addresses, or a set and how far copies of it lie apart."""
 
     addresses: Ints | None

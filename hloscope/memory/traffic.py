@@ -6,17 +6,17 @@ Requests that behave alike are counted once (`periods`); what is left is evaluat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hloscope.devices import SECTOR
-from hloscope.lazy import dataclass
 from hloscope.memory.kernel import Stores
 
 EXACT, SAMPLED, BOUNDS = "exact", "sampled", "bounds"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One request: where it is, what its lanes touch.
 
     Attributes:
@@ -32,8 +32,7 @@ class Request:
     sectors: int
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Struct, frozen=True):
     """What the requests of one access move.
 
     Attributes:

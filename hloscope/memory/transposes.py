@@ -6,13 +6,14 @@ Source: XLA `xla/service/gpu/ir_emission_utils.cc`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 from typing import Final, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from hloscope.indexing import major_to_minor
 from hloscope.ir import Instruction
-from hloscope.lazy import dataclass
 from hloscope.memory.storage import array_of
 from hloscope.ops import Transpose
 
@@ -32,8 +33,7 @@ FEWEST_WORDS: Final = 10
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class TransposeShape:
+class TransposeShape(Struct, frozen=True):
     """A transpose of memory: `output[i] = input sizes[permutation[i]]`.
 
     Attributes:
@@ -118,8 +118,7 @@ class TransposeShape:
         return is_large and self.bits != 4
 
 
-@dataclass(frozen=True, slots=True)
-class PackedTile:
+class PackedTile(Struct, frozen=True):
     """Tiles of `[…, T2, …, A, T1, B]` to `[…, T1, …, A, T2, B]`, of elements below 32 bits.
 
     `B` is 1, and `A` is 1 where no dimension stays in place before the last one moved.

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from hloscope.affine import Dim, Expr, Interval, Range, Var, bounds, mod, substitute
 from hloscope.dumps import FIRST_INDEX, PROGRAM
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap, Variable
 from hloscope.layouts import LinearLayout, Side, index_by_thread, neighbours
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.memory.kernel import BLOCK, BLOCK_Y, BLOCK_Z, THREAD, Launch
 
 if TYPE_CHECKING:
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 _BITS: Final = pattern(r"[a-z]+(\d{1,3})")
 
 
-@dataclass(frozen=True, slots=True)
-class AccessByThread:
+class AccessByThread(Struct, frozen=True):
     """One load or store of a Triton kernel.
 
     Attributes:
@@ -72,8 +73,7 @@ def access_by_thread(access: TritonAccess, launch: Launch, warp: int) -> AccessB
     return AccessByThread(map.simplify(replace_points=False), bits_of(access.element), held.vector)
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """The elements of a tile that each thread of a block loads or stores.
 
     Attributes:

@@ -6,44 +6,40 @@ dialect by that dialect.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from hloscope.ir import Type
-from hloscope.lazy import dataclass
+from hloscope.limits import Nested
 from hloscope.mlir.resources import ResourceTable
 
 
-@dataclass(frozen=True, slots=True)
-class UnitAttr:
+class UnitAttr(Struct, frozen=True):
     """`unit`: it is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoolAttr:
+class BoolAttr(Struct, frozen=True):
     """`true` or `false`, an `i1`."""
 
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
-class IntegerAttr:
+class IntegerAttr(Struct, frozen=True):
     """`value : type`; the type is an integer type or `index`."""
 
     value: int
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
-class FloatAttr:
+class FloatAttr(Struct, frozen=True):
     """A floating-point number by the bits of its type, so that NaNs and zeros keep theirs."""
 
     bits: int
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
-class StringAttr:
+class StringAttr(Struct, frozen=True):
     """A string, as bytes; `type` is `none` for nearly all."""
 
     value: bytes
@@ -73,30 +69,26 @@ def string_of(attribute: object) -> str:
     return attribute.text if isinstance(attribute, StringAttr) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayAttr:
+class ArrayAttr(Nested, Struct, frozen=True):
     """`[a, b]`."""
 
     elements: tuple[Attribute, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DictAttr:
+class DictAttr(Nested, Struct, frozen=True):
     """`{a = 1, b}`, sorted by name as MLIR keeps it."""
 
     entries: tuple[tuple[str, Attribute], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DenseArrayAttr:
+class DenseArrayAttr(Struct, frozen=True):
     """`array<i64: 1, 2>`; booleans as 0 and 1, floats by their bits."""
 
     element: Type
     values: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DenseAttr:
+class DenseAttr(Struct, frozen=True):
     """`dense<…> : type`, kept as written between the angle brackets, decoded on demand.
 
     `literal` is the text, or the raw little-endian row-major bytes (one element for a splat;
@@ -107,23 +99,20 @@ class DenseAttr:
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolAttr:
+class SymbolAttr(Struct, frozen=True):
     """`@root::@nested`."""
 
     root: str
     nested: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TypeAttr:
+class TypeAttr(Struct, frozen=True):
     """A type as an attribute."""
 
     type: Type
 
 
-@dataclass(frozen=True, slots=True)
-class EnumAttr:
+class EnumAttr(Struct, frozen=True):
     """`#stablehlo<comparison_direction EQ>`: dialect, name of the enum, value."""
 
     dialect: str
@@ -131,8 +120,7 @@ class EnumAttr:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class StructAttr:
+class StructAttr(Nested, Struct, frozen=True):
     """`#stablehlo.gather<offset_dims = [1], …>`: dialect, mnemonic, fields that are set, in order.
 
     A field's value is an attribute, an integer, or a tuple of integers.
@@ -147,15 +135,25 @@ class StructAttr:
         return dict(self.fields).get(name)
 
 
-@dataclass(frozen=True, slots=True)
-class VerbatimAttr:
+class VerbatimAttr(Struct, frozen=True):
     """Anything else as written: `#dialect.name<…>`, `affine_map<…>`, `dense_resource<…> : …`.
 
     `resources` are those of the text that a `dense_resource` stands in.
     """
 
     text: str
-    resources: ResourceTable | None = field(default=None, compare=False, repr=False)
+    resources: ResourceTable | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not VerbatimAttr:
+            return NotImplemented
+        return self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"VerbatimAttr({self.text!r})"
 
 
 Attribute: TypeAlias = (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Final
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+
+class Slot(Struct, frozen=True):
     """An operand or a result of an op.
 
     Attributes:
@@ -35,8 +35,7 @@ class Slot:
         return f"variadic of {text}" if self.count == "*" else text
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeSlot:
+class AttributeSlot(Struct, frozen=True):
     """An inherent attribute.
 
     Attributes:
@@ -63,8 +62,7 @@ class AttributeSlot:
         return ATTRIBUTE_SUMMARIES.get(self.constraint, "any attribute")
 
 
-@dataclass(frozen=True, slots=True)
-class RegionSlot:
+class RegionSlot(Struct, frozen=True):
     """A region: its name, whether there may be any number of it, and whether it is one block."""
 
     name: str
@@ -72,8 +70,7 @@ class RegionSlot:
     sized: bool = True
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(Struct, frozen=True, dict=True):
     """What the dialect's definition fixes of an op, whatever its verifier adds.
 
     Attributes:

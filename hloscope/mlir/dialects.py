@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec import Struct, field
+
 from hloscope.ir import Type
-from hloscope.lazy import dataclass
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.ir import Operation, Region
 from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Forms
@@ -35,8 +35,7 @@ class Suggestion(NamedTuple):
     arguments: Callable[[Region], Sequence[str]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """One dialect.
 
     Attributes:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Final, TypeAlias
 
+from msgspec import Struct, field
+
 from hloscope.errors import ParseError
-from hloscope.lazy import dataclass, pattern
-from hloscope.limits import MOST_ALIASED
+from hloscope.lazy import pattern
+from hloscope.limits import MOST_ALIASED, Nested
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownLoc:
+class UnknownLoc(Struct, frozen=True):
     """`loc(unknown)`, and what has no location."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileLoc:
+class FileLoc(Struct, frozen=True):
     """`"file":line:column`, or a range `"file":line:column to end_line:end_column`."""
 
     file: str
@@ -32,32 +31,28 @@ class FileLoc:
     end_column: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class NameLoc:
+class NameLoc(Nested, Struct, frozen=True):
     """`"name"(child)`."""
 
     name: str
     child: Location = UnknownLoc()
 
 
-@dataclass(frozen=True, slots=True)
-class CallSiteLoc:
+class CallSiteLoc(Nested, Struct, frozen=True):
     """`callsite(callee at caller)`."""
 
     callee: Location
     caller: Location
 
 
-@dataclass(frozen=True, slots=True)
-class FusedLoc:
+class FusedLoc(Nested, Struct, frozen=True):
     """`fused<metadata>[a, b]`; the metadata as written, or empty."""
 
     locations: tuple[Location, ...]
     metadata: str = ""
 
 
-@dataclass(slots=True)
-class LocationTable:
+class LocationTable(Struct):
     """Locations that have a name in a text: what is written of each, and those already read.
 
     Of the latter it knows how many characters each is, written out.
@@ -68,12 +63,22 @@ class LocationTable:
     lengths: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class LazyLoc:
+class LazyLoc(Struct, frozen=True):
     """The text in `loc(…)`, an alias or a location not read yet; `resolve_location` reads it."""
 
     text: str
-    table: LocationTable | None = field(default=None, compare=False, repr=False)
+    table: LocationTable | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not LazyLoc:
+            return NotImplemented
+        return self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"LazyLoc({self.text!r})"
 
 
 Location: TypeAlias = UnknownLoc | FileLoc | NameLoc | CallSiteLoc | FusedLoc | LazyLoc

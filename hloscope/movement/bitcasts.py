@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from hloscope.indexing import IndexingMap, bitcast_map, major_to_minor, prove_equal
 from hloscope.ir import Dims, TensorType
 from hloscope.layouts import form_of
-from hloscope.lazy import dataclass
 from hloscope.movement.rearranging import (
     Rearrangement,
     combined,
@@ -21,8 +22,7 @@ from hloscope.movement.rearranging import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BitcastParts:
+class BitcastParts(Struct, frozen=True):
     """A bitcast taken apart.
 
     Attributes:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.arrays import Array, np
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo, print_hlo
 from hloscope.interpreter import call, dtype_of
 from hloscope.ir import Module, TensorType
-from hloscope.lazy import dataclass
 from hloscope.movement.chains import Chain
 from hloscope.movement.drafts import as_it_stands, rewritten
 
@@ -17,8 +18,7 @@ MOST_ELEMENTS: Final = 1 << 20
 """Elements of all values of a program that is run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewriting:
+class Rewriting(Struct, frozen=True):
     """A shorter program for a chain.
 
     Attributes:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import Const, Dim, Sum
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Body, Computation, Dims, Instruction, Layout, Module, Op, TensorType
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.movement.chains import Chain
 from hloscope.movement.flow import COPY, computes, moves, only_map
 from hloscope.movement.rearranging import Rearrangement, split_transposed
@@ -30,8 +32,7 @@ MOST_WINDOW: Final = 12
 """Neighbouring ops that are looked at together, to find one op that does what they do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """One op that moves elements, and the type of its result but for the elements' type."""
 
     op: Op

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.affine import Dim, Expr, ExprLike, Range, Var, substitute, variables
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import print_hlo
 from hloscope.indexing import IndexingMap, prove_equal
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.movement.chains import Chain
 from hloscope.movement.drafts import Draft, moved
 from hloscope.movement.flow import computes
@@ -32,8 +33,7 @@ PLAIN: Final = (Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE)
 """Movements that keep every element, once, and that `moved` knows ops for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passing:
+class Passing(Struct, frozen=True):
     """An op that a chain's movement may change places with, or why it may not.
 
     Attributes:

@@ -14,9 +14,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.movement.chains import Chain
 from hloscope.movement.drafts import rewritten
 from hloscope.movement.flow import Flow, computes, moves, step_maps
@@ -50,8 +51,7 @@ Runs = Mapping[Computation, int]
 """How often the instructions of each computation run; not those of fused computations."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A replacement of the value in which a chain ends.
 
     Attributes:

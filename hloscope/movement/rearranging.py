@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.affine import Dim, Expr
 from hloscope.fusion import linear
 from hloscope.indexing import Access, IndexingMap, reshape_map
 from hloscope.ir import ELEMENT_TYPES, Dims, TensorType
 from hloscope.layouts import Strided
-from hloscope.lazy import dataclass
 
 _ANY: Final = ELEMENT_TYPES["u8"]
 """Positions are counted in elements, of whatever type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rearrangement:
+class Rearrangement(Struct, frozen=True):
     """One reshape, or one transpose, in logical indices.
 
     Attributes:

@@ -7,9 +7,10 @@ from enum import StrEnum
 from functools import lru_cache
 from math import prod
 
+from msgspec import Struct
+
 from hloscope.indexing import minimal_groups
 from hloscope.ir import Dims
-from hloscope.lazy import dataclass
 
 
 class ReshapeCategory(StrEnum):
@@ -28,8 +29,7 @@ class ReshapeCategory(StrEnum):
     """Several dimensions become several others."""
 
 
-@dataclass(frozen=True, slots=True)
-class MinimalReshape:
+class MinimalReshape(Struct, frozen=True):
     """A run of dimensions that becomes another run, by itself.
 
     Attributes:

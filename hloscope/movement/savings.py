@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.ir import Instruction, captured
-from hloscope.lazy import dataclass
 from hloscope.movement.chains import Chain
 from hloscope.movement.flow import Flow, computes, moves
 from hloscope.movement.plans import ONCE, SAME, Plan, Planner, Runs
@@ -30,8 +31,7 @@ _JOINED_KINDS: Final = ("kLoop", "kInput")
 """Kinds of fusions that may get one more result; the others have code of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """Bytes of one chain, or of a kernel of movement that no chain leads through.
 
     Attributes:

@@ -9,11 +9,13 @@ isl.  What is refuted has an index at which the addresses differ, which isl find
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import permutations
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import POS_INF
 from hloscope.errors import UnsupportedError
@@ -21,7 +23,6 @@ from hloscope.fusion import linear
 from hloscope.indexing import Access, IndexingMap, address_map, prove_equal
 from hloscope.ir import Dims, Layout, TensorType
 from hloscope.layouts import Strided, form_of
-from hloscope.lazy import dataclass
 from hloscope.movement.rearranging import flat
 from hloscope.movement.strides import in_memory, inverse_by_digits, own_strides, strides_of
 from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict
@@ -49,8 +50,7 @@ class Kind(StrEnum):
         return self in (Kind.NO_OP, Kind.BITCAST)
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What a movement is, and why.
 
     Attributes:

@@ -11,11 +11,12 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.errors import TooLargeError
 from hloscope.fusion import Numbering
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.movement.flow import JOINS, Flow, computes, may_move, moves, step_maps
 from hloscope.walks import needed_first
 
@@ -32,8 +33,7 @@ class Arrival(NamedTuple):
     map: IndexingMap
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """What a chain is made of: a value, and where its elements go.
 
     Attributes:

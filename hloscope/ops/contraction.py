@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from hloscope.errors import said
 from hloscope.ir import TensorType
-from hloscope.lazy import dataclass
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import check_declared_sizes, product_element
 from hloscope.ops.infer_util import (
@@ -25,8 +26,7 @@ from hloscope.ops.precision import Precisions, check_precisions
 from hloscope.ops.quantization import any_quantized, check_dot
 
 
-@dataclass(frozen=True, slots=True)
-class DotDimensions:
+class DotDimensions(Struct, frozen=True):
     """Batch and contracting dimensions of both sides, pairwise in order."""
 
     lhs_batch: Dims

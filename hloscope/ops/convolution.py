@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar
 
+from msgspec import Struct
+
 from hloscope.errors import said
 from hloscope.ir import TensorType
-from hloscope.lazy import dataclass
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import check_declared_sizes, product_element
 from hloscope.ops.infer_util import (
@@ -27,8 +28,7 @@ from hloscope.ops.quantization import any_quantized, check_convolution
 from hloscope.ops.windows import Window, WindowRules, check_padding_shape
 
 
-@dataclass(frozen=True, slots=True)
-class ConvDimensions:
+class ConvDimensions(Struct, frozen=True):
     """Which dimension of input, kernel and output is what."""
 
     input_batch: int

@@ -7,15 +7,15 @@ from itertools import product
 from math import prod
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.ir import Dims
-from hloscope.lazy import dataclass
 
 MOST_DEVICES: Final = 1 << 24
 """Longer lists are refused before memory is allocated for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceIota:
+class DeviceIota(Struct, frozen=True):
     """The numbers 0, 1, 2 … in an array of `source` sizes, transposed by `permutation`.
 
     >>> DeviceIota((2, 3), (1, 0)).values
@@ -39,8 +39,7 @@ class DeviceIota:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class AxisRef:
+class AxisRef(Struct, frozen=True):
     """An axis of a mesh, or the part of it with `size` elements after `before` larger ones."""
 
     name: str
@@ -52,8 +51,7 @@ class AxisRef:
         return f"'{self.name}'{part}"
 
 
-@dataclass(frozen=True, slots=True)
-class Mesh:
+class Mesh(Struct, frozen=True):
     """Named axes with their sizes, and the device at each point (in row-major order)."""
 
     axes: tuple[tuple[str, int], ...]
@@ -118,8 +116,7 @@ class Mesh:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class NamedSharding:
+class NamedSharding(Struct, frozen=True):
     """An array cut along the axes of a mesh.
 
     Attributes:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.errors import said
 from hloscope.ir import TensorType
-from hloscope.lazy import dataclass
 from hloscope.ops.base import Callee, Dims, Op, Pairs, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
@@ -57,8 +58,7 @@ def check_padding_shape(padding: tuple[Any, ...], rule: str) -> None:
     require(shape == [0] or (len(shape) == 2 and shape[1] == 2), rule, message)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """A sliding window, one entry per windowed dimension.  All sizes are in elements.
 
     Window position `o` and tap `w` of a dimension touch padded, dilated coordinate

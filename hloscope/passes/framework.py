@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from hloscope.errors import Diagnostic, HloscopeError
-from hloscope.lazy import dataclass
 from hloscope.mlir import Operation
 from hloscope.passes.greedy import ITERATIONS, GreedyDriver
 from hloscope.passes.patterns import Chooser, Pattern
@@ -33,8 +33,7 @@ def names(text: str) -> tuple[str, ...]:
     return tuple([word.strip() for word in text.split(",") if word.strip()])
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """An option of a pass: its default, what it is for, and how its text is read."""
 
     default: Any
@@ -42,8 +41,7 @@ class Option:
     read: Callable[[str], Any] = str
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """One run of a pass over a module.
 
     Attributes:
@@ -127,8 +125,7 @@ def until_none_fits(patterns: Iterable[Pattern], name: str) -> Callable[[Run], N
     return run
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Struct, frozen=True):
     """A pass.
 
     Attributes:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from hloscope.errors import Diagnostic, UnknownNameError, did_you_mean
-from hloscope.lazy import dataclass
 from hloscope.mlir import Operation
 from hloscope.passes.framework import Option, Pass, PassError
 from hloscope.passes.registry import find_pass, find_pipeline
@@ -30,8 +30,7 @@ class PipelineError(UnknownNameError):
     """The text is no pipeline, or a pass has no such option."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A pass with its options."""
 
     job: Pass
@@ -43,8 +42,7 @@ class Step:
         return self.job.name
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """What a pipeline did.
 
     Attributes:

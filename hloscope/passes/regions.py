@@ -10,8 +10,9 @@ Source: MLIR's `RegionUtils.cpp`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from hloscope.mlir import Block, DenseArrayAttr, Operation, Region, Value
 from hloscope.passes.effects import may_go

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Final
 
-from hloscope.lazy import dataclass
+from msgspec import Struct, field
+
 from hloscope.passes.pipeline import PipelineError, Step, parse_pipeline, steps_of
 from hloscope.passes.registry import is_pass
 
@@ -40,8 +40,7 @@ _WITHOUT_EFFECT: Final = frozenset(
 _WITH_VALUE: Final = frozenset(["pass-pipeline", "mlir-print-ir-after"])
 
 
-@dataclass(slots=True)
-class CommandLine:
+class CommandLine(Struct):
     """What a command line of `stablehlo-opt` asks for.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.errors import InputError
-from hloscope.lazy import dataclass
 
 MOST_PROFILE: Final = 1 << 30
 """Bytes of a profile, decompressed; an SQLite file is not loaded and has no such limit."""
@@ -20,8 +21,7 @@ Size: TypeAlias = tuple[int, int, int]
 """x, y, z."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelEvent:
+class KernelEvent(Struct, frozen=True):
     """One piece of work on a device.
 
     Attributes:
@@ -65,8 +65,7 @@ class KernelEvent:
         return self.start + self.duration
 
 
-@dataclass(frozen=True, slots=True)
-class ProfiledDevice:
+class ProfiledDevice(Struct, frozen=True):
     """A device of a profile.
 
     Attributes:
@@ -80,8 +79,7 @@ class ProfiledDevice:
     facts: Mapping[str, str | int | float]
 
 
-@dataclass(frozen=True, slots=True)
-class ProfiledProgram:
+class ProfiledProgram(Struct, frozen=True):
     """A compiled program inside a profile.
 
     Attributes:
@@ -100,8 +98,7 @@ class ProfiledProgram:
         return f"{self.name}({self.program_id})"
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """What a profile records about devices.
 
     Attributes:

@@ -12,10 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.cost import known_trip_count, running
 from hloscope.errors import HloscopeError, InputError, UnknownNameError
 from hloscope.ir import Computation, Instruction, Module, inside_out
-from hloscope.lazy import dataclass
 from hloscope.ops import AsyncStart, Call, Case, Composite, While
 from hloscope.profiles.events import KernelEvent, Profile
 from hloscope.profiles.names import Structures, kernel_name
@@ -49,8 +50,7 @@ _LIBRARIES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """Time of one instruction, as measured; times are picoseconds and exclude contained events.
 
     Attributes:
@@ -75,8 +75,7 @@ class Measured:
         return self.total / self.executions
 
 
-@dataclass(frozen=True, slots=True)
-class NotJoined:
+class NotJoined(Struct, frozen=True):
     """Events of one name that belong to no instruction of the program.
 
     Attributes:
@@ -96,8 +95,7 @@ class NotJoined:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """A profile joined with a program; times are picoseconds.
 
     Attributes:

@@ -10,8 +10,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from msgspec.structs import replace
+
 from hloscope.errors import InputError, ParseError
-from hloscope.lazy import replace
 from hloscope.profiles.events import (
     MOST_PROFILE,
     KernelEvent,

@@ -10,7 +10,9 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from hloscope.lazy import pattern, replace
+from msgspec.structs import replace
+
+from hloscope.lazy import pattern
 from hloscope.profiles.annotations import annotation
 from hloscope.profiles.events import KernelEvent, Kind, Size, unsigned
 

@@ -7,8 +7,9 @@ from math import inf
 from time import process_time
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.errors import HloscopeError
-from hloscope.lazy import dataclass
 
 SECONDS: Final = 3.0
 """Time of isl for the questions about one output."""
@@ -59,8 +60,7 @@ class Deadline:
             raise TimeOverError(f"the {self._seconds:.2g} s for running it are over")
 
 
-@dataclass(slots=True)
-class Purse:
+class Purse(Struct):
     """Time limits of a child process: for one output, and for all together."""
 
     seconds: float

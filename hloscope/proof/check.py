@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from hloscope.lazy import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from hloscope.proof.violation import Violation
 from hloscope.simplifier import CounterExample
 
@@ -27,8 +28,7 @@ class Outcome(StrEnum):
     """They claim nothing: the precision is `unknown`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Executed:
+class Executed(Struct, frozen=True):
     """What execution shows of the maps of one operand.
 
     Attributes:
@@ -65,8 +65,7 @@ class Executed:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """The proof of the maps of one operand.
 
     Attributes:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeAlias
+
+from msgspec.structs import replace
 
 from hloscope.errors import UnsupportedError
 from hloscope.proof.allowance import SECONDS_MORE, Allowance, Purse

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.arrays import Bools, Ints, np
 from hloscope.fusion import leaf_types
 from hloscope.indexing import unravel
 from hloscope.ir import TensorType
-from hloscope.lazy import dataclass
 from hloscope.proof.instance import Instance
 from hloscope.proof.running import moved, spread, whole_shapes
 from hloscope.proof.size_rules import shape_of
@@ -23,8 +24,7 @@ PAIRS: Final = 1 << 21
 """Pairs of an output element and a source element that are looked at together."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
+class Leaf(Struct, frozen=True, eq=False):
     """A tensor of a source on a device, and where its elements stand among those of all.
 
     Attributes:

@@ -14,6 +14,8 @@ from functools import cached_property
 from time import process_time
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.errors import OutOfTimeError
 from hloscope.fusion import (
     Analysis,
@@ -27,7 +29,6 @@ from hloscope.fusion import (
 )
 from hloscope.indexing import Accesses, IndexingMap, Precision, prove_equal
 from hloscope.ir import CalledValue, Computation, Instruction, captured
-from hloscope.lazy import dataclass
 from hloscope.ops import Parameter
 from hloscope.proof.allowance import SECONDS_EQUAL, Allowance
 from hloscope.proof.isolated import Isolated
@@ -42,16 +43,14 @@ FEW_STEPS: Final = BUDGET // 100
 """Steps of isl that are taken without another process: a tenth of a second at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """One comparison: what was compared, and what came of it."""
 
     what: str
     proof: Proof
 
 
-@dataclass(frozen=True, slots=True)
-class Unlike:
+class Unlike(Struct, frozen=True):
     """Two values that may read differently: what is said of it, an index that tells if known."""
 
     pair: Pair

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.arrays import Bools, Ints, is_among, np
 from hloscope.errors import HloscopeError
 from hloscope.indexing import Accesses
 from hloscope.interpreter import Value
-from hloscope.lazy import dataclass
 from hloscope.proof.allowance import Deadline, TimeOverError
 from hloscope.proof.changing import (
     Packings,
@@ -47,8 +48,7 @@ MOST_NARROWED: Final = 8
 """Of output elements that moved wrongly, so many are looked at for one question."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class Run(Struct, frozen=True, eq=False):
     """A run with changed elements.
 
     Attributes:
@@ -73,8 +73,7 @@ class Run:
         return [(self, int(r)) for r in np.flatnonzero(self.moved & ~touched.any(axis=1))]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
+class _Asked(Struct, frozen=True, eq=False):
     """The maps in question: other ones than those that guide, if there are any."""
 
     place: Place

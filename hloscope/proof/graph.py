@@ -12,6 +12,8 @@ from math import inf
 from time import process_time
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from hloscope.affine import POS_INF
 from hloscope.fusion import (
     CALLED_ONCE,
@@ -37,7 +39,7 @@ from hloscope.indexing import (
     output_to_input,
 )
 from hloscope.ir import Computation, Instruction, captured
-from hloscope.lazy import dataclass, once_for_each
+from hloscope.lazy import once_for_each
 from hloscope.ops import Parameter, While
 from hloscope.proof.kept import Kept
 from hloscope.proof.names import AS_THEY_ARE, Names
@@ -75,8 +77,7 @@ class Follower(Protocol[T]):
         """How many numbers it takes to keep it for other walks; `None`: it means nothing there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reached(Generic[T]):
+class Reached(Struct, Generic[T], frozen=True):
     """What is reached of a leaf of a value.
 
     Attributes:

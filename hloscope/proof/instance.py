@@ -8,8 +8,10 @@ the root of a computation whose parameters are the values that are changed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.fusion import leaf_types
@@ -28,7 +30,6 @@ from hloscope.ir import (
     captured,
     compatible,
 )
-from hloscope.lazy import dataclass
 from hloscope.limits import refuse_many_dimensions, refuse_no_array
 from hloscope.ops import AsyncDone, AsyncStart, Constant, CustomCall, Parameter, Return
 from hloscope.proof.allowance import Deadline
@@ -48,8 +49,7 @@ MOST_UNSHRUNK: Final = 1 << 16
 MAX_NESTING: Final = 200
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Instance:
+class Instance(Struct, frozen=True, eq=False):
     """An instruction to analyse, and the same instruction to run.
 
     Attributes:

@@ -6,9 +6,10 @@ A row is the number of a trial, then an index, then positions in groups of colle
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any, Final, Protocol, TypeAlias
+
+from msgspec.structs import replace
 
 from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, Var, evaluate_array, variables
 from hloscope.arrays import Ints, is_among, np

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Blueprints, Convention, Part

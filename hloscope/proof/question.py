@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any, Literal, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import POS_INF, Dim
 from hloscope.arrays import Ints, np
 from hloscope.errors import UnsupportedError
@@ -19,7 +21,6 @@ from hloscope.indexing import (
     sizes as sizes_of,
 )
 from hloscope.ir import TensorType, Type
-from hloscope.lazy import dataclass
 from hloscope.proof.graph import Reached
 from hloscope.proof.names import AS_THEY_ARE
 from hloscope.proof.points import Rows, Touching, first_difference
@@ -30,8 +31,7 @@ from hloscope.simplifier import CounterExample, UndecidedError, budgeted, isl_co
 Order: TypeAlias = Literal["logical", "physical", "linear"]
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(Struct, frozen=True):
     """What was found out: by which means, for everything, and a pair that is wrong."""
 
     means: str

@@ -8,14 +8,14 @@ permutation of devices goes on to the next one that is kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import islice, product
 from math import prod
 from typing import Final, TypeAlias
 
+from msgspec import Struct, field
+
 from hloscope.indexing import Axis
 from hloscope.ir import Dims, Instruction, Op
-from hloscope.lazy import dataclass
 from hloscope.ops import (
     AllToAll,
     AsyncStart,
@@ -42,8 +42,7 @@ MOST_CHOICES: Final = 1 << 14
 Joint: TypeAlias = Collective | CrossReplicaSum
 
 
-@dataclass(frozen=True, slots=True)
-class Regrouping:
+class Regrouping(Struct, frozen=True):
     """The devices of an instance, and its collectives among them.
 
     Attributes:

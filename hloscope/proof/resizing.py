@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.arrays import np
 from hloscope.errors import HloscopeError
@@ -21,7 +23,6 @@ from hloscope.ir import (
     TupleType,
     Type,
 )
-from hloscope.lazy import dataclass
 from hloscope.ops import (
     NO_WINDOW,
     AsyncStart,
@@ -45,8 +46,7 @@ from hloscope.proof.size_rules import as_begun, shape_of
 from hloscope.proof.sizes import ShrinkError, Sizes
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """An instruction and its types with new sizes.
 
     Attributes:
@@ -128,7 +128,7 @@ def resized_type(type: Type, sizes: Sizes) -> Type:
 def with_fields(op: Op, **new: Any) -> Op:
     """The op with some other parameters."""
     cls = type(op)
-    return cls(**{name: new.get(name, getattr(op, name)) for name in cls.fields})
+    return cls(**{name: new.get(name, getattr(op, name)) for name in cls.__struct_fields__})
 
 
 # ------------------------------------------------------------------------------------ values

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.arrays import Bools, Ints, np
 from hloscope.fusion import counterparts, leaf_types
 from hloscope.indexing import RuntimeVariable
 from hloscope.interpreter import Plan, Plans, Token, Value, World, byte_size, run, run_grid
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.proof.allowance import Deadline
 from hloscope.proof.devices import Devices
 from hloscope.proof.draw import Draw
@@ -27,8 +28,7 @@ MAX_FLOPS: Final = 1 << 27
 """Operations of one run, where it computes more than it reads and writes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Base:
+class Base(Struct, frozen=True, eq=False):
     """A run of an instance.
 
     Attributes:

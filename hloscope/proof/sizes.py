@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Final, TypeAlias
 
-from hloscope.lazy import dataclass
+from msgspec import Struct
+
 from hloscope.proof.allowance import Deadline
 
 Sizes: TypeAlias = Mapping[int, int]
@@ -28,8 +29,7 @@ class ShrinkError(Exception):
     """The program has no small instance; the message is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Equation:
+class Equation(Struct, frozen=True):
     """`value(one) == other(two)`: both sides are functions of several new sizes.
 
     Attributes:

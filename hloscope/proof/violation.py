@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from hloscope.fusion import leaf_types
 from hloscope.interpreter import Value
-from hloscope.lazy import dataclass
 from hloscope.proof.elements import Place
 from hloscope.proof.instance import Instance
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Violation:
+class Violation(Struct, frozen=True, eq=False):
     """An element that moves an output element and is not in its maps.
 
     Attributes:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from msgspec import Struct
 
 from hloscope.arrays import Array, np
 from hloscope.devices import SECTOR
-from hloscope.lazy import dataclass
 from hloscope.ptx.counting import Counts
 from hloscope.ptx.running import Executed, Launch
 
@@ -14,8 +13,7 @@ KINDS = ("read", "written", "atomic")
 """Kinds of accesses: loads, stores and atomic operations."""
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
+class Touched(Struct, frozen=True):
     """The part of an array that is accessed at all.
 
     Attributes:
@@ -27,8 +25,7 @@ class Touched:
     sectors: int
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayAccess:
+class ArrayAccess(Struct, frozen=True):
     """How a kernel accesses one array in one way.
 
     Attributes:
@@ -44,8 +41,7 @@ class ArrayAccess:
     touched: Touched
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionAccess:
+class InstructionAccess(Struct, frozen=True):
     """How one instruction accesses one array.
 
     Attributes:
@@ -63,8 +59,7 @@ class InstructionAccess:
     counts: Counts
 
 
-@dataclass(frozen=True, slots=True)
-class SharedAccess:
+class SharedAccess(Struct, frozen=True):
     """How one instruction accesses shared memory.
 
     Attributes:
@@ -82,8 +77,7 @@ class SharedAccess:
     most: int
 
 
-@dataclass(frozen=True, slots=True)
-class PtxRun:
+class PtxRun(Struct, frozen=True):
     """A kernel that ran.
 
     Attributes:
@@ -106,7 +100,10 @@ class PtxRun:
     instructions: tuple[InstructionAccess, ...]
     shared: tuple[SharedAccess, ...]
     steps: int
-    outputs: dict[str, Array] = field(repr=False)
+    outputs: dict[str, Array]
+
+    def __repr__(self) -> str:
+        return f"<PtxRun {self.kernel} of {self.file}: {self.steps} steps>"
 
 
 def answer_of(

@@ -9,12 +9,12 @@ disjoint, and none crosses a sector.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Final
+
+from msgspec import Struct, field
 
 from hloscope.arrays import Array, Bools, Ints, np
 from hloscope.devices import LINE, SECTOR
-from hloscope.lazy import dataclass
 
 BANKS: Final = 32
 """Banks of shared memory.  Source: CUDA C++ Programming Guide, "Shared Memory"."""
@@ -22,8 +22,7 @@ WORD: Final = 4
 """Bytes of a word of a bank."""
 
 
-@dataclass(frozen=True, slots=True)
-class Accesses:
+class Accesses(Struct, frozen=True):
     """Lanes that access one array with one instruction at one time.
 
     Attributes:
@@ -47,8 +46,7 @@ class Accesses:
     width: int
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """Totals of requests.
 
     Attributes:
@@ -157,8 +155,7 @@ def bank_words(warps: Ints, lanes: Ints, offsets: Ints, width: int) -> Ints:
     return busiest
 
 
-@dataclass(slots=True)
-class SharedCounts:
+class SharedCounts(Struct):
     """Accesses of one instruction to shared memory.
 
     Attributes:

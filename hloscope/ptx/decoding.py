@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.arrays import Array, np
 from hloscope.errors import did_you_mean
-from hloscope.lazy import dataclass
 from hloscope.ptx import floats, integers  # noqa: F401  (fill the table)
 from hloscope.ptx.carries import with_carry
 from hloscope.ptx.conversions import MODIFIERS as CONVERSION_MODIFIERS, conversion, packing
@@ -29,8 +30,7 @@ from hloscope.ptx.warps import WARP_INSTRUCTIONS
 Run = Callable[[Batch, Lanes], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """An instruction that is ready to run.
 
     Attributes:

@@ -11,8 +11,9 @@ from functools import partial
 from math import prod
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.arrays import Array, Bools, Ints, np
-from hloscope.lazy import dataclass
 from hloscope.ptx.counting import Recorder
 from hloscope.ptx.errors import KernelError
 from hloscope.ptx.memory import GlobalMemory
@@ -49,8 +50,7 @@ class Lanes:
         return len(self.index)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Where the variables and parameters of a kernel are.
 
     Attributes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.arrays import Array, Ints, np
-from hloscope.lazy import dataclass
 from hloscope.ptx.errors import KernelError
 
 BASE: Final = 1 << 44
@@ -23,8 +24,7 @@ Numbers: TypeAlias = "int | Ints"
 """The array of an access: one for all lanes, or one for each lane."""
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalArray:
+class GlobalArray(Struct, frozen=True):
     """An array in global memory.
 
     Attributes:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.arrays import Array, np
-from hloscope.lazy import dataclass
 from hloscope.limits import MOST_MEMORY, MOST_STEPS, MOST_THREADS
 from hloscope.ptx.counting import Accesses, Recorder
 from hloscope.ptx.decoding import Step, decode, used_registers
@@ -43,8 +44,7 @@ _BATCH_BYTES: Final = 1 << 28
 """Bytes of the registers, shared and local memory of a batch of more than one block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """An array, passed to a kernel by its address.
 
     Attributes:
@@ -56,8 +56,7 @@ class Argument:
     array: Array
 
 
-@dataclass(frozen=True, slots=True)
-class Same:
+class Same(Struct, frozen=True):
     """The address of an earlier argument, which has this number."""
 
     number: int
@@ -67,8 +66,7 @@ Given: TypeAlias = "Argument | Same | int | float"
 """An argument of a kernel: an array or a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """How a kernel is launched.
 
     Attributes:
@@ -87,8 +85,7 @@ class Launch:
         return prod(self.grid) * prod(self.block)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Limits of a launch.
 
     Attributes:
@@ -102,8 +99,7 @@ class Limits:
     max_bytes: int = MOST_MEMORY
 
 
-@dataclass(slots=True)
-class Executed:
+class Executed(Struct):
     """A kernel that has run.
 
     Attributes:

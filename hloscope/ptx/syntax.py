@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from hloscope.lazy import dataclass
+from msgspec import Struct
+
 from hloscope.source import Source, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Register:
+class Register(Struct, frozen=True):
     """A register, `%r1`, a special register, `%tid.x`, or the sink `_`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Immediate:
+class Immediate(Struct, frozen=True):
     """A constant.
 
     Attributes:
@@ -31,37 +30,32 @@ class Immediate:
     kind: str = "int"
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """The name of a variable, a label or a function."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Struct, frozen=True):
     """`{%r1, %r2}`."""
 
     parts: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """`%p1|%p2`: two results."""
 
     first: Register
     second: Register
 
 
-@dataclass(frozen=True, slots=True)
-class Negated:
+class Negated(Struct, frozen=True):
     """`!%p1`, as a source."""
 
     register: Register
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """`[base + offset]`; no base is the address `offset` itself."""
 
     base: Register | Symbol | None
@@ -71,16 +65,14 @@ class Address:
 Operand: TypeAlias = Register | Immediate | Symbol | Vector | Pair | Negated | Address
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """`@%p1` or `@!%p1`: lanes whose predicate is false do not execute the instruction."""
 
     predicate: Register
     negated: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Struct, frozen=True):
     """One instruction.
 
     Attributes:
@@ -106,8 +98,7 @@ class Instruction:
         return tuple(self.name.split(".")[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """A variable in memory, or a parameter.
 
     Attributes:
@@ -129,8 +120,7 @@ class Variable:
     is_pointer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """A `.entry` function.
 
     Attributes:
@@ -158,8 +148,7 @@ class Kernel:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PtxModule:
+class PtxModule(Struct, frozen=True):
     """One PTX file.
 
     Attributes:

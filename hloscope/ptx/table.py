@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.arrays import Array
-from hloscope.lazy import dataclass
 from hloscope.ptx.types import PtxType
 
 Compute: TypeAlias = Callable[..., Array]
@@ -19,8 +20,7 @@ Maker: TypeAlias = Callable[[frozenset[str], PtxType], Compute]
 """From modifiers and type to the function of an instruction."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One opcode.
 
     Attributes:

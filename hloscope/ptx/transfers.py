@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NoReturn, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.arrays import Array, Ints, np
-from hloscope.lazy import dataclass
 from hloscope.ptx.atomics import apply_in_order, atomic_of
 from hloscope.ptx.errors import KernelError
 from hloscope.ptx.machine import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Batch, Lanes
@@ -28,8 +29,7 @@ _WITHOUT_MEANING: Final = frozenset(
 _WINDOWS: Final = ((LOCAL_WINDOW, SHARED_WINDOW, "shared"), (PARAM_WINDOW, LOCAL_WINDOW, "local"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """A load or store as its modifiers describe it."""
 
     space: str
@@ -65,8 +65,7 @@ def _form_of(ins: Instruction, operations: frozenset[str] = frozenset()) -> _For
     return _Form(space, type_, parts, tuple(rest))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Reads the address operand of an instruction."""
 
     base: Read | None

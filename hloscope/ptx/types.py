@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from hloscope.arrays import Array, np
-from hloscope.lazy import dataclass, library
+from hloscope.lazy import library
 
 if TYPE_CHECKING:
     import ml_dtypes
@@ -16,8 +18,7 @@ else:
     ml_dtypes = library("ml_dtypes")
 
 
-@dataclass(frozen=True, slots=True)
-class PtxType:
+class PtxType(Struct, frozen=True):
     """A type of a value.
 
     Attributes:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from enum import Enum
 from hashlib import blake2b
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from hloscope.compare import Structure
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Direction, lookup
-from hloscope.ir import Computation, Instruction, Op, TensorType, captures
+from hloscope.ir import Computation, Instruction, Op, TensorType, TupleType, captures
 from hloscope.ops import Constant, Fusion
 
 _PLAIN: Final = frozenset({int, str, type(None)})
@@ -62,13 +62,19 @@ def _taken_apart(one: object) -> tuple[list[object], bytes]:
         return [sorted((encoded(key), encoded(value)) for key, value in one.items())], b""
     if isinstance(one, np.ndarray):
         return [one.dtype.str, one.dtype.name, one.shape], one.tobytes()
-    if isinstance(one, Op):
-        return [one.name, *(getattr(one, name) for name in type(one).fields)], b""
     if hasattr(one, "written"):  # kept as it stands in the program: literals, groups of devices
         return [one.written, getattr(one, "type", None)], b""
-    if is_dataclass(one) and not isinstance(one, type):
-        return [getattr(one, field.name) for field in fields(one) if field.compare], b""
+    if isinstance(one, Struct):
+        return _values(one), b""
     raise TypeError(f"a value of {type(one).__name__} has no digest")
+
+
+def _values(one: Struct) -> list[object]:
+    """The values of the fields, and the name of an op."""
+    if isinstance(one, TupleType):
+        return [one.elements]  # its other fields follow from them
+    values = [getattr(one, name) for name in one.__struct_fields__]
+    return [one.name, *values] if isinstance(one, Op) else values
 
 
 class Digests(Structure):

@@ -11,13 +11,14 @@ where their keys are equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import field, replace
 from enum import StrEnum
 from time import perf_counter
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from hloscope.affine import NEG_INF, POS_INF, Expr, Interval
-from hloscope.lazy import dataclass
 from hloscope.simplifier.isl_relations import (
     BUDGET,
     Builder,
@@ -39,8 +40,7 @@ class Verdict(StrEnum):
     UNDECIDED = "undecided"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """What a tensor that is read at run time holds in a counter-example.
 
     Attributes:
@@ -73,8 +73,7 @@ def _index(at: Sequence[object]) -> str:
     return f"[{', '.join(map(str, at))}]" if at else ""
 
 
-@dataclass(frozen=True, slots=True)
-class CounterExample:
+class CounterExample(Struct, frozen=True):
     """A pair that is in one relation only.
 
     Attributes:
@@ -110,8 +109,7 @@ def as_tuple(values: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, values))})"
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """The answer to a question, with a counter-example or the reason why there is no answer.
 
     Attributes:
@@ -124,7 +122,19 @@ class Proof:
     verdict: Verdict
     counter_example: CounterExample | None = None
     reason: str = ""
-    seconds: float = field(default=0.0, compare=False)
+    seconds: float = 0.0
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Proof:
+            return NotImplemented
+        return (
+            self.verdict == other.verdict
+            and self.counter_example == other.counter_example
+            and self.reason == other.reason
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.verdict, self.counter_example, self.reason))
 
     def __repr__(self) -> str:
         why = self.counter_example or self.reason

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import (
     ZERO,
     Const,
@@ -23,7 +25,6 @@ from hloscope.affine import (
     minimum,
     substitute,
 )
-from hloscope.lazy import dataclass
 from hloscope.simplifier.isl_tables import Body, Witness, clamped, included
 
 Formula: TypeAlias = tuple[Expr, tuple[Interval, ...]]
@@ -100,8 +101,7 @@ FAMILIES: Final[tuple[Callable[[Sequence[Interval], Interval], Formula], ...]] =
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """A table: the elements that are listed, and a formula over `Dim(i)`, its index, for others."""
 
     table: Hashable
@@ -109,8 +109,7 @@ class Known:
     formula: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Refutation:
+class Refutation(Struct, frozen=True):
     """A point of the first union that is not in the second, where tables are known."""
 
     point: tuple[int, ...]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from functools import reduce
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
 
 from hloscope.affine import (
     NEG_INF,
@@ -29,7 +30,6 @@ from hloscope.affine import (
     bounds,
     postorder,
 )
-from hloscope.lazy import dataclass
 
 BUDGET: Final = 2_000_000
 """Steps of isl after which a question stays undecided; about a second or two."""
@@ -50,8 +50,7 @@ Constraint: TypeAlias = tuple[Expr, Interval]
 _State = threading.local()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class System:
+class System(Struct, frozen=True, eq=False):
     """A relation from `num_dims` dimension variables to `results`.
 
     Attributes:
@@ -74,8 +73,7 @@ class System:
     values: Sequence[Interval] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+class Parameters(Struct, frozen=True):
     """The parameters of one question.
 
     Attributes:
@@ -122,8 +120,7 @@ class UndecidedError(Exception):
     """isl cannot say; the message is the reason."""
 
 
-@dataclass(slots=True)
-class Builder:
+class Builder(Struct):
     """Turns expressions of one system into piecewise affine functions over its variables."""
 
     isl: Any

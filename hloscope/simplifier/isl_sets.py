@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.affine import (
     Const,
     Dim,
@@ -25,7 +27,6 @@ from hloscope.affine import (
     substitute,
     variables,
 )
-from hloscope.lazy import dataclass
 from hloscope.simplifier.isl_relations import (
     BUDGET,
     Parameters,
@@ -42,8 +43,7 @@ MAX_PIECES: Final = 256
 Constraint = tuple[Expr, Interval]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """`{ dims -> results }` as range variables run under constraints.
 
     Attributes:

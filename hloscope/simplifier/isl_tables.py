@@ -19,6 +19,8 @@ from functools import reduce
 from itertools import combinations, islice, product
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import (
     NEG_INF,
     POS_INF,
@@ -35,7 +37,6 @@ from hloscope.affine import (
     substitute,
     variables,
 )
-from hloscope.lazy import dataclass
 from hloscope.simplifier.isl_relations import (
     Builder,
     Parameters,
@@ -68,8 +69,7 @@ def clamped(e: Expr, values: Interval) -> Expr:
     return minimum(e, values.hi) if values.hi < POS_INF else e
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """A variable of a body that stands for an element of a table."""
 
     table: Hashable
@@ -77,8 +77,7 @@ class Read:
     value: Range
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """`{ point : some values of the variables satisfy the constraints }`, for each table.
 
     Attributes:
@@ -124,8 +123,7 @@ def _moved(v: Range, by: int) -> Range:
     return Range(v.index + by)
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
+class Witness(Struct, frozen=True):
     """A point that refutes a claim, and what the tables hold that makes it do so."""
 
     point: tuple[int, ...]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from hloscope.affine import Expr, Interval, Var, to_text
-from hloscope.lazy import dataclass
 
 Code = TypeVar("Code", bound=Callable[..., object])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rule(Generic[Code]):
+class Rule(Struct, Generic[Code], frozen=True, eq=False):
     """`left == right` for all integers where `when` holds; `code` does it, or returns None.
 
     The three texts are Python over integers, `//` and `%` with floor semantics.  The tests check
@@ -31,8 +31,7 @@ class Rule(Generic[Code]):
         return f"{self.left} == {self.right}" + (f"   if {self.when}" if self.when else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One use of a law: what was replaced by what, and the ranges that it was allowed by."""
 
     law: Rule[Any]

@@ -267,7 +267,7 @@ def read_conv(attribute: Attribute) -> ConvDimensions:
 
 def write_conv(dims: ConvDimensions) -> StructAttr:
     """The structure `conv`."""
-    values = [getattr(dims, field) for field in ConvDimensions.__dataclass_fields__]
+    values = [getattr(dims, field) for field in ConvDimensions.__struct_fields__]
     return write_struct("stablehlo", "conv", dict(zip(EMPTY["conv"], values, strict=True)))
 
 

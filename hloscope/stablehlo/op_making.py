@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import NODEFAULT
+
 from hloscope.dialects import CLASSES, DEFINITIONS
 from hloscope.errors import UnsupportedError, VerifyError
-from hloscope.ir import REQUIRED, ElementType, TensorType
+from hloscope.ir import ElementType, TensorType, defaults_of
 from hloscope.mlir import Attribute, AttributeSlot, DenseArrayAttr, Operation
 from hloscope.ops import (
     AsyncDone,
@@ -78,12 +80,12 @@ def make_op(operation: Operation) -> Op:
     special = _SPECIAL.get(name)
     if special is not None:
         special(values, operation)
-    fields = cls.fields
+    fields = defaults_of(cls)
     settings = tuple([(k, _text(values.pop(k))) for k in [*values] if k not in fields])
     if settings:
         values["settings"] = settings
     for field, default in fields.items():
-        if default is REQUIRED and field not in values:
+        if default is NODEFAULT and field not in values:
             values[field] = ()
     return cls(**values)
 
@@ -293,9 +295,8 @@ def attributes_of(op: Op) -> dict[str, Attribute]:
 
 def _written(op: Op) -> tuple[dict[str, Any], Mapping[str, object]]:
     """The values of all attributes by field, and the defaults of those that may be left out."""
-    fields = type(op).fields
-    values: dict[str, Any] = {field: getattr(op, field) for field in fields}
-    defaults: dict[str, object] = dict(fields)
+    defaults = defaults_of(type(op))
+    values: dict[str, Any] = {field: getattr(op, field) for field in defaults}
     values |= dict(values.pop("settings", ()))
     window, dims = values.pop("window", None), values.get("dimensions")
     if isinstance(window, Window):
@@ -310,7 +311,7 @@ def _written(op: Op) -> tuple[dict[str, Any], Mapping[str, object]]:
     if isinstance(dims, ConvDimensions):
         values["dimension_numbers"] = dims
     if isinstance(dims, DotDimensions):
-        given_dims = [getattr(dims, field) for field in DotDimensions.__dataclass_fields__]
+        given_dims = [getattr(dims, field) for field in DotDimensions.__struct_fields__]
         values |= {f"{n}_dimensions": v for n, v in zip(_DOT, given_dims, strict=True)}
         values["lhs_ragged_dimensions"] = values.get("lhs_ragged", ())
         values["rhs_group_dimensions"] = values.get("rhs_group", ())

@@ -10,8 +10,10 @@ Source: XLA `SymbolicTileAnalysis`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import Dim, Expr, FloorDiv, Range, depends_on_runtime
 from hloscope.fusion import Analysis
@@ -24,7 +26,6 @@ from hloscope.indexing import (
     output_to_input,
 )
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.ops import (
     Bitcast,
     Concatenate,
@@ -55,8 +56,7 @@ The map of gather k of a chain has k of them: the work grows with the square of 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A tile size that is chosen.
 
     Attributes:

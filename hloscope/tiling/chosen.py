@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
+
 from hloscope.ir import Instruction, TensorType, backend_config
-from hloscope.lazy import dataclass
 from hloscope.ops import Fusion
 from hloscope.tiling.analysis import DOTS, SymbolicTiles
 
@@ -22,8 +23,7 @@ BLOCK_LEVEL: Final = "block_level_fusion_config"
 GEMM: Final = "triton_gemm_config"
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenTiles:
+class ChosenTiles(Struct, frozen=True):
     """The tiling of a Triton fusion as its dump holds it.
 
     Attributes:

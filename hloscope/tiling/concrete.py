@@ -10,6 +10,8 @@ from itertools import islice, product
 from math import prod
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.affine import ZERO, Dim, Expr, Interval, Range, Var, postorder
 from hloscope.arrays import np
 from hloscope.errors import UnsupportedError
@@ -22,7 +24,6 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.ops import Concatenate
 from hloscope.tiling.analysis import DOTS, SymbolicTiles, TiledNode
 from hloscope.tiling.nested import Asking, answered
@@ -102,8 +103,7 @@ class TiledInstruction:
         return f"<{self.instruction.name}: {self.sizes} by {self.strides} at {self.offsets}>"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TiledComputation:
+class TiledComputation(Struct, frozen=True, eq=False):
     """The tiles of a fusion.
 
     Attributes:
@@ -218,8 +218,7 @@ def _not_divisible(interval: Interval, parameter: int, size: int) -> str:
     return f"the bounds {interval} of parameter {parameter} are not divisible by tile size {size}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where a region's tiles are: which dimensions are iterated over, and the offsets that gives.
 
     Attributes:

@@ -19,10 +19,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from typing import ClassVar, Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import Const, Dim, Expr, Interval, Var, evaluate_array, mod, safe_evaluate
 from hloscope.arrays import Bools, Ints, np
 from hloscope.errors import UnsupportedError
-from hloscope.lazy import dataclass
 
 ONE: Final = Interval(1, 1)
 _ZERO: Final = Interval(0, 0)
@@ -48,8 +49,7 @@ def values(e: Expr, sizes: Ints) -> Ints:
     return evaluate_array(e, at)
 
 
-@dataclass(frozen=True, slots=True)
-class Within:
+class Within(Struct, frozen=True):
     """`expr in interval`, where `d_i` is the tile size of parameter `i`."""
 
     expr: Expr
@@ -73,8 +73,7 @@ class Within:
         yield (self,)
 
 
-@dataclass(frozen=True, slots=True)
-class Divides:
+class Divides(Struct, frozen=True):
     """The size divides a number or is a multiple of it: tiles of `size` fit blocks of `number`."""
 
     size: Expr
@@ -102,8 +101,7 @@ class Divides:
         yield (Within(mod(self.size, self.number), _ZERO),)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Sizes, major to minor, that read `1* any? full* 1*`: then a collapsed tile has one stride.
 
     Attributes:
@@ -152,8 +150,7 @@ class Run:
                 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class OneSign:
+class OneSign(Struct, frozen=True):
     """All sizes of the one group, or all of the other, are 1: strides of both signs do not mix."""
 
     down: tuple[Expr, ...]
@@ -184,8 +181,7 @@ class OneSign:
 Clause: TypeAlias = Within | Divides | Run | OneSign
 
 
-@dataclass(frozen=True, slots=True)
-class TileConstraints:
+class TileConstraints(Struct, frozen=True):
     """Clauses that must hold together, each once, in the order in which they were found."""
 
     clauses: tuple[Clause, ...] = ()
@@ -302,8 +298,7 @@ def _merged(known: dict[Expr, Interval], some: dict[Expr, Interval]) -> dict[Exp
     return merged
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintExpression:
+class ConstraintExpression(Struct, frozen=True):
     """XLA's form of a constraint: conjunctions of `expr in [lo, hi]`, one of which must hold.
 
     None at all is unsatisfiable, an empty one always satisfied.  `&` multiplies out and intersects

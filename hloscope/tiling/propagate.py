@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import output_sizes, sizes
 from hloscope.ir import Dims, Instruction, TupleType
-from hloscope.lazy import dataclass
 from hloscope.ops import OPS
 from hloscope.tiling.propagation import (  # noqa: F401  (registers every rule)
     collectives,
@@ -115,8 +115,7 @@ def _simplified(space: TilingSpace, answer: Propagated) -> Propagated:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TileCoverage:
+class TileCoverage(Struct, frozen=True):
     """Whether tiles are carried through an op.
 
     Attributes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from msgspec import Struct
+
 from hloscope.affine import Expr
 from hloscope.indexing import Constraint
 from hloscope.ir import Instruction
-from hloscope.lazy import dataclass
 
 
 class RefusalCode(StrEnum):
@@ -23,8 +24,7 @@ class RefusalCode(StrEnum):
     """There is a rule, and the sizes do not fit it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Why tiles are refused.
 
     Attributes:

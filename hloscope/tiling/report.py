@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 from typing import NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.indexing import Access, ExactTiles, IndexingMap, Precision, TileVerdict, exact_tiles
 from hloscope.ir import Instruction, TensorType, Type
-from hloscope.lazy import dataclass
 from hloscope.tiling.analysis import Parameter, SymbolicTiles, symbolic_tiles
 from hloscope.tiling.chosen import ChosenTiles, chosen_sizes, chosen_tiles, fusion_config
 from hloscope.tiling.concrete import TiledComputation, TiledInstruction, Tiler
@@ -21,8 +22,7 @@ from hloscope.tiling.schedule import ScheduleName
 from hloscope.tiling.sweeping import Ranking
 
 
-@dataclass(frozen=True, slots=True)
-class OperandTiles:
+class OperandTiles(Struct, frozen=True):
     """What the tiles of the output read of one tensor of an operand.
 
     Attributes:
@@ -51,8 +51,7 @@ class OperandTiles:
         return None if self.xla is None else prod(self.xla.sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class TileReport:
+class TileReport(Struct, frozen=True):
     """What is said of the tiles of one instruction.
 
     Attributes:

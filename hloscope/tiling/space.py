@@ -7,16 +7,17 @@ Source: XLA's experimental `TilingSpace`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import POS_INF, Const, Dim, Expr, Interval, Range, Runtime, Var
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import output_sizes
 from hloscope.ir import Dims, Instruction, TensorType, TupleType
-from hloscope.lazy import dataclass
 from hloscope.ops import Scan
 from hloscope.simplifier import Domain
 from hloscope.tiling.fused import Fused
@@ -48,8 +49,7 @@ class Roots(StrEnum):
     """Each root has its own dimensions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(Struct, frozen=True):
     """A dimension that is tiled.
 
     Attributes:
@@ -72,8 +72,7 @@ class Dimension:
         return self.size if self.tile_size is None else -(-self.size // self.tile_size)
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeValue:
+class RuntimeValue(Struct, frozen=True):
     """A value that is read while the kernel runs.
 
     Attributes:

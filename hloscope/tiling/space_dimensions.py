@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from hloscope.indexing import sizes
 from hloscope.ir import Dims, Instruction, Op
-from hloscope.lazy import dataclass
 from hloscope.ops import Dot, DotDimensions, DotGeneral, DynamicSlice, RaggedDot, Reduce, ScaledDot
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A value that is read at run time.
 
     Attributes:
@@ -30,8 +30,7 @@ class Reading:
     is_prefix_sum: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(Struct, frozen=True):
     """What an instruction adds.
 
     Attributes:

@@ -16,12 +16,13 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.affine import POS_INF
 from hloscope.arrays import Bools, Floats, Ints, np
 from hloscope.devices import DEFAULT, DEVICES, Limits, limits_of
 from hloscope.errors import UnsupportedError
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.ops import Transpose
 from hloscope.tiling.analysis import DOTS, SymbolicTiles, TiledNode
 from hloscope.tiling.concrete import Tiler, candidate_sizes, with_parameters
@@ -50,8 +51,7 @@ MAX_DOT_SIDE: Final = 256
 """The largest tile size of a product.  Source: XLA, Triton emitter constraints."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sweep:
+class Sweep(Struct, frozen=True, eq=False):
     """What many tilings of one fusion move and need; an array has a number for each.
 
     Attributes:
@@ -135,8 +135,7 @@ class Choice(NamedTuple):
     excess: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """The tilings that were found, the best first.
 
     Attributes:

@@ -19,9 +19,11 @@ Source: XLA `SymbolicTile`, `SizeAndStrideExpression`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import (
     ONE,
@@ -44,14 +46,12 @@ from hloscope.affine import (
 from hloscope.arrays import Ints, np
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap, RuntimeVariable
-from hloscope.lazy import dataclass
 from hloscope.simplifier import Domain
 from hloscope.tiling.constraints import Clause, Divides, OneSign, Run, TileConstraints, values
 from hloscope.tiling.refusal import Refusal, RefusalCode
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolicTile:
+class SymbolicTile(Struct, frozen=True):
     """Offset, size and stride along each dimension of the operand, as functions of tile sizes.
 
     Attributes:
@@ -207,8 +207,7 @@ def _no(reason: str, e: Expr | None = None) -> Refusal:
     return Refusal(RefusalCode.UNIMPLEMENTED, reason, expr=e)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """Size and stride of one result."""
 
     size: Expr

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.affine import (
     ONE,
     ZERO,
@@ -26,7 +28,6 @@ from hloscope.affine import (
     to_text,
     variables,
 )
-from hloscope.lazy import dataclass
 
 _KINDS: Final[dict[str, type[Dim] | type[Range] | type[Runtime]]] = {
     "tid": Dim,
@@ -74,8 +75,7 @@ def read_expression(text: str, dimensions: int, runtime: int = 0) -> Expr:
     return parse_expr(text, names)
 
 
-@dataclass(frozen=True, slots=True)
-class DimTile:
+class DimTile(Struct, frozen=True):
     """The indices `offset + stride * k`, `0 <= k < size`, that are in `[0, upper_bound)`.
 
     >>> print(DimTile(Dim(0) * 4, Const(4), Const(1), Const(10)))
@@ -145,8 +145,7 @@ def whole(size: int) -> DimTile:
     return DimTile.of(0, 1 << max(size - 1, 0).bit_length(), 1, size)
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """A tile of an array: the product of tiles of its dimensions.
 
     Attributes:

@@ -16,12 +16,13 @@ from itertools import product
 from math import gcd, prod
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from hloscope.affine import Dim, Range, as_sum, variables
 from hloscope.arrays import Bools, Floats, Ints, np
 from hloscope.fusion import leaf_types
 from hloscope.indexing import major_to_minor
 from hloscope.ir import TensorType
-from hloscope.lazy import dataclass
 from hloscope.tiling.analysis import DOTS, TiledNode
 from hloscope.tiling.concrete import with_parameters
 
@@ -33,8 +34,7 @@ UNALIGNED: Final = "not every tile is known to begin at the border of a transact
 TOO_MANY: Final = f"more than {MOST_ROWS:,} rows of a tile share transactions: at most this"
 
 
-@dataclass(frozen=True, slots=True)
-class TileTraffic:
+class TileTraffic(Struct, frozen=True):
     """What the tiles of one array move, over all programs and iterations.
 
     Attributes:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import field
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.errors import Diagnostic
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 _DIRECTIVE: Final = pattern(
@@ -30,8 +31,7 @@ _CLASSES: Final = {
 }
 
 
-@dataclass(slots=True)
-class Expectation:
+class Expectation(Struct, eq=False):
     """One comment: a diagnostic of this severity is due on this line.
 
     Attributes:
@@ -48,7 +48,7 @@ class Expectation:
     text: str
     span: Span
     pattern: re.Pattern[str] | None = None
-    is_met: bool = field(default=False, compare=False)
+    is_met: bool = False
 
     def matches(self, message: str) -> bool:
         """Does the message contain what is expected?"""

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.ir import TensorType
-from hloscope.lazy import dataclass
 from hloscope.mlir import (
     I64,
     NONE,
@@ -99,8 +100,7 @@ _CONDITIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], str]]] = {
 """What must be true of an op that goes down, and what it has if it is not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """The difference between two versions of an op.
 
     Attributes:

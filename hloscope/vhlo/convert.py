@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from hloscope.errors import HloscopeError
-from hloscope.lazy import dataclass
 from hloscope.mlir import Attribute, Operation, Region, Value
 from hloscope.vhlo.changes import CHANGES
 from hloscope.vhlo.needs import Obstacle, obstacles
@@ -30,8 +30,7 @@ class DowngradeError(HloscopeError):
         self.target, self.obstacles = target, tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
+class Converted(Struct, frozen=True):
     """A module of a version.
 
     Attributes:

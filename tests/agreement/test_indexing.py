@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.analysis import output_to_input
@@ -128,4 +129,4 @@ def _shifted(access: Access) -> Access:
     if access.map is None or not access.map.results:
         return access
     wrong = access.map.with_(results=[access.map.results[0] + 1, *access.map.results[1:]])
-    return replace(access, map=wrong)
+    return structs.replace(access, map=wrong)

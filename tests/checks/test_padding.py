@@ -6,12 +6,12 @@ from itertools import permutations
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from hloscope.checks import Finding, check_program, setting_of
 from hloscope.checks.padding import cheapest_order
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import ELEMENT_TYPES, Layout, TensorType, array_bytes
-from hloscope.lazy import replace
 
 TILES: list[tuple[tuple[int, ...], ...]] = [
     ((8, 128),),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings as hypothesis_settings, strategies as st
+from msgspec.structs import replace
 
 import hloscope as hs
 from hloscope.api import Checked, check_files, check_one, check_settings

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings, strategies as st
+from msgspec.structs import replace
 
 from hloscope.indexing import ExactTiles, IndexingMap, exact_tiles
 from hloscope.indexing.tiles.exact import TileVerdict

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
+from msgspec.structs import replace
 
 from hloscope.hlo_parser import parse_type
 from hloscope.indexing import IndexingMap, address_map

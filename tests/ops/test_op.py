@@ -44,10 +44,10 @@ def test_ops_match_by_position() -> None:
 @pytest.mark.parametrize(
     ("args", "named", "message"),
     [
-        ((), {}, "Iota needs `iota_dimension`"),
-        ((0, 1), {}, "Iota has 1 fields, got 2"),
-        ((0,), {"dimension": 1}, "Iota cannot take `dimension`"),
-        ((0,), {"iota_dimension": 1}, "Iota cannot take `iota_dimension`"),
+        ((), {}, "Missing required argument 'iota_dimension'"),
+        ((0, 1), {}, "Extra positional arguments provided"),
+        ((0,), {"dimension": 1}, "Unexpected keyword argument 'dimension'"),
+        ((0,), {"iota_dimension": 1}, "Argument 'iota_dimension' given by name and position"),
     ],
 )
 def test_a_wrong_call_is_refused(

@@ -195,7 +195,7 @@ OF_GATHER: list[tuple[Gather, str, str, str]] = [
 def dynamic(op: Gather) -> tuple[DynamicGather, str]:
     """The same op with its slice sizes as an operand."""
     numbers = ",".join(map(str, op.slice_sizes))
-    fields = {name: getattr(op, name) for name in DynamicGather.fields}
+    fields = {name: getattr(op, name) for name in DynamicGather.__struct_fields__}
     return DynamicGather(**fields), f"; s32[{len(op.slice_sizes)}]={numbers}"
 
 

@@ -8,10 +8,10 @@ forms of sort, top-k and compare that XLA accepts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hloscope.hlo_parser.literals import HloLiteral

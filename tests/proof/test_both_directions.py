@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec.structs import replace
 
 from benchmarks.fusion_stats import fusions
 from hloscope.affine import Dim, Interval, Range, Runtime, variables

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
+from msgspec import NODEFAULT
 
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.opcodes import SPELLINGS
 from hloscope.hlo_parser.signatures import signature
-from hloscope.ir import REQUIRED, Op
+from hloscope.ir import Op, defaults_of
 from hloscope.verifier import verify_hlo
 
 TRIED: Final = "pred s32 u32 f32 f64 c64".split()
@@ -88,4 +89,4 @@ def test_every_opcode_of_which_elements_are_demanded_is_tried() -> None:
 
 def made(cls: type[Op]) -> Op:
     """An op of a class, whatever its fields are."""
-    return cls(**{name: None for name, default in cls.fields.items() if default is REQUIRED})
+    return cls(**{name: None for name, default in defaults_of(cls).items() if default is NODEFAULT})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.lazy import dataclass
+from msgspec import Struct
 
 _ROWS: Final = """
     HloSnapshot                   hlo   1 hlo HloProto
@@ -354,8 +354,7 @@ others, or nothing about the program.  A field that is neither here nor in a row
 nobody knows what it changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One field of a message."""
 
     name: str

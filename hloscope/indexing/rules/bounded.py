@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Final
 
+from msgspec.structs import replace
+
 from hloscope.affine import Const, Dim, Expr
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.map import IndexingMap
@@ -29,7 +31,6 @@ from hloscope.indexing.rules.build import (
 from hloscope.indexing.rules.registry import Direction
 from hloscope.indexing.rules.run_time_sizes import hands_on, sizes_agree
 from hloscope.ir import Dims, Instruction, Op, TensorType, Type
-from hloscope.lazy import replace
 from hloscope.ops import (
     AllGather,
     AllToAll,

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.build import NEVER, first_leaf, identity, is_data, leaves, sizes
 from hloscope.indexing.rules.registry import elsewhere, input_to_output, missing, output_to_input
 from hloscope.ir import Instruction, Op, TupleType, Type
-from hloscope.lazy import replace
 from hloscope.ops import (
     ELEMENTWISE,
     AddDependency,

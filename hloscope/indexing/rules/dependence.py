@@ -11,19 +11,19 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.build import NEVER, leaves
 from hloscope.ir import Computation, Instruction
-from hloscope.lazy import dataclass, replace
 
-_set: Final = object.__setattr__
 UNUSED: Final = "the body does not use it in every case"
 MOST_STATES: Final = 1024
 """Repeated applications of a body that are told apart; what comes later counts as possible."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dependence:
+class Dependence(Struct, frozen=True):
     """What each result of a computation depends on; leaves of parameters are numbered in order.
 
     Attributes:
@@ -37,18 +37,6 @@ class Dependence:
     sure: tuple[frozenset[int], ...]
     aligned: tuple[frozenset[int], ...]
     unchanged: tuple[int, ...]
-
-    def __init__(  # written out, as to generate it takes longer than to use it
-        self,
-        reads: tuple[frozenset[int], ...],
-        sure: tuple[frozenset[int], ...],
-        aligned: tuple[frozenset[int], ...],
-        unchanged: tuple[int, ...],
-    ) -> None:
-        _set(self, "reads", reads)
-        _set(self, "sure", sure)
-        _set(self, "aligned", aligned)
-        _set(self, "unchanged", unchanged)
 
     @classmethod
     def of_everything(cls, results: int, parameters: int) -> Dependence:
@@ -215,8 +203,7 @@ class History:
         return [self.at(n) for n in range(least, min(most, least + len(self._states)) + 1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Struct, frozen=True):
     """What the results of a fold `acc = body(acc, element)` depend on.
 
     Attributes:
@@ -228,16 +215,6 @@ class Fold:
     initial: tuple[Uses, ...]
     elements: tuple[Uses, ...]
     results: tuple[Uses, ...]
-
-    def __init__(  # written out, as to generate it takes longer than to use it
-        self,
-        initial: tuple[Uses, ...],
-        elements: tuple[Uses, ...],
-        results: tuple[Uses, ...],
-    ) -> None:
-        _set(self, "initial", initial)
-        _set(self, "elements", elements)
-        _set(self, "results", results)
 
 
 def fold(body: Dependence, count: int, least: int, most: int) -> Fold:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from hloscope.affine import Const, Dim, Expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Accesses, Precision
@@ -43,7 +45,6 @@ from hloscope.indexing.rules.scattered import (
     placing,
 )
 from hloscope.ir import Instruction
-from hloscope.lazy import replace
 from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect
 
 

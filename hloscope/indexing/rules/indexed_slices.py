@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import TypeAlias
+
+from msgspec import Struct
 
 from hloscope.affine import Const, Dim, Expr
 from hloscope.indexing.access import Accesses
@@ -16,10 +18,7 @@ from hloscope.indexing.rules.build import (
     sizes,
 )
 from hloscope.ir import Dims, Instruction, Type
-from hloscope.lazy import dataclass
 from hloscope.ops import DynamicGather, Gather, Scatter
-
-_set: Final = object.__setattr__
 
 
 class Fit(Enum):
@@ -30,8 +29,7 @@ class Fit(Enum):
     BY_ELEMENT = "its elements outside are dropped"
 
 
-@dataclass(frozen=True, slots=True)
-class Slices:
+class Slices(Struct, frozen=True):
     """What gather and scatter share: slices of a `whole` array, one per row of the indices.
 
     The *sliced* array (gather's result, scatter's updates) has the rows' dimensions and, at
@@ -49,32 +47,6 @@ class Slices:
     index_vector_dim: int
     slice_sizes: Dims
     fit: Fit
-
-    def __init__(  # written out, as to generate it takes longer than to use it
-        self,
-        whole: Dims,
-        sliced: Dims,
-        indices: Dims,
-        window_dims: Dims,
-        dropped_dims: Dims,
-        batching_dims: Dims,
-        indices_batching_dims: Dims,
-        start_index_map: Dims,
-        index_vector_dim: int,
-        slice_sizes: Dims,
-        fit: Fit,
-    ) -> None:
-        _set(self, "whole", whole)
-        _set(self, "sliced", sliced)
-        _set(self, "indices", indices)
-        _set(self, "window_dims", window_dims)
-        _set(self, "dropped_dims", dropped_dims)
-        _set(self, "batching_dims", batching_dims)
-        _set(self, "indices_batching_dims", indices_batching_dims)
-        _set(self, "start_index_map", start_index_map)
-        _set(self, "index_vector_dim", index_vector_dim)
-        _set(self, "slice_sizes", slice_sizes)
-        _set(self, "fit", fit)
 
     @property
     def row_dims(self) -> Dims:

@@ -16,10 +16,12 @@ from enum import StrEnum
 from importlib import import_module
 from typing import Any, Final, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.dependence import Bodies
 from hloscope.ir import Instruction, Op, value_types
-from hloscope.lazy import dataclass, once_for_each
+from hloscope.lazy import once_for_each
 
 Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]
 """Of an instruction, its op and a number; of `Bodies` besides where the entry says so."""
@@ -35,8 +37,7 @@ class Direction(StrEnum):
     INPUT_TO_OUTPUT = "input_to_output"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A rule and what it claims at best.
 
     Attributes:
@@ -75,8 +76,7 @@ _NEAREST: Final[dict[Direction, dict[type[Op], Entry | None]]] = {way: {} for wa
 """What was looked up, until a rule is registered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instances:
+class Instances(Struct, frozen=True):
     """The times that a result of a called computation counts for an element of an output.
 
     Attributes:

@@ -12,6 +12,8 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import Const, Expr
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.map import IndexingMap
@@ -31,7 +33,6 @@ from hloscope.indexing.rules.build import (
 from hloscope.indexing.rules.dependence import UNUSED, Bodies, Dependence, History
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction
-from hloscope.lazy import dataclass
 from hloscope.ops import Scan
 
 _SLICES = "the body may combine any elements of the slices"
@@ -44,8 +45,7 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]
 """Distances in steps: intervals, both ends included, with gaps between them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """How far back a result of the body reads a parameter.
 
     Attributes:
@@ -132,8 +132,7 @@ def _is_loose(body: Dependence, result: int, parameter: int, parameters: int, ca
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """An operand or output of a scan.
 
     Attributes:

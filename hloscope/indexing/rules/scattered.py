@@ -10,6 +10,9 @@ from itertools import combinations, product
 from math import prod
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from hloscope.affine import Const, Dim, Expr
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.map import IndexingMap
@@ -33,17 +36,13 @@ from hloscope.indexing.rules.dependence import (
 )
 from hloscope.indexing.rules.indexed_slices import indices_at, slices_of
 from hloscope.ir import Dims, Instruction, TensorType
-from hloscope.lazy import dataclass, replace
 from hloscope.ops import Constant, Scatter
-
-_set: Final = object.__setattr__
 
 OVERWRITTEN: Final = "an element that an update overwrites is not read"
 LAST: Final = "of several updates of an element one wins"
 
 
-@dataclass(frozen=True, slots=True)
-class Combined:
+class Combined(Struct, frozen=True):
     """What the elements of the outputs of a scatter use.
 
     Attributes:
@@ -59,20 +58,6 @@ class Combined:
     updates: tuple[Uses, ...]
     bodies: tuple[Uses, ...]
     unchanged: frozenset[int]
-
-    def __init__(  # written out, as to generate it takes longer than to use it
-        self,
-        old: tuple[Uses, ...],
-        hit: tuple[Uses, ...],
-        updates: tuple[Uses, ...],
-        bodies: tuple[Uses, ...],
-        unchanged: frozenset[int],
-    ) -> None:
-        _set(self, "old", old)
-        _set(self, "hit", hit)
-        _set(self, "updates", updates)
-        _set(self, "bodies", bodies)
-        _set(self, "unchanged", unchanged)
 
 
 def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:

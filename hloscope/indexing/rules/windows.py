@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Final
 
+from msgspec.structs import replace
+
 from hloscope.affine import ZERO, Const, Expr
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.map import IndexingMap
@@ -39,7 +41,6 @@ from hloscope.indexing.rules.dependence import (
 from hloscope.indexing.rules.reduction import applications
 from hloscope.indexing.rules.registry import Instances, comes_from, input_to_output, output_to_input
 from hloscope.ir import Dims, Instruction, TensorType
-from hloscope.lazy import replace
 from hloscope.ops import (
     ELEMENTWISE,
     Compare,

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from hloscope.affine import Dim
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
@@ -28,7 +30,6 @@ from hloscope.indexing.symbolic.maps import SizedBuilder
 from hloscope.indexing.symbolic.rules import NO_RULE, Asked, symbolic_reads
 from hloscope.indexing.symbolic.walk import SizeWalk
 from hloscope.ir import Computation, Instruction, Module, TupleType, captures
-from hloscope.lazy import replace
 from hloscope.ops import ELEMENTWISE, Parameter, control
 
 MOST_WAYS: Final = 32

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import NEG_INF, POS_INF, Const, Expr, Interval
 from hloscope.indexing.rules.build import leaves
 from hloscope.indexing.symbolic.symbols import Shape, Symbols
 from hloscope.ir import Computation, ElementType, Instruction, TensorType, Type
-from hloscope.lazy import dataclass
 from hloscope.ops import control
 
 SIZE_BITS: Final = 32
@@ -20,8 +21,7 @@ Contents: TypeAlias = tuple[Expr | None, ...]
 """The elements of an array of integers in row-major order, as far as they are known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """One array of a value.
 
     Attributes:

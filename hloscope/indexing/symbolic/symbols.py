@@ -11,6 +11,8 @@ import re
 from math import gcd
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from hloscope.affine import (
     NEG_INF,
     POS_INF,
@@ -29,7 +31,6 @@ from hloscope.affine import (
 )
 from hloscope.indexing.variables import Constraint, RuntimeVariable
 from hloscope.ir import ELEMENT_TYPES, Instruction, TensorType
-from hloscope.lazy import replace
 from hloscope.ops import GetDimensionSize
 from hloscope.simplifier import Domain
 

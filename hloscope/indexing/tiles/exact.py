@@ -7,9 +7,11 @@ elements does a box around it take in that are not read?  Which do several tiles
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 from math import prod
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import Dim
 from hloscope.indexing.map import IndexingMap
@@ -19,7 +21,6 @@ from hloscope.indexing.tiles.images import Element, Images, Missing, Shape, Shar
 from hloscope.indexing.tiles.parts import NEEDS_VALUES, Part, move_alike, parts_of
 from hloscope.indexing.tiles.progressions import of_progression
 from hloscope.indexing.tiles.unions import factored, without_nested
-from hloscope.lazy import dataclass
 
 
 class TileVerdict(StrEnum):
@@ -37,8 +38,7 @@ class TileVerdict(StrEnum):
     """It was not found out within the budget, or values that are read at run time decide."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ragged:
+class Ragged(Struct, frozen=True):
     """A dimension that tiles do not divide.
 
     Attributes:
@@ -57,8 +57,7 @@ class Ragged:
         return self.size % self.tile
 
 
-@dataclass(frozen=True, slots=True)
-class ExactTiles:
+class ExactTiles(Struct, frozen=True):
     """What the tiles of the output read of an operand.
 
     Attributes:
@@ -185,8 +184,7 @@ def image_of(m: IndexingMap, box: Sequence[Side]) -> ExactTiles:
 # ------------------------------------------------------------------------------------ counts
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
+class _Whole(Struct, frozen=True):
     """Counts of all parts together; tiles and elements in the order of the map."""
 
     images: Images

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
-from hloscope.lazy import dataclass
+from msgspec import Struct
 
 MAX_SHAPES: Final = 64
 """So many different shapes are kept."""
@@ -34,8 +34,7 @@ class Shared(NamedTuple):
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
-class Images:
+class Images(Struct, frozen=True):
     """What the tiles of one part read.
 
     Attributes:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from hloscope.affine import (
     Const,
     Dim,
@@ -22,11 +24,9 @@ from hloscope.affine import (
 )
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import Constraint, RuntimeVariable, substituted
-from hloscope.lazy import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Some results of a map, with all variables and constraints that have to do with them.
 
     Attributes:

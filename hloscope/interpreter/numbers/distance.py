@@ -6,17 +6,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from hloscope.interpreter.values import Array
 from hloscope.ir import ml_dtypes
-from hloscope.lazy import dataclass
 
 FAR: Final = (1 << 64) - 1
 """Distance of two values one of which is not finite, unless they are the same."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Difference:
+class Difference(Struct, frozen=True, eq=False):
     """Where two arrays differ.
 
     Attributes:

@@ -21,7 +21,8 @@ from hloscope.ops import ELEMENTWISE, IMPLICIT_BROADCAST, ConstantLike, Implicit
 @evaluates(*IMPLICIT_BROADCAST.values())
 def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
     cls = ELEMENTWISE[op.applies]
-    applied = cls(**{name: getattr(op, name) for name in cls.fields if name in type(op).fields})
+    shared = [name for name in cls.__struct_fields__ if name in op.__struct_fields__]
+    applied = cls(**{name: getattr(op, name) for name in shared})
     function = function_of(applied, [element_of(t) for t in at.operands], element_of(at.ins.type))
     dims = op.broadcast_dimensions
 

@@ -8,9 +8,10 @@ Source: XLA `ShapeUtil::CompatibleIgnoringFpPrecision`, `float_normalization.cc`
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from hloscope.errors import VerifyError
 from hloscope.interpreter.numbers.rounding import conversion

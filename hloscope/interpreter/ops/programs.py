@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.interpreter.parallel import INFEED, run_grid

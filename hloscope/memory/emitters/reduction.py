@@ -5,13 +5,14 @@ Source: XLA `xla/backends/gpu/codegen/emitters/reduction.cc`, `reduction_base.cc
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import Expr, Interval
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Instruction, Layout, TensorType
-from hloscope.lazy import dataclass
 from hloscope.memory.choice import NO_BITS, Choice, in_memory_of
 from hloscope.memory.fused import behind_tuples
 from hloscope.memory.groups import groups_of
@@ -43,8 +44,7 @@ FEW_STEPS: Final = 4
 """Steps of a column reduction with vectors of four that XLA unrolls; of more LLVM decides."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How the threads of a reduction touch the matrix.
 
     Attributes:

@@ -6,14 +6,15 @@ element: `xla/backends/gpu/codegen/emitters/transforms/lower_tensors.cc`, `EmitA
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import gcd, prod
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hloscope.affine import Expr, Interval, Range, mod
 from hloscope.indexing import IndexingMap, Variable, major_to_minor
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
 from hloscope.memory.choice import Choice, written_by
 from hloscope.memory.kernel import (
     THREAD,
@@ -41,8 +42,7 @@ WORD: Final = 32
 """Bits of the narrowest compare-and-swap."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How threads run over updates.
 
     Attributes:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.affine import Const, Expr
 from hloscope.indexing import IndexingMap
 from hloscope.ir import TensorType
-from hloscope.lazy import dataclass
 from hloscope.memory.choice import Choice, in_memory_of
 from hloscope.memory.fused import behind_tuples
 from hloscope.memory.heroes import is_tiled_transpose
@@ -38,8 +39,7 @@ VECTOR_BYTES, VECTOR_BYTES_AMD = 4, 16
 PACKED_WARPS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Tiles:
+class Tiles(Struct, frozen=True):
     """The maps of a transpose in memory order: of what is read, written, and kept in between.
 
     Attributes:
@@ -65,8 +65,7 @@ class Tiles:
     proofs: tuple[Proof | None, Proof | None] = (None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Indices:
+class Indices(Struct, frozen=True):
     """Sizes of the loops of a thread, an index, and expressions that are below sizes."""
 
     ranges: tuple[int, ...]

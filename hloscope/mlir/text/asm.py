@@ -7,12 +7,12 @@ OpAsmPrinter, so that a form can be said in the terms of MLIR's own descriptions
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import NamedTuple, NoReturn, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from hloscope.errors import HloscopeError, ParseError
 from hloscope.ir import FunctionType, Type
-from hloscope.lazy import dataclass
 from hloscope.mlir.attributes import Attribute, SymbolAttr
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import Location
@@ -35,8 +35,7 @@ class Argument(NamedTuple):
     location: Location | None = None
 
 
-@dataclass(slots=True)
-class State:
+class State(Struct):
     """What a pretty form has read of one op.  The reader makes the `Operation` of it.
 
     `location` is that of a form which reads its own `loc(…)`.

@@ -18,11 +18,13 @@ Source of what the rows say: the forms of `StablehloOps.td` and the other dialec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from typing import Final, TypeAlias
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from hloscope.ir import Type
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 from hloscope.mlir.attributes import (
     Attribute,
     DenseArrayAttr,
@@ -35,8 +37,7 @@ from hloscope.mlir.ir import Operation
 from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Form, State, UnfitError, Use
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """An op that is being read.
 
     Attributes:
@@ -69,8 +70,7 @@ ReadPart: TypeAlias = Callable[[Reading], None]
 WritePart: TypeAlias = Callable[[AsmPrinter, Operation], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """An attribute that a form writes.
 
     Attributes:
@@ -100,8 +100,7 @@ class Need:
                 return False
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One piece of a form.
 
     Attributes:
@@ -117,8 +116,7 @@ class Part:
     fits: Callable[[Operation], bool] | None = None
 
 
-@dataclass(slots=True)
-class Context:
+class Context(Struct):
     """What a directive knows of its row.
 
     Attributes:

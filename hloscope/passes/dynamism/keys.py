@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec import Struct
+
 from hloscope.ir import TensorType, TokenType, Type
-from hloscope.lazy import dataclass
 from hloscope.mlir import Operation, SymbolAttr, type_text
 from hloscope.passes.dynamism.constants import integer, is_integers
 from hloscope.passes.dynamism.targets import name_of
@@ -17,8 +18,7 @@ from hloscope.passes.effects import is_quiet, is_terminator
 from hloscope.walks import reached
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """What a function is refined for.
 
     Attributes:

@@ -8,8 +8,9 @@ Source: StableHLO `StablehloConvertToSignless.cpp`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from hloscope.errors import VerifyError
 from hloscope.ir import (

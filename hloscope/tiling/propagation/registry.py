@@ -9,12 +9,13 @@ asked only by who wants more than XLA does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from hloscope.ir import Op
-from hloscope.lazy import dataclass
 from hloscope.tiling.refusal import Refusal, RefusalCode
 from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import Tile
@@ -40,8 +41,7 @@ class Fit(StrEnum):
     """That depends on sizes that are not known yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedTile:
+class CarriedTile(Struct, frozen=True):
     """The tile of one operand or output.
 
     Attributes:
@@ -55,8 +55,7 @@ class CarriedTile:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Propagated:
+class Propagated(Struct, frozen=True):
     """Where a tile was carried.
 
     Attributes:
@@ -78,8 +77,7 @@ Rule: TypeAlias = Callable[["TilingSpace", Any, Any, Tile, int], Answer]
 R = TypeVar("R", bound=Rule)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What is known of an op in one direction.
 
     Attributes:

@@ -9,8 +9,9 @@ Source: XLA `shape_inference.cc` (`InferConvertShape`, `InferStochasticConvertSh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from hloscope.errors import VerifyError
 from hloscope.hlo_parser import print_type, signature

@@ -5,7 +5,7 @@ Source: XLA `hlo_verifier.cc` (`ShapesSame`, `CheckShape`).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from hloscope.ir import BufferType, TensorType, TupleType, Type, compatible
 
