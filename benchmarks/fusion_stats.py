@@ -8,19 +8,18 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.ir import Instruction, Module
-from hloscope.lazy import dataclass
 from hloscope.ops import Fusion
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """What was found about the fusions of a program.
 
     Attributes:
