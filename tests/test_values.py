@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import pickle
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from hloscope.affine import Interval
 from hloscope.hlo_parser.metadata import BackendConfig, StackFrames
-from hloscope.indexing import Access, Precision, RuntimeVariable
+from hloscope.indexing import Access, Precision, RuntimeVariable, Variable
 from hloscope.ir import ELEMENT_TYPES, Layout, TensorType, TokenType, TupleType
 from hloscope.ir.types import DialectType, FunctionType, FutureType, KnownTensor, OpaqueType
 from hloscope.mlir.attributes import ArrayAttr, DictAttr, StructAttr, VerbatimAttr
@@ -37,11 +36,12 @@ S32 = ELEMENT_TYPES["s32"]
 
 
 def test_the_package_has_one_kind_of_value_class() -> None:
-    found = []
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module == "dataclasses":
-                found.append(f"{path.name}:{node.lineno}")
+    found = [
+        f"{path.name}: {line}"
+        for path in PACKAGE.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if line.startswith(("from dataclasses ", "import dataclasses"))
+    ]
     assert not found, "write `class Name(Struct, frozen=True)`"
 
 
@@ -192,6 +192,13 @@ def test_the_hash_of_a_value_nested_without_end_is_refused(wrap: Callable[[Any],
 def test_values_are_copied_and_pickled(value: Any) -> None:
     assert pickle.loads(pickle.dumps(value)) == value
     assert copy.copy(value) == copy.deepcopy(value) == value
+
+
+def test_copies_of_an_interned_variable_are_the_variable() -> None:
+    variable = Variable(Interval(0, 7), "th_x")
+    assert copy.copy(variable) is variable
+    assert copy.deepcopy(variable) is variable
+    assert pickle.loads(pickle.dumps(variable)) is variable
 
 
 def test_a_field_of_a_value_cannot_be_assigned_to() -> None:

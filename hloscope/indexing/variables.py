@@ -103,8 +103,8 @@ class Variable(Struct, metaclass=_Interned, frozen=True, eq=False, weakref=True)
     interval: Interval
     name: str = ""
 
-    def __reduce__(self) -> tuple[type[Variable], tuple[Interval, str]]:
-        return Variable, (self.interval, self.name)
+    def __copy__(self) -> Variable:
+        return self
 
     @property
     def kind(self) -> VariableKind:

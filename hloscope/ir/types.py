@@ -169,9 +169,6 @@ class TensorType(Struct, frozen=True):
     bounds: tuple[int | None, ...] = ()
     encoding: str = ""
 
-    def __hash__(self) -> int:
-        return hash((self.element.name, self.sizes))  # few types differ in the rest alone
-
     def __str__(self) -> str:
         sizes = [
             "?" if size is None and bound is None else f"<={bound}" if size is None else str(size)
