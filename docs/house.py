@@ -16,7 +16,7 @@ import networkx as nx
 
 PACKAGE: Final = Path(__file__).parents[1] / "hloscope"
 ROOMS: Final = [
-    "doors", "lazy", "walks", "arrays", "visible", "source", "errors", "limits", "locks",
+    "doors", "lazy", "walks", "arrays", "visible", "source", "errors", "extras", "limits", "locks",
     "whole_files",
     "devices", "affine", "simplifier", "ir", "ops", "mlir", "dialects", "hlo_parser", "stablehlo",
     "vhlo", "bytecode", "indexing", "fusion", "verifier", "interpreter", "passes", "compare",

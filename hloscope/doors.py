@@ -60,4 +60,4 @@ def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted({*vars(sys.modules[package]), *names()})
+    return load, lambda: sorted(names())

@@ -73,8 +73,8 @@ if TYPE_CHECKING:
         device_of_dump as device_of_dump,
     )
     from hloscope.api.covering import coverage as coverage
-    from hloscope.api.differing import diff as diff
-    from hloscope.api.doctoring import doctor as doctor
+    from hloscope.api.differing import Comparison as Comparison, diff as diff
+    from hloscope.api.doctoring import Diagnosis as Diagnosis, doctor as doctor
     from hloscope.api.dumps import dumps_in as dumps_in
     from hloscope.api.equality import (
         Comparable as Comparable,
@@ -186,6 +186,7 @@ if TYPE_CHECKING:
         parametric as parametric,
     )
     from hloscope.api.tensor import Element as Element, Tensor as Tensor
+    from hloscope.api.tile_costs import TileCosts as TileCosts
     from hloscope.api.tiles import Tiles as Tiles
     from hloscope.api.tiling import SpaceTiling as SpaceTiling, tiling_space as tiling_space
     from hloscope.api.verifying import (

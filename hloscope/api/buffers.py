@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from html import escape
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hloscope.api.finding import find
 from hloscope.api.moments import TOP, Moment
@@ -30,11 +29,14 @@ from hloscope.devices import DEFAULT, Device, device_of
 from hloscope.display import (
     MEMORY_DIFF_SCHEMA,
     MEMORY_SCHEMA,
+    Columns,
     MemoryChange,
     MemoryDifference,
     PaddedType,
     Picture,
     RecomputedLine,
+    Shown,
+    Tabular,
     assigned_text,
     compared_memory,
     compiler_lines,
@@ -55,6 +57,7 @@ from hloscope.display import (
     padding_step,
     page,
     peak_lines,
+    preformatted,
     recompute_lines,
     recompute_step,
     recomputed_lines,
@@ -67,7 +70,19 @@ from hloscope.dumps import DumpedModule
 from hloscope.errors import UnknownNameError
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Module
+from hloscope.lazy import lazy
 from hloscope.visible import visible
+
+if TYPE_CHECKING:
+    import hloscope.display as display
+else:
+    display = lazy("hloscope.display")
+
+COLUMNS: Final[Columns] = {
+    "name": "string", "computation": "string", "type": "string", "kind": "string",
+    "memory_space": "int64", "bytes": "int64", "first": "int64", "last": "int64",
+}  # fmt: skip
+"""Columns of the table of buffers; `first` and `last` are places in the schedule."""
 
 
 class Held(Protocol):
@@ -81,10 +96,11 @@ class Held(Protocol):
     def dump(self) -> DumpedModule | None: ...
 
 
-class MemoryAnswer:
+class MemoryAnswer(Tabular):
     """The memory of a program: bounds, the peak and its buffers, and what lowers it.
 
-    Bytes are those of the device's default memory space; `model.spaces` has the others.
+    Bytes are those of the device's default memory space; `model.spaces` has the others.  `len`,
+    iteration and `memory[k]` go over the buffers in the order of their first values.
 
     >>> import hloscope
     >>> program = hloscope.read('''HloModule m, is_scheduled=true
@@ -106,6 +122,15 @@ class MemoryAnswer:
         """Take a program; its buffers are found when they are asked for."""
         self.program: Final = program
         self.model: Final = ProgramMemory(program.module)
+
+    def __len__(self) -> int:
+        return len(self.buffers)
+
+    def __iter__(self) -> Iterator[Buffer]:
+        return iter(self.buffers)
+
+    def __getitem__(self, number: int) -> Buffer:
+        return self.buffers[number]
 
     @property
     def has_moments(self) -> bool:
@@ -426,7 +451,50 @@ class MemoryAnswer:
         Raises:
             NoMomentsError: No moments are known.
         """
-        return page(self.name, styled(f"{self.to_svg(device)}<pre>{escape(str(self))}</pre>"))
+        return page(self.name, styled(self.to_svg(device) + preformatted(str(self))))
+
+    @property
+    def columns(self) -> Columns:
+        """Name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
+        return COLUMNS
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """A row for each buffer, named after its first value.
+
+        Raises:
+            NoMomentsError: No moments are known.
+        """
+        for buffer in self.buffers:
+            value = buffer.values[0]
+            yield {
+                "name": value.name,
+                "computation": value.computation.name,
+                "type": print_type(value.type),
+                "kind": buffer.kind,
+                "memory_space": buffer.space,
+                "bytes": buffer.bytes,
+                "first": buffer.first,
+                "last": buffer.last,
+            }
+
+    def plot(self, ax: Any = None, *, device: str | Device | None = None) -> Any:
+        """Live bytes over the schedule, by kind of buffer, with the peak.
+
+        Args:
+            ax: Axes of matplotlib to draw into; a new figure if not given.
+            device: A device whose size is a line, its name, or a file in TOML.
+
+        Returns:
+            The axes.
+
+        Raises:
+            DeviceError: The file describes no device.
+            InputError: matplotlib is not installed.
+            NoMomentsError: No moments are known.
+            UnknownNameError: No device has that name.
+        """
+        where = None if device is None else _known_device(device)
+        return display.plot_memory(self.name, self.model, ax, where)
 
     def __str__(self) -> str:
         if not self.has_moments:
@@ -437,10 +505,10 @@ class MemoryAnswer:
 
     def _repr_html_(self) -> str:
         drawn = self.to_svg(self.device(None)) if self.has_moments else ""
-        return styled(f"{drawn}<pre>{escape(str(self))}</pre>")
+        return styled(drawn + preformatted(str(self)))
 
 
-class MemoryDifferenceAnswer:
+class MemoryDifferenceAnswer(Shown):
     """The memory of two programs compared; prints the rows that differ most.
 
     Attributes:
@@ -502,7 +570,7 @@ class MemoryDifferenceAnswer:
     def to_html(self, device: str | Device | None = None) -> str:
         """A page with both pictures and the text; needs nothing from elsewhere."""
         title = f"{self.before.name} and {self.after.name}"
-        return page(title, styled(f"{self.to_svg(device)}<pre>{escape(str(self))}</pre>"))
+        return page(title, styled(self.to_svg(device) + preformatted(str(self))))
 
     def __str__(self) -> str:
         return visible("\n".join(self.lines()))
@@ -510,7 +578,7 @@ class MemoryDifferenceAnswer:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return styled(f"{self.to_svg()}<pre>{escape(str(self))}</pre>")
+        return styled(self.to_svg() + preformatted(str(self)))
 
 
 def _known_device(device: str | Device) -> Device:

@@ -9,7 +9,15 @@ from typing import Any, Final, NoReturn
 from hloscope.api.explaining import check_part
 from hloscope.api.invalid import Invalid
 from hloscope.cost import running
-from hloscope.display import chain_html, chain_json, chain_svg, chain_text
+from hloscope.display import (
+    Shown,
+    chain_html,
+    chain_json,
+    chain_svg,
+    chain_text,
+    preformatted,
+    styled,
+)
 from hloscope.errors import UnknownNameError
 from hloscope.fusion import Blueprints
 from hloscope.ir import Instruction, Module
@@ -27,7 +35,7 @@ from hloscope.movement import (
 from hloscope.visible import visible
 
 
-class Cancellation:
+class Cancellation(Shown):
     """A chain of data movement, and its verdict.
 
     >>> import hloscope
@@ -111,7 +119,7 @@ class Cancellation:
         return chain_html(self.chain, self.rewriting, self.figures)
 
     def _repr_html_(self) -> str:
-        return self.to_svg()
+        return styled(self.to_svg() + preformatted(str(self)))
 
     def __str__(self) -> str:
         return visible(chain_text(self.chain, self.rewriting, self.figures))

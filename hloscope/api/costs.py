@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -35,12 +35,15 @@ from hloscope.cost import (
 from hloscope.devices import DEFAULT, Device, device_of, gpu_of, gpu_with
 from hloscope.display import (
     COST_SCHEMA,
+    Columns,
     Grouping,
     Table,
+    Tabular,
     access_cause,
     access_table,
     accesses_json,
     advice_json,
+    advice_lines,
     collectives_json,
     collectives_text,
     columns,
@@ -51,7 +54,11 @@ from hloscope.display import (
     count_text,
     footprint_table,
     groups_json,
+    page,
+    preformatted,
     provenance_of,
+    styled,
+    table_html,
     time_text,
 )
 from hloscope.errors import UnknownNameError, did_you_mean
@@ -63,14 +70,18 @@ from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.measuring as measuring
+    import hloscope.display as display
     from hloscope.dumps import DumpedModule
 else:
+    display = lazy("hloscope.display")
     measuring = lazy("hloscope.api.measuring")
 
 MOST_NAMES: Final = 8
 """Names that a note lists."""
 MOST_FIRST: Final = 3
 """Pieces of advice below a table of costs."""
+TOP: Final = 20
+"""Groups of kernels that a printed answer has."""
 LEAST_SHARE: Final = 0.001
 """The least share of the whole that advice below a table saves."""
 MOST_SEARCHED: Final = 5000
@@ -99,8 +110,11 @@ class Costed(Protocol):
     def dump(self) -> DumpedModule | None: ...
 
 
-class Cost:
-    """The cost of a program; prints the groups of kernels with the largest bound of time.
+class Cost(Tabular):
+    """The cost of a program; prints itself, also in notebooks.
+
+    `len`, iteration and `cost[k]` go over the kernels in program order; `cost["fusion.12"]` is the
+    kernel of that name.
 
     >>> import hloscope
     >>> program = hloscope.read("ENTRY e { p = f32[1024] parameter(0) "
@@ -108,6 +122,8 @@ class Cost:
     >>> cost = program.cost()
     >>> [(group.total, len(group.members)) for group in cost.groups(sort="bytes")]
     [(16384, 2)]
+    >>> cost["m"].bytes, cost.bytes, [kernel.flops for kernel in cost]
+    (8192, 16384, [1024, 1024])
 
     Attributes:
         program: The program.
@@ -142,6 +158,35 @@ class Cost:
     def kernels(self) -> tuple[KernelCost, ...]:
         """Every kernel that runs, in program order, callers first."""
         return self.model.kernels
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def __iter__(self) -> Iterator[KernelCost]:
+        return iter(self.kernels)
+
+    def __getitem__(self, kernel: int | str) -> KernelCost:
+        if isinstance(kernel, int):
+            return self.kernels[kernel]
+        names = {one.instruction.name: one for one in reversed(self.kernels)}
+        if kernel not in names:
+            raise UnknownNameError(f"no kernel `{kernel}`{did_you_mean(kernel, names)}")
+        return names[kernel]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that all kernels read and write at least, in all runs."""
+        return sum([kernel.bytes for kernel in self.kernels])
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of all kernels, in all runs."""
+        return sum([kernel.flops for kernel in self.kernels])
+
+    @property
+    def bound(self) -> int:
+        """Sum of the bounds of all kernels, in picoseconds; 0 if no bandwidth is known."""
+        return sum([kernel.bound * kernel.runs for kernel in self.kernels])
 
     @cached_property
     def ratings(self) -> dict[Instruction, TritonUse]:
@@ -178,7 +223,7 @@ class Cost:
             found += padding_advice(self.program) + donation_advice(self.program)
         return by_worth(found)
 
-    @property
+    @cached_property
     def first_advice(self) -> list[Advice]:
         """The three pieces of advice that save most, each 0.1 % of its whole or more.
 
@@ -356,11 +401,64 @@ class Cost:
             found[f"transfers are not counted: {NOT_JUDGED} (--as-if h100 takes an H100's)"] = None
         return list(found)
 
+    @property
+    def columns(self) -> Columns:
+        """Name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
+        return COLUMNS
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each kernel, as in schema `hloscope.cost/1`; amounts are those of one run."""
+        module = self.program.module
+        return [cost_of_kernel_json(k, provenance_of(k.instruction, module)) for k in self.kernels]
+
+    def plot(self, ax: Any = None) -> Any:
+        """A roofline: groups of kernels by arithmetic intensity, below the roofs of the device.
+
+        Args:
+            ax: Axes of matplotlib to draw into; a new figure if not given.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InputError: matplotlib is not installed.
+            UnsupportedError: The bandwidth of the device is not known, or no kernel computes.
+        """
+        return display.plot_roofline(self.model, self.groups(), ax)
+
+    def to_html(self) -> str:
+        """A page with the table and the figures; needs nothing from elsewhere."""
+        return page(self.program.module.name, self._repr_html_())
+
+    def _shown_table(self) -> Table:
+        has_bounds = any([kernel.bound for kernel in self.kernels])
+        return self.table(sort="bound" if has_bounds else "bytes", top=TOP)
+
+    def _lines_below(self) -> list[str]:
+        """The figures, the first advice, findings and notes."""
+        lines = [f"{title}: {figure}" for title, figure in self.figures]
+        lines += advice_lines(self.first_advice, self.program.module)
+        return [*lines, *self.findings, *[f"note: {note}" for note in self.notes]]
+
     def __str__(self) -> str:
-        table = self.table(top=20)
-        return visible(columns([table.header, *table.rows], right=table.right))
+        table = self._shown_table()
+        rows = columns([table.header, *table.rows], right=table.right)
+        return visible("\n".join([self.about, "", rows, "", *self._lines_below()]))
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        below = preformatted("\n".join(self._lines_below()))
+        return styled(preformatted(self.about) + table_html(self._shown_table()) + below)
+
+
+COLUMNS: Final[Columns] = {
+    "name": "string", "computation": "string", "op_name": "string", "source": "string",
+    "maker": "string", "runs": "int64", "fewest_runs": "int64", "most_runs": "int64",
+    "read_bytes": "int64", "written_bytes": "int64", "bytes_exact": "bool", "flops": "int64",
+    "bound_ps": "int64", "limited_by": "string", "unused_bytes": "int64",
+}  # fmt: skip
+"""Columns of the table of kernels: keys of a kernel of schema `hloscope.cost/1`."""
 
 
 def _equal(kernel: KernelCost) -> Hashable:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, program_from
 from hloscope.compare import (
@@ -10,10 +12,31 @@ from hloscope.compare import (
     differences_of_languages,
     in_two_languages,
 )
+from hloscope.display import Shown, differences_json, differences_text
 from hloscope.ir import Module
+from hloscope.visible import visible
+
+DIFF_SCHEMA: Final = "hloscope.diff/1"
+MOST_CHANGES: Final = 100
+"""Changes that a printed answer has."""
 
 
-def diff(a: Program | Module | Readable, b: Program | Module | Readable) -> Differences:
+class Comparison(Shown, Differences):
+    """What is different between two programs; prints itself as `hloscope diff` does."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """An object of schema `hloscope.diff/1`."""
+        return {"schema": DIFF_SCHEMA, **differences_json(self)}
+
+    def __str__(self) -> str:
+        return visible("\n".join(differences_text(self, most=MOST_CHANGES)))
+
+    __repr__ = __str__
+
+
+def diff(a: Program | Module | Readable, b: Program | Module | Readable) -> Comparison:
     """What is different between two programs of HLO or StableHLO, by structure.
 
     Names, the order of instructions, metadata and places in the source do not count; types with
@@ -32,6 +55,6 @@ def diff(a: Program | Module | Readable, b: Program | Module | Readable) -> Diff
     True
     """
     one, other = program_from(a).module, program_from(b).module
-    if in_two_languages(one, other):
-        return differences_of_languages(one, other)
-    return differences(one, other)
+    compared = differences_of_languages if in_two_languages(one, other) else differences
+    found = compared(one, other)
+    return Comparison(*[getattr(found, field) for field in Differences.__match_args__])

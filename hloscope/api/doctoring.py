@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from hloscope.api.artifacts import artifact_bytes
 from hloscope.bytecode import Health, examine
+from hloscope.display import Shown, health_json, health_text
+from hloscope.visible import visible
 
 
-def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Health:
+class Diagnosis(Shown, Health):
+    """What an artifact is and who can read it; prints itself as `hloscope doctor` does."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """An object of schema `hloscope.doctor/1`."""
+        return health_json(self)
+
+    def __str__(self) -> str:
+        return visible(health_text(self).rstrip("\n"))
+
+    __repr__ = __str__
+
+
+def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Diagnosis:
     """What is to be known of an artifact.
 
     Args:
@@ -27,4 +45,5 @@ def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Health:
     >>> health.readable_by, health.oldest_target
     ('1.10.0', '1.4.0')
     """
-    return examine(*artifact_bytes(data, name))
+    found = examine(*artifact_bytes(data, name))
+    return Diagnosis(*[getattr(found, field) for field in Health.__match_args__])

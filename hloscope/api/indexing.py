@@ -11,15 +11,18 @@ from msgspec.structs import replace
 from hloscope.api.explaining import check, explains_invalid_program
 from hloscope.display import (
     Answer,
+    Columns,
     OperandAnswer,
     OperandAnswers,
     OutputAnswer,
+    Tabular,
     TensorAnswers,
     to_json,
     to_print_indexing,
     to_text,
 )
 from hloscope.fusion import leaf_types
+from hloscope.hlo_parser import brief_type
 from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, IndexingMap, counts_of
 from hloscope.ir import Module
 from hloscope.lazy import lazy
@@ -45,7 +48,7 @@ FEW: Final = 64
 """So many tensors are asked about one by one; of more, those out of reach are told together."""
 
 
-class Indexing:
+class Indexing(Tabular):
     """The answer to an indexing question; prints itself, also in notebooks.
 
     `len`, iteration and `indexing[k]` go over the operands of the first output asked about (or, for
@@ -214,6 +217,26 @@ class Indexing:
         """The maps as LaTeX, an `aligned` environment, which needs `amsmath`."""
         return display.to_latex(self.answer)
 
+    @property
+    def columns(self) -> Columns:
+        """Name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
+        return COLUMNS
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """A row for each map, output by output; what is not touched has no row."""
+        for output in self.answer.outputs:
+            for operand in output.touched:
+                for access in operand.accesses:
+                    yield {
+                        "output": output.number,
+                        "operand": operand.number,
+                        "name": operand.name,
+                        "type": brief_type(operand.type),
+                        "map": None if access.map is None else str(access.map),
+                        "precision": str(access.precision),
+                        "reason": access.reason,
+                    }
+
     @explains_invalid_program
     def __str__(self) -> str:
         return visible(to_text(self.answer))
@@ -223,6 +246,13 @@ class Indexing:
     @explains_invalid_program
     def _repr_html_(self) -> str:
         return display.html_fragment(self.answer)
+
+
+COLUMNS: Final[Columns] = {
+    "output": "int64", "operand": "int64", "name": "string", "type": "string", "map": "string",
+    "precision": "string", "reason": "string",
+}  # fmt: skip
+"""Columns of the table of maps."""
 
 
 class _Proving:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final
 
-from hloscope.api.costs import Cost
+from hloscope.api.costs import TOP, Cost
 from hloscope.api.files import FilePath
 from hloscope.cost import Group, MeasuredCost, grouped
 from hloscope.display import (
     MEASURED_SCHEMA,
+    Columns,
     Grouping,
     Table,
+    Tabular,
+    columns,
     groups_json,
     measured_group_json,
     measured_json,
@@ -21,6 +24,7 @@ from hloscope.display import (
 )
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.profiles import Joined, join, read_profile
+from hloscope.visible import visible
 
 MEASURED_SORTS: Final = ("lost", "time")
 """Amounts that the groups of measured kernels can be sorted by."""
@@ -28,8 +32,8 @@ MOST_NOT_JOINED: Final = 10
 """Events without an instruction that text names."""
 
 
-class Measured:
-    """The cost of a program beside a profile of it.
+class Measured(Tabular):
+    """The cost of a program beside a profile of it; prints itself, also in notebooks.
 
     Attributes:
         cost: The cost by the model.
@@ -132,6 +136,33 @@ class Measured:
             ],
             "notes": [*joined.profile.problems, *joined.notes],
         }
+
+    @property
+    def columns(self) -> Columns:
+        """Name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
+        return COLUMNS
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each measured instruction, as in schema `hloscope.measured/1`."""
+        grouping = Grouping("group", self.cost.program.module)
+        return [measured_json(row, grouping) for row in self.kernels]
+
+    def __str__(self) -> str:
+        has_bounds = any([row.bound for row in self.kernels])
+        table = self.table(sort="lost" if has_bounds else "time", top=TOP)
+        rows = columns([table.header, *table.rows], right=table.right)
+        return visible("\n".join([self.about, "", rows, "", *self.notes]))
+
+    __repr__ = __str__
+
+
+COLUMNS: Final[Columns] = {
+    "name": "string", "computation": "string", "op_name": "string", "source": "string",
+    "maker": "string", "runs": "int64", "events": "int64", "time_ps": "int64",
+    "bound_ps": "int64", "lost_ps": "int64", "limited_by": "string", "bytes": "int64",
+    "flops": "int64",
+}  # fmt: skip
+"""Columns of the table of measured instructions: keys of schema `hloscope.measured/1`."""
 
 
 def _equal(row: MeasuredCost) -> Hashable:

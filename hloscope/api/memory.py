@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
@@ -22,19 +21,26 @@ from hloscope.devices import (
     gpu_of,
 )
 from hloscope.display import (
+    Columns,
+    Shown,
+    Tabular,
     coalescing_json,
     coalescing_text,
     footprint_json,
     footprint_svg,
     footprint_text,
     page,
+    preformatted,
+    styled,
     warps_html,
     warps_svg,
 )
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
+from hloscope.hlo_parser import brief_type
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module
+from hloscope.lazy import lazy
 from hloscope.memory import (
     ArrayUse,
     BankUse,
@@ -51,7 +57,10 @@ from hloscope.memory import (
 from hloscope.visible import visible
 
 if TYPE_CHECKING:
+    import hloscope.display as display
     from hloscope.dumps import DumpedModule
+else:
+    display = lazy("hloscope.display")
 
 DEVICES: Final = tuple(KNOWN_DEVICES)
 LIMITS: Final = tuple(KNOWN_LIMITS)
@@ -133,7 +142,7 @@ class Model(Struct, frozen=True):
         )
 
 
-class Coalescing:
+class Coalescing(Tabular):
     """How a kernel reads and writes memory; prints itself, also in notebooks.
 
     >>> import hloscope
@@ -211,10 +220,68 @@ class Coalescing:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return warps_svg(self.answer)
+        return styled(self.to_svg() + preformatted(str(self)))
+
+    @property
+    def columns(self) -> Columns:
+        """Name and type of each column of `to_pandas`, `to_arrow` and `to_polars`."""
+        return COLUMNS
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each operand and output; what is not known of one is missing."""
+        return [_array_record(array) for array in self.arrays]
+
+    def plot(self, ax: Any = None, *, array: int | None = None) -> Any:
+        """The sectors that the lanes of a warp touch, of the array whose sectors waste most.
+
+        Args:
+            ax: Axes of matplotlib to draw into; a new figure if not given.
+            array: Number of another array in `arrays`.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InputError: matplotlib is not installed.
+            UnsupportedError: The requests of the array are not known.
+        """
+        known = [k for k, one in enumerate(self.arrays) if one.traffic and one.traffic.worst]
+        if array is None and not known:
+            raise UnsupportedError(f"no requests of `{self.answer.name}` are known to draw")
+        worst = array if array is not None else max(known, key=lambda k: self.arrays[k].wasted)
+        return display.plot_warp(self.answer.name, self.arrays[worst], ax)
 
 
-class Footprint:
+COLUMNS: Final[Columns] = {
+    "role": "string", "number": "int64", "name": "string", "type": "string", "precision": "string",
+    "requests": "int64", "sectors": "int64", "asked_bytes": "int64", "moved_bytes": "int64",
+    "wasted_bytes": "int64", "touched_bytes": "int64", "utilisation": "double",
+    "efficiency": "double", "spoiler": "string",
+}  # fmt: skip
+"""Columns of the table of arrays."""
+
+
+def _array_record(array: ArrayUse) -> dict[str, Any]:
+    """A row of the table of arrays."""
+    traffic = array.traffic
+    found = {
+        "role": "output" if array.is_output else "operand",
+        "number": array.number,
+        "name": array.name,
+        "type": brief_type(array.type),
+        "precision": array.precision,
+        "touched_bytes": array.touched.bytes,
+        "spoiler": None if array.spoiler is None else str(array.spoiler),
+    }
+    if traffic is not None:
+        found |= {"requests": traffic.requests, "sectors": traffic.sectors}
+        found |= {"asked_bytes": traffic.asked, "moved_bytes": traffic.moved}
+        found |= {"wasted_bytes": traffic.wasted, "utilisation": traffic.utilisation}
+        found |= {"efficiency": traffic.efficiency}
+    return found
+
+
+class Footprint(Shown):
     """The bytes that a kernel reads and writes at least; prints itself.
 
     >>> import hloscope
@@ -269,7 +336,7 @@ class Footprint:
         >>> "32 bytes" in program.root.footprint().to_html()
         True
         """
-        return page(self.answer.name, f"{self.to_svg()}<pre>{escape(str(self))}</pre>")
+        return page(self.answer.name, self._repr_html_())
 
     def __str__(self) -> str:
         return visible(footprint_text(self.answer))
@@ -277,7 +344,7 @@ class Footprint:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.to_svg()
+        return styled(self.to_svg() + preformatted(str(self)))
 
 
 def footprint_of(program: Asked, ins: Instruction, device: str = DEFAULT) -> FootprintAnswer:

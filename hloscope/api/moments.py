@@ -9,6 +9,7 @@ from hloscope.buffers import LiveBuffer, ProgramMemory
 from hloscope.cost import Group
 from hloscope.display import (
     BufferGrouping,
+    Shown,
     Table,
     buffers_table,
     columns,
@@ -22,7 +23,7 @@ TOP: Final = 20
 """Groups of buffers that a printed answer has."""
 
 
-class Moment:
+class Moment(Shown):
     """The buffers of a program at one moment; prints the groups of most bytes.
 
     Attributes:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from hloscope.api.explaining import check_part, explains_invalid_program
 from hloscope.api.finding import find, find_all
+from hloscope.api.graphs import program_graph
 from hloscope.api.views import ComputationView, InstructionView
+from hloscope.display import Shown
 from hloscope.errors import UnknownNameError
 from hloscope.fusion import Analysis, Convention
 from hloscope.ir import Computation, Instruction, Module, Type
@@ -47,12 +49,17 @@ else:
     stablehlo = lazy("hloscope.stablehlo")
 
 
-class Program:
+class Program(Shown):
     """A program that was read, and everything that is found out about it.
 
     `program["fusion.12"]` is an instruction; `program["fused_computation/add.3"]` one inside a
     computation.  Iteration goes over all instructions, computation by computation.
     """
+
+    _internal: ClassVar[frozenset[str]] = Shown._internal | {
+        "analysis", "has_unknown_sizes", "is_of_unknown_size", "lock", "parameter_reads",
+        "symbolic",
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -282,6 +289,22 @@ class Program:
         'the program has no schedule (no `is_scheduled=true` in its header)'
         """
         return buffers.MemoryAnswer(self)
+
+    def to_networkx(self) -> Any:
+        """The program as a networkx graph: a node for each instruction, edges to users and callers.
+
+        Nodes are called `computation/instruction`, as `program[...]` takes them.  They have
+        `opcode`, `shape`, `computation` and `bytes` (`None` if a size has no bound).  Edges have a
+        `kind`: `operand` (with its `number`), `control`, or `call`, from the root of a computation
+        to the instruction that calls it.
+
+        >>> import hloscope
+        >>> program = hloscope.read("ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }")
+        >>> graph = program.to_networkx()
+        >>> list(graph.edges(data=True)), graph.nodes["e/n"]["bytes"]
+        ([('e/p', 'e/n', {'kind': 'operand', 'number': 0})], 32)
+        """
+        return program_graph(self.module)
 
     @explains_invalid_program
     def explore(

@@ -34,6 +34,7 @@ from hloscope.display import (
     groups_svg,
     provenance_of,
     run_json,
+    styled,
     warps_html,
     warps_svg,
 )
@@ -204,7 +205,7 @@ class ProgramFootprint:
         return groups_svg(self.cost.groups(by, sort="bytes"), grouping, name, top)
 
     def _repr_html_(self) -> str:
-        return self.to_svg()
+        return styled(self.to_svg())
 
     def to_json(self, by: str = "group") -> dict[str, Any]:
         """An object of schema `hloscope.footprint/1`."""

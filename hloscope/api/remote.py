@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from glob import glob, has_magic
-from importlib import import_module
 from os.path import exists, isdir, isfile
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from hloscope.api.compressed import read_stream
 from hloscope.api.dumps import dumps_in, is_dump
 from hloscope.api.files import bytes_of_file
 from hloscope.errors import HloscopeError, InputError
+from hloscope.extras import library_of
 
 _URL: Final = "://"
 _CHAIN: Final = "::"
@@ -90,8 +90,4 @@ def _unreadable(url: str, error: Exception) -> InputError:
 
 
 def _fsspec() -> Any:
-    try:
-        return import_module("fsspec")
-    except ImportError:
-        message = "URLs need the package `fsspec`: pip install 'hloscope[scan]'"
-        raise InputError(message) from None
+    return library_of("scan", "fsspec", "URLs")

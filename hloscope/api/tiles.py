@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
@@ -10,8 +11,10 @@ from msgspec.structs import replace
 
 from hloscope.api.explaining import explains_invalid_program
 from hloscope.devices import Limits, limits_of
-from hloscope.display import tiles_html, tiles_json, tiles_svg, tiles_text
+from hloscope.display import Shown, tiles_html, tiles_json, tiles_svg, tiles_text
+from hloscope.errors import UnsupportedError
 from hloscope.ir import Module
+from hloscope.lazy import lazy
 from hloscope.tiling import (
     OperandTiles,
     Ranking,
@@ -26,7 +29,13 @@ from hloscope.tiling import (
 from hloscope.visible import visible
 
 if TYPE_CHECKING:
+    import hloscope.api.tile_costs as tile_costs
+    import hloscope.display as display
+    from hloscope.api.tile_costs import TileCosts
     from hloscope.api.views import InstructionView
+else:
+    display = lazy("hloscope.display")
+    tile_costs = lazy("hloscope.api.tile_costs")
 
 
 def asked_tiles(
@@ -40,7 +49,12 @@ def asked_tiles(
     return Tiles(view, report)
 
 
-class Tiles:
+def _names(symbolic: SymbolicTiles) -> set[str]:
+    """Names of the tile sizes that constraints are about: `d0`, `d1` and so on."""
+    return set(re.findall(r"\bd\d+\b", str(symbolic.constraints)))
+
+
+class Tiles(Shown):
     """How an instruction can be tiled; prints itself, also in notebooks.
 
     >>> import hloscope
@@ -113,6 +127,49 @@ class Tiles:
         own = self.report.own_sizes
         found: Ranking = search(self.symbolic, limits, top=top, stages=stages, own=own)
         return Tiles(self.view, replace(self.report, ranking=found))
+
+    @explains_invalid_program
+    def costs(self, *, device: str = "h100", stages: int = 1) -> TileCosts:
+        """What every candidate tiling moves and needs: powers of two and whole dimensions.
+
+        Args:
+            device: Whose shared memory and registers decide what fits.
+            stages: Of the pipeline of loops.
+
+        Raises:
+            UnknownNameError: There is no such device.
+            UnsupportedError: XLA has no symbolic tiles; or a size does not fit into 64 bits.
+        """
+        return tile_costs.TileCosts(self._needed_symbolic(), device, stages)
+
+    @explains_invalid_program
+    def plot(self, ax: Any = None, *, x: int | None = None, y: int | None = None) -> Any:
+        """Which tile sizes XLA's constraints allow, over two of the sizes.
+
+        Args:
+            ax: Axes of matplotlib to draw into; a new figure if not given.
+            x: Number of the parameter across.  By default `x` and `y` are sizes that constraints
+                are about, or else the last two.
+            y: Number of the parameter upwards.
+
+        Returns:
+            The axes.  Sizes of other parameters are those that were asked about, or else 1.
+
+        Raises:
+            InputError: matplotlib is not installed.
+            UnsupportedError: XLA has no symbolic tiles, or there are fewer than two sizes.
+            UnknownNameError: There is no such parameter.
+        """
+        symbolic = self._needed_symbolic()
+        named = [k for k in range(len(symbolic.parameters)) if f"d{k}" in _names(symbolic)]
+        chosen = tile_costs.two_parameters(symbolic, x, y, named)
+        others = self.report.sizes or (1,) * len(symbolic.parameters)
+        return display.plot_allowed_sizes(symbolic, chosen, others, ax)
+
+    def _needed_symbolic(self) -> SymbolicTiles:
+        if isinstance(self.symbolic, Refusal):
+            raise UnsupportedError(f"no symbolic tiles: {self.symbolic}")
+        return self.symbolic
 
     @explains_invalid_program
     def to_json(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hloscope.display import kernel_json, kernel_text
+from hloscope.display import Shown, kernel_json, kernel_text
 from hloscope.errors import UnsupportedError
 from hloscope.ir import Instruction
 from hloscope.tiling import Fused, Refusal, Roots, TiledKernel, TilingSpace, tiled_kernel
@@ -18,7 +18,7 @@ _SEVERAL_ROOTS: Final = (
 )
 
 
-class SpaceTiling:
+class SpaceTiling(Shown):
     """The tiling space of an instruction or fusion, and its tiles; prints itself.
 
     Attributes:

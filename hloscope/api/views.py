@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
 
@@ -20,6 +20,7 @@ from hloscope.display import (
     OperandAnswers,
     Order,
     OutputAnswer,
+    Shown,
     TensorAnswers,
     headline,
     metadata_of,
@@ -51,7 +52,7 @@ else:
     tiling = lazy("hloscope.api.tiles")
 
 
-class ComputationView:
+class ComputationView(Shown):
     """A computation of a program."""
 
     def __init__(self, program: Program, ir: Computation) -> None:
@@ -85,8 +86,12 @@ class ComputationView:
         return visible(f"<computation {self.name}: {len(self)} instructions>")
 
 
-class InstructionView(KernelQuestions):
+class InstructionView(KernelQuestions, Shown):
     """An instruction of a program: ask it what it touches."""
+
+    _internal: ClassVar[frozenset[str]] = Shown._internal | {
+        "has_unknown_sizes", "unanswered", "values_read",
+    }  # fmt: skip
 
     def __init__(
         self, program: Program, ir: Instruction, computation: Computation | None = None

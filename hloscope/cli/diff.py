@@ -11,9 +11,8 @@ from hloscope.cli.common import command, complete_files, debug_option, json_opti
 from hloscope.cli.files import read_program
 from hloscope.cli.options import top_option
 from hloscope.cli.paging import print_long
-from hloscope.display import differences_json, differences_text
+from hloscope.display import differences_text
 
-SCHEMA: Final = "hloscope.diff/1"
 DIFFERENT: Final = 1
 
 
@@ -33,7 +32,7 @@ def diff(first: str, second: str, top: int, as_json: bool) -> None:
         raise click.UsageError("only one of the two can be the standard input")
     found = differences_of(read_program(first), read_program(second))
     if as_json:
-        print_json({"schema": SCHEMA, **differences_json(found)})
+        print_json(found.to_json())
     else:
         print_long("\n".join(differences_text(found, most=top)))
     click.get_current_context().exit(0 if found.none else DIFFERENT)

@@ -164,8 +164,6 @@ if TYPE_CHECKING:
     from hloscope.display.health import health_json as health_json, health_text as health_text
     from hloscope.display.html import (
         html_fragment as html_fragment,
-        page as page,
-        styled as styled,
         to_html as to_html,
     )
     from hloscope.display.inferred import (
@@ -195,9 +193,23 @@ if TYPE_CHECKING:
         movement_table as movement_table,
     )
     from hloscope.display.movement_picture import chain_svg as chain_svg
+    from hloscope.display.pages import (
+        Shown as Shown,
+        page as page,
+        preformatted as preformatted,
+        styled as styled,
+        table_html as table_html,
+    )
     from hloscope.display.parts import (
         access_parts as access_parts,
         runtime_origins as runtime_origins,
+    )
+    from hloscope.display.plots import (
+        plot_allowed_sizes as plot_allowed_sizes,
+        plot_memory as plot_memory,
+        plot_roofline as plot_roofline,
+        plot_tile_costs as plot_tile_costs,
+        plot_warp as plot_warp,
     )
     from hloscope.display.provenance import (
         Provenance as Provenance,
@@ -207,6 +219,7 @@ if TYPE_CHECKING:
         provenance_of as provenance_of,
     )
     from hloscope.display.reads import to_svg as to_svg
+    from hloscope.display.records import Columns as Columns, Tabular as Tabular
     from hloscope.display.results import (
         finding_json as finding_json,
         finding_text as finding_text,

@@ -14,7 +14,7 @@ from typing import Final
 from hloscope.affine import Interval
 from hloscope.display.answer import opcode_of, shape_text
 from hloscope.display.boxes import Box, Index, box_size, boxes_of
-from hloscope.display.html import page, styled
+from hloscope.display.pages import page, styled
 from hloscope.display.picture import OUTPUT, READS, Mark, Panel, svg
 from hloscope.display.text import headline
 from hloscope.display.tiles import exact_lines, tiles_text

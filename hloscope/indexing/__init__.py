@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         merge_runtime as merge_runtime,
     )
     from hloscope.indexing.deep import compose_deep as compose_deep, is_deep as is_deep
+    from hloscope.indexing.evaluate import integers as integers
     from hloscope.indexing.exact import (
         prove_composed as prove_composed,
         prove_empty as prove_empty,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from operator import index
 from typing import Final, TypeAlias
 
 from hloscope.affine import (
@@ -16,6 +17,7 @@ from hloscope.affine import (
     Var,
     evaluate as value_of,
     evaluate_array as values_of,
+    to_text,
 )
 from hloscope.arrays import Bools, Ints, np
 from hloscope.indexing.base import MapBase
@@ -29,11 +31,33 @@ CHUNK: Final = 1 << 16
 """Points evaluated at once; keeps memory small however many there are."""
 
 
+def integers(values: Sequence[int], what: str) -> list[int]:
+    """Return numbers as plain integers; integers of numpy are taken, too.
+
+    Args:
+        values: The numbers.
+        what: Their name in the message, in the plural.
+
+    Raises:
+        TypeError: A number is not an integer.
+
+    >>> integers((4, 1.5), "tile sizes")
+    Traceback (most recent call last):
+      ...
+    TypeError: tile sizes are integers, not 1.5
+    """
+    try:
+        return [*map(index, values)]
+    except TypeError:
+        wrong = next(value for value in values if not hasattr(value, "__index__"))
+        raise TypeError(f"{what} are integers, not {wrong!r}") from None
+
+
 def _at(m: MapBase, dims: Index, ranges: Index, runtime: Index) -> dict[Var, int]:
     _check_counts(m, dims, ranges, runtime)
-    at: dict[Var, int] = {Dim(i): int(v) for i, v in enumerate(dims)}
-    at |= {Range(i): int(v) for i, v in enumerate(ranges)}
-    return at | {Runtime(i): int(v) for i, v in enumerate(runtime)}
+    at: dict[Var, int] = {Dim(i): v for i, v in enumerate(integers(dims, "indices"))}
+    at |= {Range(i): v for i, v in enumerate(integers(ranges, "range variables"))}
+    return at | {Runtime(i): v for i, v in enumerate(integers(runtime, "runtime variables"))}
 
 
 def _check_counts(
@@ -48,9 +72,29 @@ def _check_counts(
             raise ValueError(f"{count} values for {need} {kind} variables")
 
 
-def evaluate(m: MapBase, dims: Index, ranges: Index = (), runtime: Index = ()) -> Point:
-    """The results at one point, whether it lies in the domain or not."""
+def evaluate(
+    m: MapBase,
+    dims: Index,
+    ranges: Index = (),
+    runtime: Index = (),
+    *,
+    check_domain: bool = False,
+) -> Point:
+    """The results at one point.
+
+    Raises:
+        ValueError: With `check_domain`: the point does not lie in the domain.
+    """
     at = _at(m, dims, ranges, runtime)
+    if check_domain:
+        for variable, interval in m.box.items():
+            if at[variable] not in interval:
+                name = m.names[variable]
+                raise ValueError(f"{name} = {at[variable]} is outside the domain {interval}")
+        for expr, interval in m.constraints:
+            if (value := value_of(expr, at)) not in interval:
+                text = to_text(expr, m.names)
+                raise ValueError(f"{text} = {value} is outside the domain {interval}")
     return tuple([value_of(e, at) for e in m.results])
 
 

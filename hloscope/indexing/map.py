@@ -136,18 +136,42 @@ class IndexingMap(MapBase):
 
     # -------------------------------------------------------------------------------- questions
 
-    def evaluate(self, dims: Index, ranges: Index = (), runtime: Index = ()) -> Point:
-        """The results at one point, whether it lies in the domain or not.
+    def evaluate(
+        self,
+        dims: Index,
+        ranges: Index = (),
+        runtime: Index = (),
+        *,
+        check_domain: bool = True,
+    ) -> Point:
+        """The results at one point.
 
-        >>> IndexingMap.parse("(d0)[s0] -> (d0 / 2, s0)").evaluate((7,), (1,))
+        Args:
+            dims: Values of the dimension variables.
+            ranges: Values of the range variables.
+            runtime: Values of the runtime variables.
+            check_domain: Refuse points outside the domain.
+
+        Raises:
+            TypeError: A value is not an integer.
+            ValueError: The point does not lie in the domain: the message says why.
+
+        >>> m = IndexingMap.parse("(d0)[s0] -> (d0 / 2, s0), domain: d0 in [0, 9], s0 in [0, 1]")
+        >>> m.evaluate((7,), (1,))
         (3, 1)
+        >>> m.evaluate((10,), (1,))
+        Traceback (most recent call last):
+          ...
+        ValueError: d0 = 10 is outside the domain [0, 9]
         """
-        return values.evaluate(self, dims, ranges, runtime)
+        return values.evaluate(self, dims, ranges, runtime, check_domain=check_domain)
 
     def evaluate_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
     ) -> tuple[Ints, ...]:
         """The results at many points: an array for each variable, shapes broadcast together.
+
+        Points outside the domain have results, too; `satisfies_array` tells which they are.
 
         >>> IndexingMap.parse("(d0) -> (d0 / 2)").evaluate_array([range(4)])
         (array([0, 0, 1, 1]),)

@@ -6,7 +6,7 @@ what it looks at.  Control predecessors count as edges of order, not as uses.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hloscope.errors import UnknownNameError
@@ -100,11 +100,14 @@ def neighbourhood(
     return tuple(i for i in computation if i in found)
 
 
-def to_networkx(what: Computation | Iterable[Instruction]) -> Graph:
+def to_networkx(
+    what: Computation | Iterable[Instruction], names: Mapping[Instruction, str] | None = None
+) -> Graph:
     """Return instructions as a networkx graph with an edge from each operand to its user.
 
-    Nodes are names; they have `op`, `type` and `instruction`, edges have `operand` (its number), or
-    `control=True`.  Of a part of a computation, only edges within it are there.
+    Nodes are names, or what `names` has in place of them; they have `op`, `type` and `instruction`.
+    Edges have `operand` (its number), or `control=True`.  Of a part of a computation, only edges
+    within it are there.
 
     >>> from hloscope.ir.op import Op
     >>> from hloscope.ir.types import TokenType
@@ -116,17 +119,18 @@ def to_networkx(what: Computation | Iterable[Instruction]) -> Graph:
 
     graph: Graph = nx.MultiDiGraph()
     instructions = tuple(what)
+    name = names or {ins: ins.name for ins in instructions}
     inside = set(instructions)
     for ins in instructions:
         data: dict[str, Any] = {"op": ins.op.name, "type": ins.type, "instruction": ins}
-        graph.add_node(ins.name, **data)
+        graph.add_node(name[ins], **data)
     for ins in instructions:
         for number, operand in enumerate(ins.operands):
             if operand in inside:
-                graph.add_edge(operand.name, ins.name, operand=number)
+                graph.add_edge(name[operand], name[ins], operand=number)
         for before in ins.control_predecessors:
             if before in inside:
-                graph.add_edge(before.name, ins.name, control=True)
+                graph.add_edge(name[before], name[ins], control=True)
     return graph
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from os.path import isfile
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hloscope.errors import InputError, did_you_mean
+from hloscope.extras import library_of
 
 TABLES: Final = ("modules", "kernels")
 
@@ -116,11 +116,7 @@ def ask(question: str, scans: Sequence[Path], top: int = 20) -> Answer:
     wanted = named.scans if named is not None else min(max(len(scans), 1), 2)
     if len(scans) != wanted:
         raise InputError(f"this question is about {_DIRECTORIES[wanted]}")
-    try:
-        duckdb = import_module("duckdb")
-    except ImportError:
-        message = "questions need the package `duckdb`: pip install 'hloscope[scan]'"
-        raise InputError(message) from None
+    duckdb = library_of("scan", "duckdb", "questions")
     connection = duckdb.connect()
     try:
         for number, folder in enumerate(reversed(scans)):

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
-from importlib import import_module
 from multiprocessing.process import BaseProcess
 from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from hloscope.errors import InputError
+from hloscope.extras import library_of
 from hloscope.scan.isolation import die_with_parent
 
 T = TypeVar("T")
@@ -191,11 +191,7 @@ class _Dask(Engine):
     """Workers of Dask's, on this machine or on others."""
 
     def __init__(self, address: str, jobs: int) -> None:
-        try:
-            self._dask: Final = import_module("distributed")
-        except ImportError:
-            message = "--dask needs the package `distributed`: pip install 'hloscope[scan]'"
-            raise InputError(message) from None
+        self._dask: Final = library_of("scan", "distributed", "workers of Dask")
         self._address: Final = address
         self._client: Any = None
         super().__init__(self._connected, jobs)

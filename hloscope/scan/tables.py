@@ -9,11 +9,11 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from hloscope.errors import InputError
+from hloscope.extras import library_of
 from hloscope.scan.store import FORGOTTEN
 
 MODULES: Final = {
@@ -79,12 +79,8 @@ class Tables:
 
 class _Table:
     def __init__(self, path: Path, columns: Mapping[str, str]) -> None:
-        try:
-            arrow = import_module("pyarrow")
-            parquet = import_module("pyarrow.parquet")
-        except ImportError:
-            message = "scans need the package `pyarrow`: pip install 'hloscope[scan]'"
-            raise InputError(message) from None
+        arrow = library_of("scan", "pyarrow", "scans")
+        parquet = library_of("scan", "pyarrow.parquet", "scans")
         self._arrow: Final = arrow
         types = {"string": arrow.string(), "int64": arrow.int64(), "double": arrow.float64()}
         types |= {"bool": arrow.bool_(), "counts": arrow.map_(arrow.string(), arrow.int64())}

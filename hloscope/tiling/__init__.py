@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         Sweep as Sweep,
         search as search,
         sweep as sweep,
+        sweep_candidates as sweep_candidates,
         tile_traffics as tile_traffics,
         transaction_of as transaction_of,
     )

@@ -19,6 +19,7 @@ from hloscope.indexing import (
     Constraint,
     IndexingMap,
     Variable,
+    integers,
     renamed,
     substituted,
     substituted_constraints,
@@ -203,7 +204,8 @@ class Tiler:
                 return found
             exchanged = found
         try:
-            return _Concrete(self.symbolic, tuple(map(int, sizes)), exchanged).computation()
+            whole = tuple(integers(sizes, "tile sizes"))
+            return _Concrete(self.symbolic, whole, exchanged).computation()
         except RefusedError as error:
             return error.refusal
 

@@ -11,7 +11,15 @@ from msgspec.structs import replace
 
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
-from hloscope.indexing import Access, ExactTiles, IndexingMap, Precision, TileVerdict, exact_tiles
+from hloscope.indexing import (
+    Access,
+    ExactTiles,
+    IndexingMap,
+    Precision,
+    TileVerdict,
+    exact_tiles,
+    integers,
+)
 from hloscope.ir import Instruction, TensorType, Type
 from hloscope.tiling.analysis import Parameter, SymbolicTiles, symbolic_tiles
 from hloscope.tiling.chosen import ChosenTiles, chosen_sizes, chosen_tiles, fusion_config
@@ -132,6 +140,7 @@ def tile_report(
         schedule: How programs are numbered.
 
     Raises:
+        TypeError: A size is not an integer.
         ValueError: The sizes are of another number, or not positive.
         UnsupportedError: No output is a tensor whose sizes are known.
     """
@@ -153,7 +162,7 @@ def tile_report(
         sizes, report = known, replace(report, is_own=True)
     if sizes is None:
         return report
-    return _with_sizes(report, [*map(int, sizes)], analysis, schedule)
+    return _with_sizes(report, integers(sizes, "tile sizes"), analysis, schedule)
 
 
 def _output(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hloscope.affine import POS_INF, Const, Dim, Expr, Interval, Range, Runtime, Var
 from hloscope.errors import UnsupportedError
-from hloscope.indexing import output_sizes
+from hloscope.indexing import integers, output_sizes
 from hloscope.ir import Dims, Instruction, TensorType, TupleType
 from hloscope.ops import Scan
 from hloscope.simplifier import Domain
@@ -143,12 +143,14 @@ class TilingSpace:
         """The space whose tiles have these sizes.
 
         Raises:
+            TypeError: A size is not an integer.
             ValueError: There are not as many sizes as dimensions, or one is not positive.
         """
         if len(sizes) != len(self.dimensions):
             raise ValueError(
                 f"{len(self.dimensions)} dimensions are tiled, {len(sizes)} sizes are given"
             )
+        sizes = integers(sizes, "tile sizes")
         for i, size in enumerate(sizes):
             if not 0 < size <= MOST_TILE:
                 raise ValueError(f"the size of tiles of dimension {i} is {size}")

@@ -190,12 +190,16 @@ def sweep(
         transaction: Bytes of a transaction between memory and L2.
 
     Raises:
+        TypeError: A size is not an integer.
         ValueError: The rows are not one positive size for each parameter.
     """
     count = len(symbolic.parameters)
     if any([len(tiling) != count for tiling in tilings]):
         raise ValueError(f"{count} positive sizes are needed for each tiling")
-    table = np.array(tilings, dtype=np.int64).reshape(len(tilings), count)
+    table = np.asarray(tilings)
+    if len(tilings) and table.dtype.kind not in "iu":
+        raise TypeError("tile sizes are integers")
+    table = table.astype(np.int64).reshape(len(tilings), count)
     if (table < 1).any():
         raise ValueError(f"{count} positive sizes are needed for each tiling")
     return _Sweeping(symbolic, table, stages, transaction).sweep()
@@ -238,21 +242,9 @@ def search(
     """
     limits = limits or limits_of(DEFAULT)
     transaction = transaction_of(limits)
-    if len(dict.fromkeys(symbolic.roots)) > 1:
-        budget = min(budget, MOST_CHECKED)
-    too_large = UnsupportedError("tiles are not searched where sizes do not fit into 64 bits")
-    if any(p.size and p.size > POS_INF for p in symbolic.parameters):
-        raise too_large
-    lists = [candidate_sizes(p.size) if p.size else [1] for p in symbolic.parameters]
-    is_thinned = False
-    while prod(map(len, lists)) > budget:
-        longest = max(range(len(lists)), key=lambda k: len(lists[k]))
-        lists[longest] = lists[longest][::-2][::-1]
-        is_thinned = True
-    try:
-        found = sweep(symbolic, _combinations(lists), stages=stages, transaction=transaction)
-    except OverflowError:
-        raise too_large from None
+    found, is_thinned = sweep_candidates(
+        symbolic, budget=budget, stages=stages, transaction=transaction
+    )
     fits = found.fits(limits)
     order = np.lexsort((found.registers, found.shared, found.programs, found.bytes_moved))
     tiler = Tiler(symbolic)
@@ -279,6 +271,42 @@ def search(
         is_thinned,
         None if own is None else _standing(symbolic, own, found, fits, limits, stages, transaction),
     )
+
+
+def sweep_candidates(
+    symbolic: SymbolicTiles,
+    *,
+    budget: int = MOST,
+    stages: int = 1,
+    transaction: int = TRANSACTION,
+) -> tuple[Sweep, bool]:
+    """What the candidate tilings of a fusion move and need, and whether candidates were left out.
+
+    Args:
+        symbolic: The fusion.
+        budget: Most tilings; of more candidates, sizes are left out evenly.
+        stages: Of the pipeline of loops.
+        transaction: Bytes of a transaction between memory and L2.
+
+    Raises:
+        UnsupportedError: A size does not fit into 64 bits.
+    """
+    if len(dict.fromkeys(symbolic.roots)) > 1:
+        budget = min(budget, MOST_CHECKED)
+    too_large = UnsupportedError("tiles are not searched where sizes do not fit into 64 bits")
+    if any(p.size and p.size > POS_INF for p in symbolic.parameters):
+        raise too_large
+    lists = [candidate_sizes(p.size) if p.size else [1] for p in symbolic.parameters]
+    is_thinned = False
+    while prod(map(len, lists)) > budget:
+        longest = max(range(len(lists)), key=lambda k: len(lists[k]))
+        lists[longest] = lists[longest][::-2][::-1]
+        is_thinned = True
+    try:
+        found = sweep(symbolic, _combinations(lists), stages=stages, transaction=transaction)
+    except OverflowError:
+        raise too_large from None
+    return found, is_thinned
 
 
 def _standing(

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.affine import Dim
+from hloscope.indexing.evaluate import integers
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.sets import Side, interval_of
 from hloscope.indexing.tiles.enumeration import BUDGET, enumerated, periodic
@@ -128,6 +129,7 @@ def exact_tiles(
         budget: So many elements are enumerated; no more is undecided.
 
     Raises:
+        TypeError: A size is not an integer.
         ValueError: The sizes are not one positive number for each dimension.
 
     >>> window = IndexingMap.parse("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 9], s0 in [0, 2]")
@@ -135,7 +137,7 @@ def exact_tiles(
     >>> print(found.verdict, found.shape.sizes, found.total, found.union, found.overlap)
     box (9,) 23 21 Shared(tiles=((0,), (1,)), element=(8,))
     """
-    sizes = tuple(map(int, sizes))
+    sizes = tuple(integers(sizes, "tile sizes"))
     if not maps:
         return ExactTiles(sizes, TileVerdict.EMPTY)
     rank = len(maps[0].dims)

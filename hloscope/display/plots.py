@@ -1,0 +1,370 @@
+"""Plots of answers by matplotlib: rooflines, live bytes, costs and constraints of tiles, warps.
+
+Each function draws into axes of matplotlib, or into those of a new figure of pyplot, and returns
+them.  What a plot shows is decided by the answer alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+from hloscope.arrays import Bools, Floats, np
+from hloscope.buffers import BufferKind, ProgramMemory
+from hloscope.cost import Group, KernelCost, ProgramCost
+from hloscope.devices import SECTOR, Device
+from hloscope.display.buffer_answers import moment_text
+from hloscope.display.colours import COLOURS
+from hloscope.display.cost import count_text, time_text
+from hloscope.display.grouped import share_text
+from hloscope.errors import UnsupportedError
+from hloscope.extras import library_of
+from hloscope.hlo_parser import brief_type
+from hloscope.ir import size_text
+from hloscope.memory import ArrayUse
+from hloscope.tiling import Sweep, SymbolicTiles
+
+_NAMED: Final = 5
+"""Groups of kernels that a roofline names: those with the largest bound."""
+_LARGEST_SIDE: Final = 256
+"""Tile sizes along an axis of allowed sizes: larger ones are not drawn."""
+_MOST_ABOVE: Final = 1.6
+"""A device's size is a line if it is no more than so many times the peak."""
+_MOST_TEXTS: Final = 200
+"""Cells of a heat map with a number in each of them."""
+_KINDS: Final[Mapping[BufferKind, str]] = {
+    "constant": "#39485a", "parameter": "#5b6b7c", "output": "#8696a7", "temporary": COLOURS[0],
+}  # fmt: skip
+"""Kinds of buffers from the bottom to the top, with their colours."""
+
+
+def axes_of(axes: Any) -> Any:
+    """The axes, or those of a new figure of pyplot if there are none.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    pyplot = library_of("notebook", "matplotlib.pyplot", "plots")
+    return pyplot.subplots(figsize=(7.6, 4.4), layout="constrained")[1] if axes is None else axes
+
+
+def _ticker() -> Any:
+    return library_of("notebook", "matplotlib.ticker", "plots")
+
+
+# -------------------------------------------------------------------------------------- roofline
+
+
+def plot_roofline(cost: ProgramCost, groups: Sequence[Group[KernelCost]], axes: Any) -> Any:
+    """The kernels of a program under the roofs of its device; the step is a star.
+
+    Across is the arithmetic intensity, in operations for each byte that a kernel needs to move;
+    upwards are operations a second at its bound of time.  The area of a point is the group's share
+    of all bounds, its colour the unit that limits it.  The five groups with the largest bound are
+    named.
+
+    Args:
+        cost: The kernels and the device.
+        groups: The kernels in groups; the first of each stands for it.
+        axes: Axes of matplotlib; a new figure if `None`.
+
+    Raises:
+        InputError: matplotlib is not installed.
+        UnsupportedError: The bandwidth of the device is not known, or no kernel computes.
+    """
+    device, kernels = cost.device, cost.kernels
+    if not device.bandwidth:
+        raise UnsupportedError("a roofline needs a device whose bandwidth is known: device='h100'")
+    drawn = [g for g in groups if g.first.flops and g.first.footprint.bytes and g.first.bound]
+    if not drawn:
+        raise UnsupportedError("no kernel computes: a roofline has no points")
+    axes = axes_of(axes)
+    whole = sum([k.bound * k.runs for k in kernels])
+    units = list(dict.fromkeys([g.first.limited_by for g in drawn]))
+    for unit, colour in zip(units, (COLOURS * len(units)), strict=False):
+        mine = [g for g in drawn if g.first.limited_by == unit]
+        axes.scatter(
+            [_intensity(g.first) for g in mine],
+            [_rate(g.first) for g in mine],
+            s=[20 + 600 * _time(g) / whole for g in mine],
+            color=colour, alpha=0.75, edgecolors="white", linewidths=0.6,
+            label=f"limited by {unit}", zorder=3,
+        )  # fmt: skip
+    _draw_roofs(axes, kernels, device, [_intensity(g.first) for g in drawn])
+    _name_points(axes, sorted(drawn, key=_time, reverse=True)[:_NAMED])
+    flops, size = sum([k.flops for k in kernels]), sum([k.bytes for k in kernels])
+    axes.plot(
+        flops / size, flops / (whole * 1e-12), "*", color="#1c2733", markersize=13, zorder=4,
+        label=f"all kernels, {time_text(whole)}",
+    )  # fmt: skip
+    rest = sum([k.bound * k.runs for k in kernels if not k.flops])
+    title = f"{cost.module.name} on {device.name}"
+    if rest:
+        title += f"; {share_text(rest / whole)} of the bound is kernels without flops"
+    axes.set(title=title, xscale="log", yscale="log")
+    axes.set(xlabel="flops for each byte moved at least", ylabel="flop/s at the bound of time")
+    axes.yaxis.set_major_formatter(lambda value, _: count_text(int(value)))
+    axes.legend(fontsize=8, loc="lower right")
+    return axes
+
+
+def _intensity(kernel: KernelCost) -> float:
+    return kernel.footprint.flops / kernel.footprint.bytes
+
+
+def _rate(kernel: KernelCost) -> float:
+    """Operations a second at the bound."""
+    return kernel.footprint.flops / (kernel.bound * 1e-12)
+
+
+def _time(group: Group[KernelCost]) -> int:
+    """Bound of all runs of a group's kernels, in picoseconds."""
+    return sum([kernel.bound * kernel.runs for kernel in group.members])
+
+
+def _draw_roofs(
+    axes: Any, kernels: Sequence[KernelCost], device: Device, intensities: Sequence[float]
+) -> None:
+    """Draw the roof of the memory, and one for each unit and element type that kernels use."""
+    used = {
+        (part.unit, part.element): part.rate
+        for kernel in kernels
+        for part in kernel.time.parts
+        if part.unit in ("matrix", "vector") and part.rate and part.amount
+    }
+    bandwidth = device.bandwidth * 1e9
+    highest = max(used.values(), default=0.0)
+    left = min(intensities) / 4
+    right = max([*intensities, highest / bandwidth]) * 4
+    edge = min(right, highest / bandwidth) if highest else right
+    axes.plot([left, edge], [left * bandwidth, edge * bandwidth], color="#66717f", linewidth=1.2)
+    axes.annotate(
+        f"{device.bandwidth:,.0f} GB/s", (left * 1.3, left * 1.3 * bandwidth), fontsize=8,
+        color="#66717f", xytext=(-2, 10), textcoords="offset points",
+    )  # fmt: skip
+    for rate in sorted(set(used.values())):
+        units = ", ".join(sorted([f"{u} {e}" for (u, e), r in used.items() if r == rate]))
+        start = rate / bandwidth
+        if start < right:
+            axes.plot([start, right], [rate, rate], color="#66717f", linewidth=1.2)
+            axes.annotate(
+                f"{units}: {count_text(int(rate))}flop/s", (right, rate), fontsize=8,
+                color="#66717f", ha="right", xytext=(0, 3), textcoords="offset points",
+            )  # fmt: skip
+
+
+def _name_points(axes: Any, groups: Sequence[Group[KernelCost]]) -> None:
+    """Write the names of groups beside their points, on alternating sides."""
+    for k, group in enumerate(groups):
+        more = f" and {len(group.members) - 1} like it" if len(group.members) > 1 else ""
+        axes.annotate(
+            f"{group.first.instruction.name}{more}",
+            (_intensity(group.first), _rate(group.first)), fontsize=7.5,
+            xytext=(9, -14 - 11 * (k % 3)), textcoords="offset points",
+            arrowprops={"arrowstyle": "-", "color": "#97a3b0", "linewidth": 0.6},
+        )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------- memory
+
+
+def plot_memory(name: str, memory: ProgramMemory, axes: Any, device: Device | None = None) -> Any:
+    """Bytes that are live over the schedule, by kind of buffer; the peak is marked.
+
+    The line is the least: results that stand in the memory of operands count once.
+
+    Args:
+        name: What the program is called.
+        memory: Its buffers.
+        axes: Axes of matplotlib; a new figure if `None`.
+        device: A device whose size is a line.
+
+    Raises:
+        InputError: matplotlib is not installed.
+        NoMomentsError: No moments are known.
+    """
+    line = memory.device
+    axes = axes_of(axes)
+    moments = range(len(line.least) + 1)
+    below = np.zeros(len(line.least))
+    for kind, colour in _KINDS.items():
+        above = below + _live_bytes(memory, kind)
+        if (above > below).any():
+            axes.stairs(above, moments, baseline=below, fill=True, color=colour, label=kind)
+        below = above
+    axes.stairs(line.least, moments, baseline=None, color="#1c2733", linewidth=1.1,
+                label="least")  # fmt: skip
+    axes.axvline(line.peak + 0.5, color="#c92a2a", linestyle="--", linewidth=1)
+    top = float(below.max())
+    if device is not None and 0 < device.memory_bytes <= _MOST_ABOVE * top:
+        top = max(top, device.memory_bytes)
+        axes.axhline(device.memory_bytes, color="#1c2733", linewidth=1.5)
+        axes.annotate(f"{device.name}: {size_text(device.memory_bytes)}", (0, device.memory_bytes),
+                      xytext=(4, 4), textcoords="offset points", fontsize=8)  # fmt: skip
+    step = 1 << max(0, (max(int(top), 1) // 6).bit_length())
+    axes.yaxis.set_major_locator(_ticker().MultipleLocator(step))
+    axes.yaxis.set_major_formatter(lambda value, _: size_text(value))
+    axes.set(title=f"{name}\npeak: {moment_text(memory, line.peak)}", ylabel="live bytes")
+    axes.set(xlabel="place in the schedule", xlim=(0, len(line.least)), ylim=(0, None))
+    axes.title.set_fontsize(10)
+    axes.legend(fontsize=8, loc="upper left")
+    return axes
+
+
+def _live_bytes(memory: ProgramMemory, kind: BufferKind) -> Floats:
+    """Bytes of the buffers of a kind that are in use at each moment, on the device."""
+    changes = [0] * (len(memory.device.least) + 1)
+    for buffer in memory.buffers.buffers:
+        if buffer.kind == kind and not buffer.space:
+            for first, last in buffer.intervals:
+                changes[first] += buffer.bytes
+                changes[last + 1] -= buffer.bytes
+    return np.array([*accumulate(changes)][:-1], dtype=np.float64)
+
+
+# ----------------------------------------------------------------------------------------- tiles
+
+
+def plot_tile_costs(
+    symbolic: SymbolicTiles, costs: Sweep, fits: Bools, chosen: tuple[int, int], axes: Any
+) -> Any:
+    """Fewest bytes moved over two tile sizes, as a heat map; the best tiling has a frame.
+
+    A cell stands for the cheapest tiling that has its two sizes and fits; it is empty if none fits.
+
+    Args:
+        symbolic: The fusion.
+        costs: What its tilings move and need.
+        fits: Which of them the device can run.
+        chosen: Numbers of the parameters across and upwards.
+        axes: Axes of matplotlib; a new figure if `None`.
+
+    Raises:
+        InputError: matplotlib is not installed.
+        UnsupportedError: No tiling fits.
+    """
+    if not fits.any():
+        raise UnsupportedError("no tiling fits: there are no costs to draw")
+    x, y = chosen
+    across, upwards = (sorted(set(costs.sizes[:, k].tolist())) for k in chosen)
+    cells = np.full((len(upwards), len(across)), np.nan)
+    for row in np.flatnonzero(fits):
+        at = upwards.index(costs.sizes[row, y]), across.index(costs.sizes[row, x])
+        cells[at] = np.fmin(cells[at], costs.bytes_moved[row])
+    axes = axes_of(axes)
+    colors = library_of("notebook", "matplotlib.colors", "plots")
+    low, high = float(np.nanmin(cells)), float(np.nanmax(cells))
+    norm = colors.LogNorm(low, high if high > low else low * 2)
+    mesh = axes.pcolormesh(cells, cmap="viridis_r", norm=norm, edgecolors="white", linewidth=0.5)
+    axes.set_facecolor("#eef1f5")
+    if cells.size <= _MOST_TEXTS:
+        for at in zip(*np.nonzero(~np.isnan(cells)), strict=True):
+            shade = "white" if norm(cells[at]) > 0.5 else "black"
+            axes.text(at[1] + 0.5, at[0] + 0.5, size_text(cells[at]).replace(" ", "\n"),
+                      ha="center", va="center", fontsize=6.5, color=shade)  # fmt: skip
+    best = np.unravel_index(np.nanargmin(cells), cells.shape)
+    patches = library_of("notebook", "matplotlib.patches", "plots")
+    axes.add_patch(patches.Rectangle((best[1], best[0]), 1, 1, fill=False, edgecolor="#c92a2a",
+                                     linewidth=2))  # fmt: skip
+    bar = axes.figure.colorbar(mesh, ax=axes, label="fewest bytes moved")
+    bar.ax.yaxis.set_major_formatter(lambda value, _: size_text(value))
+    bar.ax.yaxis.set_minor_formatter(_ticker().NullFormatter())
+    axes.set_xticks(np.arange(len(across)) + 0.5, [str(n) for n in across])
+    axes.set_yticks(np.arange(len(upwards)) + 0.5, [str(n) for n in upwards])
+    axes.set(xlabel=_parameter_text(symbolic, x), ylabel=_parameter_text(symbolic, y))
+    axes.set_title(f"{symbolic.root.name}: {int(fits.sum()):,} of {len(costs):,} tilings fit",
+                   fontsize=10)  # fmt: skip
+    return axes
+
+
+def _parameter_text(symbolic: SymbolicTiles, number: int) -> str:
+    """What a tile size is of, for an axis."""
+    parameter = symbolic.parameters[number]
+    kind = "contracted dimension" if parameter.is_contracting else "dimension"
+    name = parameter.instruction.name
+    return f"d{number}: tile size of {kind} {parameter.dimension} of {name} ({parameter.size})"
+
+
+def plot_allowed_sizes(
+    symbolic: SymbolicTiles, chosen: tuple[int, int], others: Sequence[int], axes: Any
+) -> Any:
+    """Which tile sizes XLA's constraints allow, over two of the sizes.
+
+    Args:
+        symbolic: The fusion.
+        chosen: Numbers of the parameters across and upwards.
+        others: A size for every parameter; those of the other parameters hold for all points.
+        axes: Axes of matplotlib; a new figure if `None`.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    x, y = chosen
+    across, upwards = (min(symbolic.parameters[k].size, _LARGEST_SIDE) for k in chosen)
+    rows = np.tile(np.array(others, np.int64), (across * upwards, 1))
+    rows[:, x] = np.tile(np.arange(1, across + 1), upwards)
+    rows[:, y] = np.repeat(np.arange(1, upwards + 1), across)
+    allowed = symbolic.constraints.holds_array(rows).reshape(upwards, across)
+    axes = axes_of(axes)
+    colors = library_of("notebook", "matplotlib.colors", "plots")
+    shades = colors.ListedColormap(["#f4c9ae", COLOURS[0]])
+    line = 0.4 if max(across, upwards) <= 64 else 0
+    edges = np.arange(across + 1) + 0.5, np.arange(upwards + 1) + 0.5
+    axes.pcolormesh(*edges, allowed, cmap=shades, vmin=0, vmax=1, edgecolors="white",
+                    linewidth=line)  # fmt: skip
+    axes.set(xlabel=_parameter_text(symbolic, x), ylabel=_parameter_text(symbolic, y))
+    held = [f"d{k} = {size}" for k, size in enumerate(others) if k not in chosen]
+    title = f"blue: {symbolic.constraints}"
+    title += f"\n{int(allowed.sum()):,} of {allowed.size:,} sizes are allowed"
+    axes.set_title(", ".join([title, *held]), fontsize=10)
+    return axes
+
+
+# ----------------------------------------------------------------------------------------- warps
+
+
+def plot_warp(name: str, array: ArrayUse, axes: Any) -> Any:
+    """The sectors that the lanes of an array's worst warp touch: a row for each lane.
+
+    Across are the different sectors in the order of their addresses; the darker a cell is, the more
+    bytes of the sector the lane touches.
+
+    Args:
+        name: Of the kernel.
+        array: How the array is accessed.
+        axes: Axes of matplotlib; a new figure if `None`.
+
+    Raises:
+        InputError: matplotlib is not installed.
+        UnsupportedError: The requests of the array are not known.
+    """
+    request = None if array.traffic is None else array.traffic.worst
+    if request is None:
+        raise UnsupportedError(f"the requests for `{array.name}` are not known: no warp to draw")
+    touched: dict[tuple[int, int], int] = {}
+    asked: set[int] = set()
+    for lane, address in enumerate(request.addresses):
+        for byte in range(address, address + request.unit) if address is not None else ():
+            asked.add(byte)
+            touched[lane, byte // SECTOR] = touched.get((lane, byte // SECTOR), 0) + 1
+    sectors = sorted({sector for _, sector in touched})
+    place = {sector: k for k, sector in enumerate(sectors)}
+    cells = np.full((len(request.addresses), len(sectors)), np.nan)
+    for (lane, sector), count in touched.items():
+        cells[lane, place[sector]] = count
+    axes = axes_of(axes)
+    mesh = axes.pcolormesh(cells, cmap="Blues", vmin=-8, vmax=SECTOR, edgecolors="white",
+                           linewidth=0.4)  # fmt: skip
+    axes.set_facecolor("#eef1f5")
+    axes.invert_yaxis()
+    axes.figure.colorbar(mesh, ax=axes, label=f"bytes of the sector's {SECTOR}",
+                         boundaries=np.arange(SECTOR + 1))  # fmt: skip
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(_ticker().MaxNLocator(8, integer=True))
+    kind = "output" if array.is_output else "operand"
+    used = f"{len(asked)} of {len(sectors) * SECTOR} bytes used"
+    axes.set_title(f"{name}: {kind} {array.number}, {array.name} {brief_type(array.type)}\n"
+                   f"worst warp: {len(sectors)} sectors, {used}", fontsize=10)  # fmt: skip
+    axes.set(xlabel="sectors touched, by address", ylabel="lane")
+    return axes
