@@ -6,7 +6,51 @@ import re
 
 from hloscope.display import glob
 from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.ir import Computation, Instruction, Module
+from hloscope.ir import Computation, Instruction, Module, array_bytes
+from hloscope.ops import (
+    AddDependency,
+    Bitcast,
+    Constant,
+    GetTupleElement,
+    OptimizationBarrier,
+    Parameter,
+    Return,
+    Tuple,
+)
+
+
+def computing(root: Instruction) -> Instruction:
+    """The instruction that computes a value; of several values, the one that computes most bytes.
+
+    Tuples and their elements, returns, bitcasts, barriers and dependencies compute nothing: their
+    operands are followed.  It is the root itself if all of them lead to parameters and constants.
+
+    >>> from hloscope.hlo_parser import parse_hlo
+    >>> text = "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
+    >>> computing(parse_hlo(text + "ROOT b = f32[2,4] bitcast(n) }").entry.root)
+    <n = negate(p)>
+    """
+    found: dict[Instruction, int] = {}
+    seen: set[Instruction] = set()
+    waiting = [root]
+    while waiting:
+        value = waiting.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        match value.op:
+            case GetTupleElement(index=index) if isinstance(value.operands[0].op, Tuple):
+                waiting.append(value.operands[0].operands[index])
+            case GetTupleElement() | Bitcast() | AddDependency():
+                waiting.append(value.operands[0])
+            case Tuple() | Return() | OptimizationBarrier():
+                waiting += reversed(value.operands)
+            case Parameter() | Constant():
+                pass
+            case _:
+                size = array_bytes(value.type)
+                found[value] = 0 if size is None else size.data
+    return max(found, key=found.__getitem__, default=root)
 
 
 def computation_of(module: Module, name: str) -> Computation:

@@ -8,7 +8,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from hloscope.api.explaining import check_part, explains_invalid_program
-from hloscope.api.finding import find, find_all
+from hloscope.api.finding import computing, find, find_all
 from hloscope.api.graphs import program_graph
 from hloscope.api.views import ComputationView, InstructionView
 from hloscope.display import Shown
@@ -160,6 +160,19 @@ class Program(Shown):
     def root(self) -> InstructionView:
         """The root of the entry computation."""
         return InstructionView(self, self.module.entry.root, self.module.entry)
+
+    @property
+    def result(self) -> InstructionView:
+        """The instruction that computes the result: the root, or past tuples and bitcasts.
+
+        Of several results it is the instruction that computes most bytes.
+
+        >>> import hloscope
+        >>> text = "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
+        >>> hloscope.read(text + "ROOT b = f32[2,4] bitcast(n) }").result
+        <n = f32[8] negate(p)>
+        """
+        return InstructionView(self, computing(self.module.entry.root), self.module.entry)
 
     @property
     def computations(self) -> tuple[ComputationView, ...]:

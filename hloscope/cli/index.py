@@ -154,8 +154,9 @@ def index(
 ) -> None:
     """Tell which elements of its operands each element of NAME in FILE reads.
 
-    NAME is an instruction, the entry computation's root if not given.  One inside another
-    computation may be given as `computation/instruction`.  With * for any text or ? for any
+    NAME is an instruction; if not given, the one that computes the entry's result, past tuples,
+    returns and bitcasts.  One inside another computation may be given as
+    `computation/instruction`.  With * for any text or ? for any
     character in NAME, every instruction like it is asked about.
 
     With --all there may be many files, and directories of dumps; a file that is broken is told of,
@@ -175,7 +176,9 @@ def index(
         return
     try:
         program = read_program(file).by_convention(convention)
-        subject = program.root if name is None and not everything else None
+        is_chosen = any(one is not None for one in (output, operand, from_operand))
+        is_about_all = not (is_chosen or to_parameters)
+        subject = None if name is not None or everything else _subject(program, is_about_all)
     except NoFunctionError:
         if name is not None:
             raise
@@ -201,6 +204,20 @@ def index(
         _end(tally, prover, summary=everything, strict=strict)
     if not is_valid:
         ctx.exit(VerifyError.exit_code)
+
+
+def _subject(program: Program, is_about_all: bool) -> InstructionView:
+    """What is asked about without NAME: the instruction that computes the result.
+
+    Chosen outputs and operands, and reads of parameters, are those of the root.  If the answer is
+    not about the root, this is said.
+    """
+    root = program.root
+    found = program.result if is_about_all else root
+    if found.ir is not root.ir:
+        passes = f"the root `{root.name}` computes nothing"
+        click.echo(f"about `{found.name}`: {passes}; NAME asks about another", err=True)
+    return found
 
 
 def _proving(asked: Answering, prover: Prover, tally: Tally) -> Answering:

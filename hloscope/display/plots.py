@@ -61,8 +61,8 @@ def plot_roofline(cost: ProgramCost, groups: Sequence[Group[KernelCost]], axes: 
 
     Across is the arithmetic intensity, in operations for each byte that a kernel needs to move;
     upwards are operations a second at its bound of time.  The area of a point is the group's share
-    of all bounds, its colour the unit that limits it.  The five groups with the largest bound are
-    named.
+    of all bounds, its colour the unit that limits it.  The five groups with the largest bound have
+    numbers and names.
 
     Args:
         cost: The kernels and the device.
@@ -76,7 +76,9 @@ def plot_roofline(cost: ProgramCost, groups: Sequence[Group[KernelCost]], axes: 
     device, kernels = cost.device, cost.kernels
     if not device.bandwidth:
         raise UnsupportedError("a roofline needs a device whose bandwidth is known: device='h100'")
-    drawn = [g for g in groups if g.first.flops and g.first.footprint.bytes and g.first.bound]
+    drawn = [
+        g for g in groups if g.first.flops and g.first.footprint.bytes and g.first.time.seconds
+    ]
     if not drawn:
         raise UnsupportedError("no kernel computes: a roofline has no points")
     axes = axes_of(axes)
@@ -115,7 +117,7 @@ def _intensity(kernel: KernelCost) -> float:
 
 def _rate(kernel: KernelCost) -> float:
     """Operations a second at the bound."""
-    return kernel.footprint.flops / (kernel.bound * 1e-12)
+    return kernel.footprint.flops / kernel.time.seconds
 
 
 def _time(group: Group[KernelCost]) -> int:
@@ -139,9 +141,10 @@ def _draw_roofs(
     right = max([*intensities, highest / bandwidth]) * 4
     edge = min(right, highest / bandwidth) if highest else right
     axes.plot([left, edge], [left * bandwidth, edge * bandwidth], color="#66717f", linewidth=1.2)
+    middle = (left * edge) ** 0.5
     axes.annotate(
-        f"{device.bandwidth:,.0f} GB/s", (left * 1.3, left * 1.3 * bandwidth), fontsize=8,
-        color="#66717f", xytext=(-2, 10), textcoords="offset points",
+        f"{device.bandwidth:,.0f} GB/s", (middle, middle * bandwidth), fontsize=8,
+        color="#66717f", ha="right", xytext=(-8, 4), textcoords="offset points",
     )  # fmt: skip
     for rate in sorted(set(used.values())):
         units = ", ".join(sorted([f"{u} {e}" for (u, e), r in used.items() if r == rate]))
@@ -155,15 +158,19 @@ def _draw_roofs(
 
 
 def _name_points(axes: Any, groups: Sequence[Group[KernelCost]]) -> None:
-    """Write the names of groups beside their points, on alternating sides."""
-    for k, group in enumerate(groups):
+    """Number the points of groups, and write their names where no point can be: above the roof."""
+    lines = []
+    for number, group in enumerate(groups, 1):
         more = f" and {len(group.members) - 1} like it" if len(group.members) > 1 else ""
+        lines.append(f"{number}  {group.first.instruction.name}{more}, {time_text(_time(group))}")
         axes.annotate(
-            f"{group.first.instruction.name}{more}",
-            (_intensity(group.first), _rate(group.first)), fontsize=7.5,
-            xytext=(9, -14 - 11 * (k % 3)), textcoords="offset points",
-            arrowprops={"arrowstyle": "-", "color": "#97a3b0", "linewidth": 0.6},
+            str(number), (_intensity(group.first), _rate(group.first)), fontsize=8,
+            xytext=(4, -14), textcoords="offset points",
         )  # fmt: skip
+    axes.text(
+        0.015, 0.975, "\n".join(lines), transform=axes.transAxes, va="top", fontsize=8,
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------- memory
@@ -202,7 +209,7 @@ def plot_memory(name: str, memory: ProgramMemory, axes: Any, device: Device | No
         axes.axhline(device.memory_bytes, color="#1c2733", linewidth=1.5)
         axes.annotate(f"{device.name}: {size_text(device.memory_bytes)}", (0, device.memory_bytes),
                       xytext=(4, 4), textcoords="offset points", fontsize=8)  # fmt: skip
-    step = 1 << max(0, (max(int(top), 1) // 6).bit_length())
+    step = 1 << max(0, (int(top) // 8).bit_length())
     axes.yaxis.set_major_locator(_ticker().MultipleLocator(step))
     axes.yaxis.set_major_formatter(lambda value, _: size_text(value))
     axes.set(title=f"{name}\npeak: {moment_text(memory, line.peak)}", ylabel="live bytes")
@@ -268,6 +275,7 @@ def plot_tile_costs(
     axes.add_patch(patches.Rectangle((best[1], best[0]), 1, 1, fill=False, edgecolor="#c92a2a",
                                      linewidth=2))  # fmt: skip
     bar = axes.figure.colorbar(mesh, ax=axes, label="fewest bytes moved")
+    bar.ax.yaxis.set_major_locator(_ticker().LogLocator(base=4, numticks=8))
     bar.ax.yaxis.set_major_formatter(lambda value, _: size_text(value))
     bar.ax.yaxis.set_minor_formatter(_ticker().NullFormatter())
     axes.set_xticks(np.arange(len(across)) + 0.5, [str(n) for n in across])
@@ -354,7 +362,8 @@ def plot_warp(name: str, array: ArrayUse, axes: Any) -> Any:
     for (lane, sector), count in touched.items():
         cells[lane, place[sector]] = count
     axes = axes_of(axes)
-    mesh = axes.pcolormesh(cells, cmap="Blues", vmin=-8, vmax=SECTOR, edgecolors="white",
+    edges = np.arange(cells.shape[1] + 1) - 0.5, np.arange(cells.shape[0] + 1) - 0.5
+    mesh = axes.pcolormesh(*edges, cells, cmap="Blues", vmin=-8, vmax=SECTOR, edgecolors="white",
                            linewidth=0.4)  # fmt: skip
     axes.set_facecolor("#eef1f5")
     axes.invert_yaxis()

@@ -29,7 +29,7 @@ def tuple_root(count: int, *, nested: bool = False) -> str:
 def test_json_of_a_tuple_grows_with_what_is_read(ask: Any, options: tuple[str, ...]) -> None:
     sizes = []
     for count in (60, 240):
-        answer = ask("index", "-", *options, "--json", stdin=tuple_root(count))
+        answer = ask("index", "-", "t", *options, "--json", stdin=tuple_root(count))
         read_of = [
             (output["output"], operand["operand"], output["unread"])
             for output in answer["outputs"]
@@ -42,7 +42,7 @@ def test_json_of_a_tuple_grows_with_what_is_read(ask: Any, options: tuple[str, .
 
 
 def test_a_tuple_of_tuples_counts_its_tensors(ask: Any) -> None:
-    answer = ask("index", "-", "--json", stdin=tuple_root(10, nested=True))
+    answer = ask("index", "-", "t", "--json", stdin=tuple_root(10, nested=True))
     leaves = [
         (operand["operand"], answer["maps"][number].get("leaf", 0))
         for output in answer["outputs"]
@@ -54,9 +54,9 @@ def test_a_tuple_of_tuples_counts_its_tensors(ask: Any) -> None:
 
 
 def test_text_of_a_tuple_counts_what_is_not_read(run: Any) -> None:
-    few = run("index", "-", stdin=tuple_root(12)).stdout
+    few = run("index", "-", "t", stdin=tuple_root(12)).stdout
     assert few.count("  not read: operand ") == 12
-    many = run("index", "-", stdin=tuple_root(99)).stdout
+    many = run("index", "-", "t", stdin=tuple_root(99)).stdout
     assert many.count("  not read: 98 operands\n") + many.endswith("98 operands") == 99
 
 
@@ -89,7 +89,7 @@ def test_python_still_has_every_operand(run: Any) -> None:
 
 
 def test_proofs_of_nothing_are_counted(ask: Any) -> None:
-    answer = ask("index", "-", "--verify", "--seconds", "60", "--json", stdin=tuple_root(6))
+    answer = ask("index", "-", "t", "--verify", "--seconds", "60", "--json", stdin=tuple_root(6))
     for output in answer["outputs"]:
         (known,) = output["proofs_of_nothing"]
         assert known["count"] == output["unread"] == 5
