@@ -3,8 +3,8 @@
 Generated are the outputs in ```console blocks (each line that begins with `$ hloscope` is run), the
 pictures, the table of rooms in docs/architecture.md, that of bounds in docs/limits.md and that of
 work in docs/cost_rules.md,
-docs/ops.md, the manual page docs/hloscope.1, docs/package.markdown for package indexes, and the
-outputs of the notebooks.
+docs/ops.md, the manual page docs/hloscope.1, docs/package.markdown for package indexes, the
+plots (`docs/plots.py`), and the outputs of the notebooks.
 `tests/test_docs.py` and `tests/test_notebook.py` fail where one is out of date.
 
     python -m docs.refresh
@@ -26,7 +26,7 @@ import nbformat
 from click.testing import CliRunner
 from nbclient import NotebookClient
 
-from docs import bounds, cost_rules, house
+from docs import bounds, cost_rules, house, plots
 from hloscope.cli.app import app
 from hloscope.stablehlo import op_stub
 
@@ -160,8 +160,12 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs/ops.md", f"{_OPS_HEAD}{run('hloscope ops')}```\n"
 
 
-def executed(path: Path) -> nbformat.NotebookNode:
+def executed(path: Path, folder: Path = ROOT / "notebooks") -> nbformat.NotebookNode:
     """A notebook with the outputs of today.
+
+    Args:
+        path: The notebook.
+        folder: The folder that it runs in; Jupyter starts a notebook in its own.
 
     Raises:
         CellExecutionError: A cell fails.
@@ -170,7 +174,7 @@ def executed(path: Path) -> nbformat.NotebookNode:
     old = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = str(ROOT)  # the kernel is a process of its own
     try:
-        settings = {"metadata": {"path": str(ROOT)}}
+        settings = {"metadata": {"path": str(folder)}}
         NotebookClient(notebook, timeout=120, resources=settings).execute()
     finally:
         if old is None:
@@ -200,6 +204,7 @@ def _joined(outputs: Iterable[nbformat.NotebookNode]) -> list[nbformat.NotebookN
 def main() -> None:
     """Write whatever differs."""
     whole = dict(generated())
+    whole |= dict(plots.plots())
     whole |= {p: f"{nbformat.writes(executed(p))}\n" for p in NOTEBOOKS}
     pages = {
         p: with_work(with_bounds(with_rooms(renewed(p.read_text()))))

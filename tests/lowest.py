@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
-EXTRAS = ("notebook", "zst", "scan")
+EXTRAS = ("notebook", "tables", "zst", "scan")
 """What users install besides; the other extras are for development."""
 TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "jsonschema")
 """What the tests need of the extra `dev`."""

@@ -320,7 +320,7 @@ def plot_allowed_sizes(
     line = 0.4 if max(across, upwards) <= 64 else 0
     edges = np.arange(across + 1) + 0.5, np.arange(upwards + 1) + 0.5
     axes.pcolormesh(*edges, allowed, cmap=shades, vmin=0, vmax=1, edgecolors="white",
-                    linewidth=line)  # fmt: skip
+                    linewidth=line, rasterized=True)  # fmt: skip
     axes.set(xlabel=_parameter_text(symbolic, x), ylabel=_parameter_text(symbolic, y))
     held = [f"d{k} = {size}" for k, size in enumerate(others) if k not in chosen]
     title = f"blue: {symbolic.constraints}"
@@ -364,7 +364,7 @@ def plot_warp(name: str, array: ArrayUse, axes: Any) -> Any:
     axes = axes_of(axes)
     edges = np.arange(cells.shape[1] + 1) - 0.5, np.arange(cells.shape[0] + 1) - 0.5
     mesh = axes.pcolormesh(*edges, cells, cmap="Blues", vmin=-8, vmax=SECTOR, edgecolors="white",
-                           linewidth=0.4)  # fmt: skip
+                           linewidth=0.4, rasterized=True)  # fmt: skip
     axes.set_facecolor("#eef1f5")
     axes.invert_yaxis()
     axes.figure.colorbar(mesh, ax=axes, label=f"bytes of the sector's {SECTOR}",
