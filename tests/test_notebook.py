@@ -33,6 +33,18 @@ def test_a_notebook_runs_and_shows_what_it_shows(path: Path) -> None:
     assert texts(shown) == texts(today), "out of date; `make docs` writes it anew"
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs_in_the_folder_of_the_repository_too(path: Path, full: bool) -> None:
+    """Paths are the only thing that depends on the folder: a sample runs all cells there."""
+    sources = [cell.source for cell in nbformat.read(path, as_version=4).cells]
+    assert not [s for s in sources if 'read("examples/' in s], "starts in notebooks/ only by luck"
+    if not full and path.stem not in ("cancellation", "dynamic_shapes"):
+        pytest.skip("runs with --full; its paths are checked")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        refresh.executed(path, ROOT)
+
+
 def test_there_is_a_notebook_of_the_main_job() -> None:
     assert "main_job.ipynb" in [path.name for path in NOTEBOOKS]
 
