@@ -264,7 +264,7 @@ COLUMNS: Final[Columns] = {
 def _array_record(array: ArrayUse) -> dict[str, Any]:
     """A row of the table of arrays."""
     traffic = array.traffic
-    found = {
+    found: dict[str, Any] = {
         "role": "output" if array.is_output else "operand",
         "number": array.number,
         "name": array.name,
