@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from hloscope.buffers.allocation import holds_table
 from hloscope.buffers.model import Buffer, Buffers, Value, space_of, value_bytes
 from hloscope.buffers.schedule import NoMomentsError, Schedule, schedule_of
 from hloscope.buffers.timeline import Timeline, timelines
@@ -171,7 +172,9 @@ class ProgramMemory:
     def held(self) -> list[LiveBuffer]:
         """The buffers of the device that XLA holds, whose bytes add up to the estimate.
 
-        Parameters and outputs, and the temporaries in use when these take most.
+        Parameters, outputs and constants, the tables of tuples, and the temporaries in use when
+        these take most.  Temporaries in the allocation of an output or of a donated parameter are
+        left out: that buffer counts.
         """
         line = self.device
         busiest, found = line.temporary_peak, []
@@ -179,15 +182,14 @@ class ProgramMemory:
         for buffer in self.buffers.buffers:
             if buffer.space:
                 continue
-            if buffer.kind == "parameter":
+            if buffer.kind in ("parameter", "constant"):
                 found.append(LiveBuffer(buffer, buffer.values[0]))
             elif buffer.kind == "output":
                 shown = [value for value in buffer.values if value.instruction is root]
                 found.append(LiveBuffer(buffer, (shown or buffer.values)[-1]))
-            elif (
-                buffer.kind == "temporary"
-                and buffer not in line.temporary_placed
-                and buffer.lives_at(busiest)
+            elif buffer not in line.reused and (
+                holds_table(buffer)
+                or (buffer.lives_at(busiest) and buffer not in line.temporary_placed)
             ):
                 found.append(LiveBuffer(buffer, buffer.owner(busiest)))
         return found

@@ -248,6 +248,20 @@ def _fused_on_gpu(touch: Touch) -> bool:
     )
 
 
+def _fused_sort(touch: Touch) -> bool:
+    """Is the fusion a sort, and the parameter its operand of the result's number and no other?"""
+    if not _is_sort(touch.user) or touch.operand >= len(touch.user.calls[0].parameters):
+        return False
+    parameter = touch.user.calls[0].parameters[touch.operand]
+    number = touch.output[0] if touch.output else 0
+    sorted_once = [k for k, one in enumerate(touch.user.calls[0].root.operands) if one is parameter]
+    return sorted_once == [number]
+
+
+def _is_sort(ins: Instruction) -> bool:
+    return isinstance(ins.op, Fusion) and bool(ins.calls) and isinstance(ins.calls[0].root.op, Sort)
+
+
 BACKEND_ROWS: Final[Mapping[str, tuple[MayShareRow, ...]]] = {
     "gpu": (
         MayShareRow(
@@ -266,11 +280,19 @@ BACKEND_ROWS: Final[Mapping[str, tuple[MayShareRow, ...]]] = {
             "the same",
             same_type=False,
         ),
+        MayShareRow(
+            (Fusion,), _fused_sort, "result k of a fused sort: operand k, if it is sorted once"
+        ),
     ),
     "cpu": (),
 }
 """Rules of one backend, by what `cost.target_of` calls it.  Those of others are not known: there a
 lower bound may be too high by results that the backend puts in the memory of an operand."""
+
+
+def is_same_for_all_outputs(ins: Instruction) -> bool:
+    """Do all results of one type have the same operands whose memory they may take?"""
+    return isinstance(ins.op, Fusion | Elementwise) and not _is_sort(ins)
 
 
 def may_share(touch: Touch, backend: str) -> bool:

@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from hloscope.buffers.allocation import Touches, holds_table, reused_allocations
 from hloscope.buffers.model import Buffer, BufferKind, Buffers
-from hloscope.buffers.reuse import Touch, fused_users, may_share
+from hloscope.buffers.reuse import Touch, fused_users, is_same_for_all_outputs, may_share
 from hloscope.ir import Instruction
 from hloscope.ops import Elementwise, Fusion
 
@@ -33,9 +34,12 @@ class Timeline(Struct, frozen=True):
         least: `L(t)`.
         placed: The results that stand in place of an operand, with these, by moment.
         sums: Bytes of all buffers of each kind, whenever they live.
-        most_temporary: The largest `L(t)` of temporaries alone, as XLA places them: only those of
-            one value stand in each other's place.
-        temporary_peak: The first moment of it.
+        reused: The temporaries that XLA places into the allocation of an output or of a donated
+            parameter, with it.
+        most_temporary: Bytes of all other temporaries as XLA places them: the largest `L(t)` of
+            the arrays among them, of which only those of one value stand in each other's place,
+            and all tables of tuples, which XLA keeps apart.
+        temporary_peak: The first moment of that `L(t)`.
         temporary_placed: The temporaries that stand in place of another there.
         lower: L, the largest `L(t)`: no assignment of memory takes fewer bytes.
         peak: The first moment at which `L(t)` is largest.
@@ -46,6 +50,7 @@ class Timeline(Struct, frozen=True):
     least: tuple[int, ...]
     placed: dict[int, tuple[Pair, ...]]
     sums: dict[BufferKind, int]
+    reused: dict[Buffer, Buffer]
     most_temporary: int
     temporary_peak: int
     temporary_placed: frozenset[Buffer]
@@ -54,12 +59,14 @@ class Timeline(Struct, frozen=True):
 
     @property
     def estimate(self) -> int:
-        """E: bytes that XLA will hold: parameters, outputs and the most of temporaries.
+        """E: bytes that XLA will hold: parameters, outputs, constants and the most of temporaries.
 
-        CPU and GPU allocate parameters and outputs for the whole run.  Source: XLA
-        `BufferAssigner`; compared with the totals of programs of jaxlib 0.10.2 for CPU and H100.
+        CPU and GPU allocate all but temporaries for the whole run.  What alignment and gaps in the
+        heap of temporaries add is left out.  Source: XLA `BufferAssigner`; compared with the totals
+        of programs of jaxlib 0.10.2 for CPU and H100.
         """
-        return self.sums["parameter"] + self.sums["output"] + self.most_temporary
+        held = self.sums["parameter"] + self.sums["output"] + self.sums["constant"]
+        return held + self.most_temporary
 
 
 def timelines(buffers: Buffers, backend: str) -> dict[int, Timeline]:
@@ -74,13 +81,15 @@ def timelines(buffers: Buffers, backend: str) -> dict[int, Timeline]:
     return {space: _timeline(buffers, touches, space) for space in spaces}
 
 
-def _timeline(
-    buffers: Buffers, touches: dict[int, dict[Buffer, list[Buffer]]], space: int
-) -> Timeline:
+def _timeline(buffers: Buffers, touches: Touches, space: int) -> Timeline:
     end = buffers.schedule.end
     here = [buffer for buffer in buffers.buffers if buffer.space == space]
+    reused = reused_allocations(buffers, touches, space)
+    temporaries = [b for b in here if b.kind == "temporary" and b not in reused]
+    tables = sum([buffer.bytes for buffer in temporaries if holds_table(buffer)])
+    heap = {buffer for buffer in temporaries if not holds_table(buffer)}
     live = _sum_at_moments(here, end)
-    temporary = _sum_at_moments([b for b in here if b.kind == "temporary"], end)
+    temporary = _sum_at_moments([*heap], end)
     least, placed = list(live), dict[int, tuple[Pair, ...]]()
     replaced: dict[int, frozenset[Buffer]] = {}
     for moment, edges in touches.items():
@@ -88,8 +97,9 @@ def _timeline(
         if pairs:
             placed[moment] = tuple(pairs)
             least[moment] -= sum(map(shared_bytes, pairs))
-        if pairs:
-            only = placed_results(edges, lambda b: b.space == space and _is_reused_by_xla(b))
+            # XLA looks for the place of an operand, and gives one away, for buffers of one value
+            # only.  Source: XLA `HeapSimulator::RunComputation`.
+            only = placed_results(edges, lambda b: b in heap and len(b.values) == 1)
             temporary[moment] -= sum(map(shared_bytes, only))
             replaced[moment] = frozenset(result for result, _ in only)
     sums: dict[BufferKind, int] = dict.fromkeys(("parameter", "output", "temporary", "constant"), 0)
@@ -103,7 +113,8 @@ def _timeline(
         tuple(least),
         placed,
         sums,
-        most,
+        reused,
+        tables + most,
         busiest,
         replaced.get(busiest, frozenset()),
         lower,
@@ -111,16 +122,7 @@ def _timeline(
     )
 
 
-def _is_reused_by_xla(buffer: Buffer) -> bool:
-    """Does XLA look for an operand whose place a buffer can take, or give its place away?
-
-    It does for temporaries of one value only.  Source: XLA `BufferAssigner::AssignSingleHloBuffer`,
-    `HeapSimulator::RunComputation`.
-    """
-    return buffer.kind == "temporary" and len(buffer.values) == 1
-
-
-def _sum_at_moments(buffers: list[Buffer], end: int) -> list[int]:
+def _sum_at_moments(buffers: Sequence[Buffer], end: int) -> list[int]:
     """Bytes of the buffers in use at each moment from 0 to `end`."""
     changes = [0] * (end + 2)
     for buffer in buffers:
@@ -180,7 +182,7 @@ def _edges(
     if not given:
         return {}
     users = fused_users(ins)
-    depends_on_type = isinstance(ins.op, Fusion | Elementwise)  # and not on which output it is
+    depends_on_type = is_same_for_all_outputs(ins)
     takers = {taken for _, _, taken in given}
     allowed: dict[object, list[Buffer]] = {}  # one list for all outputs of a type
     edges: dict[Buffer, list[Buffer]] = {}
