@@ -141,27 +141,30 @@ def compiler_lines(memory: ProgramMemory) -> list[str]:
     gap = size_text(memory.estimate - memory.lower)
     lines = [f"XLA holds about {gap} more than is live at once"]
     peak = memory.peak
-    early = [
-        buffer
-        for buffer in memory.buffers.buffers
-        if buffer.space == 0 and buffer.kind == "output" and not buffer.lives_at(peak)
-    ]
-    if early:
-        held = size_text(sum([buffer.bytes for buffer in early]))
+    idle = {b: b.bytes for b in memory.buffers.buffers if b.kind == "output" and not b.space}
+    for buffer, owner in [(b, b) for b in idle] + [*memory.device.reused.items()]:
+        if owner in idle and buffer.lives_at(peak):
+            idle[owner] -= buffer.bytes
+    if waiting := sum(idle.values()):
         lines.append(
-            f"  {held}: outputs that are allocated all the time and not in use at the peak"
+            f"  {size_text(waiting)}: outputs that are allocated all the time and not in use at "
+            "the peak"
         )
+    reused = set(memory.device.reused.items())
     shared = [
         pair
         for pairs in memory.device.placed.values()
         for pair in pairs
-        if max(len(one.values) for one in pair) > 1 and pair[0].kind != "parameter"
+        if max(len(one.values) for one in pair) > 1
+        and pair[0].kind != "parameter"
+        and pair not in reused
+        and pair[::-1] not in reused
     ]
     shared.sort(key=lambda pair: -pair[0].bytes)
     for result, operand in shared[:MOST_ROWS]:
         lines.append(
             f"  {size_text(result.bytes)}: `{result.values[0].name}` could stand in the memory of "
-            f"`{operand.values[0].name}`; XLA places only buffers of one value so"
+            f"`{operand.values[0].name}`; XLA gives it its own"
         )
     return lines
 
@@ -370,6 +373,8 @@ def recompute_lines(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> l
     lines = [_recompute_text(one, memory) for one in worth[:MOST_ROWS]]
     if lines:
         moment, count = second_highest(memory)
+        if moment == memory.peak:
+            return lines
         lines.append(
             f"  the next highest moment, {moment:,}, has {size_text(count)}: what lives at the "
             "peak only saves no more than the difference"

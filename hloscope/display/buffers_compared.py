@@ -18,7 +18,9 @@ from hloscope.display.grouped import place_text, scope_parts
 from hloscope.hlo_parser import print_type
 from hloscope.ir import size_text
 from hloscope.lazy import pattern
+from hloscope.ops import ELEMENTWISE
 
+_COPY: Final = ELEMENTWISE["copy"]
 _REMATERIALISED: Final = pattern(r"checkpoint|rematted_computation|remat2?")
 
 
@@ -84,7 +86,7 @@ class MemoryChange(Struct, frozen=True):
             lives = f"{after.first}..{after.last} instead of {before.first}..{before.last}"
             same = "the same buffer" if after.number == 1 else f"the same {after.number:,} buffers"
             return f"{same}, now live {lives}"
-        if before.held == after.held:
+        if before.held == after.held and before.held:
             each = size_text(before.held_bytes), size_text(after.held_bytes)
             return f"{_buffers(after.held)}, {each[0]} → {each[1]}"
         return f"{_buffers(before.held)} → {after.held:,}"
@@ -204,8 +206,9 @@ def compared_memory(before: ProgramMemory, after: ProgramMemory) -> MemoryDiffer
     for stage in _STAGES:
         ours, theirs = a.groups(stage), b.groups(stage)
         for key in [key for key in ours if key in theirs]:
-            label = _label(key, b, theirs[key])
-            changes.append(MemoryChange(label, a.summed(ours[key]), b.summed(theirs[key])))
+            pair = a.summed(ours[key]), b.summed(theirs[key])
+            more = (a, ours[key]) if pair[0].held_bytes > pair[1].held_bytes else (b, theirs[key])
+            changes.append(MemoryChange(_label(key, *more), *pair))
         for side, groups, others in ((a, ours, theirs), (b, theirs, ours)):
             done = {row.buffer for key, rows in groups.items() if key in others for row in rows}
             side.rows = [row for row in side.rows if row.buffer not in done]
@@ -225,10 +228,16 @@ def _last_key(side: _Side, row: _Row) -> Hashable:
 
 
 def _label(key: Hashable, side: _Side, rows: Sequence[_Row]) -> str:
-    """The source line of some rows and their op name without the function's; or their type."""
+    """The source line of the largest row and its op name without the function's; or its type.
+
+    Of rows that XLA holds, if there are any.  A copy without an origin is told by its name.
+    """
+    row = max(rows, key=lambda row: (row.buffer in side.held, row.buffer.bytes))
     if key == _by_type(side, rows[0]):
-        return print_type(rows[0].value.type)
-    origin = buffer_origin(rows[0].buffer, rows[0].value, side.memory.module)
+        made = row.value.instruction
+        name = f"`{made.name}` " if isinstance(made.op, _COPY) and len(rows) == 1 else ""
+        return name + print_type(row.value.type)
+    origin = buffer_origin(row.buffer, row.value, side.memory.module)
     return " ".join(filter(None, [place_text(origin), plain_op_name(origin.op_name)]))
 
 
@@ -245,8 +254,8 @@ def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
         not found.bytes
     ):
         lines.append(
-            "the two figures do not move together: XLA may put temporaries into outputs that are "
-            "not written yet, which the estimate does not"
+            "the two figures do not move together: what XLA reserves, outputs above all, is not in "
+            "use all the time"
         )
     if not found.changes:
         lines.append("XLA holds the same buffers for both")

@@ -109,8 +109,21 @@ def test_what_is_live_at_least_is_not_more_than_xla_holds(name: str) -> None:
 @programs
 def test_the_estimate_of_what_xla_holds_is_close(name: str) -> None:
     memory, total = memory_of(name), facts_of(name)["total_without_thread_local"]
+    assert memory.lower <= memory.estimate <= total
     if total >= SMALL:
         assert total <= MOST[memory.target.kind] * memory.estimate
+
+
+@programs
+def test_temporaries_stand_in_the_allocations_in_which_xla_places_them(name: str) -> None:
+    memory, allocations = memory_of(name), facts_of(name)["allocations"]
+    where = {text.replace(" ", ""): one for one in allocations for text, *_ in one["values"]}
+    reused = memory.device.reused
+    for buffer in memory.buffers.buffers:
+        if buffer.kind == "temporary" and buffer.bytes:
+            stated, first = where[called(buffer.values[0])], reused.get(buffer, buffer).values[0]
+            assert ("preallocated-temp" in stated["flags"]) == (buffer not in reused)
+            assert where[called(first)] is stated
 
 
 @programs

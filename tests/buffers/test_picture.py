@@ -131,7 +131,7 @@ def test_a_temporary_without_a_source_line_goes_by_its_type() -> None:
 def test_the_text_states_the_figures() -> None:
     found = answer_of(TRAIN)
     said = words(found.to_svg("a100"))
-    assert "at least 7.001 MiB live at once; XLA holds about 8.001 MiB" in said
+    assert "at least 7.001 MiB live at once; XLA holds about 7.001 MiB" in said
     assert "peak 7.001 MiB at 5" in said
     assert any(text.startswith("may fit: XLA will ask for about") for text in said)
     rows = said[said.index("at the peak") + 1 :]

@@ -321,6 +321,11 @@ SUMMED: Final = f"""{ADD}f {{ a = f32[8]{{0}} parameter(0) z = f32[] constant(0)
 s = f32[] reduce(a, z), dimensions={{0}}, to_apply=add b = f32[8]{{0}} broadcast(s), dimensions={{}}
 ROOT m = f32[8]{{0}} multiply(b, a) }}"""
 """A fusion that needs the sum of an operand for each element of its result."""
+SORTED: Final = """less {{ a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2)
+d = f32[] parameter(3) ROOT l = pred[] compare(a, b), direction=LT }}
+f {{ a = f32[8]{{0}} parameter(0) b = f32[8]{{0}} parameter(1)
+ROOT s = (f32[8]{{0}}, f32[8]{{0}}) sort({operands}), dimensions={{0}}, to_apply=less }}"""
+"""A fusion that sorts two arrays by the first."""
 GPU: Final = (
     Reuse("all_reduce", "ROOT r = f32[8]{0} all-reduce(n), to_apply=add", True, ADD),
     Reuse("collective_broadcast", "ROOT r = f32[8]{0} collective-broadcast(n),"
@@ -341,7 +346,20 @@ GPU: Final = (
     Reuse("fusion", "ROOT r = f32[8]{0} fusion(n), kind=kLoop, calls=f", False, SUMMED),
     Reuse("fusion", "ROOT r = f16[8]{0} fusion(n), kind=kLoop, calls=f", False,
           "f { a = f32[8]{0} parameter(0) ROOT s = f16[8]{0} convert(a) }"),
+    Reuse("fusion", "ROOT r = (f32[8]{0}, f32[8]{0}) fusion(n, p), kind=kCustom, calls=f", True,
+          SORTED.format(operands="a, b")),
+    Reuse("fusion", "ROOT r = (f32[8]{0}, f32[8]{0}) fusion(n, p), kind=kCustom, calls=f", False,
+          SORTED.format(operands="a, a")),
 )  # fmt: skip
+
+
+def test_each_result_of_a_fused_sort_takes_its_own_operand() -> None:
+    body = (
+        f"{P}n = f32[8]{{0}} negate(p)\nm = f32[8]{{0}} reverse(p), dimensions={{0}}\n"
+        "ROOT r = (f32[8]{0}, f32[8]{0}) fusion(n, m), kind=kCustom, calls=f"
+    )
+    text = scheduled(body, before=SORTED.format(operands="b, a"), header=GPU_MARK)
+    assert placed(memory_of(text)) == {("r{0}", "m"), ("r{1}", "n")}
 
 
 @pytest.mark.parametrize("case", GPU, ids=[f"{case.opcode}-{k}" for k, case in enumerate(GPU)])

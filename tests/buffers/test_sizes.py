@@ -107,5 +107,5 @@ def test_outputs_count_in_the_estimate_before_they_are_written() -> None:
     )
     before = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }"
     memory = memory_of(scheduled(body, before=before))
-    assert (memory.lower, memory.estimate) == (32 + 256 + 4 + 4, 32 + 128 + 256 + 4)
+    assert (memory.lower, memory.estimate) == (32 + 256 + 4 + 4, 32 + 128 + 256 + 4 + 4)
     assert memory.schedule.instructions[memory.peak].name == "n"
