@@ -102,19 +102,19 @@ class _Search:
         return owners
 
     def _is_free(self, owner: Buffer, buffer: Buffer) -> bool:
-        return owner.bytes >= buffer.bytes and all(
-            self._are_apart(_Use(first, last, buffer), other)
-            for first, last in buffer.intervals
-            for other in self._uses[owner]
-        )
-
-    def _are_apart(self, a: _Use, b: _Use) -> bool:
-        """Is one over before the other begins, or does it hand its place over?"""
-        if a.last < b.first or b.last < a.first:
-            return True
-        if a.last == b.first:
-            return self._hands_over(a.last, a.buffer, b.buffer)
-        return b.last == a.first and self._hands_over(b.last, b.buffer, a.buffer)
+        """Is an allocation large enough, and not in use while the buffer is, or handed over?"""
+        if owner.bytes < buffer.bytes:
+            return False
+        for first, last, other in self._uses[owner]:
+            for begin, end in buffer.intervals:
+                if end < first or last < begin:
+                    continue
+                if end == first:
+                    if not self._hands_over(end, buffer, other):
+                        return False
+                elif last != begin or not self._hands_over(last, other, buffer):
+                    return False
+        return True
 
     def _hands_over(self, moment: int, operand: Buffer, result: Buffer) -> bool:
         """Does XLA let a result take an operand's place?
