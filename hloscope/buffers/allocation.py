@@ -15,8 +15,9 @@ is shown by a later instruction as well (openxla/xla issue 45912).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
+from hloscope.arrays import Ints, np
 from hloscope.buffers.model import Buffer, Buffers
 from hloscope.ir import Instruction, TupleType
 from hloscope.walks import needed_first
@@ -50,12 +51,47 @@ def holds_table(buffer: Buffer) -> bool:
     return any(isinstance(value.type, TupleType) for value in buffer.values)
 
 
-class _Use(NamedTuple):
-    """Moments at which a buffer is in use in an allocation: first, last, the buffer."""
+class _Gaps:
+    """The moments at which allocations are not in use, from a use to the next one.
 
-    first: int
-    last: int
-    buffer: Buffer
+    The last moment of the use before and the first of the use after belong to a gap: what is placed
+    there may be handed over.  Numbers of allocations count in the order in which XLA makes them.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Make room for a number of gaps."""
+        self._starts: Final = np.zeros(most, np.int64)
+        self._ends: Final = np.zeros(most, np.int64)
+        self._allocations: Final = np.zeros(most, np.int64)
+        self._between: Final[list[tuple[Buffer | None, Buffer | None]]] = []
+
+    def add(self, allocation: int, end: int) -> None:
+        """Add the gap of a new allocation, from before the program to after its end."""
+        at = len(self._between)
+        self._starts[at], self._ends[at], self._allocations[at] = -1, end + 1, allocation
+        self._between.append((None, None))
+
+    def holding(self, first: int, last: int) -> Ints:
+        """The numbers of the gaps that begin at `first` at the latest and end not before `last`."""
+        count = len(self._between)
+        fits = (self._starts[:count] <= first) & (self._ends[:count] >= last)
+        return np.flatnonzero(fits)
+
+    def allocation(self, gaps: Ints) -> Ints:
+        """The allocations of some gaps."""
+        return self._allocations[gaps]
+
+    def bounds(self, gap: int) -> tuple[int, int, Buffer | None, Buffer | None]:
+        """Start and end of a gap, the buffer before and the buffer after it."""
+        return int(self._starts[gap]), int(self._ends[gap]), *self._between[gap]
+
+    def use(self, gap: int, first: int, last: int, buffer: Buffer) -> None:
+        """Divide a gap by a use."""
+        at, (before, after) = len(self._between), self._between[gap]
+        self._starts[at], self._ends[at] = last, self._ends[gap]
+        self._allocations[at], self._ends[gap] = self._allocations[gap], first
+        self._between[gap] = before, buffer
+        self._between.append((buffer, after))
 
 
 class _Search:
@@ -71,24 +107,53 @@ class _Search:
         self._buffers: Final = buffers
         self._touches: Final = touches
         self._last_shown: Final = _last_shown(buffers)
-        self._uses: Final[dict[Buffer, list[_Use]]] = {}
+        self._gaps: Final = _Gaps(sum([1 + len(b.intervals) for b in buffers.buffers]))
+        self._owners: Final[list[Buffer]] = []
+        self._numbers: Final[dict[Buffer, int]] = {}
         self.returned: Final = frozenset(buffers.shown_by(entry.root))
         self.found: Final[dict[Buffer, Buffer]] = {}
 
     def allocate(self, buffer: Buffer) -> None:
         """Let others be placed into the buffer's allocation; not into a table of pointers."""
         if not holds_table(buffer):
-            self._uses[buffer] = _uses(buffer)
+            self._gaps.add(len(self._owners), self._buffers.schedule.end)
+            self._numbers[buffer] = len(self._owners)
+            self._owners.append(buffer)
+            self._use(buffer, buffer)
 
     def place(self, buffer: Buffer) -> None:
-        """Place a temporary into the first allocation that is free while it is in use."""
+        """Place a temporary into the first allocation that is free while it is in use.
+
+        Allocations so far are not smaller: those of large buffers are made first.
+        """
         if holds_table(buffer):
             return
-        for owner in (*self._of_operands(buffer), *reversed(self._uses)):
-            if self._is_free(owner, buffer):
-                self._uses[owner] += _uses(buffer)
+        free = self._gaps.allocation(self._gaps.holding(*buffer.intervals[0]))
+        others = [self._owners[number] for number in np.sort(free)[::-1].tolist()]
+        for owner in (*self._of_operands(buffer), *others):
+            if all(self._gap(owner, *moments, buffer) is not None for moments in buffer.intervals):
                 self.found[buffer] = owner
+                self._use(owner, buffer)
                 return
+
+    def _use(self, owner: Buffer, buffer: Buffer) -> None:
+        """Note that a buffer is in use in an allocation that is free."""
+        for first, last in buffer.intervals:
+            gap = self._gap(owner, first, last, buffer)
+            assert gap is not None
+            self._gaps.use(gap, first, last, buffer)
+
+    def _gap(self, owner: Buffer, first: int, last: int, buffer: Buffer) -> int | None:
+        """The gap of an allocation in which a buffer has a place for some moments, if any."""
+        gaps = self._gaps.holding(first, last)
+        for gap in gaps[self._gaps.allocation(gaps) == self._numbers[owner]].tolist():
+            start, end, before, after = self._gaps.bounds(gap)
+            if start == first and not (before and self._hands_over(first, before, buffer)):
+                continue
+            if end == last and not (after and self._hands_over(last, buffer, after)):
+                continue
+            return int(gap)
+        return None
 
     def _of_operands(self, buffer: Buffer) -> list[Buffer]:
         """The owners of the allocations in which operands of the buffer's arrays stand."""
@@ -97,24 +162,9 @@ class _Search:
             for operand in value.instruction.operands if not value.index else ():
                 given = buffers.at(buffers.positions.first[operand])
                 owner = self.found.get(given, given)
-                if owner in self._uses:
+                if owner in self._numbers:
                     owners.append(owner)
         return owners
-
-    def _is_free(self, owner: Buffer, buffer: Buffer) -> bool:
-        """Is an allocation large enough, and not in use while the buffer is, or handed over?"""
-        if owner.bytes < buffer.bytes:
-            return False
-        for first, last, other in self._uses[owner]:
-            for begin, end in buffer.intervals:
-                if end < first or last < begin:
-                    continue
-                if end == first:
-                    if not self._hands_over(end, buffer, other):
-                        return False
-                elif last != begin or not self._hands_over(last, other, buffer):
-                    return False
-        return True
 
     def _hands_over(self, moment: int, operand: Buffer, result: Buffer) -> bool:
         """Does XLA let a result take an operand's place?
@@ -130,10 +180,6 @@ class _Search:
             for given in buffers.schedule.instructions[moment].operands
             for position in buffers.positions.within(given)
         )
-
-
-def _uses(buffer: Buffer) -> list[_Use]:
-    return [_Use(first, last, buffer) for first, last in buffer.intervals]
 
 
 def _last_shown(buffers: Buffers) -> dict[int, Instruction]:
