@@ -19,7 +19,6 @@ from hloscope.buffers.allocation import Touches, holds_table, reused_allocations
 from hloscope.buffers.model import Buffer, BufferKind, Buffers
 from hloscope.buffers.reuse import Touch, fused_users, is_same_for_all_outputs, may_share
 from hloscope.ir import Instruction
-from hloscope.ops import Elementwise, Fusion
 
 Pair: TypeAlias = tuple[Buffer, Buffer]
 """A result, and the operand in whose place it stands."""
