@@ -55,7 +55,10 @@ def tree_of(path: Path) -> ast.Module:
 def imported(tree: ast.AST) -> Iterator[str]:
     """The modules that are imported anywhere in a piece of code."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if isinstance(node, ast.ImportFrom) and node.module == "hloscope":
+            for alias in node.names:  # `from hloscope import mlir` imports a room
+                yield f"hloscope.{alias.name}" if alias.name in ROOMS else "hloscope"
+        elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -1,4 +1,4 @@
-"""Numpy, loaded when something of it is first used, and the types of arrays of its numbers.
+"""Numpy and ml_dtypes, loaded when something of them is first used, and types of arrays.
 
 A question about shapes and maps needs no arrays, and to load numpy takes longer than the answer.
 Whoever may need it says `from hloscope.arrays import np` at its top, as if it were loaded there.
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hloscope.lazy import library
+from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
+    import ml_dtypes
     import numpy as np
     from numpy.typing import NDArray
 else:
-    np = library("numpy")
+    ml_dtypes = lazy("ml_dtypes")
+    np = lazy("numpy")
 
-__all__ = ["Array", "Bools", "Floats", "Ints", "is_among", "np", "sorted_unique"]
+__all__ = ["Array", "Bools", "Floats", "Ints", "is_among", "ml_dtypes", "np", "sorted_unique"]
 
 Array: TypeAlias = "NDArray[Any]"
 Bools: TypeAlias = "NDArray[np.bool_]"

@@ -14,40 +14,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _classes(module: str) -> list[str]:
-    """Names of the public classes that a module defines."""
-    every = vars(import_module(module)).items()
-    return [n for n, v in every if isinstance(v, type) and v.__module__ == module and n[0] != "_"]
-
-
 def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose names are loaded when they are first used.
+    """Return the `__getattr__` and `__dir__` of a package that loads its names on first use.
 
-    The names are those that the package's own file imports for type checkers, so they stand in one
-    place:
+    The names are those that the package's own file imports for type checkers, so each is stated
+    once:
 
         if TYPE_CHECKING:
-            from hloscope.affine.interval import Interval as Interval
+            from hloscope.mlir.ir import Operation as Operation
         else:
             __getattr__, __dir__ = door(__name__)
-
-    `import *` stands for the public classes that the module defines.
     """
     homes: dict[str, str] = {}
 
     def names() -> dict[str, str]:
+        """Return the module that each name comes from."""
         if not homes:
-            spec = sys.modules[package].__spec__
-            text = spec.loader.get_data(spec.origin).decode()  # type: ignore[union-attr]
-            found: dict[str, str] = {}
-            for imported in text.split("\n    from ")[1:]:
-                home, _, rest = imported.partition(" import ")
-                end = ")" if rest.startswith("(") else "\n"
-                for entry in rest.lstrip("(").partition(end)[0].split(","):
-                    if name := entry.partition(" as ")[0].strip():
-                        meant = _classes(home) if name == "*" else [name]
-                        found |= dict.fromkeys(meant, home)
-            homes.update(found)  # at once: another thread sees all names or none
+            homes.update(_imported_for_types(package))  # at once: threads see all names or none
         return homes
 
     def load(name: str) -> Any:
@@ -60,4 +43,19 @@ def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted(names())
+    return load, lambda: sorted({*vars(sys.modules[package]), *names()})
+
+
+def _imported_for_types(package: str) -> dict[str, str]:
+    """Return the module of each name that a package imports under `if TYPE_CHECKING:`."""
+    ast = import_module("ast")  # not needed to end on an interrupt, nor for `--version`
+    spec = sys.modules[package].__spec__
+    tree = ast.parse(spec.loader.get_data(spec.origin))  # type: ignore[union-attr]
+    return {
+        alias.name: imported.module
+        for node in tree.body
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for imported in node.body
+        if isinstance(imported, ast.ImportFrom)
+        for alias in imported.names
+    }

@@ -23,40 +23,18 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, AnyStr, TypeVar
 
-__all__ = ["lazy", "library", "once_for_each", "pattern"]
+__all__ = ["lazy", "once_for_each", "pattern"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-class _LazyModule:
-    """A module that is imported at the first access to one of its names."""
+class LazyModule:
+    """A module that is imported when one of its names is first used.
 
-    __slots__ = ("_module", "_path")
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._module: Any = None
-
-    def __getattr__(self, name: str) -> Any:
-        module = self._module
-        if module is None:
-            module = self._module = import_module(self._path)
-        return getattr(module, name)
-
-
-def lazy(path: str) -> Any:
-    """The module at this path; it is imported when something of it is first used.
-
-    >>> decimal = lazy("decimal")
-    >>> decimal.Decimal("0.1")
-    Decimal('0.1')
+    Names are kept here once they were looked up: numpy's are used in every step of a loop.  Threads
+    that look up the same name at once both import the module, of which Python makes one.
     """
-    return _LazyModule(path)
-
-
-class _LazyLibrary:
-    """A library of others that is imported at the first access; keeps what was asked of it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -67,14 +45,14 @@ class _LazyLibrary:
         return value
 
 
-def library(path: str) -> Any:
-    """Like `lazy`, for libraries: nobody changes their names, so each is looked up once.
+def lazy(path: str) -> Any:
+    """Return a stand-in for the module at this path, which is imported on first use.
 
-    >>> decimal = library("decimal")
-    >>> decimal.Decimal is decimal.Decimal
-    True
+    >>> decimal = lazy("decimal")
+    >>> decimal.Decimal("0.1")
+    Decimal('0.1')
     """
-    return _LazyLibrary(path)
+    return LazyModule(path)
 
 
 class LazyPattern:

@@ -16,13 +16,13 @@ instruction.  With `pytest --hloscope-pages DIR` the whole program is written to
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from itertools import islice
 from typing import Any, Final
 
 from hloscope.api import Checked, Program, check_one, read
 from hloscope.display import founds, line_printer, neighbourhood, neighbourhood_text
 from hloscope.errors import HloscopeError
+from hloscope.lazy import lazy
 
 MOST_LINES: Final = 40
 """Lines of what stands around an instruction that a failure shows."""
@@ -52,7 +52,7 @@ def program_of(subject: Any, *arguments: Any) -> Program:
 def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """What JAX makes of a function."""
     if not hasattr(function, "lower"):
-        function = import_module("jax").jit(function)
+        function = lazy("jax").jit(function)
     return function.lower(*arguments).compile()  # type: ignore[attr-defined]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hloscope import hlo_parser, passes, stablehlo
 from hloscope.api.compressed import read_file
 from hloscope.api.explaining import check
 from hloscope.bytecode import (
@@ -29,17 +30,11 @@ from hloscope.vhlo import CURRENT, target_of, version_of
 
 if TYPE_CHECKING:
     import hloscope.api.reading as reading
-    import hloscope.hlo_parser as hlo_parser
-    import hloscope.passes as passes
-    import hloscope.stablehlo as stablehlo
     from hloscope.api.program import Program
     from hloscope.ir import Module
     from hloscope.stablehlo import Builder, TreeModule
 else:
     reading = lazy("hloscope.api.reading")
-    hlo_parser = lazy("hloscope.hlo_parser")
-    passes = lazy("hloscope.passes")
-    stablehlo = lazy("hloscope.stablehlo")
 
 Serializable: TypeAlias = "str | bytes | Source | Operation | Module | Builder | Program"
 """What `serialize` takes: text, an artifact, a syntax tree, a module, a builder, a program."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import zlib
 else:
     zlib = lazy("zlib")
+zstandard: Any = lazy("zstandard")
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -122,14 +123,12 @@ def _decompressed(
 def _unzstd(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     """The content of zstd frames; needs the package `zstandard`."""
     try:
-        import zstandard
+        begin = zstandard.ZstdDecompressor
     except ImportError:
         message = f"{name} is a zstd file: to read it, install the package `zstandard`"
         raise InputError(message) from None
     pieces = (block[i : i + _PIECE] for block in blocks for i in range(0, len(block), _PIECE))
-    return _decompressed(
-        pieces, name, lambda: _Frame(zstandard.ZstdDecompressor()), zstandard.ZstdError, "zstd"
-    )
+    return _decompressed(pieces, name, lambda: _Frame(begin()), zstandard.ZstdError, "zstd")
 
 
 class _Frame:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hloscope import interpreter
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, program_from
 from hloscope.ir import Module
-from hloscope.lazy import lazy
 from hloscope.limits import MAX_BYTES
-
-if TYPE_CHECKING:
-    import hloscope.interpreter as interpreter
-else:
-    interpreter = lazy("hloscope.interpreter")
 
 
 def evaluate(

@@ -8,19 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
+from hloscope import stablehlo, verifier
 from hloscope.errors import Diagnostic, HloscopeError, VerifyError
 from hloscope.ir import Instruction, Module
-from hloscope.lazy import lazy
-
-if TYPE_CHECKING:
-    import hloscope.stablehlo as stablehlo
-    import hloscope.verifier as verifier
-else:
-    stablehlo = lazy("hloscope.stablehlo")
-    verifier = lazy("hloscope.verifier")
 
 P = ParamSpec("P")
 T = TypeVar("T")

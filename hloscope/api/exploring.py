@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+from hloscope import checks, compare, cost, devices, display, memory, movement, scan, tiling
 from hloscope.api.cancelling import movement_of
 from hloscope.api.differing import diff
 from hloscope.api.explaining import check
@@ -41,27 +42,9 @@ from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.costs as costs
-    import hloscope.checks as checks
-    import hloscope.compare as compare
-    import hloscope.cost as cost
-    import hloscope.devices as devices
-    import hloscope.display as display
-    import hloscope.memory as memory
-    import hloscope.movement as movement
-    import hloscope.scan as scan
-    import hloscope.tiling as tiling
     from hloscope.api.program import Program
 else:
-    checks = lazy("hloscope.checks")
-    compare = lazy("hloscope.compare")
-    cost = lazy("hloscope.cost")
     costs = lazy("hloscope.api.costs")
-    devices = lazy("hloscope.devices")
-    display = lazy("hloscope.display")
-    memory = lazy("hloscope.memory")
-    movement = lazy("hloscope.movement")
-    scan = lazy("hloscope.scan")
-    tiling = lazy("hloscope.tiling")
 
 T = TypeVar("T")
 Shown: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
+from hloscope import display, proof
 from hloscope.api.explaining import check, explains_invalid_program
 from hloscope.display import (
     Answer,
@@ -30,14 +31,10 @@ from hloscope.visible import visible
 
 if TYPE_CHECKING:
     import hloscope.api.unknown_sizes as in_sizes
-    import hloscope.display as display
-    import hloscope.proof as proof
     from hloscope.indexing import SymbolicAnalysis
     from hloscope.proof import Check, Prover
 else:
-    display = lazy("hloscope.display")
     in_sizes = lazy("hloscope.api.unknown_sizes")
-    proof = lazy("hloscope.proof")
 
 _Each: TypeAlias = Sequence[tuple[OperandAnswer, Sequence[int]]]
 """Operands, and which of their tensors are asked about."""

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hloscope import cost
 from hloscope.api.explaining import findings, is_known_valid
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import lazy
 from hloscope.ops import While
-
-if TYPE_CHECKING:
-    import hloscope.cost as cost
-else:
-    cost = lazy("hloscope.cost")
 
 MOST_NAMES: Final = 8
 """Names that a note lists."""

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hloscope import stablehlo
 from hloscope.api.reading import language_of
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Computation, Module
-from hloscope.lazy import lazy, pattern
+from hloscope.lazy import pattern
 from hloscope.mlir import MARKER, split_input
 from hloscope.source import Source
-
-if TYPE_CHECKING:
-    import hloscope.stablehlo as stablehlo
-else:
-    stablehlo = lazy("hloscope.stablehlo")
 
 _COMMENT: Final = pattern(r"//[^\n]*")
 

@@ -5,28 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from hloscope import dialects, mlir, passes, stablehlo, verifier
 from hloscope.api.artifacts import Serializable, tree_of
 from hloscope.api.explaining import refuse_first
 from hloscope.api.modules import pieces_of
 from hloscope.api.program import Program
 from hloscope.api.reading import language_of
 from hloscope.errors import Diagnostic, ParseError, UnknownNameError
-from hloscope.lazy import lazy, pattern
+from hloscope.lazy import pattern
 from hloscope.source import Source
 
 if TYPE_CHECKING:
-    import hloscope.dialects as dialects
-    import hloscope.mlir as mlir
-    import hloscope.passes as passes
-    import hloscope.stablehlo as stablehlo
-    import hloscope.verifier as verifier
     from hloscope.mlir import Operation
-else:
-    dialects = lazy("hloscope.dialects")
-    mlir = lazy("hloscope.mlir")
-    passes = lazy("hloscope.passes")
-    stablehlo = lazy("hloscope.stablehlo")
-    verifier = lazy("hloscope.verifier")
 
 ArgumentLike: TypeAlias = Any
 """What is known of an argument: the text of its type, a type, a whole number that is its value, an

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
+from hloscope import fusion, hlo_parser, indexing, interpreter, passes, stablehlo
 from hloscope.api.explaining import check_part, explains_invalid_program
 from hloscope.api.finding import computing, find, find_all
 from hloscope.api.graphs import program_graph
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
     import hloscope.api.costs as costs
     import hloscope.api.exploring as exploring
     import hloscope.api.selecting as selecting
-    import hloscope.fusion as fusion
-    import hloscope.hlo_parser as hlo_parser
-    import hloscope.indexing as indexing
-    import hloscope.interpreter as interpreter
-    import hloscope.passes as passes
-    import hloscope.stablehlo as stablehlo
     from hloscope.api.reading import Readable
     from hloscope.dumps import DumpedModule
     from hloscope.fusion import ParameterReads
@@ -40,13 +35,7 @@ else:
     cancelling = lazy("hloscope.api.cancelling")
     costs = lazy("hloscope.api.costs")
     exploring = lazy("hloscope.api.exploring")
-    fusion = lazy("hloscope.fusion")
-    hlo_parser = lazy("hloscope.hlo_parser")
-    indexing = lazy("hloscope.indexing")
-    interpreter = lazy("hloscope.interpreter")
-    passes = lazy("hloscope.passes")
     selecting = lazy("hloscope.api.selecting")
-    stablehlo = lazy("hloscope.stablehlo")
 
 
 class Program(Shown):

@@ -6,6 +6,7 @@ import os
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
+from hloscope import dumps, hlo_parser, mlir, profiles, stablehlo
 from hloscope.api.compressed import MLIR, read_stream
 from hloscope.api.files import bytes_of_file
 from hloscope.api.program import Program
@@ -19,18 +20,8 @@ from hloscope.source import Source
 
 if TYPE_CHECKING:
     import hloscope.api.artifacts as artifacts
-    import hloscope.dumps as dumps
-    import hloscope.hlo_parser as hlo_parser
-    import hloscope.mlir as mlir
-    import hloscope.profiles as profiles
-    import hloscope.stablehlo as stablehlo
 else:
     artifacts = lazy("hloscope.api.artifacts")
-    dumps = lazy("hloscope.dumps")
-    hlo_parser = lazy("hloscope.hlo_parser")
-    stablehlo = lazy("hloscope.stablehlo")
-    mlir = lazy("hloscope.mlir")
-    profiles = lazy("hloscope.profiles")
 
 
 @runtime_checkable

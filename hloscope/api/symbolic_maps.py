@@ -17,16 +17,14 @@ from itertools import combinations_with_replacement
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from hloscope import passes
 from hloscope.api.artifacts import Serializable
 from hloscope.api.passing import program_of, refined, right_tree
 from hloscope.errors import HloscopeError, UnknownNameError, UnsupportedError
-from hloscope.lazy import lazy, pattern
+from hloscope.lazy import pattern
 
 if TYPE_CHECKING:
-    import hloscope.passes as passes
     from hloscope.mlir import Operation
-else:
-    passes = lazy("hloscope.passes")
 
 CHECKED: Final = 5
 """Random sizes at which a map is compared with that of the refined program."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from hloscope import passes, proof
 from hloscope.display import Answer, OperandAnswer, OperandAnswers, OutputAnswer
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.indexing import (
@@ -25,15 +26,11 @@ from hloscope.simplifier import CounterExample
 
 if TYPE_CHECKING:
     import hloscope.api.passing as passing
-    import hloscope.passes as passes
-    import hloscope.proof as proof
     from hloscope.api.program import Program
     from hloscope.mlir import Operation
     from hloscope.proof import Check
 else:
     passing = lazy("hloscope.api.passing")
-    passes = lazy("hloscope.passes")
-    proof = lazy("hloscope.proof")
 
 Reads: TypeAlias = Mapping[tuple[int | Instruction, int], Accesses]
 """By operand (or a value that a region reads) and its array what is read of it."""

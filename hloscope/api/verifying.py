@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from hloscope import mlir, stablehlo, verifier
 from hloscope.api.explaining import refuse_first
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, language_of, read_source
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Module
-from hloscope.lazy import lazy
 from hloscope.source import Source, Span
-
-if TYPE_CHECKING:
-    import hloscope.mlir as mlir
-    import hloscope.stablehlo as stablehlo
-    import hloscope.verifier as verifier
-else:
-    mlir = lazy("hloscope.mlir")
-    stablehlo = lazy("hloscope.stablehlo")
-    verifier = lazy("hloscope.verifier")
 
 
 def verify(

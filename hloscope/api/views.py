@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
 
+from hloscope import fusion
 from hloscope.api.explaining import explains_invalid_program
 from hloscope.api.finding import instruction_of
 from hloscope.api.indexing import Indexing
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     import hloscope.api.tiles as tiling
     import hloscope.api.tiling as spaces
     import hloscope.api.unknown_sizes as sizes
-    import hloscope.fusion as fusion
     from hloscope.api.program import Program
     from hloscope.api.tiles import Tiles
     from hloscope.tiling import ScheduleName
@@ -48,7 +48,6 @@ else:
     sizes = lazy("hloscope.api.unknown_sizes")
     spaces = lazy("hloscope.api.tiling")
     cancelling = lazy("hloscope.api.cancelling")
-    fusion = lazy("hloscope.fusion")
     tiling = lazy("hloscope.api.tiles")
 
 

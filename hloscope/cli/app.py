@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, Final
 
 import click
@@ -19,6 +18,7 @@ from hloscope.cli.common import DEBUG, HELP, REFUSALS, debug_option
 from hloscope.cli.interrupts import INTERRUPTED, SAID, Raising
 from hloscope.cli.streams import UNWRITABLE, OutputError, discard, finish
 from hloscope.errors import HloscopeError, did_you_mean
+from hloscope.lazy import lazy
 
 USAGE, OUR_BUG, NO_READER = 2, 5, 141
 ANSWERS: Final = frozenset({0, 1})
@@ -76,7 +76,7 @@ class App(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _ = COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(f"hloscope.cli.{module}"), cmd_name)
+        command: click.Command = getattr(lazy(f"hloscope.cli.{module}"), cmd_name)
         return command
 
     def resolve_command(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
+from hloscope import api as proofs
 from hloscope.api import (
     Convention,
     Indexing,
@@ -35,13 +36,11 @@ from hloscope.errors import NoFunctionError, VerifyError
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
-    import hloscope.api as proofs
     import hloscope.cli.corpus as corpus
     from hloscope.api import Prover, Tally
     from hloscope.display import Index
 else:
     corpus = lazy("hloscope.cli.corpus")
-    proofs = lazy("hloscope.api")
 
 Answering: TypeAlias = Callable[[InstructionView], Indexing]
 DISAGREES: Final = 5

@@ -6,10 +6,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hloscope.cli.paging import is_tty
 from hloscope.cli.streams import styled_errors
+from hloscope.lazy import lazy
+
+if TYPE_CHECKING:
+    from rich import console, progress
+else:
+    console = lazy("rich.console")
+    progress = lazy("rich.progress")
 
 DELAY: Final = 1.0
 """Seconds before anything is shown."""
@@ -25,14 +32,11 @@ def steps_shown(most: int | None = None) -> Iterator[Callable[[int], None] | Non
     if not is_tty(sys.stderr):
         yield None
         return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     of = "" if most is None else f" of {most:,} at most"
-    text = TextColumn("{task.completed:,} steps" + of)
-    console = Console(file=styled_errors())
-    display = Progress(
-        SpinnerColumn(), text, TimeElapsedColumn(), console=console, transient=True,
+    text = progress.TextColumn("{task.completed:,} steps" + of)
+    display = progress.Progress(
+        progress.SpinnerColumn(), text, progress.TimeElapsedColumn(),
+        console=console.Console(file=styled_errors()), transient=True,
         redirect_stdout=False, redirect_stderr=False,
     )  # fmt: skip
     task = display.add_task("run", total=None)

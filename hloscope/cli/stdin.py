@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
+from hloscope import api
 from hloscope.errors import InputError
-from hloscope.lazy import lazy
-
-if TYPE_CHECKING:
-    import hloscope.api as api
-else:
-    api = lazy("hloscope.api")  # maps are read without programs
 
 STDIN: Final = "<stdin>"
 MOST_OF_A_MAP: Final = 1 << 24

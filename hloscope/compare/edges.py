@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.arrays import ml_dtypes
 from hloscope.interpreter import TOKEN, Array, Value, byte_size, dtype_of
-from hloscope.ir import Computation, QuantizedType, TensorType, TupleType, Type, ml_dtypes
+from hloscope.ir import Computation, QuantizedType, TensorType, TupleType, Type
 from hloscope.ops import Constant
 from hloscope.walks import reached
 
@@ -97,7 +98,7 @@ def _integers(
     generator: np.random.Generator,
 ) -> Array:
     """Distinct numbers, starts, small numbers, or the limits of the type."""
-    info = ml_dtypes().iinfo(dtype)
+    info = ml_dtypes.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     way = generator.random()
     if len(shape) and (run == 0 or way < 0.45):
@@ -127,7 +128,7 @@ def _distinct(shape: tuple[int, ...], generator: np.random.Generator, low: int, 
 
 def _floats(shape: tuple[int, ...], run: int, generator: np.random.Generator, dtype: Any) -> Array:
     """Distinct numbers, normally distributed ones, or edge values."""
-    info = ml_dtypes().finfo(dtype)
+    info = ml_dtypes.finfo(dtype)
     way = generator.random()
     with np.errstate(all="ignore"):
         if run == 0 or way < 0.3:

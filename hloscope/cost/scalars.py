@@ -11,20 +11,15 @@ import operator
 from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from hloscope import interpreter
 from hloscope.arrays import np
 from hloscope.errors import HloscopeError
 from hloscope.ir import ElementType, Instruction, QuantizedType, TensorType, Type
-from hloscope.lazy import lazy
 from hloscope.ops import Compare, Op, Parameter
-
-if TYPE_CHECKING:
-    import hloscope.interpreter as interpreter
-else:
-    interpreter = lazy("hloscope.interpreter")
 
 
 class Span(Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from hloscope import indexing
 from hloscope.affine import POS_INF
 from hloscope.display.parts import in_sizes, runtime_map, source_text
 from hloscope.display.provenance import Provenance
@@ -28,10 +29,8 @@ from hloscope.lazy import lazy
 if TYPE_CHECKING:
     import json
 
-    import hloscope.indexing as indexing
     from hloscope.proof import Check
 else:
-    indexing = lazy("hloscope.indexing")
     json = lazy("json")
 
 INDEX_SCHEMA: Final = "hloscope.index/3"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from hloscope import dialects, mlir, stablehlo
 from hloscope.display.answer import opcode_of, shape_text
 from hloscope.display.provenance import provenance_of
 from hloscope.display.sizes import bytes_json, padded_text, padding_text
@@ -22,16 +23,6 @@ from hloscope.hlo_parser import (
     read_backend_config,
 )
 from hloscope.ir import Computation, Instruction, Module, Uses, users
-from hloscope.lazy import lazy
-
-if TYPE_CHECKING:
-    import hloscope.dialects as dialects
-    import hloscope.mlir as mlir
-    import hloscope.stablehlo as stablehlo
-else:
-    dialects = lazy("hloscope.dialects")
-    mlir = lazy("hloscope.mlir")
-    stablehlo = lazy("hloscope.stablehlo")
 
 MOST_FRAMES: Final = 3
 """Places in the source that are shown unless all are asked for."""

@@ -9,19 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
+from hloscope import mlir
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import Frame, Metadata, read_metadata, source_trace
 from hloscope.ir import Instruction, Module
-from hloscope.lazy import lazy, pattern
-
-if TYPE_CHECKING:
-    import hloscope.mlir as mlir
-else:
-    mlir = lazy("hloscope.mlir")
+from hloscope.lazy import pattern
 
 
 class Provenance(Struct, frozen=True):

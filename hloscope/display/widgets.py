@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
+
+from hloscope.lazy import lazy
 
 
 def sliders(picture: Callable[..., Any], /, **choices: Sequence[Any]) -> Any:
@@ -30,7 +31,7 @@ def sliders(picture: Callable[..., Any], /, **choices: Sequence[Any]) -> Any:
             raise ValueError(f"`{name}` has no values to choose from")
     if find_spec("ipywidgets") is None:
         return picture(**{name: values[0] for name, values in choices.items()})
-    widgets = import_module("ipywidgets")
+    widgets = lazy("ipywidgets")
     made = {
         name: widgets.SelectionSlider(options=[*values], description=name)
         for name, values in choices.items()

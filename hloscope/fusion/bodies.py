@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
+from hloscope import indexing
 from hloscope.affine import Expr, Range, Runtime, Var, variables
 from hloscope.fusion.walk import Flow
 from hloscope.fusion.widen import join_reasons
@@ -25,7 +26,6 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import Computation, Instruction, TensorType, Type, captured
-from hloscope.lazy import lazy
 from hloscope.ops import (
     ELEMENTWISE,
     AddDependency,
@@ -46,11 +46,6 @@ from hloscope.ops import (
     While,
 )
 from hloscope.walks import reached
-
-if TYPE_CHECKING:
-    import hloscope.indexing as indexing
-else:
-    indexing = lazy("hloscope.indexing")
 
 Source: TypeAlias = tuple[Instruction, int]
 """A value and one of its leaves."""

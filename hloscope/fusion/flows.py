@@ -9,6 +9,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
+from hloscope import indexing
 from hloscope.fusion.blueprint import Blueprints, has_runtime
 from hloscope.fusion.bodies import Source, dependence_of, in_every_application, varying
 from hloscope.fusion.doubts import Doubts, Refusal
@@ -63,9 +64,7 @@ from hloscope.ops import (
 
 if TYPE_CHECKING:
     import hloscope.fusion.values as values
-    import hloscope.indexing as indexing
 else:
-    indexing = lazy("hloscope.indexing")
     values = lazy("hloscope.fusion.values")
 
 Convention: TypeAlias = Literal["structural", "xla"]

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
+from hloscope import indexing
 from hloscope.fusion.bodies import is_handed_on
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.structure import Context, reads, writes
@@ -24,13 +25,7 @@ from hloscope.fusion.walk import Flow, composed
 from hloscope.fusion.widen import covers_everything, hull, join_reasons, relaxed
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.ir import Computation, Instruction, TensorType, Type
-from hloscope.lazy import lazy
 from hloscope.ops import While
-
-if TYPE_CHECKING:
-    import hloscope.indexing as indexing
-else:
-    indexing = lazy("hloscope.indexing")
 
 REASON: Final = "through a loop: for any number of iterations"
 MAX_ACCESSES: Final = 32

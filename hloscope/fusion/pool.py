@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
+from hloscope import indexing
 from hloscope.affine import Dim, Expr, Mod, Range, Runtime, Var, variables
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.straight import Step, is_exact, put_into, step_of
@@ -31,12 +32,6 @@ from hloscope.indexing import (
     substituted,
 )
 from hloscope.ir import Type
-from hloscope.lazy import lazy
-
-if TYPE_CHECKING:
-    import hloscope.indexing as indexing
-else:
-    indexing = lazy("hloscope.indexing")
 
 AccessSet: TypeAlias = dict[int, Access]
 """Distinct accesses of one pool by their identity, in the order found."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
+from hloscope import indexing
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.leaves import Leaves, Part, leaf_types
 from hloscope.fusion.pool import Pool
@@ -27,7 +28,6 @@ from hloscope.indexing import (
     sizes,
 )
 from hloscope.ir import WIDE, Computation, Dims, Instruction, Type, of_last
-from hloscope.lazy import lazy
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,
@@ -41,10 +41,7 @@ from hloscope.ops import (
 )
 
 if TYPE_CHECKING:
-    import hloscope.indexing as indexing
     from hloscope.indexing import Reads, SizeRead
-else:
-    indexing = lazy("hloscope.indexing")
 
 UNKNOWN: Final = "where the size comes from is not known"
 OUT_OF_STEP: Final = "a size is known in one of two types of the same value only"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
+from hloscope import indexing
 from hloscope.affine import (
     Dim,
     Expr,
@@ -29,13 +30,9 @@ from hloscope.indexing import (
     Variable,
 )
 from hloscope.ir import TensorType, Type
-from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
-    import hloscope.indexing as indexing
     from hloscope.indexing import Route
-else:
-    indexing = lazy("hloscope.indexing")
 
 MAX_SIZE: Final = 24
 """A map of more range variables, runtime variables and constraints is made simpler."""

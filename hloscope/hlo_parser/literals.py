@@ -13,7 +13,7 @@ from itertools import chain
 from math import ceil, log10, prod
 from typing import Final, NoReturn, cast
 
-from hloscope.arrays import np
+from hloscope.arrays import ml_dtypes, np
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import inside, shortened, split_list
 from hloscope.hlo_parser.scanner import fail
@@ -29,7 +29,6 @@ from hloscope.ir import (
     TupleType,
     Type,
     Value,
-    ml_dtypes,
     numpy_dtype,
 )
 from hloscope.lazy import pattern
@@ -286,7 +285,7 @@ def _floats(element: ElementType, words: list[str]) -> Array:
 @cache
 def _limit(element: ElementType) -> float:
     """Return the largest number that rounds to a finite value, or a little more."""
-    most = float(ml_dtypes().finfo(numpy_dtype(element)).max)
+    most = float(ml_dtypes.finfo(numpy_dtype(element)).max)
     return most * (1 + 2.0 ** -(_mantissa(element) + 2))
 
 

@@ -12,24 +12,18 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from hloscope import dialects, mlir
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import inside, part_end, shortened, split_attributes, split_list
 from hloscope.hlo_parser.scanner import fail
 from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
 from hloscope.ir import Dims, Instruction, Written
-from hloscope.lazy import lazy, pattern
+from hloscope.lazy import pattern
 from hloscope.limits import read_json
-
-if TYPE_CHECKING:
-    import hloscope.dialects as dialects
-    import hloscope.mlir as mlir
-else:
-    dialects = lazy("hloscope.dialects")
-    mlir = lazy("hloscope.mlir")
 
 # ---------------------------------------------------------------------------------- metadata
 

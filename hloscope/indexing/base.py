@@ -7,6 +7,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from hloscope import simplifier
 from hloscope.affine import (
     NEG_INF,
     POS_INF,
@@ -32,13 +33,9 @@ from hloscope.indexing.variables import (
     printed_names,
     replace_interval,
 )
-from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
-    import hloscope.simplifier as simplifier
     from hloscope.simplifier import Domain
-else:
-    simplifier = lazy("hloscope.simplifier")
 
 NEVER: Final[tuple[Constraint, ...]] = ((ZERO, Interval.EMPTY),)
 """The constraints of a map that is known to be empty."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
+from hloscope import simplifier
 from hloscope.affine import (
     NEG_INF,
     POS_INF,
@@ -36,13 +37,9 @@ from hloscope.affine import (
 )
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, replace_interval
-from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
-    import hloscope.simplifier as simplifier
     from hloscope.simplifier import Domain, Step
-else:
-    simplifier = lazy("hloscope.simplifier")
 
 Table: TypeAlias = dict[Expr, Interval]
 """Constraints that all hold, by expression."""

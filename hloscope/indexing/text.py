@@ -15,8 +15,9 @@ Source: XLA docs `indexing.md`; the printed maps of its tests.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
+from hloscope import affine
 from hloscope.affine import (
     NEG_INF,
     POS_INF,
@@ -34,14 +35,9 @@ from hloscope.affine import (
 from hloscope.errors import ParseError
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, own_name
-from hloscope.lazy import lazy, pattern
+from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
-
-if TYPE_CHECKING:
-    import hloscope.affine as affine
-else:
-    affine = lazy("hloscope.affine")
 
 KNOWN_EMPTY: Final = "KNOWN EMPTY"
 UNDEFINED: Final = "UNDEFINED"

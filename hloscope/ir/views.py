@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hloscope.errors import UnknownNameError
 from hloscope.ir.graph import Computation, Instruction
+from hloscope.lazy import lazy
 from hloscope.walks import needed_first
 
 if TYPE_CHECKING:
     import networkx as nx
 
     Graph: TypeAlias = nx.MultiDiGraph[str]
+else:
+    nx = lazy("networkx")
 
 Uses: TypeAlias = dict[Instruction, tuple[Instruction, ...]]
 """Users of each instruction, in text order; one that reads a value twice stands there once."""
@@ -115,8 +118,6 @@ def to_networkx(
     >>> list(to_networkx([a, Instruction("b", TokenType(), Op(), (a,))]).edges(data=True))
     [('a', 'b', {'operand': 0})]
     """
-    import networkx as nx
-
     graph: Graph = nx.MultiDiGraph()
     instructions = tuple(what)
     name = names or {ins: ins.name for ins in instructions}

@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import prod
 from typing import Final, NamedTuple
 
-from hloscope.arrays import np
+from hloscope.arrays import ml_dtypes, np
 from hloscope.errors import VerifyError
 from hloscope.ir import (
     FORMATS,
@@ -226,8 +226,6 @@ def array_text(values: np.ndarray, type: TensorType) -> str:
 
 
 def _dtype(name: str) -> np.dtype:
-    import ml_dtypes
-
     return np.dtype(getattr(ml_dtypes, name, name)).newbyteorder("<")
 
 

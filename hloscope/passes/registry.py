@@ -6,10 +6,10 @@ Upstream's name may be written without its leading `stablehlo-`; a pipeline is a
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
     from hloscope.passes.framework import Pass
@@ -86,7 +86,7 @@ def find_pass(name: str) -> Pass:
     where = PASSES.get(name) or PASSES.get(_PREFIX + name)
     if where is None:
         raise UnknownNameError(f"no pass is called `{name}`{did_you_mean(name, pass_names())}")
-    found: Pass = getattr(import_module(where[0]), where[1])
+    found: Pass = getattr(lazy(where[0]), where[1])
     return found
 
 

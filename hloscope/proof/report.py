@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 
+from hloscope import compare
 from hloscope.errors import InputError
 from hloscope.hlo_parser import print_hlo
 from hloscope.ir import Body, Computation, Instruction, TupleType
@@ -35,7 +35,6 @@ def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple
         path.write_text(f"// {violation}{_grid(violation)}\n{text}")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    files = import_module("hloscope.compare")  # loads numpy
     types = violation.instance.running.arguments
     devices = violation.instance.devices.count
     paths = [path]
@@ -44,7 +43,7 @@ def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple
             number = f".{k}" if devices > 1 else ""
             paths.append(folder / f"{plain}.{when}{number}.npz")
             own = values[k * len(types) : (k + 1) * len(types)]
-            files.save(paths[-1], files.named(own, types))
+            compare.save(paths[-1], compare.named(own, types))
     return tuple(paths)
 
 

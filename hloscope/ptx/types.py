@@ -5,17 +5,11 @@ Source: PTX ISA 8.8, "Types", "Fundamental Types", "Packed Data Types".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 
-from hloscope.arrays import Array, np
-from hloscope.lazy import library
-
-if TYPE_CHECKING:
-    import ml_dtypes
-else:
-    ml_dtypes = library("ml_dtypes")
+from hloscope.arrays import Array, ml_dtypes, np
 
 
 class PtxType(Struct, frozen=True):

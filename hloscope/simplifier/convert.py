@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from hloscope.affine import (
     CeilDiv,
@@ -33,6 +33,12 @@ from hloscope.affine import (
     shared,
 )
 from hloscope.errors import UnsupportedError
+from hloscope.lazy import lazy
+
+if TYPE_CHECKING:
+    import sympy
+else:
+    sympy = lazy("sympy")
 
 
 def to_sympy(e: Expr, names: Mapping[Var, str] | None = None) -> Any:
@@ -41,8 +47,6 @@ def to_sympy(e: Expr, names: Mapping[Var, str] | None = None) -> Any:
     >>> to_sympy(Dim(0) * 2 + Dim(1) // 4)
     2*d0 + floor(d1/4)
     """
-    import sympy
-
     new: dict[Expr, Any] = {}
     for x in postorder(e):
         match x:
@@ -88,7 +92,6 @@ def from_sympy(e: Any, names: Mapping[str, Var] | None = None) -> Expr:
     >>> print(from_sympy(sympy.floor((x + 3) / 4) * 2 + sympy.Mod(x, 8)))
     ((d0 + 3) / 4) * 2 + d0 mod 8
     """
-    import sympy
 
     def go(x: Any) -> Expr:
         if x.is_Integer:

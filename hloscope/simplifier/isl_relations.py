@@ -30,6 +30,9 @@ from hloscope.affine import (
     bounds,
     postorder,
 )
+from hloscope.lazy import lazy
+
+islpy: Any = lazy("islpy")
 
 BUDGET: Final = 2_000_000
 """Steps of isl after which a question stays undecided; about a second or two."""
@@ -275,11 +278,9 @@ class Builder(Struct):
 
 
 def isl_context() -> Any:
-    """This thread's isl context; isl is loaded here."""
+    """This thread's isl context."""
     if not hasattr(_State, "ctx"):
-        import islpy
-
-        _State.ctx, _State.isl, _State.steps = islpy.Context(), islpy, 0
+        _State.ctx, _State.steps = islpy.Context(), 0
     return _State.ctx
 
 
@@ -287,13 +288,12 @@ def isl_context() -> Any:
 def budgeted(steps: int) -> Iterator[Any]:
     """Run isl within a budget; running out of it is an `UndecidedError`."""
     ctx = isl_context()
-    isl = _State.isl
     ctx.reset_operations()
     ctx.set_max_operations(steps)
     _State.steps = _State.allowed = steps
     try:
-        yield isl
-    except isl.Error as error:
+        yield islpy
+    except islpy.Error as error:
         if "maximal number of operations" in str(error):
             raise UndecidedError(f"not decided within {_State.allowed} steps of isl") from None
         raise UndecidedError(f"isl: {error}") from None

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hloscope.arrays import np
+from hloscope.arrays import ml_dtypes, np
 from hloscope.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS
 from hloscope.errors import did_you_mean
 from hloscope.ir import ELEMENT_TYPES, FunctionType, NotInferredError, Signature, TensorType, Type
@@ -360,8 +360,6 @@ def _literal(value: Any, given: TypeLike | None) -> Attribute:
     Raises:
         ValueError: The type is missing, no tensor of numbers, or the values do not fit it.
     """
-    import ml_dtypes
-
     if given is None:
         if not isinstance(value, np.ndarray | np.generic):
             raise ValueError('give the type of the constant: `b.constant(0.0, "f32")`')

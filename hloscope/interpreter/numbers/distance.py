@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
+from hloscope.arrays import ml_dtypes
 from hloscope.interpreter.values import Array
-from hloscope.ir import ml_dtypes
 
 FAR: Final = (1 << 64) - 1
 """Distance of two values one of which is not finite, unless they are the same."""
@@ -43,7 +43,7 @@ class Difference(Struct, frozen=True, eq=False):
 def exactly(found: Array, expected: Array) -> Difference | None:
     """The difference unless all elements are equal, as IEEE 754 compares floats.
 
-    >>> import numpy
+    >>> import numpy, ml_dtypes
     >>> print(exactly(numpy.array([1, 2]), numpy.array([1, 3])))
     1 of 2 elements differ; the worst at [1]: found 2, expected 3
     """
@@ -64,7 +64,7 @@ def within(
         tolerance: Largest distance.
         relative: Distances from numbers larger than 1 are parts of them.
 
-    >>> import numpy
+    >>> import numpy, ml_dtypes
     >>> print(within(numpy.array([1.0, numpy.nan]), numpy.array([1.1, numpy.nan]), 0.2))
     None
     """
@@ -110,7 +110,7 @@ def ulps(a: Array, b: Array) -> Array:
 
     Both zeros are one; NaN is no distance from NaN, and `FAR` from everything else.
 
-    >>> import numpy
+    >>> import numpy, ml_dtypes
     >>> ulps(numpy.float32([1, -1e-45]), numpy.float32([1.0000001, 1e-45])).tolist()
     [1, 2]
     """
@@ -135,7 +135,7 @@ def _sized(a: Array) -> tuple[Array, Array]:
     bits = np.ascontiguousarray(a).view(f"u{a.dtype.itemsize}").astype(np.uint64).reshape(a.shape)
     if a.dtype.name == "float8_e8m0fnu":  # it has no sign
         return bits, np.zeros(a.shape, bool)
-    sign = np.uint64(1 << (ml_dtypes().finfo(a.dtype).bits - 1))
+    sign = np.uint64(1 << (ml_dtypes.finfo(a.dtype).bits - 1))
     return bits & (sign - np.uint64(1)), (bits & sign) != 0
 
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.arrays import ml_dtypes
 from hloscope.interpreter.numbers import special
 from hloscope.interpreter.numbers.rounding import is_native, rounds_to
 from hloscope.interpreter.numbers.transcendental import TRANSCENDENTAL
-from hloscope.ir import ml_dtypes
 
 Function = Callable[..., Any]
 
@@ -227,7 +227,7 @@ def total_order(dtype: Any) -> Function:
     sign = bits(8 * dtype.itemsize - 1)
     size = bits(np.iinfo(bits).max)
     # Floats of 4 and 6 bits are the low bits of a byte.
-    unused = 8 * dtype.itemsize - int(ml_dtypes().finfo(dtype).bits)
+    unused = 8 * dtype.itemsize - int(ml_dtypes.finfo(dtype).bits)
 
     def key(x: Any) -> Any:
         own = np.asarray(x).astype(dtype, copy=False).view(bits)

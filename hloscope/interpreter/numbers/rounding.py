@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.arrays import ml_dtypes
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir import ElementType
 
@@ -209,8 +210,6 @@ def reduced_precision(element: ElementType, exponent_bits: int, mantissa_bits: i
 def _bits_of(dtype: Any) -> tuple[int, int]:
     if dtype == np.float16:
         return 5, 10
-    import ml_dtypes
-
     info = ml_dtypes.finfo(dtype)
     return int(info.nexp), int(info.nmant)
 
