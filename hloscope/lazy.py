@@ -1,12 +1,16 @@
 """Modules and regular expressions that are made when they are first used.
 
-A question about HLO needs no MLIR, no interpreter, no verifier and no proofs, and to load them
-would take longer than the answer.  Whoever may need them says so at its top:
+A question about HLO needs neither numpy nor isl, and to load them takes longer than the answer.
+There are three ways to load late: a package whose names are loaded on first use (`doors.door`), a
+module (`lazy`) and a regular expression (`pattern`).  A file that may need a heavy module says so
+at its top:
 
     if TYPE_CHECKING:
-        from hloscope import interpreter
+        import sympy
     else:
-        interpreter = lazy("hloscope.interpreter")
+        sympy = lazy("sympy")
+
+A package with a door is imported plainly: `from hloscope import mlir` loads nothing behind it.
 
 In the same way `pattern` stands for `re.compile`: to compile the expressions of all that might be
 needed takes longer than to read a short program.

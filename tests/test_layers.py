@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator, Mapping
 from functools import cache
-from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+import networkx as nx
 import pytest
 
 from docs.house import FILES, FOLDERS, PACKAGE, ROOMS, imported, name_of, room_of, tree_of
@@ -28,7 +29,7 @@ HEAVY = {
     "rich",
     "zstandard",
 }
-"""Third-party libraries that may be loaded on first use, inside a function."""
+"""Third-party libraries that take long to load."""
 
 
 FOLDER: Final = {room: [p for p in FILES if room_of(name_of(p)) == room] for room in ROOMS}
@@ -49,8 +50,6 @@ def imports_of(path: Path) -> list[str]:
 
 AROUND: Final = {"hloscope.lazy"}
 """Modules that only speak of loading, in their examples."""
-LOADED_UPWARDS: Final = {"hloscope.indexing.map": {"hloscope.layouts"}}
-"""What a value offers of a room above its own, as a method: `map.to_cute()`."""
 
 
 def is_type_checking(node: ast.AST) -> bool:
@@ -72,14 +71,14 @@ def test_imports_go_upwards_only(room: str) -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_nothing_is_loaded_upwards(room: str) -> None:
-    """What a module loads when it is used lies below it as well, but for what is listed."""
+    """What a module loads when it is used lies below it as well."""
     for path in FOLDER[room]:
         name = name_of(path)
         if name in AROUND:
             continue
         loaded = {m for m in loaded_lazily(path) if m.startswith("hloscope.")}
         upwards = {m for m in loaded if ROOMS.index(room_of(m)) > ROOMS.index(room)}
-        assert upwards == LOADED_UPWARDS.get(name, set()), name
+        assert not upwards, name
 
 
 @pytest.mark.parametrize("room", CORE)
@@ -102,19 +101,132 @@ def test_no_import_is_hidden(room: str) -> None:
     for path in FOLDER[room]:
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef | ast.If) and not is_type_checking(node):
-                hidden = {m for m in imported(node) if m.split(".")[0] not in HEAVY}
+                hidden = {*imported(node)}
                 assert not hidden, f"{name_of(path)}:{node.lineno}: {hidden} imported below the top"
 
 
-def test_imports_form_a_dag() -> None:
-    files = {name_of(p): tree_of(p) for p in FILES}
-    # A package may name its own parts: `from hloscope.ops import shape`; its door loads nothing.
-    graph = {
-        name: {m for node in tree.body if not is_type_checking(node) for m in imported(node)}
-        & set(files) - {name}
-        for name, tree in files.items()
+def is_lazy(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "lazy"
+
+
+def at_run_time(tree: ast.Module) -> Iterator[ast.AST]:
+    """All nodes of a file but those that only type checkers see."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        seen = node.orelse if is_type_checking(node) else ast.iter_child_nodes(node)
+        waiting.extend(seen)
+
+
+def door_of(package: ast.Module) -> dict[str, str]:
+    """The names of a package that loads them on first use, each with its module."""
+    return {
+        alias.name: str(node.module)
+        for part in package.body
+        if is_type_checking(part)
+        for node in ast.walk(part)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
-    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+class Imports:
+    """Which files a file depends on when it runs, through doors and lazy modules as well."""
+
+    def __init__(self, trees: Mapping[str, ast.Module]) -> None:
+        self._trees = trees
+        packages = {name.rpartition(".")[0] for name in trees}
+        self._doors = {name: door_of(trees[name]) for name in packages & {*trees}}
+
+    def home(self, module: str, name: str) -> str:
+        """The file that a name of a module comes from."""
+        while name in self._doors.get(module, ()):
+            module = self._doors[module][name]
+        return f"{module}.{name}" if f"{module}.{name}" in self._trees else module
+
+    def of(self, name: str) -> set[str]:
+        """The files that this one imports, and those whose names it uses through a module."""
+        nodes = [*at_run_time(self._trees[name])]
+        found: set[str] = set()
+        modules: dict[str, str] = {}
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    home = self.home(str(node.module), alias.name)
+                    found.add(home)
+                    modules[alias.asname or alias.name] = home
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and is_lazy(node.value):
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                modules[target.id] = node.value.args[0].value
+                found.add(modules[target.id])
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                module = modules.get(node.value.id)
+                if module in self._trees:
+                    found.add(self.home(module, node.attr))
+        return (found & {*self._trees}) - {name}
+
+
+def circles(trees: Mapping[str, ast.Module]) -> list[list[str]]:
+    """Groups of files each of which depends on the others when it runs."""
+    imports = Imports(trees)
+    graph = nx.DiGraph([(name, other) for name in trees for other in imports.of(name)])
+    return [sorted(group) for group in nx.strongly_connected_components(graph) if len(group) > 1]
+
+
+def test_no_files_depend_on_each_other() -> None:
+    assert circles({name_of(path): tree_of(path) for path in FILES}) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from hloscope.a import f",
+        "from hloscope.room import f",
+        'from hloscope.lazy import lazy\na = lazy("hloscope.a")',
+        "from hloscope import room\ndef g(): return room.f()",
+        'room = lazy("hloscope.room")\ndef g(): return room.f()',
+        "def g():\n    from hloscope.a import f",
+    ],
+)
+def test_a_circle_through_doors_and_lazy_modules_is_found(back: str) -> None:
+    door = "if TYPE_CHECKING:\n    from hloscope.a import f as f"
+    texts = {"a": "from hloscope.b import g\ndef f(): ...", "b": back, "room": door, "room.x": ""}
+    trees = {f"hloscope.{name}": ast.parse(text) for name, text in texts.items()}
+    assert circles(trees) == [["hloscope.a", "hloscope.b"]]
+
+
+def test_what_only_type_checkers_import_makes_no_circle() -> None:
+    texts = {
+        "a": "from hloscope.b import g",
+        "b": "if TYPE_CHECKING:\n    from hloscope.a import f",
+    }
+    assert circles({f"hloscope.{name}": ast.parse(text) for name, text in texts.items()}) == []
+
+
+LOADERS: Final = {
+    "hloscope.doors": "the names of a package",
+    "hloscope.lazy": "a module",
+    "hloscope.cli": "the command, after an interrupt is taken care of",
+    "hloscope.indexing.rules.registry": "the files with the rules of an op",
+    "hloscope.interpreter.registry": "the files with the kernels of all ops",
+}
+"""Modules that call `import_module`, and what they load by it."""
+
+
+def test_modules_are_loaded_late_in_three_ways() -> None:
+    """A door, a lazy module and a lazy pattern; tables of rules and kernels load their files."""
+    found = {
+        name_of(path)
+        for path in FILES
+        for node in ast.walk(tree_of(path))
+        if "import_module" in (getattr(node, "id", ""), getattr(node, "attr", ""))
+        or "__import__" in (getattr(node, "id", ""), getattr(node, "attr", ""))
+    }
+    assert found == {*LOADERS}
 
 
 def test_a_heavy_library_is_loaded_lazily_in_one_place_each() -> None:

@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from hloscope.api.modules import (
         entry_of as entry_of,
         joined as joined,
+        language_of as language_of,
         modules_of as modules_of,
     )
     from hloscope.api.moments import Moment as Moment
@@ -143,8 +144,6 @@ if TYPE_CHECKING:
         opt as opt,
         program_of as program_of,
         refine as refine,
-        refined as refined,
-        right_tree as right_tree,
         run_passes as run_passes,
         text_of as text_of,
     )
@@ -160,12 +159,8 @@ if TYPE_CHECKING:
     )
     from hloscope.api.proving import Tally as Tally, prover_of as prover_of
     from hloscope.api.ptx_runs import read_ptx as read_ptx, run_ptx as run_ptx
-    from hloscope.api.reading import (
-        Readable as Readable,
-        language_of as language_of,
-        read as read,
-        read_source as read_source,
-    )
+    from hloscope.api.reading import read as read
+    from hloscope.api.refining import refined as refined, right_tree as right_tree
     from hloscope.api.remote import programs_meant as programs_meant
     from hloscope.api.running import (
         Ran as Ran,
@@ -180,6 +175,7 @@ if TYPE_CHECKING:
     from hloscope.api.scanning import ScanReport as ScanReport, scan_files as scan_files
     from hloscope.api.schemas import schema as schema, schema_names as schema_names
     from hloscope.api.selecting import SORTS as SORTS, Selection as Selection, sort_key as sort_key
+    from hloscope.api.sources import Readable as Readable, read_source as read_source
     from hloscope.api.symbolic_maps import (
         Parametric as Parametric,
         ParametricMap as ParametricMap,

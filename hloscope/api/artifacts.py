@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hloscope import hlo_parser, passes, stablehlo
 from hloscope.api.compressed import read_file
 from hloscope.api.explaining import check
+from hloscope.api.modules import language_of
 from hloscope.bytecode import (
     artifact_in_version,
     is_bytecode,
@@ -23,18 +24,14 @@ from hloscope.bytecode import (
 )
 from hloscope.dialects import DIALECTS
 from hloscope.errors import InputError
-from hloscope.lazy import lazy
 from hloscope.mlir import Operation, has_locations, name_as_printed, parse_mlir, print_mlir
 from hloscope.source import Source
 from hloscope.vhlo import CURRENT, target_of, version_of
 
 if TYPE_CHECKING:
-    import hloscope.api.reading as reading
     from hloscope.api.program import Program
     from hloscope.ir import Module
     from hloscope.stablehlo import Builder, TreeModule
-else:
-    reading = lazy("hloscope.api.reading")
 
 Serializable: TypeAlias = "str | bytes | Source | Operation | Module | Builder | Program"
 """What `serialize` takes: text, an artifact, a syntax tree, a module, a builder, a program."""
@@ -101,7 +98,7 @@ def tree_of(program: Serializable) -> Operation:
     if isinstance(program, Source):
         if is_vhlo_text(program.text):
             return parse_vhlo(program.text, program.name)
-        if reading.language_of(program) == "stablehlo":
+        if language_of(program) == "stablehlo":
             return parse_mlir(program.text, program.name, dialects=DIALECTS)
         program = hlo_parser.parse_hlo(program.text, name=program.name)
     if isinstance(program, Operation):

@@ -35,6 +35,7 @@ from hloscope.cost import (
 from hloscope.devices import DEFAULT, Device, device_of, gpu_of, gpu_with
 from hloscope.display import (
     COST_SCHEMA,
+    ROWS_SHOWN,
     Columns,
     Grouping,
     Table,
@@ -80,8 +81,6 @@ MOST_NAMES: Final = 8
 """Names that a note lists."""
 MOST_FIRST: Final = 3
 """Pieces of advice below a table of costs."""
-TOP: Final = 20
-"""Groups of kernels that a printed answer has."""
 LEAST_SHARE: Final = 0.001
 """The least share of the whole that advice below a table saves."""
 MOST_SEARCHED: Final = 5000
@@ -432,7 +431,7 @@ class Cost(Tabular):
 
     def _shown_table(self) -> Table:
         has_bounds = any([kernel.bound for kernel in self.kernels])
-        return self.table(sort="bound" if has_bounds else "bytes", top=TOP)
+        return self.table(sort="bound" if has_bounds else "bytes", top=ROWS_SHOWN)
 
     def _lines_below(self) -> list[str]:
         """The figures, the first advice, findings and notes."""

@@ -5,13 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hloscope.api.program import Program
-from hloscope.api.reading import Readable, program_from
-from hloscope.compare import (
-    Differences,
-    differences,
-    differences_of_languages,
-    in_two_languages,
-)
+from hloscope.api.sources import Readable
+from hloscope.compare import Differences, differences_of_programs
 from hloscope.display import Shown, differences_json, differences_text
 from hloscope.ir import Module
 from hloscope.visible import visible
@@ -54,7 +49,5 @@ def diff(a: Program | Module | Readable, b: Program | Module | Readable) -> Comp
     >>> diff(a, b).none
     True
     """
-    one, other = program_from(a).module, program_from(b).module
-    compared = differences_of_languages if in_two_languages(one, other) else differences
-    found = compared(one, other)
+    found = differences_of_programs(Program.of(a).module, Program.of(b).module)
     return Comparison(*[getattr(found, field) for field in Differences.__match_args__])

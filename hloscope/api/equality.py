@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hloscope.api.indexing import Indexing
 from hloscope.api.program import Program
-from hloscope.api.reading import Readable, program_from
+from hloscope.api.sources import Readable
 from hloscope.api.views import ComputationView, InstructionView
 from hloscope.display import Answer
 from hloscope.errors import UnknownNameError
@@ -37,7 +37,7 @@ def _comparable(given: Comparable | Readable) -> Comparable:
     """Return what is compared itself, or the program that is read from a source."""
     if isinstance(given, IndexingMap | InstructionView | ComputationView):
         return given
-    return program_from(given)
+    return Program.of(given)
 
 
 def comparisons(

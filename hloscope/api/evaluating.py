@@ -7,7 +7,7 @@ from typing import Any
 
 from hloscope import interpreter
 from hloscope.api.program import Program
-from hloscope.api.reading import Readable, program_from
+from hloscope.api.sources import Readable
 from hloscope.ir import Module
 from hloscope.limits import MAX_BYTES
 
@@ -41,7 +41,7 @@ def evaluate(
     >>> evaluate("ENTRY e { p = f32[3] parameter(0) ROOT n = f32[3] negate(p) }", [1, 2.5, 0])
     array([-1. , -2.5, -0. ], dtype=float32)
     """
-    return program_from(program).evaluate(
+    return Program.of(program).evaluate(
         *arguments,
         entry=entry,
         max_steps=max_steps,
@@ -82,7 +82,7 @@ def evaluate_grid(
     [111, 111, 111]
     """
     return interpreter.call_grid(
-        program_from(program).module,
+        Program.of(program).module,
         processes,
         replicas=replicas,
         partitions=partitions,

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
-from hloscope import stablehlo, verifier
+from hloscope import fusion, indexing, stablehlo, verifier
 from hloscope.errors import Diagnostic, HloscopeError, VerifyError
 from hloscope.ir import Instruction, Module
 
@@ -53,6 +53,21 @@ def check_part(module: Module, instructions: Iterable[Instruction]) -> None:
         check(module)
     elif module not in _RIGHT:
         refuse_first(verifier.verify_instructions(instructions))
+
+
+def analysis_of(module: Module, convention: fusion.Convention = "structural") -> fusion.Analysis:
+    """Return an analysis of a module's maps, which refuses invalid instructions.
+
+    Args:
+        module: The module, not verified.
+        convention: What counts as read: what the program's structure depends on, or XLA's rule.
+    """
+    return fusion.Analysis(
+        has_regions=module.has_tree,
+        convention=convention,
+        refuse=lambda ins: check_part(module, [ins]),
+        counts=indexing.counts_of(module),
+    )
 
 
 def refuse_first(found: Sequence[Diagnostic]) -> None:

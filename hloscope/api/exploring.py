@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from hloscope import checks, compare, cost, devices, display, memory, movement, scan, tiling
 from hloscope.api.cancelling import movement_of
-from hloscope.api.differing import diff
 from hloscope.api.explaining import check
 from hloscope.api.invalid import Invalid
 from hloscope.api.memory import Model
 from hloscope.api.program_kernels import kernels_of
-from hloscope.api.reading import Readable, program_from
 from hloscope.errors import HloscopeError
 from hloscope.explorer import (
     Answers,
@@ -36,7 +34,7 @@ from hloscope.explorer import (
 )
 from hloscope.fusion import Analysis, has_runtime, linear, physical
 from hloscope.indexing import Access, Accesses
-from hloscope.ir import Computation, Instruction, Module, Type
+from hloscope.ir import Computation, Instruction, Type
 from hloscope.lazy import lazy
 from hloscope.visible import visible
 
@@ -104,7 +102,7 @@ def explore(
     *,
     parts: Sequence[str] = EXPLORER_PARTS,
     device: str = DEVICE,
-    before: Program | Module | Readable | None = None,
+    before: Program | None = None,
     shown: Shown = _silently,
     jobs: int = 1,
     invalid: Invalid | None = None,
@@ -115,7 +113,7 @@ def explore(
         program: What is looked at.
         parts: Which of `EXPLORER_PARTS` the page has besides the program.
         device: The GPU that coalescing and footprints are told for.
-        before: An older program, or whatever `read` takes: the page tells what is different.
+        before: An older program: the page states what is different.
         shown: Yields the items of a long run; it may show how far it is.
         jobs: Processes that work on a large program side by side, where they can be forked.
         invalid: What is wrong with the program: the page lists it, and answers the instructions
@@ -124,16 +122,14 @@ def explore(
     Raises:
         ValueError: There is no such part.
         UnknownNameError: There is no such device.
-        HloscopeError: The older program cannot be read.
     """
     unknown = sorted(set(parts) - set(EXPLORER_PARTS))
     if unknown:
         raise ValueError(f"no part `{unknown[0]}`; there are {', '.join(EXPLORER_PARTS)}")
     devices.gpu_of(device)
-    older = None if before is None else program_from(before)
     with program.lock:
         gathering = _Gathering(program, device, shown, jobs, invalid)
-        return Explorer(gathering.contents(parts, older))
+        return Explorer(gathering.contents(parts, before))
 
 
 class _Gathering:
@@ -570,5 +566,5 @@ class _Gathering:
 
     def differences(self, before: Program) -> dict[str, Any]:
         """What is different from an older program."""
-        found = diff(before, self.program)
+        found = compare.differences_of_programs(before.module, self.program.module)
         return dict(readable({"file": before.file, **display.differences_json(found)}))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from hloscope.api.modules import joined, pieces_of
-from hloscope.api.reading import language_of
+from hloscope.api.modules import joined, language_of, pieces_of
 from hloscope.dialects import DIALECTS
 from hloscope.display import OpTypes, opcodes
 from hloscope.errors import HloscopeError

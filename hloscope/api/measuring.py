@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.api.costs import TOP, Cost
 from hloscope.api.files import FilePath
 from hloscope.cost import Group, MeasuredCost, grouped
 from hloscope.display import (
     MEASURED_SCHEMA,
+    ROWS_SHOWN,
     Columns,
     Grouping,
     Table,
@@ -25,6 +25,9 @@ from hloscope.display import (
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.profiles import Joined, join, read_profile
 from hloscope.visible import visible
+
+if TYPE_CHECKING:
+    from hloscope.api.costs import Cost
 
 MEASURED_SORTS: Final = ("lost", "time")
 """Amounts that the groups of measured kernels can be sorted by."""
@@ -149,7 +152,7 @@ class Measured(Tabular):
 
     def __str__(self) -> str:
         has_bounds = any([row.bound for row in self.kernels])
-        table = self.table(sort="lost" if has_bounds else "time", top=TOP)
+        table = self.table(sort="lost" if has_bounds else "time", top=ROWS_SHOWN)
         rows = columns([table.header, *table.rows], right=table.right)
         return visible("\n".join([self.about, "", rows, "", *self.notes]))
 

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
-from hloscope import stablehlo
-from hloscope.api.reading import language_of
+from hloscope import hlo_parser, mlir, stablehlo
 from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Computation, Module
 from hloscope.lazy import pattern
-from hloscope.mlir import MARKER, split_input
 from hloscope.source import Source
 
 _COMMENT: Final = pattern(r"//[^\n]*")
+
+Language: TypeAlias = Literal["hlo", "stablehlo"]
+_HLO: Final = "HloModule"
+"""What begins so needs nothing of MLIR to be known."""
+
+
+def language_of(source: Source) -> Language:
+    """The language of a source: by the name of a `.mlir` file, else by how the text begins.
+
+    >>> language_of(Source("a.txt", "HloModule m")), language_of(Source("a.mlir", "func.func @f("))
+    ('hlo', 'stablehlo')
+    """
+    if source.name.endswith(".mlir"):
+        return "stablehlo"
+    return "hlo" if source.text.startswith(_HLO) or not mlir.is_mlir(source.text) else "stablehlo"
 
 
 def pieces_of(source: Source, *, split: bool) -> list[str]:
@@ -24,7 +36,7 @@ def pieces_of(source: Source, *, split: bool) -> list[str]:
         source: The text.
         split: Is it several programs, `// -----` apart?
     """
-    pieces = split_input(source.text) if split else [(1, source.text)]
+    pieces = mlir.split_input(source.text) if split else [(1, source.text)]
     return ["\n" * (line - 1) + piece for line, piece in pieces]
 
 
@@ -34,7 +46,7 @@ def joined(texts: Iterable[str]) -> str:
     >>> joined(["one\n", "two\n"])
     'one\n// -----\ntwo\n'
     """
-    return f"{MARKER}\n".join(texts)
+    return f"{mlir.MARKER}\n".join(texts)
 
 
 def modules_of(source: Source, *, split: bool = False) -> Iterator[Module]:
@@ -54,7 +66,9 @@ def modules_of(source: Source, *, split: bool = False) -> Iterator[Module]:
     for text in pieces_of(source, split=split):
         if not split or _COMMENT.sub("", text).strip():
             in_hlo = language_of(Source(source.name, text)) == "hlo"
-            yield (parse_hlo if in_hlo else stablehlo.parse_stablehlo)(text, name=source.name)
+            yield (hlo_parser.parse_hlo if in_hlo else stablehlo.parse_stablehlo)(
+                text, name=source.name
+            )
 
 
 def entry_of(module: Module, name: str | None) -> Computation:

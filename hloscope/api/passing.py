@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hloscope import dialects, mlir, passes, stablehlo, verifier
 from hloscope.api.artifacts import Serializable, tree_of
-from hloscope.api.explaining import refuse_first
-from hloscope.api.modules import pieces_of
+from hloscope.api.modules import language_of, pieces_of
 from hloscope.api.program import Program
-from hloscope.api.reading import language_of
+from hloscope.api.refining import ArgumentLike, refined, right_tree
 from hloscope.errors import Diagnostic, ParseError, UnknownNameError
 from hloscope.lazy import pattern
 from hloscope.source import Source
 
 if TYPE_CHECKING:
     from hloscope.mlir import Operation
-
-ArgumentLike: TypeAlias = Any
-"""What is known of an argument: the text of its type, a type, a whole number that is its value, an
-array or anything else with a `shape`, or `None` for nothing."""
-
-
-class Refined(NamedTuple):
-    """A program after refinement.
-
-    Attributes:
-        tree: The program.
-        diagnostics: What was found on the way.
-    """
-
-    tree: Operation
-    diagnostics: tuple[Diagnostic, ...]
 
 
 def opt(
@@ -93,18 +76,6 @@ def program_of(tree: Operation) -> Program:
     return Program(stablehlo.to_graph(tree))
 
 
-def right_tree(program: Serializable, *, allow_unregistered: bool = False) -> Operation:
-    """The syntax tree of a program that is verified.
-
-    Raises:
-        VerifyError: It is wrong.
-    """
-    tree = tree_of(program)
-    found = verifier.verify_mlir(tree, allow_unregistered=allow_unregistered, first_only=True)
-    refuse_first(found)
-    return tree
-
-
 def refine(
     program: Serializable,
     args: str | Sequence[ArgumentLike] | None = None,
@@ -144,32 +115,6 @@ def refine(
     ['f32[3]']
     """
     return program_of(refined(right_tree(program), args, dims=dims, assertions=assertions).tree)
-
-
-def refined(
-    tree: Operation,
-    args: str | Sequence[ArgumentLike] | None = None,
-    *,
-    dims: Mapping[str, int] | None = None,
-    assertions: bool = True,
-) -> Refined:
-    """As `refine`, of a syntax tree that is right."""
-    if args is not None and dims is not None:
-        raise UnknownNameError("give either types of the arguments or sizes by name, not both")
-    nothing_given = args is None and dims is None
-    if not any(op.name == "func.func" for op in stablehlo.walk(tree)):
-        raise UnknownNameError("there is no function in the program")
-    if dims is not None:
-        types = passes.argument_types(tree, dims)
-    else:
-        tree, types = passes.with_arguments(tree, args)
-    steps = passes.refining_steps(tree, types, assertions=None if nothing_given else assertions)
-    outcome = passes.run_pipeline(tree, steps)
-    if outcome.failed == _CHECKING and all(map(_is_open, outcome.diagnostics)):
-        outcome = passes.run_pipeline(tree, steps[:-1])  # nobody can tell yet: assertions stay
-    if not outcome.ok:
-        raise _broken_assertion(tree, steps) or passes.failure(outcome)
-    return Refined(outcome.module, tuple(outcome.diagnostics))
 
 
 class Passed(NamedTuple):
@@ -249,27 +194,6 @@ def text_of(module: Operation, line: passes.CommandLine) -> str:
     return mlir.print_mlir(
         module, dialects=dialects.DIALECTS, generic=line.generic, locations=line.locations
     )
-
-
-_CHECKING: Final = "stablehlo-check-shape-assertions"
-
-
-def _is_open(diagnostic: Diagnostic) -> bool:
-    """Is it an assertion of sizes that are not known?"""
-    return diagnostic.message.startswith("expects static ")
-
-
-def _broken_assertion(tree: Operation, steps: Sequence[passes.Step]) -> passes.PassError | None:
-    """What the program asserts and does not hold, which says more than types that do not fit."""
-    if not steps or steps[-1].name != _CHECKING:
-        return None
-    if not steps[-1].options.get("enable-shape-assertions", True):
-        return None
-    outcome = passes.run_pipeline(tree, steps, verify_each=False)
-    said = [found for found in outcome.diagnostics if not _is_open(found)]
-    if outcome.failed != steps[-1].name or not said:
-        return None
-    return passes.failure(passes.Outcome(tree, said, failed=outcome.failed))
 
 
 _COMMENT: Final = pattern(r"//[^\n]*")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hloscope.api.modules import joined, pieces_of
-from hloscope.api.reading import language_of
+from hloscope.api.modules import joined, language_of, pieces_of
 from hloscope.dialects import DIALECTS
 from hloscope.hlo_parser import parse_hlo, print_hlo
 from hloscope.mlir import parse_mlir, print_mlir

@@ -8,7 +8,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from hloscope import fusion, hlo_parser, indexing, interpreter, passes, stablehlo
-from hloscope.api.explaining import check_part, explains_invalid_program
+from hloscope.api.explaining import analysis_of, explains_invalid_program
 from hloscope.api.finding import computing, find, find_all
 from hloscope.api.graphs import program_graph
 from hloscope.api.views import ComputationView, InstructionView
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import hloscope.api.costs as costs
     import hloscope.api.exploring as exploring
     import hloscope.api.selecting as selecting
-    from hloscope.api.reading import Readable
+    import hloscope.api.sources as sources
+    from hloscope.api.sources import Readable
     from hloscope.dumps import DumpedModule
     from hloscope.fusion import ParameterReads
 else:
@@ -36,6 +37,7 @@ else:
     costs = lazy("hloscope.api.costs")
     exploring = lazy("hloscope.api.exploring")
     selecting = lazy("hloscope.api.selecting")
+    sources = lazy("hloscope.api.sources")
 
 
 class Program(Shown):
@@ -78,6 +80,27 @@ class Program(Shown):
             lambda type: indexing.is_unbounded(type)
         )
 
+    @classmethod
+    def of(cls, given: Program | Module | Readable) -> Program:
+        """Return a program from whatever stands for one.
+
+        Args:
+            given: A program, which is returned itself; a module; or a source that `read` takes.
+
+        Raises:
+            HloscopeError: The source cannot be read.
+
+        >>> program = Program.of("ENTRY e { ROOT p = f32[2] parameter(0) }")
+        >>> Program.of(program) is program
+        True
+        """
+        if isinstance(given, Program):
+            return given
+        if isinstance(given, Module):
+            return cls(given)
+        module, file, dump = sources.read_module(given)
+        return cls(module, file=file, dump=dump)
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("a program and its views do not cross processes: send its text instead")
 
@@ -101,13 +124,7 @@ class Program(Shown):
         """What is found out about maps; the first question that needs it begins it."""
         with self.lock:
             if self._analysis is None:
-                module = self.module
-                self._analysis = Analysis(
-                    has_regions=module.has_tree,
-                    convention=self._convention,
-                    refuse=lambda ins: check_part(module, [ins]),
-                    counts=indexing.counts_of(module),
-                )
+                self._analysis = analysis_of(self.module, self._convention)
             return self._analysis
 
     @property
@@ -338,7 +355,8 @@ class Program(Shown):
         2
         """
         wanted = exploring.EXPLORER_PARTS if parts is None else tuple(parts)
-        return exploring.explore(self, parts=wanted, device=device, before=before)
+        older = None if before is None else Program.of(before)
+        return exploring.explore(self, parts=wanted, device=device, before=older)
 
     @explains_invalid_program
     def evaluate(

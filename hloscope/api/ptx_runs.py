@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hloscope.api.reading import read_source
+from hloscope.api.sources import read_source
 from hloscope.arrays import Array
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.limits import MOST_MEMORY, MOST_STEPS, MOST_THREADS

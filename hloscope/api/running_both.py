@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.api.program import Program
-from hloscope.api.reading import Readable, program_from
+from hloscope.api.sources import Readable
 from hloscope.api.views import ComputationView
 from hloscope.compare import (
     WHOLE,
@@ -94,7 +94,7 @@ def value_runs(
     >>> value_runs(add, add).runs, value_runs(add, subtract).difference.run
     (64, 0)
     """
-    a, b = (x if isinstance(x, ComputationView) else program_from(x) for x in (a, b))
+    a, b = (x if isinstance(x, ComputationView) else Program.of(x) for x in (a, b))
     counts = [header_counts(_module(x).extras) for x in (a, b)]
     stated = next((c for c in counts if c is not None and c.total > 1), None)
     if stated is None and replicas is None and partitions is None:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hloscope import passes
 from hloscope.api.artifacts import Serializable
-from hloscope.api.passing import program_of, refined, right_tree
+from hloscope.api.passing import program_of
+from hloscope.api.refining import refined, right_tree
 from hloscope.errors import HloscopeError, UnknownNameError, UnsupportedError
 from hloscope.lazy import pattern
 

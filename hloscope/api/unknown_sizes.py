@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from hloscope import passes, proof
+from hloscope import passes, proof, stablehlo
+from hloscope.api.explaining import analysis_of
+from hloscope.api.refining import refined
 from hloscope.display import Answer, OperandAnswer, OperandAnswers, OutputAnswer
 from hloscope.errors import HloscopeError, UnsupportedError
+from hloscope.fusion import ParameterReads
 from hloscope.indexing import (
     Accesses,
     Called,
@@ -18,19 +21,16 @@ from hloscope.indexing import (
     SizeComparison,
     SymbolicAnalysis,
     inverted_accesses,
+    is_unbounded,
     unknown_reads,
 )
 from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import lazy
 from hloscope.simplifier import CounterExample
 
 if TYPE_CHECKING:
-    import hloscope.api.passing as passing
     from hloscope.api.program import Program
     from hloscope.mlir import Operation
     from hloscope.proof import Check
-else:
-    passing = lazy("hloscope.api.passing")
 
 Reads: TypeAlias = Mapping[tuple[int | Instruction, int], Accesses]
 """By operand (or a value that a region reads) and its array what is read of it."""
@@ -116,17 +116,17 @@ def _called(module: Module | None, call: Instruction) -> Called | None:
     tree = passes.with_entry(module.tree, function)  # type: ignore[attr-defined]
     if tree is None:
         return None
-    known: dict[tuple[tuple[str, int], ...], Program] = {}
+    known: dict[tuple[tuple[str, int], ...], tuple[Computation, ParameterReads]] = {}
 
     def reads(instance: Instance, output: int) -> list[Accesses]:
         key = tuple(instance.sizes.items())
-        program = known.get(key)
-        if program is None:
-            program = known[key] = passing.program_of(_refined(tree, instance))
-        entry = program.module.entry
-        if program.has_unknown_sizes(entry):
+        if key not in known:
+            module = stablehlo.to_graph(_refined(tree, instance))
+            known[key] = module.entry, ParameterReads(analysis_of(module), module.entry)
+        entry, parameter_reads = known[key]
+        if any([is_unbounded(ins.type) for ins in entry]):
             raise LookupError("the function it calls has sizes that stay unknown")
-        found = program.parameter_reads(entry).of(entry.root, output)
+        found = parameter_reads.of(entry.root, output)
         return [
             tuple(
                 replace(access, leaf=leaf)
@@ -146,7 +146,7 @@ def _refined(tree: Operation, instance: Instance) -> Operation:
         for operand, value in zip(instance.ins.operands, instance.values, strict=True)
     ]
     try:
-        return passing.refined(tree, given, assertions=False).tree
+        return refined(tree, given, assertions=False).tree
     except HloscopeError as error:
         raise LookupError(f"the function it calls is not refined: {error.message}") from None
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from hloscope import mlir, stablehlo, verifier
 from hloscope.api.explaining import refuse_first
+from hloscope.api.modules import language_of
 from hloscope.api.program import Program
-from hloscope.api.reading import Readable, language_of, read_source
+from hloscope.api.sources import Readable, read_source
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir import Module

@@ -32,10 +32,7 @@ if TYPE_CHECKING:
         restored as restored,
         save as save,
     )
-    from hloscope.compare.languages import (
-        differences_of_languages as differences_of_languages,
-        in_two_languages as in_two_languages,
-    )
+    from hloscope.compare.languages import differences_of_programs as differences_of_programs
     from hloscope.compare.outcome import (
         ValueDifference as ValueDifference,
         ValueRuns as ValueRuns,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
-from hloscope.compare.changes import Aspect, Change, Differences, Part, type_texts
+from hloscope.compare.changes import Aspect, Change, Differences, Part, differences, type_texts
 from hloscope.compare.identities import plain
 from hloscope.compare.meanings import Meaning, Meanings, essence_of, flat
 from hloscope.compare.structure import reads
@@ -24,17 +24,15 @@ _NOTE: Final = (
 )
 
 
-def in_two_languages(a: Module, b: Module) -> bool:
-    """Is one of the programs StableHLO, the other one HLO?"""
-    return a.has_tree != b.has_tree
+def differences_of_programs(a: Module, b: Module) -> Differences:
+    """Return the differences of two programs, each in HLO or StableHLO.
 
-
-def differences_of_languages(a: Module, b: Module) -> Differences:
-    """What is different between a program in HLO and one in StableHLO, in either order.
-
-    Values are compared by what they compute of the arguments.  An instruction is told only if a
-    result that differs depends on it.
+    Programs in one language are compared by structure.  A program in HLO and one in StableHLO are
+    compared by what their values compute of the arguments; an instruction counts only if a result
+    that differs depends on it.
     """
+    if a.has_tree == b.has_tree:
+        return differences(a, b)
     return _Languages(_legalized(a), _legalized(b)).run()
 
 

@@ -156,6 +156,7 @@ if TYPE_CHECKING:
         groups_svg as groups_svg,
     )
     from hloscope.display.grouped import (
+        ROWS_SHOWN as ROWS_SHOWN,
         Grouping as Grouping,
         check_grouping as check_grouping,
         groups_json as groups_json,

@@ -95,6 +95,8 @@ def _named(name: str) -> Column[R]:
     return Column("what", lambda _: name, False, "left")
 
 
+ROWS_SHOWN: Final = 20
+"""Rows of a table of groups that is printed as the text of an answer."""
 FIXED: Final = ("total", "share", "cumulated")
 """The columns that every grouped table begins with."""
 

@@ -36,8 +36,6 @@ else:
     transform = lazy("hloscope.indexing.transform")
     values = lazy("hloscope.indexing.evaluate")
 
-layouts: Any = lazy("hloscope.layouts")  # a room above this one, entered when it is asked for
-
 
 class IndexingMap(MapBase):
     """The relation `dims -> results`, as range variables run and constraints hold.
@@ -399,30 +397,6 @@ class IndexingMap(MapBase):
         [<(d0) -> (d0 / 4), domain: d0 in [0, 9]>]
         """
         return sets.from_isl(cls, relation)
-
-    def to_linear_layout(self) -> Any:
-        """The map as a linear layout of Triton's: a `hloscope.layouts.LinearLayout`.
-
-        Raises:
-            UnsupportedError: It is not linear over bits; the message says why.
-
-        >>> m = IndexingMap.parse("(d0) -> (d0 / 2, d0 mod 2), domain: d0 in [0, 7]")
-        >>> m.to_linear_layout().ins[0].bases
-        ((0, 1), (1, 0), (2, 0))
-        """
-        return layouts.linear_of(self)
-
-    def to_cute(self) -> Any:
-        """The map as a layout of CuTe's: a `hloscope.layouts.CuteLayout`, a mode for each variable.
-
-        Raises:
-            UnsupportedError: It is none; the message says why.
-
-        >>> print(IndexingMap.parse("(d0) -> (d0 / 2 + d0 mod 2 * 8), domain: d0 in [0, 7]")
-        ...       .to_cute())
-        (2,4):(8,1)
-        """
-        return layouts.cute_of(self)
 
     # ------------------------------------------------------------------------------- operations
 

@@ -26,4 +26,4 @@ def numpy_dtype(element: ElementType) -> np.dtype[Any]:
         raise ValueError(f"elements of type {element.name} have no value")
     if element.numpy == "bool" or hasattr(np, element.numpy):
         return np.dtype(element.numpy)
-    return np.dtype(getattr(ml_dtypes, element.numpy))
+    return np.dtype(getattr(ml_dtypes, element.numpy))  # type: ignore[no-any-return]

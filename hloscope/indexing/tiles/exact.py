@@ -14,14 +14,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hloscope.affine import Dim
+from hloscope.indexing.base import M, MapBase
+from hloscope.indexing.compose import compose
 from hloscope.indexing.evaluate import integers
-from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.sets import Side, interval_of
+from hloscope.indexing.simplify import simplify
 from hloscope.indexing.tiles.enumeration import BUDGET, enumerated, periodic
 from hloscope.indexing.tiles.images import Element, Images, Missing, Shape, Shared, Tile
 from hloscope.indexing.tiles.parts import NEEDS_VALUES, Part, move_alike, parts_of
 from hloscope.indexing.tiles.progressions import of_progression
 from hloscope.indexing.tiles.unions import factored, without_nested
+from hloscope.indexing.variables import below
 
 
 class TileVerdict(StrEnum):
@@ -114,7 +117,7 @@ class ExactTiles(Struct, frozen=True):
 
 
 def exact_tiles(
-    maps: Sequence[IndexingMap],
+    maps: Sequence[MapBase],
     sizes: Sequence[int],
     *,
     shape: Sequence[int] | None = None,
@@ -132,6 +135,7 @@ def exact_tiles(
         TypeError: A size is not an integer.
         ValueError: The sizes are not one positive number for each dimension.
 
+    >>> from hloscope.indexing import IndexingMap
     >>> window = IndexingMap.parse("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 9], s0 in [0, 2]")
     >>> found = exact_tiles([window], (4,))
     >>> print(found.verdict, found.shape.sizes, found.total, found.union, found.overlap)
@@ -159,16 +163,17 @@ def exact_tiles(
     return replace(_told(sizes, found, shape), is_moved=any([m.runtime for m in maps]))
 
 
-def _parts(m: IndexingMap, sizes: Sequence[int], shape: Sequence[int]) -> list[Part] | str:
+def _parts(m: MapBase, sizes: Sequence[int], shape: Sequence[int]) -> list[Part] | str:
     return "the map is undefined" if m.is_undefined else parts_of(m, sizes, shape)
 
 
-def image_of(m: IndexingMap, box: Sequence[Side]) -> ExactTiles:
+def image_of(m: M, box: Sequence[Side]) -> ExactTiles:
     """What one box of indices reads, both ends of each side included; as one tile.
 
     Raises:
         ValueError: The box has another number of sides than the map has dimensions.
 
+    >>> from hloscope.indexing import IndexingMap
     >>> window = IndexingMap.parse("(d0)[s0] -> (d0 * 5 + s0), domain: d0 in [0, 9], s0 in [0, 2]")
     >>> print(image_of(window, [(2, 3)]).missing)
     Missing(tile=(0,), element=(13,))
@@ -176,11 +181,12 @@ def image_of(m: IndexingMap, box: Sequence[Side]) -> ExactTiles:
     if len(box) != len(m.dims):
         raise ValueError(f"{len(box)} sides for {len(m.dims)} dimensions")
     sides = [v.interval & interval_of(side) for side, v in zip(box, m.dims, strict=True)]
-    here = IndexingMap.of_sizes(
-        [side.size for side in sides], (), [Dim(i) + side.lo for i, side in enumerate(sides)]
+    here = type(m)(
+        [below(side.size) for side in sides],
+        results=[Dim(i) + side.lo for i, side in enumerate(sides)],
     )
     sizes = [max(side.size, 1) for side in sides]
-    return exact_tiles([here.compose(m).simplify()], sizes)
+    return exact_tiles([simplify(compose(here, m))], sizes)
 
 
 # ------------------------------------------------------------------------------------ counts

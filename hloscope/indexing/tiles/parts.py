@@ -22,7 +22,7 @@ from hloscope.affine import (
     depends_on_runtime,
     variables,
 )
-from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.base import MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, substituted
 
 
@@ -67,7 +67,7 @@ NEEDS_VALUES: Final = "what is read depends on values that are read at run time"
 
 
 def parts_of(
-    m: IndexingMap, tiles: Sequence[int], shape: Sequence[int] | None = None
+    m: MapBase, tiles: Sequence[int], shape: Sequence[int] | None = None
 ) -> list[Part] | str:
     """The parts of a map that share no variable, or why it cannot be looked at.
 
@@ -79,6 +79,7 @@ def parts_of(
         tiles: The tile size along each dimension, at least 1.
         shape: Of the output, where the map is not of all of it.
 
+    >>> from hloscope.indexing import IndexingMap
     >>> m = IndexingMap.parse("(d0, d1) -> (d0 / 2, d1, d0 mod 2), domain: d0 in [0, 9], "
     ...                       "d1 in [0, 3]")
     >>> [part.numbers for part in parts_of(m, (4, 4))]
@@ -135,9 +136,10 @@ def _merged(
 Moves: TypeAlias = "tuple[tuple[tuple[RuntimeVariable, int], ...], ...]"
 
 
-def moves_of(m: IndexingMap) -> Moves | None:
+def moves_of(m: MapBase) -> Moves | None:
     """For each result what runtime variables add to it; `None` if they do more than that.
 
+    >>> from hloscope.indexing import IndexingMap
     >>> moved = IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [1, 5]")
     >>> [len(added) for added in moves_of(moved)]
     [1]
@@ -159,14 +161,14 @@ def moves_of(m: IndexingMap) -> Moves | None:
     return tuple(found)
 
 
-def move_alike(maps: Sequence[IndexingMap]) -> bool:
+def move_alike(maps: Sequence[MapBase]) -> bool:
     """Do values that are read at run time move the images of all maps together?"""
     every = [moves_of(m) for m in maps]
     known = [v.source is not None for moves in every for added in moves or () for v, _ in added]
     return all(known) and all([moves == every[0] for moves in every])
 
 
-def _at_least(m: IndexingMap) -> list[Expr] | None:
+def _at_least(m: MapBase) -> list[Expr] | None:
     """The results for the least values of runtime variables; `None` if these do more than move."""
     if moves_of(m) is None:
         return None

@@ -1,0 +1,227 @@
+"""Modules and texts from files, folders, artifacts and other libraries' objects."""
+
+from __future__ import annotations
+
+import os
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from hloscope import dumps, hlo_parser, profiles, stablehlo
+from hloscope.api.compressed import MLIR, read_stream
+from hloscope.api.files import bytes_of_file
+from hloscope.api.modules import language_of
+from hloscope.errors import InputError, ParseError
+from hloscope.hlo_parser import decode, is_proto, parse_hlo
+from hloscope.ir import Module
+from hloscope.lazy import lazy
+from hloscope.limits import MOST_INPUT
+from hloscope.profiles import is_xspace
+from hloscope.source import Source
+
+if TYPE_CHECKING:
+    import hloscope.api.artifacts as artifacts
+else:
+    artifacts = lazy("hloscope.api.artifacts")
+
+
+@runtime_checkable
+class TextFile(Protocol):
+    """An open file."""
+
+    def read(self) -> str | bytes:
+        """Everything in it."""
+
+
+@runtime_checkable
+class Lowered(Protocol):
+    """What `jax.jit(f).lower(...)` and its `.compile()` give."""
+
+    def as_text(self) -> str | None:
+        """The program as text."""
+
+
+Readable: TypeAlias = str | bytes | os.PathLike[str] | TextFile | Lowered
+"""What `read` accepts."""
+
+
+class ReadModule(NamedTuple):
+    """A module that was read.
+
+    Attributes:
+        module: The module.
+        file: The name of its source, for messages.
+        dump: The module of the dump folder that it was read from; `None` if it was not.
+    """
+
+    module: Module
+    file: str
+    dump: dumps.DumpedModule | None = None
+
+
+def read_module(source: Readable, *, name: str | None = None, strict: bool = False) -> ReadModule:
+    """Read the module of a source, as `read` reads programs.
+
+    Raises:
+        InputError: The file is missing, a directory, empty, or not text.
+        ParseError: The text is neither HLO nor StableHLO; the message points at the place.
+        UnknownNameError: The folder holds several modules, or none of that name.
+        UnsupportedError: It has something that is not read yet.
+    """
+    dump = _dump_of(source)
+    content, found = _content_of(source)
+    name = name or found
+    if isinstance(content, bytes):
+        module = artifacts.artifact_module(content, name)
+    else:
+        given = _source_of(content, name)
+        if language_of(given) != "stablehlo":
+            return ReadModule(parse_hlo(given.text, name=name, strict=strict), name, dump)
+        module = stablehlo.parse_stablehlo(given.text, name=name)
+    if strict:
+        len(module.computations)  # which makes all of them
+    return ReadModule(module, name)
+
+
+def _dump_of(source: Readable) -> dumps.DumpedModule | None:
+    """The module of a dump folder that a path names; `None` if it names something else.
+
+    Raises:
+        UnknownNameError: The folder holds several modules, or none of that name.
+    """
+    if isinstance(source, str) and _is_text(source):
+        return None
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = os.fspath(source)
+    folder, mark, choice = path.rpartition("#")
+    if not mark or os.path.lexists(path):
+        folder, choice = path, ""
+    if not os.path.isdir(folder) or not dumps.is_dump_folder(folder):
+        return None
+    return dumps.DumpFolder(folder).module(choice)
+
+
+def read_source(source: Readable, *, name: str | None = None) -> Source:
+    """The text of a program and what to call it, as `read` finds them.
+
+    Raises:
+        InputError: The file is missing, a directory, empty, or not text.
+        UnsupportedError: It has something that is not read yet.
+    """
+    content, found = _content_of(source)
+    return _source_of(content, name or found)
+
+
+def _source_of(content: str | bytes, name: str) -> Source:
+    """The text of what `_content_of` gives."""
+    text = artifacts.artifact_text(content, name) if isinstance(content, bytes) else content
+    if not text.strip():
+        raise InputError(f"{name} is empty")
+    if "vhlo." in text:
+        text = artifacts.stablehlo_text(text, name)
+    return Source(name, text)
+
+
+def _content_of(source: Readable) -> tuple[str | bytes, str]:
+    """The text, or the bytes of an artifact, and what to call it."""
+    if isinstance(source, str):
+        if _is_text(source):
+            return _whole(source, "<string>"), "<string>"
+        return _content_of_file(source)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return _decoded(read_stream(BytesIO(source), "<bytes>"), "<bytes>"), "<bytes>"
+    if isinstance(source, os.PathLike):
+        return _content_of_file(source)
+    if hasattr(source, "compiler_ir") or hasattr(source, "as_text"):
+        return _text_of_jax(source), f"<{type(source).__name__}>"
+    if isinstance(source, TextFile):
+        name = str(getattr(source, "name", "<file>"))
+        content = source.read()
+        text = _whole(content, name) if isinstance(content, str) else _decoded(content, name)
+        return text, name
+    raise TypeError(
+        "expected a path, text, bytes, an open file or a jax Lowered or Compiled object, "
+        f"not {type(source).__name__}"
+    )
+
+
+def _is_text(source: str) -> bool:
+    """Is it a program, not a path?"""
+    return not source.strip() or "\n" in source or "{" in source or "HloModule" in source
+
+
+def _whole(text: str, name: str) -> str:
+    """Return a text as it is.
+
+    Raises:
+        InputError: It has half of a surrogate pair, which no encoding can write.
+    """
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError as error:
+        at = error.start
+        where = f"at offset {at}, line {text.count(chr(10), 0, at) + 1}"
+        raise InputError(f"{name}: not Unicode: half of a surrogate pair {where}") from None
+    return text
+
+
+def _text_of_jax(source: Any) -> str:
+    """HLO text of a jax object: what is lowered is asked for HLO, what is compiled has it."""
+    text = source.as_text(dialect="hlo") if hasattr(source, "compile") else source.as_text()
+    if not isinstance(text, str):
+        raise InputError(f"{type(source).__name__}.as_text() gives no text")
+    return text
+
+
+def _content_of_file(path: str | os.PathLike[str]) -> tuple[str | bytes, str]:
+    """The text of a file, or the bytes of an artifact, and what to call it.
+
+    `p.xplane.pb#jit_f` is a program in a profile, `DIR#jit_f` a module in a dump folder.
+    """
+    file = os.fspath(path)
+    profile, mark, choice = file.rpartition("#")
+    if mark and not os.path.lexists(file) and _is_profile(profile):
+        return _text_in_profile(profile, choice)
+    if _is_profile(file):
+        return _text_in_profile(file, "")
+    dump = _dump_of(file)
+    if dump is not None:
+        path = dump.program
+        file = os.fspath(path)
+    return _decoded(bytes_of_file(path), file), file
+
+
+def _is_profile(path: str) -> bool:
+    """Is it an XPlane file, by its first bytes?"""
+    if not os.path.isfile(path):
+        return False  # a pipe cannot be read twice
+    try:
+        with open(path, "rb") as stream:
+            return is_xspace(stream.read(64))
+    except OSError:
+        return False
+
+
+def _text_in_profile(path: str, choice: str) -> tuple[str, str]:
+    """The text of a program in a profile, and what to call it."""
+    profile = profiles.read_profile(path)
+    inside = profiles.chosen_program(profile, choice)
+    return profiles.program_text(profile, inside), f"{path}#{inside.label}"
+
+
+def _decoded(data: bytes, name: str) -> str | bytes:
+    """The text of a file; the bytes of an artifact as they are."""
+    if MLIR in data and artifacts.is_artifact(data):
+        if len(data) > MOST_INPUT:
+            what = f"{name} has more than {MOST_INPUT >> 20} MiB, too many to be shown as text"
+            raise InputError(f"{what}; `doctor`, `serialize` and `deserialize` in Python read it")
+        return bytes(data)
+    if is_xspace(data):
+        profile = profiles.read_profile(data, name=name)
+        return profiles.program_text(profile, profiles.chosen_program(profile, ""))
+    if is_proto(data):
+        return hlo_parser.proto_text(data, name)
+    try:
+        return decode(data, name)
+    except ParseError as error:
+        raise InputError(error.message, span=error.span) from None
