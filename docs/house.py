@@ -17,7 +17,7 @@ import networkx as nx
 PACKAGE: Final = Path(__file__).parents[1] / "hloscope"
 ROOMS: Final = [
     "doors", "lazy", "walks", "arrays", "visible", "source", "errors", "extras", "limits", "locks",
-    "whole_files",
+    "whole_files", "child_processes",
     "devices", "affine", "simplifier", "ir", "ops", "mlir", "dialects", "hlo_parser", "stablehlo",
     "vhlo", "bytecode", "indexing", "fusion", "verifier", "interpreter", "passes", "compare",
     "proof", "layouts", "dumps", "ptx", "movement", "tiling", "memory", "cost", "buffers",

@@ -13,6 +13,7 @@ from hloscope.api.explaining import check
 from hloscope.api.invalid import Invalid
 from hloscope.api.memory import Model
 from hloscope.api.program_kernels import kernels_of
+from hloscope.child_processes import CAN_FORK
 from hloscope.errors import HloscopeError
 from hloscope.explorer import (
     Answers,
@@ -146,7 +147,7 @@ class _Gathering:
         self.program, self.device, self.shown = program, device, shown
         self.invalid = invalid if invalid is not None and invalid.reasons else None
         self.numbering = Numbering(program.module, program.analysis.blueprints)
-        self.beside = jobs - 1 if len(self.numbering) >= MANY and scan.CAN_FORK else 0
+        self.beside = jobs - 1 if len(self.numbering) >= MANY and CAN_FORK else 0
         """How many processes may still be begun beside this one."""
         self.kernels = Kernels(len(self.numbering))
         self._told = Answers(len(self.numbering))

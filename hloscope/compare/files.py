@@ -7,7 +7,6 @@ integers, and integers of few bits in a byte each.
 from __future__ import annotations
 
 import os
-import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, Final
@@ -36,8 +35,7 @@ def load(path: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> dict[
     """
     name = os.fspath(path)
     try:
-        with open(path, "rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # numpy says when a header is an old one
+        with open(path, "rb") as file:
             begin = file.read(4)
             file.seek(0)
             if begin == _ZIP:

@@ -14,13 +14,12 @@ import select
 import signal
 import struct
 import time
-import warnings
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 from weakref import finalize
 
+from hloscope.child_processes import CAN_FORK, forked
 from hloscope.errors import UnsupportedError
 from hloscope.simplifier import UndecidedError
 
@@ -30,7 +29,6 @@ Question: TypeAlias = Callable[[], Any]
 MAX_MEMORY: Final = 2 << 30
 """Bytes a child may take besides what its parent has."""
 NO_TIME: Final = "no time is left"
-CAN_FORK: Final = hasattr(os, "fork")
 PATIENCE: Final = 20
 """A child has its processor time; it is killed after so many times that, if others take it."""
 SHORTEST: Final = 0.002
@@ -100,13 +98,7 @@ class Isolated:
     def _start(self) -> None:
         request = os.pipe()
         answer = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # threads: the child has its own
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            pid = os.fork()  # an interrupt is no exception in the child, which is a copy of all
-            if not pid:
-                _serve(self.questions, request, answer)
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        pid = forked(lambda: _serve(self.questions, request, answer), MAX_MEMORY)
         os.close(request[0])
         os.close(answer[1])
         self._child = pid, request[1], answer[0]
@@ -160,42 +152,17 @@ def _received(pipe: int, pid: int, begin: float, seconds: float) -> Any:
 def _serve(
     questions: Sequence[Question], request: tuple[int, int], answer: tuple[int, int]
 ) -> None:
-    """Answer in the child process; it never returns."""
-    try:
-        os.close(request[1])
-        os.close(answer[0])
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        _limit_memory()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # isl speaks of its errors
-        while data := os.read(request[0], _LENGTH.size):
-            number = _LENGTH.unpack(data)[0]
-            try:
-                found = {"answer": questions[number]()}
-            except UnsupportedError as error:
-                found = {"undecided": error.message}
-            except (UndecidedError, ArithmeticError, LookupError, MemoryError, ValueError) as error:
-                found = {"undecided": str(error)}
-            text = json.dumps(found).encode()
-            os.write(answer[1], _LENGTH.pack(len(text)) + text)
-    finally:
-        os._exit(0)
-
-
-def _limit_memory() -> None:
-    """Let no question take all memory there is."""
-    try:
-        resource: Any = import_module("resource")  # only some systems have it
-    except ImportError:
-        return
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            mine = int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = mine + MAX_MEMORY
-    if hard != resource.RLIM_INFINITY:
-        most = min(most, hard)
-    if soft == resource.RLIM_INFINITY or most < soft:
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    """Answer questions in the child process, until nobody asks any more."""
+    os.close(request[1])
+    os.close(answer[0])
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # isl prints its errors
+    while data := os.read(request[0], _LENGTH.size):
+        number = _LENGTH.unpack(data)[0]
+        try:
+            found = {"answer": questions[number]()}
+        except UnsupportedError as error:
+            found = {"undecided": error.message}
+        except (UndecidedError, ArithmeticError, LookupError, MemoryError, ValueError) as error:
+            found = {"undecided": str(error)}
+        text = json.dumps(found).encode()
+        os.write(answer[1], _LENGTH.pack(len(text)) + text)

@@ -7,7 +7,6 @@ from hloscope.doors import door
 if TYPE_CHECKING:
     from hloscope.scan.identity import Digests as Digests, encoded as encoded
     from hloscope.scan.isolation import (
-        CAN_FORK as CAN_FORK,
         Apart as Apart,
         Limits as Limits,
         Why as Why,

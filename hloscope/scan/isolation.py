@@ -7,12 +7,11 @@ import os
 import select
 import signal
 import time
-import warnings
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, Final, NamedTuple, Self
 
-CAN_FORK: Final = hasattr(os, "fork")
+from hloscope.child_processes import CAN_FORK, end_with_parent, forked
+
 _BLOCK: Final = 1 << 16
 
 
@@ -101,11 +100,7 @@ def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
 def _begun(function: Callable[[], Any], limits: Limits) -> tuple[int, int]:
     """A child process that runs the function, and where it writes."""
     read, write = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads: the child has its own
-        pid = os.fork()
-        if not pid:
-            _serve(function, write, limits)
+    pid = forked(lambda: _serve(function, write), limits.bytes)
     os.close(write)
     return pid, read
 
@@ -145,40 +140,14 @@ def _kill(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def _serve(function: Callable[[], Any], write: int, limits: Limits) -> None:
-    """Answer in the child process; it never returns."""
+def _serve(function: Callable[[], Any], write: int) -> None:
+    """Answer in the child process, which leads a group of those that it begins itself."""
+    os.setpgid(0, 0)
+    end_with_parent()
     try:
-        os.setpgid(0, 0)
-        die_with_parent()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _limit_memory(limits.bytes)
-        try:
-            answer = [function(), ""]
-        except MemoryError:
-            answer = [None, "more memory than it may take"]
-        text = json.dumps(answer).encode("utf-8", "surrogatepass")
-        while text:
-            text = text[os.write(write, text) :]
-    finally:
-        os._exit(0)
-
-
-def die_with_parent() -> None:
-    """Let the system kill this process with the one that began it, where it can."""
-    try:
-        import_module("ctypes").CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)
-    except (OSError, AttributeError):
-        return
-
-
-def _limit_memory(most: int | None) -> None:
-    if most is None:
-        return
-    try:
-        resource: Any = import_module("resource")  # only some systems have it
-        with open("/proc/self/statm", encoding="ascii") as file:
-            mine = int(file.read().split()[0]) * resource.getpagesize()
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (mine + most, hard))
-    except (ImportError, OSError, ValueError):
-        return
+        answer = [function(), ""]
+    except MemoryError:
+        answer = [None, "more memory than it may take"]
+    text = json.dumps(answer).encode("utf-8", "surrogatepass")
+    while text:
+        text = text[os.write(write, text) :]

@@ -7,20 +7,19 @@ finished is given to another, and in the end done here.
 from __future__ import annotations
 
 import multiprocessing
-import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from multiprocessing.process import BaseProcess
 from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from hloscope.child_processes import begin_worker, interrupts_blocked
 from hloscope.errors import InputError
 from hloscope.extras import library_of
-from hloscope.scan.isolation import die_with_parent
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -64,7 +63,7 @@ class Engine(AbstractContextManager["Engine"]):
         try:
             if len(self._children) == self.jobs:
                 return self._current().submit(function, task)
-            with _interrupts_later():  # which processes that begin here inherit
+            with interrupts_blocked():  # which processes that begin here inherit
                 others = set(multiprocessing.active_children())
                 try:
                     return self._current().submit(function, task)
@@ -166,25 +165,7 @@ def _pool(jobs: int) -> Executor:
         # a worker that imports the caller's file as `__main__`: it would start workers itself
         raise RuntimeError(NO_GUARD)
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, context, _prepared)
-
-
-def _prepared() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the business of who asked
-    die_with_parent()
-
-
-@contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Let interrupts wait; processes that begin meanwhile never hear of them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return ProcessPoolExecutor(jobs, context, begin_worker)
 
 
 class _Dask(Engine):

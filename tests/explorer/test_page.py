@@ -17,8 +17,8 @@ import pytest
 
 import hloscope
 from hloscope.api import EXPLORER_PARTS, exploring
+from hloscope.child_processes import CAN_FORK
 from hloscope.explorer.page import LIBRARY
-from hloscope.scan.isolation import CAN_FORK
 from hloscope.visible import visible
 from tests.explorer.pages import EXAMPLES, chunk, names_of, page_of
 
