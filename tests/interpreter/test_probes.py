@@ -46,7 +46,7 @@ def probes(shared: Path) -> list[dict[str, Any]]:
 
 def recorded(value: dict[str, Any]) -> Any:
     name = value["dtype"]
-    dtype = np.dtype(name if hasattr(np, name) or name == "bool" else getattr(ml_dtypes(), name))
+    dtype = np.dtype(name if hasattr(np, name) or name == "bool" else getattr(ml_dtypes, name))
     return np.frombuffer(bytes.fromhex(value["hex"]), dtype).reshape(value["shape"])
 
 
