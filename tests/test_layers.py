@@ -210,6 +210,7 @@ def test_what_only_type_checkers_import_makes_no_circle() -> None:
 LOADERS: Final = {
     "hloscope.doors": "the names of a package",
     "hloscope.lazy": "a module",
+    "hloscope.extras": "a library of an extra, or an error that names the extra",
     "hloscope.cli": "the command, after an interrupt is taken care of",
     "hloscope.indexing.rules.registry": "the files with the rules of an op",
     "hloscope.interpreter.registry": "the files with the kernels of all ops",

@@ -16,10 +16,8 @@ MOST_CHANGES: Final = 100
 """Changes that a printed answer has."""
 
 
-class Comparison(Shown, Differences):
+class Comparison(Shown, Differences, frozen=True):
     """What is different between two programs; prints itself as `hloscope diff` does."""
-
-    __slots__ = ()
 
     def to_json(self) -> dict[str, Any]:
         """An object of schema `hloscope.diff/1`."""
@@ -50,4 +48,4 @@ def diff(a: Program | Module | Readable, b: Program | Module | Readable) -> Comp
     True
     """
     found = differences_of_programs(Program.of(a).module, Program.of(b).module)
-    return Comparison(*[getattr(found, field) for field in Differences.__match_args__])
+    return Comparison(*[getattr(found, field) for field in Differences.__struct_fields__])

@@ -11,10 +11,8 @@ from hloscope.display import Shown, health_json, health_text
 from hloscope.visible import visible
 
 
-class Diagnosis(Shown, Health):
+class Diagnosis(Shown, Health, frozen=True):
     """What an artifact is and who can read it; prints itself as `hloscope doctor` does."""
-
-    __slots__ = ()
 
     def to_json(self) -> dict[str, Any]:
         """An object of schema `hloscope.doctor/1`."""
@@ -46,4 +44,4 @@ def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Diagnosis:
     ('1.10.0', '1.4.0')
     """
     found = examine(*artifact_bytes(data, name))
-    return Diagnosis(*[getattr(found, field) for field in Health.__match_args__])
+    return Diagnosis(*[getattr(found, field) for field in Health.__struct_fields__])
