@@ -37,15 +37,12 @@ EQUIVALENT: Final[dict[str, str]] = {
         "a memory of no more than the elements that exist is the elements"
     ),
     "analysis.py __init__: 0  ->  1": "places are numbered in order, from any number on",
-    "pool.py _uses_all_runtime: not every or (variables(*map.results).issuperset(every) and"
-    " merge_runtime(map) is map)  ->  And": "what holds otherwise is found the long way",
     "scattering.py combine: most * _A_ROUND  ->  Add": "the limit tells which way is faster",
     "shape.py broadcast: prod(sizes) > _SMALL  ->  GtE": "the limit tells which way is faster",
     "contraction.py kernel: False  ->  True": "a copy more",
     "batch_norm.py whole: False  ->  True": "a copy more",
     "isl_families.py alternating: 1  ->  2": "a parameter of 2 gives what 0 gives",
     "layout.py place: t > 1  ->  GtE": "a quotient by 1 is the number, a remainder 0",
-    "analysis.py reads: alike is not None  ->  Is": "answers are found anew, and are the same",
     "maps.py require: isinstance(settled, Const) or set(variables(settled)) &"
     " set(variables(expr))  ->  And": "`map` settles every condition in any case",
     "symbols.py call: -(-old.interval.lo // step) if old.interval.lo > NEG_INF else NEG_INF  -> "

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from itertools import count
 from typing import Final, Generic, TypeVar
 
 from msgspec.structs import replace
@@ -60,11 +59,8 @@ class Blueprints:
     def __init__(self) -> None:
         self.op_number = Numbering()
         self.type_number = Numbering()
-        self._looks: dict[object, Computation | None] = {}
-        """The first computation that looks so, until another one does: then it has a key."""
         self._numbers: dict[object, int] = {}
         self._of: dict[Computation, int] = {}
-        self._count = count()
 
     def op_of(self, ins: Instruction) -> int:
         """Number of the instruction's op; floating-point constants share one."""
@@ -82,22 +78,7 @@ class Blueprints:
         return known
 
     def _number_of(self, computation: Computation) -> int:
-        """The number of a computation; most look like no other, which is told faster."""
-        looks = (
-            self.type_number(computation.root.type),
-            *[type(ins.op) for ins in computation.instructions],
-        )
-        first = self._looks.setdefault(looks, computation)
-        if first is computation:
-            return next(self._count)
-        if first is not None:
-            self._numbers.setdefault(self._key(first), self._of[first])
-            self._looks[looks] = None
-        key = self._key(computation)
-        known = self._numbers.get(key)
-        if known is None:
-            known = self._numbers[key] = next(self._count)
-        return known
+        return self._numbers.setdefault(self._key(computation), len(self._numbers))
 
     def _key(self, computation: Computation) -> object:
         position: dict[Instruction, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -16,7 +16,6 @@ from hloscope.fusion.doubts import Doubts, Refusal
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.pool import Pool, normal
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
-from hloscope.fusion.starts import Starts
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
 from hloscope.fusion.walk import Flow, Users
 from hloscope.indexing import (
@@ -45,13 +44,11 @@ from hloscope.ir import (
 )
 from hloscope.lazy import lazy
 from hloscope.ops import (
-    ELEMENTWISE,
     AllReduce,
     Call,
     CollectiveReduce,
     Composite,
     CustomCall,
-    Elementwise,
     Fusion,
     GetTupleElement,
     Map,
@@ -103,12 +100,6 @@ class Flows(ABC):
         self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
         self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
         self._shared: dict[tuple[object, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
-        self._alike: dict[tuple[int, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
-        """What is in `_shared`, by what is looked at soonest: the identities of op and types."""
-        self._looking_so: dict[tuple[object, ...], tuple[object, ...] | None] = {}
-        """The key of an instruction without calls, by the identities of op and types."""
-        self._even: dict[int, Type] = {}
-        """Types of arrays whose sizes are all known and none 0, by identity."""
         self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
         self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
@@ -123,10 +114,6 @@ class Flows(ABC):
     @cached_property
     def _sizes(self) -> Sizes:
         return Sizes(self.pool, self._leaves)
-
-    @cached_property
-    def _starts(self) -> Starts:
-        return Starts(self.pool)
 
     @cached_property
     def blueprints(self) -> Blueprints:
@@ -163,14 +150,6 @@ class Flows(ABC):
         What runtime variables are read from stands in the same places, where answers have any.  The
         key holds identities of what the module keeps alive.
         """
-        if ins.calls or isinstance(ins.op, CustomCall):
-            return self._found_alike(ins)
-        looks = id(ins.op), id(ins.type), operand_type_ids(ins)
-        if looks not in self._looking_so:
-            self._looking_so[looks] = self._found_alike(ins)
-        return self._looking_so[looks]
-
-    def _found_alike(self, ins: Instruction) -> tuple[object, ...] | None:
         if isinstance(ins.op, _OF_TYPES):
             return id(ins.op), id(ins.type), operand_type_ids(ins)
         if isinstance(ins.op, CustomCall) and not ins.calls:  # what it is may stand in its config
@@ -210,27 +189,16 @@ class Flows(ABC):
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
         """What a leaf of an instruction's value reads of its operands."""
-        operands, op = ins.operands, ins.op
-        if type(op) in _EVEN and (same := self._read_as_it_is(ins)) is not None:
-            return same
-        alike: tuple[int, ...] | None = None
-        if not ins.calls:
-            if not operands:
-                return ()
-            if len(operands) <= WIDE:
-                alike = id(op), leaf, id(ins.type), *[id(o.type) for o in operands]
-                if (shared := self._alike.get(alike)) is not None:
-                    return shared[1]
-        entry = READS.get(type(op))
+        if not ins.operands and not ins.calls:
+            return ()
+        entry = READS.get(type(ins.op))
         if entry is not None:
             self.doubts.settle(ins)
             if not self._sizes.in_step(ins):
                 return unknown_flows(self, ins, OUT_OF_STEP)
-            return entry(self, ins, op, leaf)
+            return entry(self, ins, ins.op, leaf)
         key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
         if key is not None and (shared := self._shared.get(key)) is not None:
-            if alike is not None:
-                self._alike[alike] = ins, shared[1]
             return shared[1]
         self.doubts.settle(ins)
         if leaf > 0 and self._sizes.concern(ins):
@@ -241,21 +209,6 @@ class Flows(ABC):
             key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
         flows = self._ruled(ins, leaf, key)
         return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
-
-    def _read_as_it_is(self, ins: Instruction) -> tuple[Flow, ...] | None:
-        """What an element-wise op reads of operands that have its sizes, all known and none 0."""
-        type, operands = ins.type, ins.operands
-        if id(type) not in self._even:
-            if not isinstance(type, TensorType) or None in type.sizes or 0 in type.sizes:
-                return None
-            self._even[id(type)] = type
-        for operand in operands:
-            other = operand.type
-            if other is not type and not (
-                isinstance(other, TensorType) and other.sizes == type.sizes  # type: ignore[union-attr]
-            ):
-                return None
-        return _SAME.get(len(operands))
 
     def places(self, ins: Instruction, leaf: int) -> list[tuple[int | Instruction, int]]:
         """The operands, and the leaves of them, that a leaf of an instruction's value may read.
@@ -425,9 +378,6 @@ class Flows(ABC):
     ) -> tuple[Flow, ...]:
         """A rule's answer for a tensor of the value as flows, by operand and leaf."""
         concerned = self._sizes.concern(ins)
-        starts = None if key is not None or concerned else self._starts.key(ins)
-        if starts is not None and (told := self._starts.told(starts, ins)) is not None:
-            return told
         answer = output_to_input(ins, output, reader=self.bodies, counts=self.counts)
         known = None if concerned else self._flows.get(id(answer))
         if known is not None and known[0] is answer:
@@ -445,9 +395,7 @@ class Flows(ABC):
         if concerned:
             return (*flows, *self._sizes.of_elements(ins, output, answer))
         found = tuple(flows)
-        if starts is not None:
-            self._starts.remember(starts, ins, found)
-        elif not folded:
+        if not folded:
             self._flows[id(answer)] = (answer, found)
             if key is not None:
                 self._shared[key] = (ins, found)
@@ -490,12 +438,3 @@ def is_plain(ins: Instruction) -> bool:
     return type(ins.op) not in READS and all(
         [isinstance(v.type, TensorType) and None not in v.type.sizes for v in (ins, *ins.operands)]
     )
-
-
-_rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
-_EVEN: Final = frozenset(
-    [op for op in ELEMENTWISE.values() if _rule_of(op) is _rule_of(Elementwise)]
-) | {ELEMENTWISE["copy"]}
-"""Ops whose elements read the elements at their own index of all operands of their sizes."""
-_SAME: Final = {n: tuple([Flow(k, 0, None) for k in range(n)]) for n in range(4)}
-"""By the number of operands: what is read where each is read as it is."""

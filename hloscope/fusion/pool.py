@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
 from hloscope import indexing
-from hloscope.affine import Dim, Expr, Mod, Range, Runtime, Var, variables
+from hloscope.affine import Dim, Mod, Range, Runtime, variables
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.straight import Step, is_exact, put_into, step_of
 from hloscope.fusion.widen import MAX_SIZE, join_reasons, size
 from hloscope.indexing import (
     Access,
@@ -19,17 +17,13 @@ from hloscope.indexing import (
     Constraint,
     IndexingMap,
     Precision,
-    Variable,
     bounds_not_kept,
     compose_deep,
     compose_inside,
     everything_map,
     identity_map,
     is_deep,
-    merge_runtime,
-    renamed,
     sizes,
-    substituted,
 )
 from hloscope.ir import Type
 
@@ -55,7 +49,6 @@ class Pool:
         self._known: dict[Access, Access] = {}
         self._exact: dict[IndexingMap, Access] = {}
         self._composed: dict[tuple[int, int, bool], Access | None] = {}
-        self._steps: dict[int, tuple[Access, Step | None]] = {}
         self._changed: dict[tuple[int, int, Change], tuple[Access, Type, Access]] = {}
         self._identities: set[int] = set()
         self._identity_of: dict[int, tuple[Type, Access]] = {}
@@ -165,61 +158,19 @@ class Pool:
         try:
             return self._composed[key]
         except KeyError:
-            found = self._composed[key] = self._new_composition(first, second, forward)
+            both = compose(first, second, forward=forward)
+            found = self._composed[key] = None if both is None else self.keep(both)
             return found
 
-    def _new_composition(self, first: Access, second: Access, forward: bool) -> Access | None:
-        map = self._narrowed(first, second) or self._stepped(first, second)
-        if map is not None:
-            map = normal(map)
-            if map.is_known_empty:
-                return None
-            return self._exact.get(map) or self.keep(Access(map))
-        found = self._as_it_is(first, second) if id(second) in self._identities else None
-        found = found or compose(first, second, forward=forward)
-        return None if found is None else self.keep(found)
 
-    def _narrowed(self, first: Access, second: Access) -> IndexingMap | None:
-        """The map of `second`, not simplified, where `first` maps each of its indices to itself."""
-        map, same = second.map, first.map
-        if map is None or same is None or id(first) not in self._identities:
-            return None
-        if not is_exact(second) or len(map.dims) != len(same.dims):
-            return None
-        for v, w in zip(map.dims, same.dims, strict=True):
-            if v.name != w.name or not w.interval.contains(v.interval):
-                return None
-        return map
-
-    def _stepped(self, first: Access, second: Access) -> IndexingMap | None:
-        """Both, not simplified, where the second is a step and no more is to be looked at."""
-        known = self._steps.get(id(second))
-        if known is None:
-            known = self._steps[id(second)] = second, step_of(second)
-        step = known[1]
-        if step is None or first.map is None or not is_exact(first):
-            return None
-        return put_into(first.map, step)
-
-    def _as_it_is(self, first: Access, second: Access) -> Access | None:
-        """`first`, if `second` touches what it is asked about and nothing of it is out of bounds.
-
-        Only where `first` has no variables but dimensions, so that none are named anew.
-        """
-        map, same = first.map, second.map
-        if map is None or same is None or not same.dims:
-            return None
-        if map.ranges or map.runtime or first.replica is not None or is_deep(map):
-            return None
-        if same.ranges or len(map.results) != len(same.dims):
-            return None
-        values = zip(same.dims, map.result_bounds, strict=True)
-        if not all([v.interval.contains(bounds) for v, bounds in values]):
-            return None
-        map = normal(map)
-        if map is first.map:
-            return first
-        return None if map.is_known_empty else replace(first, map=map)
+def is_exact(access: Access) -> bool:
+    """Is the access nothing but an exact map?"""
+    return (
+        access.precision is Precision.EXACT
+        and access.replica is None
+        and access.map is not None
+        and not (access.via or access.reason)
+    )
 
 
 def compose(first: Access, second: Access, *, forward: bool = False) -> Access | None:
@@ -258,84 +209,10 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
 
 
 def _composed(first: IndexingMap, second: IndexingMap, bounds: Sequence[Constraint]) -> IndexingMap:
-    """The normal form of `second` after `first`, which may leave these `bounds_not_kept`.
-
-    Simplifying makes no use of names: nothing is left to simplify where `first` only names anew.
-    """
+    """The normal form of `second` after `first`, which may leave these `bounds_not_kept`."""
     if is_deep(first):
         return normal(compose_deep(first, second))
-    if not second.is_simplified and second.simplify() != second:
-        return normal(compose_inside(first, second, bounds))
-    names_anew = not bounds and _names_anew(first, second)
-    if _touches_the_same(second):
-        where = first if names_anew else _where_inside(first, second.dims)
-        if names_anew or not (where.ranges or where.runtime):
-            map = second.with_(dims=where.dims, constraints=where.constraints)
-            map.mark_simplified()
-            return map
-    if not names_anew:
-        return normal(compose_inside(first, second, bounds))
-    if not second.constraints and _uses_all_runtime(second):
-        return _renamed(first, second)
-    map = first.compose(second)
-    map.mark_simplified()
-    return normal(map)
-
-
-def _uses_all_runtime(map: IndexingMap) -> bool:
-    """Does the index touched depend on every runtime variable, and are they different?"""
-    every = [Runtime(i) for i in range(len(map.runtime))]
-    return not every or (variables(*map.results).issuperset(every) and merge_runtime(map) is map)
-
-
-def _renamed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    """`second`, which has no constraints, in the variables of `first`."""
-    used = variables(*second.results, *[e for v in second.runtime for e in v.arguments])
-    inward = {d: e for i, e in enumerate(first.results) if (d := Dim(i)) in used}
-    own = [s for s in map(Range, range(len(second.ranges))) if s in used]
-    others = sorted([e for e in inward.values() if isinstance(e, Range)])
-    new: dict[Var, Expr] = {s: Range(i) for i, s in enumerate(own)}
-    later: dict[Expr, Expr] = {s: Range(i) for i, s in enumerate(others, len(own))}
-    new |= {d: later.get(e, e) for d, e in inward.items()}
-    again = first.with_(
-        ranges=[second.ranges[s.index] for s in own] + [first.ranges[s.index] for s in others],
-        runtime=[renamed(v, new) for v in second.runtime],
-        results=substituted(second.results, new),
-    )
-    again.mark_simplified()
-    return again
-
-
-def _touches_the_same(map: IndexingMap) -> bool:
-    """Are the same elements touched whatever the index, and is every range variable of use?"""
-    if map.constraints or map.runtime or any([type(e) is Dim for e in map.results]):
-        return False
-    used = variables(*map.results)
-    return len(used) == len(map.ranges) and all([isinstance(v, Range) for v in used])
-
-
-def _where_inside(first: IndexingMap, dims: tuple[Variable, ...]) -> IndexingMap:
-    """The indices from which `first` touches something within the bounds, as a map to nothing."""
-    if first.runtime:  # the memory of runtime variables would keep programs alive
-        return normal(compose_inside(first, IndexingMap(dims)))
-    return _remembered_where(first, dims)
-
-
-@lru_cache(maxsize=1 << 10)
-def _remembered_where(first: IndexingMap, dims: tuple[Variable, ...]) -> IndexingMap:
-    return normal(compose_inside(first, IndexingMap(dims)))
-
-
-def _names_anew(first: IndexingMap, second: IndexingMap) -> bool:
-    """Is the index that `first` touches made of different variables, with the same bounds?"""
-    if first.constraints or first.runtime or len(set(first.results)) < len(first.results):
-        return False
-    box = first.box
-    for e, v in zip(first.results, second.dims, strict=True):
-        side, same = box.get(e), v.interval  # type: ignore[arg-type]  # only variables have one
-        if side is None or side.lo != same.lo or side.hi != same.hi:
-            return False
-    return True
+    return normal(compose_inside(first, second, bounds))
 
 
 def normal(map: IndexingMap) -> IndexingMap:

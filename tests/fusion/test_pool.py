@@ -1,13 +1,11 @@
-"""Compositions that are told without simplifying again, and changes of accesses found once."""
+"""Compositions are normal forms, and changes of accesses are found once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 
 import pytest
 
-from hloscope.fusion import pool as pools
 from hloscope.fusion.pool import Pool, compose, normal
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap
@@ -64,17 +62,6 @@ def test_a_composition_is_the_normal_form_of_one_map_after_the_other(
             assert found.map.simplify() == found.map
 
 
-@pytest.mark.parametrize("first", [FIRST[0], FIRST[9]])
-def test_a_map_into_all_of_a_value_stays_as_it_is(
-    first: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without being composed: of many ways into a value most end so."""
-    monkeypatch.delattr(pools, "compose")
-    pool = Pool()
-    access = pool.keep(Access(IndexingMap.parse(first)))
-    assert pool.compose(access, pool.identity(parse_type("f32[6,8]"))) is access
-
-
 @pytest.mark.parametrize("extent", ["f32[6,8]", "f32[9,20]"])
 @pytest.mark.parametrize("second", SECOND)
 def test_what_is_asked_about_itself_is_what_the_next_map_says(second: str, extent: str) -> None:
@@ -99,29 +86,6 @@ def test_what_is_asked_about_itself_within_fewer_indices_is_within_these(
     assert found is not None
     assert found.map is not None
     assert tuple([v.interval.hi + 1 for v in found.map.dims]) == sizes
-
-
-def test_of_maps_that_touch_the_same_everywhere_only_the_first_domain_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A window into what is read as a whole: its indices are found once, for all readers."""
-    composed = 0
-
-    def counted(self: IndexingMap, second: IndexingMap) -> IndexingMap:
-        nonlocal composed
-        composed += 1
-        return plain(self, second)
-
-    plain: Callable[[IndexingMap, IndexingMap], IndexingMap] = IndexingMap.compose
-    monkeypatch.setattr(IndexingMap, "compose", counted)
-    pool = Pool()
-    window = pool.keep(Access(IndexingMap.parse(FIRST[3])))
-    for size in range(2, 22):
-        text = f"(d0, d1)[s0] -> (s0), domain: d0 in [0, 5], d1 in [0, 7], s0 in [0, {size}]"
-        both = pool.compose(window, pool.keep(Access(IndexingMap.parse(text))))
-        assert both is not None
-        assert str(both.map) == text.replace("[0, 5], d1 in [0, 7]", "[0, 7], d1 in [0, 5]")
-    assert composed <= 1
 
 
 def test_a_change_of_an_access_is_found_once() -> None:

@@ -226,18 +226,15 @@ def test_equal_maps_of_different_constants_are_different_questions() -> None:
     assert wrong.prove(prover=prover).checks[0].is_refuted
 
 
-@pytest.mark.parametrize("straight", [True, False])
-def test_a_wrong_composition_is_found(straight: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both of steps that are put into maps at once, and of those that are composed as any."""
-    name = "put_into" if straight else "_composed"
-    real = getattr(pool, name)
+def test_a_wrong_composition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of maps whose every index is one too large."""
+    real = pool._composed
 
-    def compose(*given: Any) -> IndexingMap | None:
+    def compose(*given: Any) -> IndexingMap:
         found = real(*given)
-        return found and found.with_(results=[e + 1 for e in found.results])
+        return found.with_(results=[e + 1 for e in found.results])
 
-    monkeypatch.setattr(pool, "put_into", lambda *_: None)
-    monkeypatch.setattr(pool, name, compose)
+    monkeypatch.setattr(pool, "_composed", compose)
     found = root(WINDOW).indexing()
     monkeypatch.undo()
     assert found.prove().checks[0].is_refuted
