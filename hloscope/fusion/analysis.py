@@ -9,19 +9,18 @@ from typing import Final, TypeAlias
 from hloscope.fusion.blueprint import (
     RECURSIVE,
     Nesting,
-    Recent,
     Summary,
     has_runtime,
     origins_of,
     with_origins,
 )
 from hloscope.fusion.doubts import Refusal, anything_goes
-from hloscope.fusion.flows import INSIDE, Convention, Flows, is_plain
+from hloscope.fusion.flows import INSIDE, Convention, Flows
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.reaching import Reaching
 from hloscope.fusion.structure import unknown_flows
-from hloscope.fusion.walk import OF_NO_INTEREST, Flow, Walk
-from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, DeviceCounts, output_to_input
+from hloscope.fusion.walk import Flow, Walk
+from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, DeviceCounts
 from hloscope.ir import Computation, Instruction, called_value, captures
 from hloscope.ops import Fusion, Parameter
 
@@ -68,11 +67,9 @@ class Analysis(Flows):
         super().__init__(
             has_regions=has_regions, convention=convention, refuse=refuse, counts=counts
         )
-        self._plain: dict[Computation, bool] = {}
-        self._positions: Final = Recent(_places)
-        self._order: Final = Recent(_order)
-        self._backward: dict[tuple[int, int], Summary] = {}
-        self._forward: dict[tuple[int, int, int], Summary] = {}
+        self._positions: Final[dict[Computation, Mapping[Instruction, int]]] = {}
+        self._backward: Final[dict[tuple[int, int], Summary]] = {}
+        self._forward: Final[dict[tuple[int, int, int], Summary]] = {}
         self._open: Final[set[tuple[int, ...]]] = set()
         """What is being found out: who asks for it meanwhile is a function that calls itself."""
 
@@ -101,12 +98,6 @@ class Analysis(Flows):
         if leaf is None:
             return {}
         found: dict[Place, Accesses] = {}
-        if is_plain(ins) and not self.captured(ins):
-            answer = output_to_input(ins, output, reader=self.bodies, counts=self.counts)
-            for k, rule in enumerate(answer):
-                if touching := _touching([self._folded(ins, access) for access in rule]):
-                    found[k, 0] = touching
-            return found
         if self._is_inside(ins):
             flows: Iterable[Flow] = self.summary(ins.calls[0], leaf)
         else:
@@ -169,13 +160,8 @@ class Analysis(Flows):
 
     def _is_plain(self, callee: Computation) -> bool:
         """Are the sizes of all parameters and of the root of a computation known?"""
-        known = self._plain.get(callee)
-        if known is None:
-            has, plain = self._leaves.has_sizes, self._leaves.plain
-            types = [value.type for value in (*callee.parameters, callee.root)]
-            known = not any([id(type) not in plain and has(type) for type in types])
-            self._plain[callee] = known
-        return known
+        values = (*callee.parameters, callee.root)
+        return not any([self._leaves.has_sizes(value.type) for value in values])
 
     # --------------------------------------------------------------------------- a computation
 
@@ -207,7 +193,7 @@ class Analysis(Flows):
         """What a leaf of the root reads, found out by going through the computation."""
         walk = Walk(self.pool, self.leaves)
         walk.begin(callee.root, leaf)
-        walk.to_producers(self._order(callee).get, self.reads)
+        walk.to_producers(self.positions(callee).get, self.reads)
         return self._ends(walk, callee)
 
     def _of_recursion(self, callee: Computation) -> Iterator[Flow]:
@@ -303,38 +289,11 @@ class Analysis(Flows):
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
         """The place of each instruction in its computation."""
-        return self._positions(computation)
-
-
-def _places(computation: Computation) -> Mapping[Instruction, int]:
-    """The place of each instruction of a computation."""
-    return {ins: at for at, ins in enumerate(computation.instructions)}
-
-
-def _order(computation: Computation) -> Mapping[Instruction, int]:
-    """The places of instructions from where a walk goes on.
-
-    It ends at parameters, and does not come to constants and what is made of constants alone.
-    """
-    found: dict[Instruction, int] = {}
-    known = found.get
-    for at, ins in enumerate(computation.instructions):
-        operands = ins.operands
-        if ins.calls:
-            found[ins] = at
-        elif operands:
-            is_made_of_nothing = known(operands[0]) == OF_NO_INTEREST and all(
-                [known(operand) == OF_NO_INTEREST for operand in operands]
-            )
-            found[ins] = OF_NO_INTEREST if is_made_of_nothing else at
-        elif type(ins.op) is not Parameter:
-            found[ins] = OF_NO_INTEREST
-    return found
-
-
-def _touching(accesses: Iterable[Access]) -> Accesses:
-    """Those that touch something, each once."""
-    return tuple(dict.fromkeys([a for a in accesses if a.map is None or not a.map.is_known_empty]))
+        known = self._positions.get(computation)
+        if known is None:
+            known = {ins: at for at, ins in enumerate(computation.instructions)}
+            self._positions[computation] = known
+        return known
 
 
 def _with_few_values(access: Access) -> Access:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope import indexing
-from hloscope.fusion.blueprint import Blueprints, has_runtime
+from hloscope.fusion.blueprint import Blueprints
 from hloscope.fusion.bodies import Source, dependence_of, in_every_application, varying
 from hloscope.fusion.doubts import Doubts, Refusal
 from hloscope.fusion.leaves import Leaves
@@ -40,7 +40,7 @@ from hloscope.ir import (
     TupleType,
     Type,
     captured,
-    operand_type_ids,
+    value_types,
 )
 from hloscope.lazy import lazy
 from hloscope.ops import (
@@ -97,10 +97,8 @@ class Flows(ABC):
         self.starts = self._leaves.starts
         self.tensors = self._leaves.tensor_types
         self.leaf_of, self.tensor_of = self._leaves.leaf, self._leaves.tensor
-        self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
-        self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
-        self._shared: dict[tuple[object, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
-        self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
+        self._shared: dict[tuple[object, ...], tuple[Flow, ...]] = {}
+        """What instructions of an op, types and bodies read and write, by these."""
         self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
 
@@ -147,17 +145,16 @@ class Flows(ABC):
     def alike(self, ins: Instruction) -> tuple[object, ...] | None:
         """Instructions for which this is equal have equal answers, both ways; `None` is no key.
 
-        What runtime variables are read from stands in the same places, where answers have any.  The
-        key holds identities of what the module keeps alive.
+        What runtime variables are read from stands in the same places, where answers have any.
         """
         if isinstance(ins.op, _OF_TYPES):
-            return id(ins.op), id(ins.type), operand_type_ids(ins)
+            return ins.op, value_types(ins)
         if isinstance(ins.op, CustomCall) and not ins.calls:  # what it is may stand in its config
             config = tuple([extra for extra in ins.extras if extra[0] != "metadata"])
-            return id(ins.op), id(ins.type), operand_type_ids(ins), config
+            return ins.op, value_types(ins), config
         if isinstance(ins.op, INSIDE) and len(ins.calls) == 1 and not self.captured(ins):
             number = self.blueprints.number(ins.calls[0])
-            return type(ins.op), number, id(ins.type), operand_type_ids(ins)
+            return type(ins.op), number, value_types(ins)
         if not is_plain(ins):
             return None
         keys = tuple([self._key(ins, direction, 0) for direction in Direction])
@@ -199,7 +196,7 @@ class Flows(ABC):
             return entry(self, ins, ins.op, leaf)
         key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
         if key is not None and (shared := self._shared.get(key)) is not None:
-            return shared[1]
+            return shared
         self.doubts.settle(ins)
         if leaf > 0 and self._sizes.concern(ins):
             tensor, dimension = part = self._sizes.part(ins.type, leaf)
@@ -226,10 +223,7 @@ class Flows(ABC):
         """The values that the regions of an instruction read without being handed them."""
         if not ins.calls or not self.has_regions:
             return ()
-        known = self._captured.get(ins)
-        if known is None:
-            known = self._captured[ins] = captured(ins)
-        return known
+        return captured(ins)
 
     def bodies(self, ins: Instruction) -> Bodies:
         """What the computations do that an instruction calls, as its rules are to see it."""
@@ -303,41 +297,27 @@ class Flows(ABC):
             return entry(self, ins, ins.op, operand, leaf)
         key = self._key(ins, Direction.INPUT_TO_OUTPUT, operand, leaf)
         if key is not None and (found := self._shared.get(key)) is not None:
-            return found[1]
+            return found
         self.doubts.settle(ins)
         answer = input_to_output(ins, operand, reader=self.bodies, counts=self.counts)
-        known = self._written.get((id(answer), leaf))
-        if known is not None and known[0] is answer:
-            if key is not None:
-                self._shared[key] = (ins, known[1])
-            return known[1]
         if self._sizes.concern(ins):
             return self._sized_writes(ins, operand, leaf, answer)
         flows = self._written_by(ins, operand, leaf, answer)
-        if not any(has_runtime(accesses) for accesses in answer):
-            self._written[id(answer), leaf] = (answer, flows)
-            if key is not None:
-                self._shared[key] = (ins, flows)
+        if key is not None:
+            self._shared[key] = flows
         return flows
 
     def _key(
         self, ins: Instruction, direction: Direction, number: int, leaf: int = 0
     ) -> tuple[object, ...] | None:
-        """The key under which equal instructions share their flows; `None` if they do not share.
-
-        Objects stand for themselves, as those of a module are shared and hashing them is slow.
-        """
+        """The key under which equal instructions share their flows; `None` if they do not share."""
         entry = lookup(direction, type(ins.op))
         if entry is None or not entry.is_shared:
             return None
-        types = operand_type_ids(ins)
-        if not ins.calls:
-            which = id(entry if entry.is_of_types else ins.op)
-            return direction, which, number, leaf, id(ins.type), types
         if self.captured(ins):
             return None
         bodies = tuple([self.blueprints.number(callee) for callee in ins.calls])
-        return direction, id(ins.op), number, leaf, id(ins.type), types, bodies
+        return direction, ins.op, number, leaf, value_types(ins), bodies
 
     def _sized_writes(
         self, ins: Instruction, operand: int, leaf: int, answer: tuple[Accesses, ...]
@@ -379,27 +359,14 @@ class Flows(ABC):
         """A rule's answer for a tensor of the value as flows, by operand and leaf."""
         concerned = self._sizes.concern(ins)
         answer = output_to_input(ins, output, reader=self.bodies, counts=self.counts)
-        known = None if concerned else self._flows.get(id(answer))
-        if known is not None and known[0] is answer:
-            if key is not None:
-                self._shared[key] = (ins, known[1])
-            return known[1]
         flows: list[Flow] = []
-        folded = False
-        for k, accesses in compress(
-            enumerate(answer), answer
-        ):  # of many operands most are not read
-            if any([access.map is not None and access.map.runtime for access in accesses]):
-                accesses, folded = tuple([self._folded(ins, a) for a in accesses]), True
-            flows += self._of_operand(ins, k, accesses)
+        for k, accesses in compress(enumerate(answer), answer):  # most of many are not read
+            flows += self._of_operand(ins, k, tuple([self._folded(ins, a) for a in accesses]))
         if concerned:
             return (*flows, *self._sizes.of_elements(ins, output, answer))
-        found = tuple(flows)
-        if not folded:
-            self._flows[id(answer)] = (answer, found)
-            if key is not None:
-                self._shared[key] = (ins, found)
-        return found
+        if key is not None:
+            self._shared[key] = tuple(flows)
+        return tuple(flows)
 
     def _of_operand(self, ins: Instruction, k: int, accesses: Accesses) -> list[Flow]:
         """A rule's accesses of an operand as flows, by leaf."""

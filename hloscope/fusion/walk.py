@@ -15,8 +15,6 @@ COMPRESS_AT: Final = 64
 """A value reached by more maps is searched for one that contains all others, and for runs."""
 WIDEN_AT: Final = 256
 """The maps of a value reached by more of them become one."""
-OF_NO_INTEREST: Final = -1
-"""The place of values that a walk does not come to."""
 
 Found: TypeAlias = dict[Instruction, dict[int, AccessSet]]
 """For each value reached and each of its leaves: the accesses from where the walk began."""
@@ -134,10 +132,10 @@ class Walk:
 
         Args:
             position: Place of an instruction in the order of definition; `None` for those where
-                the walk ends, `OF_NO_INTEREST` for those that it does not come to.
+                the walk ends.
             reads: What leaf `i` of an instruction reads.
         """
-        waiting = {-at: v for v in self.found if (at := position(v)) is not None and at >= 0}
+        waiting = {-at: v for v in self.found if (at := position(v)) is not None}
         heap = sorted(waiting)
         found, small, add, through = self.found, self._small, self.add, self.through
         fit: AccessSet = {}  # the last set that was found to be small: most values share it
@@ -154,8 +152,6 @@ class Walk:
                             add(target, source, touched)
                         continue
                     at = position(target)
-                    if at == OF_NO_INTEREST:
-                        continue
                     touched = accesses if further is None else through(accesses, further)
                     if touched is fit or (
                         len(touched) <= COMPRESS_AT and small.issuperset(touched)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -172,11 +172,6 @@ def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr]
     map = access.map
     if map is None or map.constraints or map.runtime or access.replica is not None:
         return None
-    return _fixed_of(map, sizes)
-
-
-@lru_cache(maxsize=1 << 12)
-def _fixed_of(map: IndexingMap, sizes: tuple[int, ...]) -> Mapping[int, Expr] | None:
     fixed: dict[int, Expr] = {}
     seen: set[Expr] = set()
     for k, (result, size) in enumerate(zip(map.results, sizes, strict=True)):

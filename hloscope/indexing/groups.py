@@ -124,7 +124,6 @@ def groups_of(ins: Instruction) -> Groups:
     return _groups(op.wrapped if isinstance(op, AsyncStart) and op.wrapped else op)
 
 
-@lru_cache(maxsize=4096)
 def _groups(op: Op) -> Groups:
     assert isinstance(op, Collective | CrossReplicaSum)
     axis = Axis.REPLICA
@@ -174,7 +173,6 @@ def _needed(tables: tuple[Groups, ...]) -> tuple[int, ...]:
     return tuple(kept)
 
 
-@lru_cache(maxsize=4096)
 def _keeps_together(step: Groups, groups: Groups) -> bool:
     """Do members of one of the groups stay in one of the groups by the same step?"""
     if _are_apart(step, groups):
@@ -208,7 +206,6 @@ def _is_table(groups: Groups) -> bool:
     return sum(map(len, groups.rows)) <= _MAX_DEVICES
 
 
-@lru_cache(maxsize=256)
 def _seats(groups: Groups) -> dict[int, tuple[int, int]]:
     """For each device: number of its group, position there."""
     return {d: (k, p) for k, row in enumerate(groups.rows) for p, d in enumerate(row)}

@@ -8,7 +8,6 @@ row-major: its linear position is the address, in elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 
 from msgspec.structs import replace
@@ -110,7 +109,6 @@ def _is_row_major(type: TensorType) -> bool:
     return layout.is_row_major and not (layout.tiles or layout.element_bits)
 
 
-@lru_cache(maxsize=1 << 13)
 def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
     """From an index of one array to that of the element of the other at the same address.
 
@@ -149,7 +147,6 @@ def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
     return found if same and not tiled else found.simplify().remove_unused_symbols()
 
 
-@lru_cache(maxsize=1 << 12)
 def address_map(type: TensorType) -> IndexingMap:
     """From a logical index to its address, in elements from the start of the array.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 
 from hloscope.affine import ZERO, Const, Dim, Expr, first_dims, floordiv, linear, mod
@@ -12,7 +11,6 @@ from hloscope.indexing.variables import below
 from hloscope.ir import Dims
 
 
-@lru_cache(maxsize=1 << 11)
 def minimal_groups(here: Dims, there: Dims) -> tuple[tuple[slice, slice], ...]:
     """Pairs of runs of dimensions with the same number of elements, as short as possible.
 
@@ -83,7 +81,6 @@ def reshaped(index: Sequence[Expr], here: Dims, there: Dims) -> list[Expr]:
     return results
 
 
-@lru_cache(maxsize=1 << 11)
 def reshape_map(here: Dims, there: Dims) -> IndexingMap:
     """From an index of the one shape to that of the same element in the other; simplified.
 

@@ -7,7 +7,6 @@ the set of points that satisfy all of them within the box.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from math import gcd
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -340,7 +339,7 @@ def _made_simple(m: M, replace_points: bool, trace: MapTrace | None) -> M:
             return plain
     if trace is not None or m.runtime:  # the memory of runtime variables would keep programs alive
         return _simplify(m, replace_points, trace)
-    return _remembered(m, replace_points)  # type: ignore[return-value]  # a map as `m` is
+    return _simplify(m, replace_points, trace)
 
 
 def _is_plain(m: MapBase) -> bool:
@@ -404,11 +403,6 @@ def _has_plain_division(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Int
 
 _VARIABLES: Final = frozenset((Dim, Range, Runtime))
 _BARE: Final = _VARIABLES | {Const}
-
-
-@lru_cache(maxsize=1 << 11)
-def _remembered(m: MapBase, replace_points: bool) -> MapBase:
-    return _simplify(m, replace_points, None)
 
 
 def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:

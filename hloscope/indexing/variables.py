@@ -313,7 +313,6 @@ def printed_names(
     return names
 
 
-@lru_cache(maxsize=1 << 8)
 def _names_by_position(dims: int, ranges: int, runtime: int) -> Mapping[Var, str]:
     """The printed names of so many variables of each kind, none of which has one of its own."""
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,7 +57,6 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-@cache
 def first_lines(module: str) -> dict[str, str]:
     """What the functions of a module of this room say first: compiled ones say nothing."""
     path = Path(__file__).parent.joinpath(*module.split(".")[2:]).with_suffix(".py")

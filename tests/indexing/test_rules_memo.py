@@ -6,7 +6,6 @@ import pytest
 
 import hloscope
 from hloscope.hlo_parser import spelling, types
-from hloscope.indexing.rules import registry
 from hloscope.mlir import parse_mlir
 from hloscope.mlir.text import parser_types
 
@@ -26,19 +25,3 @@ def test_tables_of_types_and_ops_stay_below_their_bounds() -> None:
     text = "".join(f'%{n} = "x.y"() : () -> tensor<{n}x3xf32>\n' for n in range(1, 4200))
     parse_mlir(text)
     assert 0 < len(parser_types.KNOWN_TYPES) <= parser_types._MOST_KNOWN + 1
-
-
-def test_a_rule_forgets_its_answers() -> None:
-    asked: list[int] = []
-
-    def answer(ins: object, op: object, number: int) -> tuple[()]:
-        asked.append(number)
-        return ()
-
-    rule = registry.memoised(answer)
-    ins = hloscope.read("ENTRY e { ROOT p = f32[2] parameter(0) }").root.ir
-    for number in range(registry.MEMO_SIZE + 1):
-        rule(ins, ins.op, number)
-    rule(ins, ins.op, registry.MEMO_SIZE)  # still known
-    rule(ins, ins.op, 0)  # forgotten
-    assert asked == [*range(registry.MEMO_SIZE + 1), 0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from hloscope.affine import NEG_INF, POS_INF, Expr, Interval, Range, Runtime, first_dims
 from hloscope.errors import UnsupportedError
@@ -240,7 +239,6 @@ def dims(count: int) -> list[Expr]:
     return [*first_dims(count)]
 
 
-@lru_cache(maxsize=1 << 11)
 def identity_map(shape: Dims) -> IndexingMap:
     """Each index touches the same index.
 
@@ -250,13 +248,11 @@ def identity_map(shape: Dims) -> IndexingMap:
     return IndexingMap([below(size) for size in shape], results=first_dims(len(shape)))
 
 
-@lru_cache(maxsize=1 << 11)
 def identity(shape: Dims) -> Accesses:
     """Each index touches the same index."""
     return exact(identity_map(shape))
 
 
-@lru_cache(maxsize=1 << 11)
 def everything_map(shape: Dims, target: Dims) -> IndexingMap:
     """Each index of `shape` touches every element of `target`.
 
@@ -269,7 +265,6 @@ def everything_map(shape: Dims, target: Dims) -> IndexingMap:
     return at.map([at.range(size) for size in target])
 
 
-@lru_cache(maxsize=1 << 11)
 def everything(shape: Dims, target: Dims) -> Accesses:
     """Each index of `shape` touches every element of `target`; of a scalar, its one element."""
     return exact(everything_map(shape, target))

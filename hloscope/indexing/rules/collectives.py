@@ -69,8 +69,8 @@ def _part(index: Expr, size: int) -> tuple[Expr, Expr]:
     return (index // size, index % size) if size else (Const(0), Const(0))
 
 
-@output_to_input(AllReduce, CrossReplicaSum, memo=False, bodies=True)
-@input_to_output(AllReduce, CrossReplicaSum, memo=False, bodies=True)
+@output_to_input(AllReduce, CrossReplicaSum, shared=False, bodies=True)
+@input_to_output(AllReduce, CrossReplicaSum, shared=False, bodies=True)
 def _(
     ins: Instruction, op: AllReduce | CrossReplicaSum, number: int, bodies: Bodies
 ) -> tuple[Accesses, ...]:
@@ -103,7 +103,7 @@ def _(
         yield Instances(0, 0, claimed(use, everything(output_sizes(ins, output), ())))
 
 
-@output_to_input(AllGather, memo=False)
+@output_to_input(AllGather, shared=False)
 def _(ins: Instruction, op: AllGather, output: int) -> tuple[Accesses, ...]:
     source = sizes(ins.operands[output].type)
     at = MapBuilder(output_sizes(ins, output))
@@ -112,7 +112,7 @@ def _(ins: Instruction, op: AllGather, output: int) -> tuple[Accesses, ...]:
     return _pairwise(ins, output, (_on(ins, at, results, member),))
 
 
-@input_to_output(AllGather, memo=False)
+@input_to_output(AllGather, shared=False)
 def _(ins: Instruction, op: AllGather, operand: int) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[operand].type), all_output_sizes(ins)[operand]
     at = MapBuilder(source)
@@ -122,7 +122,7 @@ def _(ins: Instruction, op: AllGather, operand: int) -> tuple[Accesses, ...]:
     return _pairwise(ins, operand, (_on(ins, at, results, member),))
 
 
-@output_to_input(ReduceScatter, memo=False, bodies=True)
+@output_to_input(ReduceScatter, shared=False, bodies=True)
 def _(ins: Instruction, op: ReduceScatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     """Each member of the group is read where this device's part is."""
     source, target = sizes(ins.operands[output].type), output_sizes(ins, output)
@@ -134,7 +134,7 @@ def _(ins: Instruction, op: ReduceScatter, output: int, bodies: Bodies) -> tuple
     return _pairwise(ins, output, claimed(_combined(ins, bodies), (found,)))
 
 
-@input_to_output(ReduceScatter, memo=False, bodies=True)
+@input_to_output(ReduceScatter, shared=False, bodies=True)
 def _(ins: Instruction, op: ReduceScatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[operand].type), all_output_sizes(ins)[operand]
     at = MapBuilder(source)
@@ -224,7 +224,7 @@ def _member_to_member(ins: Instruction, shape: Dims, operand: int, output: int) 
     return (_on(ins, at, dims(len(shape)), Const(output)),)
 
 
-@output_to_input(AllToAll, memo=False, counts=True)
+@output_to_input(AllToAll, shared=False, counts=True)
 def _(ins: Instruction, op: AllToAll, output: int, counts: DeviceCounts) -> tuple[Accesses, ...]:
     target, count = output_sizes(ins, output), len(ins.operands)
     if _is_tuple_form(ins, op):
@@ -233,7 +233,7 @@ def _(ins: Instruction, op: AllToAll, output: int, counts: DeviceCounts) -> tupl
     return _pairwise(ins, output, (_received(ins, op, target, group),))
 
 
-@input_to_output(AllToAll, memo=False, counts=True)
+@input_to_output(AllToAll, shared=False, counts=True)
 def _(ins: Instruction, op: AllToAll, operand: int, counts: DeviceCounts) -> tuple[Accesses, ...]:
     source, count = sizes(ins.operands[operand].type), len(ins.operands)
     if _is_tuple_form(ins, op):
@@ -277,8 +277,8 @@ def _runs(pairs: Pairs) -> list[_Run]:
     return found
 
 
-@output_to_input(CollectivePermute, memo=False)
-@input_to_output(CollectivePermute, memo=False)
+@output_to_input(CollectivePermute, shared=False)
+@input_to_output(CollectivePermute, shared=False)
 def _(ins: Instruction, op: CollectivePermute, number: int) -> tuple[Accesses, ...]:
     """From the device that sends to this one; others have zeros."""
     if is_in_place(tuple([o.type for o in ins.operands])):
@@ -325,7 +325,7 @@ def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses
     return claimed(_combined(ins, bodies), (_on(ins, at, results, at.member(ins, size)),))
 
 
-@output_to_input(CollectiveBroadcast, CollectiveReduce, memo=False, bodies=True)
+@output_to_input(CollectiveBroadcast, CollectiveReduce, shared=False, bodies=True)
 def _(ins: Instruction, op: Rooted, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     found = list(_pairwise(ins, output, _data(ins, op, output, bodies)))
     if op.has_dynamic_root:
@@ -333,7 +333,7 @@ def _(ins: Instruction, op: Rooted, output: int, bodies: Bodies) -> tuple[Access
     return tuple(found)
 
 
-@input_to_output(CollectiveBroadcast, CollectiveReduce, memo=False, bodies=True)
+@input_to_output(CollectiveBroadcast, CollectiveReduce, shared=False, bodies=True)
 def _(ins: Instruction, op: Rooted, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     targets = all_output_sizes(ins)
     if not op.has_dynamic_root or operand < len(targets):
@@ -378,13 +378,13 @@ def _ragged(ins: Instruction, operand: int, here: Dims, there: Dims) -> Accesses
     return (_anything(ins, here, there),)
 
 
-@output_to_input(RaggedAllToAll, memo=False, precision=Precision.OVER, reason=_RAGGED)
+@output_to_input(RaggedAllToAll, shared=False, precision=Precision.OVER, reason=_RAGGED)
 def _(ins: Instruction, op: RaggedAllToAll, output: int) -> tuple[Accesses, ...]:
     target, sources = sizes(ins.type), [sizes(o.type) for o in ins.operands]
     return tuple(_ragged(ins, k, target, source) for k, source in enumerate(sources))
 
 
-@input_to_output(RaggedAllToAll, memo=False, precision=Precision.OVER, reason=_RAGGED)
+@input_to_output(RaggedAllToAll, shared=False, precision=Precision.OVER, reason=_RAGGED)
 def _(ins: Instruction, op: RaggedAllToAll, operand: int) -> tuple[Accesses, ...]:
     return (_ragged(ins, operand, sizes(ins.operands[operand].type), sizes(ins.type)),)
 

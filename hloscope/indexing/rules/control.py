@@ -51,18 +51,18 @@ def _leaf(type: Type, number: int) -> Accesses:
     return tuple([replace(access, leaf=number) for access in identity(sizes(leaf))])
 
 
-@output_to_input(Parameter, CreateToken, memo=False)
+@output_to_input(Parameter, CreateToken, shared=False)
 def _(ins: Instruction, op: Parameter | CreateToken, output: int) -> tuple[Accesses, ...]:
     return ()
 
 
-@output_to_input(AfterAll, memo=False)
+@output_to_input(AfterAll, shared=False)
 def _(ins: Instruction, op: AfterAll, output: int) -> tuple[Accesses, ...]:
     """Tokens order, they carry no data."""
     return (NEVER,) * len(ins.operands)
 
 
-@input_to_output(Parameter, CreateToken, AfterAll, memo=False)
+@input_to_output(Parameter, CreateToken, AfterAll, shared=False)
 def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,) * len(leaves(ins.type))
 
@@ -97,13 +97,13 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     )
 
 
-@output_to_input(_COPY, memo=False)
+@output_to_input(_COPY, shared=False)
 def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
     type = ins.operands[0].type
     return (_leaf(type, output) if isinstance(type, TupleType) else identity(sizes(ins.type)),)
 
 
-@input_to_output(_COPY, memo=False)
+@input_to_output(_COPY, shared=False)
 def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     type = ins.operands[0].type
     if not isinstance(type, TupleType):

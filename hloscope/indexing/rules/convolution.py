@@ -172,7 +172,7 @@ def _meeting(ins: Instruction, op: Convolution | DynamicConv) -> Meeting:
 
 
 @output_to_input(Convolution)
-@output_to_input(DynamicConv, memo=False)
+@output_to_input(DynamicConv, shared=False)
 def _(ins: Instruction, op: Convolution | DynamicConv, output: int) -> tuple[Accesses, ...]:
     conv, out = _meeting(ins, op), sizes(ins.type)
     padding = [everything(out, sizes(operand.type)) for operand in ins.operands[2:]]
@@ -180,7 +180,7 @@ def _(ins: Instruction, op: Convolution | DynamicConv, output: int) -> tuple[Acc
 
 
 @input_to_output(Convolution)
-@input_to_output(DynamicConv, memo=False)
+@input_to_output(DynamicConv, shared=False)
 def _(ins: Instruction, op: Convolution | DynamicConv, operand: int) -> tuple[Accesses, ...]:
     if operand > 1:
         return everywhere(ins, operand)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from hloscope.affine import Dim
@@ -202,7 +201,6 @@ def forward_convolution(call: CustomCall) -> Convolution:
     return Convolution(window, call.dimensions, call.feature_group_count, call.batch_group_count)
 
 
-@lru_cache(maxsize=1 << 12)
 def _meeting_map(op: Convolution, shapes: tuple[Dims, ...], ends: tuple[int, int]) -> IndexingMap:
     """Between two arrays of the forward convolution."""
     meeting = Meeting(op, shapes, None)
@@ -293,7 +291,7 @@ _UNKNOWN = "custom-call `{}`: may read anything"
 
 @output_to_input(
     CustomCall,
-    memo=False,
+    shared=False,
     precision=Precision.UNKNOWN,
     reason=_UNKNOWN.format("…"),
     bodies=True,
@@ -347,7 +345,7 @@ def _reads(
 
 @input_to_output(
     CustomCall,
-    memo=False,
+    shared=False,
     precision=Precision.UNKNOWN,
     reason=_UNKNOWN.format("…"),
     bodies=True,

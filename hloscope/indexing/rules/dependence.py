@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -242,7 +241,6 @@ _OF_BOTH: Final = Fold(*[(Uses({0: Use.ALWAYS}),)] * 3)
 """Of a body that always uses the value before and the element: so is all that there is."""
 
 
-@lru_cache(maxsize=1 << 12)
 def _fold(body: Dependence, count: int, least: int, most: int) -> Fold:
     if len(body.reads) != count or any(k >= 2 * count for k in body.used):
         body = Dependence.of_everything(count, 2 * count)

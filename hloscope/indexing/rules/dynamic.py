@@ -77,13 +77,13 @@ def _(ins: Instruction, op: DynamicIota, operand: int) -> tuple[Accesses, ...]:
     return everywhere(ins, operand)
 
 
-@output_to_input(GetDimensionSize, memo=False)
+@output_to_input(GetDimensionSize, shared=False)
 def _(ins: Instruction, op: GetDimensionSize, output: int) -> tuple[Accesses, ...]:
     """Reads the size, no element."""
     return (NEVER,)
 
 
-@input_to_output(GetDimensionSize, memo=False)
+@input_to_output(GetDimensionSize, shared=False)
 def _(ins: Instruction, op: GetDimensionSize, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,)
 
@@ -116,7 +116,7 @@ def _landing(at: MapBuilder, ins: Instruction, k: int, element: Expr) -> Expr:
     return start + element + element * gap
 
 
-@output_to_input(DynamicPad, memo=False, precision=Precision.OVER, reason=_PADDING)
+@output_to_input(DynamicPad, shared=False, precision=Precision.OVER, reason=_PADDING)
 def _(ins: Instruction, op: DynamicPad, output: int) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[0].type), sizes(ins.type)
     at = MapBuilder(target)
@@ -127,7 +127,7 @@ def _(ins: Instruction, op: DynamicPad, output: int) -> tuple[Accesses, ...]:
     return (exact(at.map(elements)), value, *all_of_operands(ins, 2))
 
 
-@input_to_output(DynamicPad, memo=False, precision=Precision.OVER, reason=_PADDING)
+@input_to_output(DynamicPad, shared=False, precision=Precision.OVER, reason=_PADDING)
 def _(ins: Instruction, op: DynamicPad, operand: int) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[0].type), sizes(ins.type)
     if operand == 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from hloscope.affine import ZERO, Dim, Expr
 from hloscope.indexing.access import Access, Accesses
@@ -24,12 +23,11 @@ from hloscope.ops import ELEMENTWISE, Elementwise, ImplicitBroadcast, Map
 _SHAPE_ONLY = ELEMENTWISE["chlo.constant_like"]
 
 
-@output_to_input(Elementwise, memo=False, shared=True, of_types=True)
+@output_to_input(Elementwise)
 def _(ins: Instruction, op: Elementwise, output: int) -> tuple[Accesses, ...]:
     return _reads(sizes(ins.type), tuple([sizes(operand.type) for operand in ins.operands]))
 
 
-@lru_cache(maxsize=1 << 11)
 def _reads(target: Dims, sources: tuple[Dims, ...]) -> tuple[Accesses, ...]:
     """A scalar operand (select's predicate, clamp's bounds) is read by every element."""
     return tuple(
@@ -38,12 +36,11 @@ def _reads(target: Dims, sources: tuple[Dims, ...]) -> tuple[Accesses, ...]:
     )
 
 
-@input_to_output(Elementwise, memo=False, shared=True, of_types=True)
+@input_to_output(Elementwise)
 def _(ins: Instruction, op: Elementwise, operand: int) -> tuple[Accesses, ...]:
     return _writes(sizes(ins.operands[operand].type), sizes(ins.type))
 
 
-@lru_cache(maxsize=1 << 11)
 def _writes(source: Dims, target: Dims) -> tuple[Accesses, ...]:
     return (identity(source) if len(source) == len(target) else everything(source, target),)
 
@@ -99,7 +96,6 @@ def _(ins: Instruction, op: ImplicitBroadcast, operand: int) -> tuple[Accesses, 
     return (broadcast_write(source, target, op.places(len(source), len(target))),)
 
 
-@lru_cache(maxsize=1 << 11)
 def broadcast_read(source: Dims, target: Dims, places: Dims) -> Accesses:
     """Dimension `k` of the source is read at dimension `places[k]`, or at 0 where it expands.
 
@@ -114,7 +110,6 @@ def broadcast_read(source: Dims, target: Dims, places: Dims) -> Accesses:
     return exact(MapBuilder(target).map(index))
 
 
-@lru_cache(maxsize=1 << 11)
 def broadcast_write(source: Dims, target: Dims, places: Dims) -> Accesses:
     """The inverse of `broadcast_read`: new and expanding dimensions are range variables.
 

@@ -48,7 +48,7 @@ from hloscope.ir import Instruction
 from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect
 
 
-@output_to_input(Gather, DynamicGather, memo=False)
+@output_to_input(Gather, DynamicGather, shared=False)
 def _(ins: Instruction, op: Gather | DynamicGather, output: int) -> tuple[Accesses, ...]:
     slices = slices_of(ins, op)
     row = [Dim(k) for k in slices.row_dims]
@@ -64,7 +64,7 @@ def _(ins: Instruction, op: Gather | DynamicGather, output: int) -> tuple[Access
     return (to_whole(ins, op), indices, *rest)
 
 
-@input_to_output(Gather, DynamicGather, memo=False)
+@input_to_output(Gather, DynamicGather, shared=False)
 def _(ins: Instruction, op: Gather | DynamicGather, operand: int) -> tuple[Accesses, ...]:
     if operand == 0:
         return (to_sliced(ins, op),)
@@ -87,7 +87,7 @@ def _(ins: Instruction, op: Gather | DynamicGather, operand: int) -> tuple[Acces
     return (exact(*maps),)
 
 
-@output_to_input(Scatter, memo=False, precision=Precision.OVER, reason=OVERWRITTEN, bodies=True)
+@output_to_input(Scatter, shared=False, precision=Precision.OVER, reason=OVERWRITTEN, bodies=True)
 def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, count = output_sizes(ins, output), len(ins.operands) // 2
     uses, updates = combined(ins, op, bodies), to_sliced(ins, op)
@@ -99,7 +99,7 @@ def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> tuple[Acces
     )
 
 
-@input_to_output(Scatter, memo=False, precision=Precision.OVER, reason=OVERWRITTEN, bodies=True)
+@input_to_output(Scatter, shared=False, precision=Precision.OVER, reason=OVERWRITTEN, bodies=True)
 def _(ins: Instruction, op: Scatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     count, uses = len(ins.operands) // 2, combined(ins, op, bodies)
     if operand == count:
@@ -137,7 +137,7 @@ def _check_selected(ins: Instruction, op: TorchIndexSelect) -> None:
         raise UnsupportedError("the sizes of the result are not those of what is selected")
 
 
-@output_to_input(TorchIndexSelect, memo=False)
+@output_to_input(TorchIndexSelect, shared=False)
 def _(ins: Instruction, op: TorchIndexSelect, output: int) -> tuple[Accesses, ...]:
     _check_selected(ins, op)
     whole, indices = (sizes(operand.type) for operand in ins.operands)
@@ -150,7 +150,7 @@ def _(ins: Instruction, op: TorchIndexSelect, output: int) -> tuple[Accesses, ..
     return (operand, exact(MapBuilder(sizes(ins.type)).map(index)))
 
 
-@input_to_output(TorchIndexSelect, memo=False)
+@input_to_output(TorchIndexSelect, shared=False)
 def _(ins: Instruction, op: TorchIndexSelect, operand: int) -> tuple[Accesses, ...]:
     _check_selected(ins, op)
     whole, indices = (sizes(o.type) for o in ins.operands)

@@ -105,13 +105,13 @@ def _map(
     return at.map([where[n] for n in labels[there]])
 
 
-@output_to_input(RaggedDot, memo=False, precision=Precision.OVER, reason=_GROUPS)
+@output_to_input(RaggedDot, shared=False, precision=Precision.OVER, reason=_GROUPS)
 def _(ins: Instruction, op: RaggedDot, output: int) -> tuple[Accesses, ...]:
     group_sizes = everything(sizes(ins.type), sizes(ins.operands[2].type))
     return (_maps(ins, op, 2, 0), _maps(ins, op, 2, 1), group_sizes)
 
 
-@input_to_output(RaggedDot, memo=False, precision=Precision.OVER, reason=_GROUPS)
+@input_to_output(RaggedDot, shared=False, precision=Precision.OVER, reason=_GROUPS)
 def _(ins: Instruction, op: RaggedDot, operand: int) -> tuple[Accesses, ...]:
     if operand == 2:
         return everywhere(ins, operand)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from math import prod
 
 from hloscope.affine import Dim
@@ -86,7 +85,6 @@ def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instan
         yield Instances(0, k, claimed(use, accesses))
 
 
-@lru_cache(maxsize=1 << 12)
 def _line(shape: Dims, target: Dims, dimension: int) -> Accesses:
     """The whole line of `target` along a dimension; the other coordinates are equal."""
     at = MapBuilder(shape)

@@ -14,20 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.rules.dependence import Bodies
-from hloscope.ir import Instruction, Op, value_types
+from hloscope.ir import Op
 from hloscope.lazy import once_for_each
 
 Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]
 """Of an instruction, its op and a number; of `Bodies` besides where the entry says so."""
 R = TypeVar("R", bound=Callable[..., tuple[Accesses, ...]])
-MEMO_SIZE: Final = 1 << 11
-"""A rule forgets its answers when it holds this many."""
 
 
 class Direction(StrEnum):
@@ -46,7 +43,6 @@ class Entry(Struct, frozen=True):
         reason: Why it is not exact; empty for exact rules.
         has_bodies: Is the rule told what the computations do that the op calls?
         is_shared: Does the answer depend only on the op and the types, and on the bodies?
-        is_of_types: Does it depend on the types alone, and not on the op's attributes?
         has_counts: Is the rule told how many replicas and partitions the program runs on?
     """
 
@@ -55,11 +51,10 @@ class Entry(Struct, frozen=True):
     reason: str = ""
     has_bodies: bool = False
     is_shared: bool = False
-    is_of_types: bool = False
     has_counts: bool = False
 
 
-Claim: TypeAlias = tuple[Precision, str, bool, bool, bool, bool]
+Claim: TypeAlias = tuple[Precision, str, bool, bool, bool]
 """The fields of an entry after the rule."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
 """The rules by direction and op class, those of the families that were looked up."""
@@ -109,12 +104,11 @@ def comes_from(*classes: type[Op]) -> Callable[[I], I]:
 
 
 def _register(
-    direction: Direction, classes: tuple[type[Op], ...], memo: bool, claim: Claim
+    direction: Direction, classes: tuple[type[Op], ...], claim: Claim
 ) -> Callable[[R], R]:
     def decorate(rule: R) -> R:
         _NEAREST[direction].clear()
-        known = memoised(rule) if memo else rule
-        RULES[direction].update(dict.fromkeys(classes, Entry(known, *claim)))
+        RULES[direction].update(dict.fromkeys(classes, Entry(rule, *claim)))
         return rule
 
     return decorate
@@ -122,9 +116,7 @@ def _register(
 
 def output_to_input(
     *classes: type[Op],
-    memo: bool = True,
-    shared: bool = False,
-    of_types: bool = False,
+    shared: bool = True,
     precision: Precision = Precision.EXACT,
     reason: str = "",
     bodies: bool = False,
@@ -134,24 +126,20 @@ def output_to_input(
 
     Args:
         classes: The ops it answers for; a class answers for its subclasses too.
-        memo: Are answers remembered, by the op and the types?
-        shared: Does the answer depend only on these, so that equal instructions share it?  An
-            answer that is remembered does.
-        of_types: Does it depend on the types alone, so that different ops share it?
+        shared: Does the answer depend only on the op, the types and the bodies, so that equal
+            instructions share it?
         precision: The weakest claim the rule makes.
         reason: Why it is not exact.
         bodies: Does it take, last, what the computations do that the op calls?
         counts: Does it take, last, the `DeviceCounts` of the program?  Then it has no `bodies`.
     """
-    claim = (precision, reason, bodies, memo or shared, of_types, counts)
-    return _register(Direction.OUTPUT_TO_INPUT, classes, memo, claim)
+    claim = (precision, reason, bodies, shared, counts)
+    return _register(Direction.OUTPUT_TO_INPUT, classes, claim)
 
 
 def input_to_output(
     *classes: type[Op],
-    memo: bool = True,
-    shared: bool = False,
-    of_types: bool = False,
+    shared: bool = True,
     precision: Precision = Precision.EXACT,
     reason: str = "",
     bodies: bool = False,
@@ -161,8 +149,8 @@ def input_to_output(
 
     The arguments are those of `output_to_input`; the relation is its exact inverse.
     """
-    claim = (precision, reason, bodies, memo or shared, of_types, counts)
-    return _register(Direction.INPUT_TO_OUTPUT, classes, memo, claim)
+    claim = (precision, reason, bodies, shared, counts)
+    return _register(Direction.INPUT_TO_OUTPUT, classes, claim)
 
 
 def elsewhere(*classes: type[Op], reason: str, precision: Precision = Precision.EXACT) -> None:
@@ -221,19 +209,3 @@ def _load(cls: type[Op]) -> None:
             except ModuleNotFoundError as error:
                 if error.name != name:
                     raise
-
-
-def memoised(rule: Rule) -> Rule:
-    """The rule with a memory: equal ops, on equal types, share the identical answer."""
-    answers: dict[tuple[Any, ...], tuple[Accesses, ...]] = {}
-
-    def remembered(ins: Instruction, op: Op, number: int, *bodies: Bodies) -> tuple[Accesses, ...]:
-        key = (op, number, bodies, value_types(ins))
-        answer = answers.get(key)
-        if answer is None:
-            if len(answers) >= MEMO_SIZE:
-                answers.clear()
-            answer = answers[key] = rule(ins, op, number, *bodies)
-        return answer
-
-    return remembered

@@ -8,7 +8,6 @@ line only, any element of the slices may matter.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import groupby
 from typing import Final, TypeAlias
 
@@ -59,7 +58,6 @@ class Reach(Struct, frozen=True):
     is_aligned: bool
 
 
-@lru_cache(maxsize=1 << 12)
 def reaches(body: Dependence, parameters: int, carries: int, steps: int) -> tuple[Reach, ...]:
     """For each result of the body, and each parameter, how far back it reads it.
 

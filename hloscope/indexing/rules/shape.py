@@ -46,12 +46,12 @@ else:
 # Sources of values: no operands, nothing to read.
 
 
-@output_to_input(Constant, Iota, memo=False)
+@output_to_input(Constant, Iota, shared=False)
 def _(ins: Instruction, op: Constant | Iota, output: int) -> tuple[Accesses, ...]:
     return ()
 
 
-@input_to_output(Constant, Iota, memo=False)
+@input_to_output(Constant, Iota, shared=False)
 def _(ins: Instruction, op: Constant | Iota, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,)
 
@@ -123,12 +123,12 @@ def _(ins: Instruction, op: Reshape, operand: int) -> tuple[Accesses, ...]:
     return (exact(reshape.reshape_map(sizes(ins.operands[0].type), sizes(ins.type))),)
 
 
-@output_to_input(Bitcast, memo=False, shared=True, of_types=True)
+@output_to_input(Bitcast)
 def _(ins: Instruction, op: Bitcast, output: int) -> tuple[Accesses, ...]:
     return (_same_bytes(ins, from_output=True),)
 
 
-@input_to_output(Bitcast, memo=False, shared=True, of_types=True)
+@input_to_output(Bitcast)
 def _(ins: Instruction, op: Bitcast, operand: int) -> tuple[Accesses, ...]:
     return (_same_bytes(ins, from_output=False),)
 

@@ -114,7 +114,7 @@ def _from_start(
     return (exact(*found),)
 
 
-@output_to_input(DynamicSlice, memo=False)
+@output_to_input(DynamicSlice, shared=False)
 def _(ins: Instruction, op: DynamicSlice, output: int) -> tuple[Accesses, ...]:
     whole, part = sizes(ins.operands[0].type), sizes(ins.type)
     at = MapBuilder(part)
@@ -122,7 +122,7 @@ def _(ins: Instruction, op: DynamicSlice, output: int) -> tuple[Accesses, ...]:
     return (exact(at.map(results)), *_starts_read(ins, 1, whole, part))
 
 
-@input_to_output(DynamicSlice, memo=False)
+@input_to_output(DynamicSlice, shared=False)
 def _(ins: Instruction, op: DynamicSlice, operand: int) -> tuple[Accesses, ...]:
     whole, part = sizes(ins.operands[0].type), sizes(ins.type)
     if operand > 0:
@@ -140,7 +140,7 @@ def _within(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dim
     return results
 
 
-@output_to_input(DynamicUpdateSlice, memo=False)
+@output_to_input(DynamicUpdateSlice, shared=False)
 def _(ins: Instruction, op: DynamicUpdateSlice, output: int) -> tuple[Accesses, ...]:
     whole, part = (sizes(operand.type) for operand in ins.operands[:2])
     at = MapBuilder(whole)
@@ -148,7 +148,7 @@ def _(ins: Instruction, op: DynamicUpdateSlice, output: int) -> tuple[Accesses, 
     return (_outside(ins, whole, part), update, *_starts_read(ins, 2, whole, part))
 
 
-@input_to_output(DynamicUpdateSlice, memo=False)
+@input_to_output(DynamicUpdateSlice, shared=False)
 def _(ins: Instruction, op: DynamicUpdateSlice, operand: int) -> tuple[Accesses, ...]:
     whole, part = (sizes(operand.type) for operand in ins.operands[:2])
     if operand > 1:
@@ -182,7 +182,7 @@ def _outside(ins: Instruction, whole: Dims, part: Dims) -> Accesses:
     return exact(*pieces)
 
 
-@output_to_input(RealDynamicSlice, memo=False)
+@output_to_input(RealDynamicSlice, shared=False)
 def _(ins: Instruction, op: RealDynamicSlice, output: int) -> tuple[Accesses, ...]:
     whole = sizes(ins.operands[0].type)
     at = MapBuilder(sizes(ins.type))
@@ -195,7 +195,7 @@ def _(ins: Instruction, op: RealDynamicSlice, output: int) -> tuple[Accesses, ..
     return (exact(at.map(results)), *all_of_operands(ins, 1))
 
 
-@input_to_output(RealDynamicSlice, memo=False)
+@input_to_output(RealDynamicSlice, shared=False)
 def _(ins: Instruction, op: RealDynamicSlice, operand: int) -> tuple[Accesses, ...]:
     if operand > 0:
         return everywhere(ins, operand)

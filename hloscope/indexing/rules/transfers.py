@@ -10,13 +10,13 @@ from hloscope.ir import Instruction, Op
 from hloscope.ops import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
 
 
-@output_to_input(Recv, SendDone, memo=False)
+@output_to_input(Recv, SendDone, shared=False)
 def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
     """What is received comes from no operand; tokens carry no data."""
     return (NEVER,) * len(ins.operands)
 
 
-@input_to_output(Recv, SendDone, memo=False)
+@input_to_output(Recv, SendDone, shared=False)
 def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,) * len(leaves(ins.type))
 

@@ -281,8 +281,6 @@ def _selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> tuple[U
 # What `select` compares is looked up, so that answers are not remembered by the types.
 @output_to_input(
     SelectAndScatter,
-    memo=False,
-    shared=True,
     precision=Precision.OVER,
     reason=_CHOICE,
     bodies=True,
@@ -299,8 +297,6 @@ def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tu
 
 @input_to_output(
     SelectAndScatter,
-    memo=False,
-    shared=True,
     precision=Precision.OVER,
     reason=_CHOICE,
     bodies=True,
