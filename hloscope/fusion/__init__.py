@@ -5,8 +5,33 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.fusion.access_interner import Pool as Pool
     from hloscope.fusion.analysis import CALLED_ONCE as CALLED_ONCE, Analysis as Analysis
-    from hloscope.fusion.blueprint import (
+    from hloscope.fusion.body_dependences import Source as Source, source_in as source_in
+    from hloscope.fusion.costs import (
+        ALIASES as ALIASES,
+        PRODUCTS as PRODUCTS,
+        bytes_moved as bytes_moved,
+        elements_of as elements_of,
+        elements_read as elements_read,
+        padded_bytes_moved as padded_bytes_moved,
+        size_in_bytes as size_in_bytes,
+    )
+    from hloscope.fusion.dependences import (
+        BY_CONVENTION as BY_CONVENTION,
+        INSIDE as INSIDE,
+        Convention as Convention,
+    )
+    from hloscope.fusion.flat_tuples import Leaves as Leaves, Part as Part, leaf_types as leaf_types
+    from hloscope.fusion.memory_order import linear as linear, physical as physical
+    from hloscope.fusion.parameter_reads import Leaf as Leaf, ParameterReads as ParameterReads
+    from hloscope.fusion.products import (
+        multiplications as multiplications,
+        valid_pairs as valid_pairs,
+    )
+    from hloscope.fusion.region import Region as Region, epilogue as epilogue, grouped as grouped
+    from hloscope.fusion.sizes import OUT_OF_STEP as OUT_OF_STEP, Sizes as Sizes
+    from hloscope.fusion.structural_ids import (
         RECURSIVE as RECURSIVE,
         Blueprints as Blueprints,
         Numbering as Numbering,
@@ -17,34 +42,9 @@ if TYPE_CHECKING:
         renamed_value as renamed_value,
         with_origins as with_origins,
     )
-    from hloscope.fusion.bodies import Source as Source, source_in as source_in
-    from hloscope.fusion.costs import (
-        ALIASES as ALIASES,
-        PRODUCTS as PRODUCTS,
-        bytes_moved as bytes_moved,
-        elements_of as elements_of,
-        elements_read as elements_read,
-        padded_bytes_moved as padded_bytes_moved,
-        size_in_bytes as size_in_bytes,
-    )
-    from hloscope.fusion.flows import (
-        BY_CONVENTION as BY_CONVENTION,
-        INSIDE as INSIDE,
-        Convention as Convention,
-    )
-    from hloscope.fusion.leaves import Leaves as Leaves, Part as Part, leaf_types as leaf_types
-    from hloscope.fusion.memory_order import linear as linear, physical as physical
-    from hloscope.fusion.parameter_reads import Leaf as Leaf, ParameterReads as ParameterReads
-    from hloscope.fusion.pool import Pool as Pool
-    from hloscope.fusion.products import (
-        multiplications as multiplications,
-        valid_pairs as valid_pairs,
-    )
-    from hloscope.fusion.region import Region as Region, epilogue as epilogue, grouped as grouped
-    from hloscope.fusion.sizes import OUT_OF_STEP as OUT_OF_STEP, Sizes as Sizes
     from hloscope.fusion.structure import READS as READS
+    from hloscope.fusion.traversal import Flow as Flow, Walk as Walk, composed as composed
     from hloscope.fusion.values import MOVES as MOVES
-    from hloscope.fusion.walk import Flow as Flow, Walk as Walk, composed as composed
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

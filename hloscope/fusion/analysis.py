@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from hloscope.fusion.blueprint import (
+from hloscope.fusion.access_interner import AccessSet
+from hloscope.fusion.dependences import INSIDE, Convention, Flows
+from hloscope.fusion.parameter_users import Reaching
+from hloscope.fusion.structural_ids import (
     RECURSIVE,
     Nesting,
     Summary,
@@ -14,12 +17,9 @@ from hloscope.fusion.blueprint import (
     origins_of,
     with_origins,
 )
-from hloscope.fusion.doubts import Refusal, anything_goes
-from hloscope.fusion.flows import INSIDE, Convention, Flows
-from hloscope.fusion.pool import AccessSet
-from hloscope.fusion.reaching import Reaching
 from hloscope.fusion.structure import unknown_flows
-from hloscope.fusion.walk import Flow, Walk
+from hloscope.fusion.traversal import Flow, Walk
+from hloscope.fusion.type_check import Refusal, anything_goes
 from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, DeviceCounts
 from hloscope.ir import Computation, Instruction, called_value, captures
 from hloscope.ops import Fusion, Parameter
@@ -43,7 +43,7 @@ class Analysis(Flows):
     here is global: what is remembered goes with the object.
 
     An output or operand that is a tuple has several tensors, numbered in order.  On the way, sizes
-    known only at run time are leaves of a value as well (`hloscope.fusion.leaves`).
+    known only at run time are leaves of a value as well (`hloscope.fusion.flat_tuples`).
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hloscope.affine import POS_INF, Dim, Interval, first_dims
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.pool import compose
+from hloscope.fusion.access_interner import compose
 from hloscope.indexing import (
     Access,
     Accesses,

@@ -15,11 +15,11 @@ from typing import Final, TypeAlias
 
 from hloscope.affine import divisions
 from hloscope.errors import OutOfTimeError
+from hloscope.fusion.access_interner import AccessSet
+from hloscope.fusion.access_tables import Node, Table, Tables
 from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.pool import AccessSet
-from hloscope.fusion.tables import Node, Table, Tables
-from hloscope.fusion.walk import Flow, composed, with_accesses
-from hloscope.fusion.widen import without_contained
+from hloscope.fusion.overapproximate import without_contained
+from hloscope.fusion.traversal import Flow, composed, with_accesses
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, Type
 from hloscope.ops import Parameter

@@ -8,9 +8,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from hloscope.errors import UnknownNameError
+from hloscope.fusion.access_interner import AccessSet
 from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.pool import AccessSet
-from hloscope.fusion.walk import Found, Walk, as_set
+from hloscope.fusion.traversal import Found, Walk, as_set
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Call, Fusion, Parameter

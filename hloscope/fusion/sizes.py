@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from hloscope import indexing
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.leaves import Leaves, Part, leaf_types
-from hloscope.fusion.pool import Pool
-from hloscope.fusion.walk import Flow
+from hloscope.fusion.access_interner import Pool
+from hloscope.fusion.flat_tuples import Leaves, Part, leaf_types
+from hloscope.fusion.traversal import Flow
 from hloscope.indexing import (
     Access,
     Accesses,

@@ -12,10 +12,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from hloscope.fusion.blueprint import has_runtime, with_origins
-from hloscope.fusion.bodies import Source
-from hloscope.fusion.pool import Pool
-from hloscope.fusion.walk import Flow
+from hloscope.fusion.access_interner import Pool
+from hloscope.fusion.body_dependences import Source
+from hloscope.fusion.structural_ids import has_runtime, with_origins
+from hloscope.fusion.traversal import Flow
 from hloscope.indexing import Access
 from hloscope.ir import Computation, Instruction, Op, TupleType, Type, compatible
 from hloscope.ops import (

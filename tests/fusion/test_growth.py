@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import hloscope
-from hloscope.fusion.widen import with_runs
+from hloscope.fusion.overapproximate import with_runs
 from hloscope.indexing import Access, IndexingMap, Precision
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import hloscope as hs
+from hloscope.fusion.overapproximate import without_contained
 from hloscope.fusion.parameter_reads import ParameterReads
 from hloscope.fusion.region import Region, grouped
-from hloscope.fusion.widen import without_contained
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, Accesses, IndexingMap
 from hloscope.ir.types import TensorType

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hloscope import indexing
 from hloscope.affine import Dim, Mod, Range, Runtime, variables
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.widen import MAX_SIZE, join_reasons, size
+from hloscope.fusion.overapproximate import MAX_SIZE, join_reasons, size
 from hloscope.indexing import (
     Access,
     Accesses,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope import indexing
-from hloscope.fusion.blueprint import Blueprints
-from hloscope.fusion.bodies import Source, dependence_of, in_every_application, varying
-from hloscope.fusion.doubts import Doubts, Refusal
-from hloscope.fusion.leaves import Leaves
-from hloscope.fusion.pool import Pool, normal
+from hloscope.fusion.access_interner import Pool, normal
+from hloscope.fusion.body_dependences import Source, dependence_of, in_every_application, varying
+from hloscope.fusion.flat_tuples import Leaves
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
+from hloscope.fusion.structural_ids import Blueprints
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
-from hloscope.fusion.walk import Flow, Users
+from hloscope.fusion.traversal import Flow, Users
+from hloscope.fusion.type_check import Doubts, Refusal
 from hloscope.indexing import (
     Access,
     Accesses,

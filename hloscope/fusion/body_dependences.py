@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from hloscope import indexing
 from hloscope.affine import Expr, Range, Runtime, Var, variables
-from hloscope.fusion.walk import Flow
-from hloscope.fusion.widen import join_reasons
+from hloscope.fusion.overapproximate import join_reasons
+from hloscope.fusion.traversal import Flow
 from hloscope.indexing import (
     Access,
     Dependence,

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Container
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hloscope.fusion.blueprint import Recent
-from hloscope.fusion.walk import Users, Walk
+from hloscope.fusion.structural_ids import Recent
+from hloscope.fusion.traversal import Users, Walk
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction
 

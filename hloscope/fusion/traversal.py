@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
-from hloscope.fusion.pool import AccessSet, Pool
-from hloscope.fusion.widen import contains_all, hull, simpler, with_runs
+from hloscope.fusion.access_interner import AccessSet, Pool
+from hloscope.fusion.overapproximate import contains_all, hull, simpler, with_runs
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Instruction, Type
 

@@ -16,7 +16,7 @@ from typing import Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from hloscope.fusion.walk import Flow
+from hloscope.fusion.traversal import Flow
 from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
 from hloscope.ir import (
     CalledValue,

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import hloscope as hs
-from hloscope.fusion import Analysis, bodies
+from hloscope.fusion import Analysis, body_dependences as bodies
 from hloscope.indexing import Precision
 from tests.agreement.claims import claim
 from tests.agreement.execution import Runner, observe

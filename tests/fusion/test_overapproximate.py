@@ -6,10 +6,9 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from hloscope.affine import Dim, Expr, Interval, Range
-from hloscope.fusion import widen
-from hloscope.fusion.pool import Pool
-from hloscope.fusion.walk import with_accesses
-from hloscope.fusion.widen import (
+from hloscope.fusion import overapproximate
+from hloscope.fusion.access_interner import Pool
+from hloscope.fusion.overapproximate import (
     contains_all,
     covers_everything,
     hull,
@@ -18,6 +17,7 @@ from hloscope.fusion.widen import (
     simpler,
     size,
 )
+from hloscope.fusion.traversal import with_accesses
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap, Precision
 from tests.fusion.programs import indices
@@ -70,7 +70,7 @@ def test_a_relaxed_map_touches_at_least_the_same(map: IndexingMap) -> None:
 )
 def test_what_is_simpler_and_called_exact_touches_the_same(map: IndexingMap) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(widen, "MAX_SIZE", -1)
+        patched.setattr(overapproximate, "MAX_SIZE", -1)
         found = simpler(Access(map), TYPE)
     assert found.map is not None
     same = all(found.map.points(at) == map.points(at) for at in indices((3, 4)))
@@ -89,7 +89,7 @@ def test_a_walk_carries_no_maps_of_many_conditions() -> None:
     both = [*with_accesses(pool, {}, [large, small], TYPE).values()]
     assert small in both
     assert large not in both
-    assert all(a.map is not None and size(a.map) <= widen.MAX_SIZE for a in both)
+    assert all(a.map is not None and size(a.map) <= overapproximate.MAX_SIZE for a in both)
 
 
 def test_many_conditions_on_what_is_kept_lose_nothing() -> None:
