@@ -98,7 +98,7 @@ class Flows(ABC):
         self.tensors = self._leaves.tensor_types
         self.leaf_of, self.tensor_of = self._leaves.leaf, self._leaves.tensor
         self._shared: dict[tuple[object, ...], tuple[Flow, ...]] = {}
-        """What instructions of an op, types and bodies read and write, by these."""
+        """Dependences of instructions by direction, op, types and structure of the bodies."""
         self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
 
@@ -364,9 +364,10 @@ class Flows(ABC):
             flows += self._of_operand(ins, k, tuple([self._folded(ins, a) for a in accesses]))
         if concerned:
             return (*flows, *self._sizes.of_elements(ins, output, answer))
+        found = tuple(flows)
         if key is not None:
-            self._shared[key] = tuple(flows)
-        return tuple(flows)
+            self._shared[key] = found
+        return found
 
     def _of_operand(self, ins: Instruction, k: int, accesses: Accesses) -> list[Flow]:
         """A rule's accesses of an operand as flows, by leaf."""
