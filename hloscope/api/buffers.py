@@ -49,7 +49,7 @@ from hloscope.display import (
     memory_difference_json,
     memory_difference_lines,
     memory_json,
-    memory_picture,
+    memory_plot,
     memory_svg,
     moment_json,
     padded_types,
@@ -413,13 +413,16 @@ class MemoryAnswer(Tabular):
         return self.program.file.rpartition("/")[2] or self.model.module.name
 
     def picture(self, device: str | Device | None = None) -> Picture:
-        """The shapes of `to_svg`, for a page that draws them itself.
+        """The areas of `to_svg` with the legend as data, for a page that draws them itself.
+
+        Args:
+            device: A device whose size is a line, its name, or a file in TOML.
 
         Raises:
             NoMomentsError: No moments are known.
         """
         where = None if device is None else _known_device(device)
-        return memory_picture([(self.name, self.model)], where)
+        return memory_plot(self.name, self.model, where)
 
     def to_svg(self, device: str | Device | None = None) -> str:
         """A picture: live bytes over the schedule, by kind and source line.

@@ -7,11 +7,11 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from hloscope import checks, compare, cost, devices, display, memory, movement, scan, tiling
+from hloscope import compare, cost, devices, display, memory, movement, scan, tiling
 from hloscope.api.cancelling import movement_of
-from hloscope.api.explaining import check
 from hloscope.api.invalid import Invalid
 from hloscope.api.memory import Model
+from hloscope.api.overview import about, cost_sheet, memory_sheet
 from hloscope.api.program_kernels import kernels_of
 from hloscope.child_processes import CAN_FORK
 from hloscope.errors import HloscopeError
@@ -36,14 +36,10 @@ from hloscope.explorer import (
 from hloscope.fusion import Analysis, has_runtime, linear, physical
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, Type
-from hloscope.lazy import lazy
 from hloscope.visible import visible
 
 if TYPE_CHECKING:
-    import hloscope.api.costs as costs
     from hloscope.api.program import Program
-else:
-    costs = lazy("hloscope.api.costs")
 
 T = TypeVar("T")
 Shown: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]
@@ -54,12 +50,6 @@ TOGETHER: Final = ("coalesce", "footprint"), ("cancel", "tiles")
 EXPLORER_PARTS: Final = ("cost", "memory", "maps", *TOGETHER[0], *TOGETHER[1])
 """What a page may tell besides the program itself."""
 DEVICE: Final = "h100"
-OVERVIEW_ROWS: Final = 60
-"""Rows of each table of the overview; the other groups share one row."""
-OVERVIEW_RULES: Final = ("copies", "utilisation", "padding", "trip-counts")
-"""Rules whose findings the overview shows."""
-MOST_FINDINGS: Final = 5
-"""Findings that the overview shows."""
 MANY: Final = 8192
 """Of a program with so many instructions parts are told side by side, if that is wanted."""
 MOST_OUTPUTS: Final = 4096
@@ -165,10 +155,12 @@ class _Gathering:
                 "rows": rows(self.numbering),
                 "details": details(self.numbering),
             }
+            numbers, device = self.numbering.numbers, self.device
+            chunks["about"] = about(self.program)
             if "cost" in parts:
-                chunks["cost"] = self.overview()
-            if "memory" in parts and not self.program.module.has_tree:
-                chunks["memory"] = self.live_bytes()
+                chunks["cost"] = cost_sheet(self.program, device, numbers, self.invalid)
+            if "memory" in parts:
+                chunks["memory"] = memory_sheet(self.program, device, numbers)
             if "maps" in parts:
                 chunks["answers"] = self.answers().to_json()
             for group, work in zip(groups, begun, strict=True):
@@ -221,118 +213,11 @@ class _Gathering:
         self._tell(parts)
         return self.kernels.told()
 
-    # ------------------------------------------------------------------------------ overview
-
     def invalid_instructions(self, invalid: Invalid) -> list[dict[str, Any]]:
         """The instructions that are not answered, with the finding that forbids each."""
         return [
             {"k": self.numbering.numbers[ins], "text": visible(f"{ins.name}: {reason}")}
             for ins, reason in invalid.reasons.items()
-        ]
-
-    def overview(self) -> dict[str, Any]:
-        """The costs of the program by group, and the findings that cost most."""
-        found = costs.cost_on(self.program, self.device, invalid=self.invalid)
-        total = sum([kernel.bound * kernel.runs for kernel in found.kernels])
-        return {
-            "about": visible(found.about),
-            "figures": [[name, visible(value)] for name, value in found.figures],
-            "tables": {
-                by: self._overview_table(found, by) for by in ("group", "source", "scope", "opcode")
-            },
-            "shares": [
-                [self.numbering.numbers[k.instruction], k.bound * k.runs / total]
-                for k in found.kernels
-                if total and k.bound
-            ],
-            "findings": [] if self.invalid is not None else self._overview_findings(),
-            "notes": [visible(note) for note in found.notes],
-        }
-
-    def _overview_table(self, found: costs.Cost, by: str) -> dict[str, Any]:
-        return self._leading_table(found.groups(by), found.table(by, top=OVERVIEW_ROWS))
-
-    def _leading_table(
-        self, groups: Sequence[cost.Group[Any]], table: display.Table
-    ) -> dict[str, Any]:
-        """Rows of text, each with its share and the instruction that it leads to, if it does."""
-        total = sum([group.total for group in groups])
-        shown = groups[:OVERVIEW_ROWS]
-        first = [self.numbering.numbers.get(group.first.instruction, -1) for group in shown]
-        share = [group.total / total if total else 0.0 for group in shown]
-        others = len(table.rows) - len(shown)
-        return {
-            "header": list(table.header),
-            "right": list(table.right),
-            "rows": [[visible(cell) for cell in row] for row in table.rows],
-            "first": [*first, *[-1] * others],
-            "share": [*share, *[None] * others],
-        }
-
-    # -------------------------------------------------------------------------------- memory
-
-    def live_bytes(self) -> dict[str, Any]:
-        """The memory of the program: bounds, the picture, who holds the peak, what lowers it.
-
-        Of an invalid program it is told why there is no answer; of one without moments, the sums.
-        """
-        try:
-            check(self.program.module)
-        except HloscopeError as error:
-            return {"lines": [visible(error.message)], "answers": [], "notes": []}
-        found = self.program.memory()
-        device = self.device if found.model.target.kind == "gpu" else None
-        lines = [found.first_step] if found.has_moments else found.first_lines()
-        told: dict[str, Any] = {  # the picture states the bounds
-            "lines": [*map(visible, lines)],
-            "answers": [*map(visible, found.answers())],
-            "notes": [*map(visible, found.notes)],
-        }
-        if found.has_moments:
-            told["picture"] = self._picture(found.picture(device))
-            peak = found.peak
-            told["tables"] = {
-                by: self._leading_table(peak.by(by), peak.table(by, OVERVIEW_ROWS))
-                for by in ("group", "source", "scope", "kind")
-            }
-        return told
-
-    def _picture(self, picture: display.Picture) -> dict[str, Any]:
-        """Shapes as data; a shape with an instruction has its number."""
-        number = self.numbering.numbers.get
-        return {
-            "title": visible(picture.title),
-            "width": picture.width,
-            "height": picture.height,
-            "shapes": [
-                [
-                    shape.tag,
-                    dict(shape.attributes),
-                    visible(shape.text),
-                    visible(shape.tip),
-                    -1 if shape.instruction is None else number(shape.instruction, -1),
-                ]
-                for shape in picture.shapes
-            ],
-        }
-
-    def _overview_findings(self) -> list[dict[str, Any]]:
-        """The worst of what rules find; they judge whole programs, so valid ones only."""
-        settings = [checks.setting_of(rule, {}) for rule in OVERVIEW_RULES]
-        report = checks.check_program(self.program.module, self.program.file, settings)
-        number_of = {
-            (computation.name, ins.name): self.numbering.numbers[ins]
-            for computation in self.numbering.computations
-            for ins in computation
-        }
-        worst = sorted(report.groups, key=lambda group: -(group.share or 0))[:MOST_FINDINGS]
-        return [
-            {
-                "k": number_of.get((one.computation, one.instruction), -1),
-                "severity": one.severity,
-                "text": visible(f"{one.rule}: {one.instruction} {one.message}"),
-            }
-            for one in (group.headline for group in worst)
         ]
 
     # ---------------------------------------------------------------------------------- maps

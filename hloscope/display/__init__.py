@@ -84,7 +84,7 @@ if TYPE_CHECKING:
         plain_op_name as plain_op_name,
     )
     from hloscope.display.buffers_picture import (
-        memory_picture as memory_picture,
+        memory_plot as memory_plot,
         memory_svg as memory_svg,
     )
     from hloscope.display.coalescing import (

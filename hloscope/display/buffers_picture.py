@@ -36,6 +36,8 @@ _KIND_COLOURS: Final = dict(
 _WIDTH, _LEFT, _RIGHT, _PAD = 900, 86, 18, 16
 _PLOT: Final = _WIDTH - _LEFT - _RIGHT
 _HIGH, _STEP, _BAND, _CHARACTER = 280, 17, 15, 7.3
+_PLOT_WIDTH, _PLOT_HEIGHT = 440, 150
+"""Of a plot alone, which stands beside a table on a page."""
 _COLUMNS: Final = int((_WIDTH - 2 * _PAD) / _CHARACTER)
 """Characters of a line of text."""
 _MOST_DEPTH: Final = 3
@@ -76,17 +78,15 @@ def memory_picture(
         NoMomentsError: No moments are known of one of them.
     """
     drawn, lines = stacks([memory for _, memory in programs])
-    colours = {**_KIND_COLOURS, **dict(zip(lines, COLOURS, strict=False))}
-    highest = max([stack.memory.lower for stack in drawn]) or 1
+    colours = _colours(lines)
     limit = device.memory_bytes if device is not None else 0
-    if limit and limit <= _MOST_ABOVE * highest:
-        highest = max(highest, limit)
+    highest = _highest(drawn, limit)
     shapes: list[Shape] = []
     y = float(_PAD)
     for (name, memory), stack in zip(programs, drawn, strict=True):
         y = _add_caption(shapes, y, name, memory, device)
-        y = _add_bands(shapes, y, stack)
-        plot = _Plot(stack, y + 20, highest)
+        y = _add_bands(shapes, y, stack, _PLOT)
+        plot = _Plot(stack, y + 20, highest, _PLOT, _HIGH)
         shapes += plot.shapes(colours)
         if limit and device is not None:
             shapes += plot.limit(device.name, limit)
@@ -95,6 +95,51 @@ def memory_picture(
     page = box(0, 0, _WIDTH, y, kind="page")
     title = f"memory of {' and '.join([name for name, _ in programs])}"
     return Picture(title, _WIDTH, int(y), (page, *shapes))
+
+
+def memory_plot(name: str, memory: ProgramMemory, device: Device | None = None) -> Picture:
+    """The areas of one program alone: no caption, and the legend as data.
+
+    Args:
+        name: The program's name.
+        memory: Its memory.
+        device: A device whose size is a line, if it is on the scale.
+
+    Raises:
+        NoMomentsError: No moments are known.
+    """
+    (stack,), lines = stacks([memory])
+    colours = _colours(lines)
+    limit = device.memory_bytes if device is not None else 0
+    highest = _highest([stack], limit)
+    wide = _PLOT_WIDTH - _LEFT - _RIGHT
+    shapes: list[Shape] = []
+    y = _add_bands(shapes, 2, stack, wide)
+    plot = _Plot(stack, y + 20, highest, wide, _PLOT_HEIGHT)
+    shapes += plot.shapes(colours)
+    if limit and device is not None:
+        shapes += plot.limit(device.name, limit)
+    parts = _parts([stack], colours)
+    legend = [(colours.get(part, ""), _amount(stack, part), part) for part in parts]
+    title = f"memory of {name}"
+    return Picture(title, _PLOT_WIDTH, int(plot.bottom + 38), tuple(shapes), tuple(legend))
+
+
+def _colours(lines: Sequence[str]) -> dict[str, str]:
+    """The colour of each kind of buffer and of each source line that has one."""
+    return {**_KIND_COLOURS, **dict(zip(lines, COLOURS, strict=False))}
+
+
+def _highest(drawn: Sequence[Stack], limit: int) -> int:
+    """Bytes at the top of the scale: the highest peak, or the device's size if it is near."""
+    highest = max([stack.memory.lower for stack in drawn]) or 1
+    return max(highest, limit) if limit <= _MOST_ABOVE * highest else highest
+
+
+def _parts(drawn: Sequence[Stack], colours: Mapping[str, str]) -> list[str]:
+    """The parts of some stacks in the order of their colours, those without one last."""
+    held = {area.part for stack in drawn for area in stack.areas}
+    return [part for part in (*colours, OTHERS) if part in held]
 
 
 def _add_caption(
@@ -112,23 +157,23 @@ def _add_caption(
     return y + 6
 
 
-def _add_bands(shapes: list[Shape], y: float, stack: Stack) -> float:
+def _add_bands(shapes: list[Shape], y: float, stack: Stack, wide: float) -> float:
     """Add the rows of passes, loops and branches."""
     rows = [[*stack.passes]]
     for depth in range(_MOST_DEPTH):
         rows.append([band for band in stack.bodies if band.depth == depth])
     for row in filter(None, rows):
         for band in row:
-            shapes += _band(band, y, stack)
+            shapes += _band(band, y, stack, wide)
         y += _BAND + 2
     return y
 
 
-def _band(band: Band, y: float, stack: Stack) -> Iterator[Shape]:
+def _band(band: Band, y: float, stack: Stack, whole: float) -> Iterator[Shape]:
     """A band with its name, if there is room for it; a narrow one is a hair wide."""
     count = stack.starts[-1]
-    x = _LEFT + _PLOT * band.first / count
-    wide = max(_PLOT * (band.last - band.first) / count, 0.6)
+    x = _LEFT + whole * band.first / count
+    wide = max(whole * (band.last - band.first) / count, 0.6)
     tip = f"{band.name}: moments {band.first:,} to {band.last - 1:,}"
     yield box(round(x, 1), y, round(wide, 1), _BAND, kind="band block")._replace(tip=tip)
     if len(band.name) * _CHARACTER + 6 <= wide:
@@ -143,17 +188,18 @@ class _Plot:
         bottom: Where 0 lies.
     """
 
-    def __init__(self, stack: Stack, top: float, highest: int) -> None:
-        self.top, self.bottom, self.highest = top, top + _HIGH, highest
+    def __init__(self, stack: Stack, top: float, highest: int, wide: float, high: float) -> None:
+        self.top, self.bottom, self.highest = top, top + high, highest
+        self._wide, self._high = wide, high
         self._stack, self._count = stack, stack.starts[-1]
 
     def x(self, moment: float) -> float:
         """Where a moment begins."""
-        return round(_LEFT + _PLOT * moment / self._count, 1)
+        return round(_LEFT + self._wide * moment / self._count, 1)
 
     def y(self, count: int) -> float:
         """Where a number of bytes lies, to half a unit."""
-        return round(2 * (self.bottom - _HIGH * count / self.highest)) / 2
+        return round(2 * (self.bottom - self._high * count / self.highest)) / 2
 
     def shapes(self, colours: Mapping[str, str]) -> Iterator[Shape]:
         """The grid, the areas from the top down, names in areas that have room, and the peak."""
@@ -251,7 +297,7 @@ class _Plot:
         step = 1 << max((self.highest - 1).bit_length() - 3, 0)
         for count in range(0, self.highest + 1, step):
             y = self.y(count)
-            yield line(f"M{_LEFT},{y:g}H{_LEFT + _PLOT}", "scale")
+            yield line(f"M{_LEFT},{y:g}H{_LEFT + self._wide}", "scale")
             yield label(_LEFT - 6, y + 4, size_text(count) if count else "0", "faint", "end")
         last = self._count - 1
         every = _round_step(last / 6)
@@ -260,14 +306,14 @@ class _Plot:
             yield label(self.x(moment + 0.5), self.bottom + 15, f"{moment:,}", "faint", "middle")
         what = f"place in the schedule of {last:,} instructions"
         shown = len(self._stack.moments)
-        if shown <= last:
+        if shown <= last and self._wide == _PLOT:  # there is room to say it
             what += f"; each column shows the highest of up to {-(-self._count // shown):,}"
-        yield label(_LEFT + _PLOT, self.bottom + 31, what, "faint", "end")
+        yield label(_LEFT + self._wide, self.bottom + 31, what, "faint", "end")
 
     def _peak(self) -> Iterator[Shape]:
         memory = self._stack.memory
         x = self.x(memory.peak + 0.5)
-        anchor = "start" if x < _LEFT + _PLOT / 2 else "end"
+        anchor = "start" if x < _LEFT + self._wide / 2 else "end"
         yield line(f"M{x:g},{self.bottom:g}V{self.top - 14:g}", "peak")
         text = f"peak {size_text(memory.lower)} at {memory.peak:,}"
         yield label(x + (5 if anchor == "start" else -5), self.top - 5, text, "", anchor)
@@ -277,7 +323,7 @@ class _Plot:
         if count > self.highest:
             return
         y = self.y(count)
-        yield line(f"M{_LEFT},{y:g}H{_LEFT + _PLOT}", "device")
+        yield line(f"M{_LEFT},{y:g}H{_LEFT + self._wide}", "device")
         yield label(_LEFT + 4, y - 4, f"{name} {size_text(count)}")
 
 
@@ -305,10 +351,7 @@ def _add_legend(
     heads = ["at the peak"] if len(drawn) == 1 else ["at the first peak", "at the second peak"]
     for x, head in zip(columns, heads, strict=False):
         shapes.append(label(x, y, head, "faint"))
-    held = {area.part for stack in drawn for area in stack.areas}
-    for part in (*colours, OTHERS):
-        if part not in held:
-            continue
+    for part in _parts(drawn, colours):
         y += _STEP
         more = {"fill": colours[part]} if part in colours else {"kind": "others"}
         shapes.append(box(_LEFT, y - 10, 12, 12, **more))

@@ -44,12 +44,15 @@ class Picture(NamedTuple):
         width: Of the picture, in units of its coordinates.
         height: The same.
         shapes: The shapes.
+        legend: Colour (empty for the grey of `others`), amount and name of each part, if the
+            shapes do not have them.
     """
 
     title: str
     width: int
     height: int
     shapes: tuple[Shape, ...]
+    legend: tuple[tuple[str, str, str], ...] = ()
 
 
 def label(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> Shape:

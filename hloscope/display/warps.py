@@ -20,8 +20,8 @@ CELL, PAD, LINE, GAP = 9, 18, 17, 34
 MOST_COLUMNS: Final = 64
 """Sectors beside each other; of more only the first are drawn, which is said."""
 MOST_ARRAYS: Final = 6
-ROOM: Final = 1240
-"""Drawings beside each other are no wider; the others stand below."""
+ROOM: Final = 860
+"""Drawings beside each other are no wider, as a notebook is; the others stand below."""
 _STYLE: Final = (
     ".hw .page{fill:#ffffff}.hw text{fill:#1c2733}.hw .faint{fill:#66717f}"
     ".hw .empty{fill:#eef1f5}.hw .on{fill:#1864ab}.hw .bad{fill:#e8590c}.hw .used{fill:#1864ab}"

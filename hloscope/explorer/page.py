@@ -24,7 +24,7 @@ from hloscope.visible import in_page, visible
 SCRIPTS: Final = (
     "data.js", "expressions.js", "program.js", "rows.js", "tensors.js", "grid.js", "graph.js",
     "layout.js", "elements.js", "maps.js", "verdicts.js", "differences.js", "overview.js",
-    "memory.js", "help.js", "main.js",
+    "help.js", "main.js",
 )  # fmt: skip
 """Files of the page's program, in the order in which they are run."""
 LIBRARY: Final = "dagre.min.js"

@@ -11,7 +11,7 @@ import pytest
 
 from hloscope.api import read
 from hloscope.buffers import NoMomentsError, ProgramMemory
-from hloscope.display.buffers_picture import memory_picture
+from hloscope.display.buffers_picture import memory_picture, memory_plot
 from hloscope.display.buffers_stack import MOST_BLOCKS, MOST_COLUMNS, OTHERS, Stack, stacks
 from hloscope.display.colours import COLOURS
 from hloscope.display.sparkline import sparkline
@@ -163,6 +163,24 @@ def test_a_block_tells_what_it_is_and_where_it_leads() -> None:
     assert shape.tip.splitlines()[1:] == ["lives 3 to 5", "m.py:4", "jit(f)/jvp()/concat"]
     assert shape.instruction is not None
     assert shape.instruction.name == "c1"
+
+
+def test_a_plot_alone_has_the_legend_as_data_and_fits_beside_a_table() -> None:
+    memory = memory_of(TRAIN)
+    plot, whole = memory_plot("m", memory), memory_picture([("m", memory)])
+    assert not whole.legend
+    amounts = {part: amount for _, amount, part in plot.legend}
+    assert amounts["m.py:3"] == "2 MiB, 28.6 %"
+    assert amounts["parameters"] == "1 MiB, 14.3 %"
+    painted = {shape.attributes.get("fill") for shape in plot.shapes} - {None}
+    assert painted <= {colour for colour, _, _ in plot.legend}
+    right = [
+        float(shape.attributes["x"]) + float(shape.attributes["width"])
+        for shape in plot.shapes
+        if shape.tag == "rect"
+    ]
+    assert max(right, default=0) <= plot.width < whole.width / 1.5
+    assert {s.instruction for s in plot.shapes} == {s.instruction for s in whole.shapes}
 
 
 def test_names_stand_in_blocks_that_have_room_for_them() -> None:

@@ -114,6 +114,8 @@ ODD: Final = {
     "%y = func.call @f(%x) : (tensor<f32>) -> tensor<f32>\nreturn %y : tensor<f32> }",
 }
 LIGHT = "H.view.elements.lit()"
+ALL_COLUMNS: Final = "document.querySelector('.sheet .wide + .link').click()"
+"""Shows all rows and columns of the costs."""
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +222,7 @@ def test_hostile_text_is_shown_as_it_is(page: Browser, tmp_path: Path) -> None:
     bad = next(text for text in HOSTILE if text.startswith("<img"))
     root = f'ROOT n = f32[2] negate(p), metadata={{op_name="{bad}"}}'
     shown(page, tmp_path, f"ENTRY e {{ p = f32[2] parameter(0) {root} }}")
+    page.value(ALL_COLUMNS)
     assert bad in page.value("H.view.overview.element.textContent")
     page.value("document.querySelector('.costs tr.leads').click()")
     page.until(f"H.view.about.element.textContent.includes({bad!r})")
@@ -266,12 +269,12 @@ def test_the_memory_of_a_scheduled_program_is_drawn_and_leads_to_instructions(
     page: Browser, tmp_path: Path
 ) -> None:
     shown(page, tmp_path, EXAMPLES / "layers.hlo", parts=["cost", "memory"])
-    assert page.value("document.querySelector('.hm') === null")
-    page.key("m")
-    page.until("document.querySelector('.hm') !== null")
     texts = page.value("[...document.querySelectorAll('.hm text')].map((t) => t.textContent)")
-    assert {"peak 104 MiB at 14", "forward", "backward", "64 MiB, 61.5 %"} <= {*texts}
-    rows = page.value("[...document.querySelectorAll('.costs tbody tr')].map((r) => r.textContent)")
+    assert {"peak 104 MiB at 14", "forward", "backward"} <= {*texts}
+    legend = page.value("[...document.querySelectorAll('.legend > div')].map((d) => d.textContent)")
+    assert "64 MiB, 61.5 %model.py:13" in legend
+    held = "[...document.querySelectorAll('.peak-holders ~ .wide tbody tr')]"
+    rows = page.value(f"{held}.map((r) => r.textContent)")
     assert rows[0].startswith("64 MiB61.5 %")
     assert rows[-1].startswith("104 MiB")
     block = (
@@ -283,10 +286,6 @@ def test_the_memory_of_a_scheduled_program_is_drawn_and_leads_to_instructions(
     page.until("H.state.k >= 0 && H.program.name[H.state.k] === 's2'")
     page.key("h")
     page.until("document.documentElement.classList.contains('at-overview')")
-    page.value(
-        "[...document.querySelectorAll('.sheets .tab')].find((b) => !b.matches('.on')).click()"
-    )
-    page.until("document.querySelector('.figures') !== null")
     assert not page.said
 
 
@@ -298,6 +297,10 @@ def test_a_program_without_moments_has_sums_in_place_of_a_picture(
     said = page.value("H.view.overview.element.textContent")
     assert "no moments: the program has no schedule" in said
     assert "parameters 32 bytes, outputs 32 bytes" in said
+    assert "largest arrays" in said
+    verdict = page.value("document.querySelector('.verdict').textContent")
+    assert "outputs 32 bytes" in verdict
+    assert "largest arrays" not in verdict
 
 
 def test_a_page_that_is_tampered_with_cannot_run_scripts_or_load(
@@ -483,8 +486,17 @@ def test_of_many_changes_some_are_shown_and_all_are_counted(page: Browser, tmp_p
     shown(page, tmp_path, newer, parts=["maps"], before=hloscope.read(long_program(3000)))
     page.value("[...document.querySelectorAll('.tab')].at(-1).click()")
     page.until("document.querySelector('.differences') !== null")
-    assert page.value("document.querySelectorAll('.change').length") == 500
-    assert "5,498 changes more" in page.value("document.querySelector('.differences').textContent")
+    groups = page.value("[...document.querySelectorAll('.change')].map((g) => g.textContent)")
+    assert groups == [
+        "~1 × tanh op: negate → tanhn0 in e",
+        "−1 × negate f32[8,16]n1 in e",
+        "+2,998 × tanh f32[8,16]",
+        "−2,997 × negate f32[8,16]",
+        "~1 × tanh op: negate → tanhoperand 0: another valuen2999 in e",
+    ]
+    page.value("document.querySelectorAll('.change')[2].open = true")
+    page.until("document.querySelectorAll('.change')[2].querySelectorAll('.one').length === 500")
+    assert "and 2,498 more" in page.value("document.querySelectorAll('.change')[2].textContent")
 
 
 @pytest.mark.slow

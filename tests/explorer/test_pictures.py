@@ -201,7 +201,7 @@ def test_pictures_on_paper_leave_what_is_before_them(page: Browser, tmp_path: Pa
 def test_small_cells_have_lines_between_them_where_half_a_pixel_is_one(
     page: Browser, tmp_path: Path, scale: int, colours: set[str]
 ) -> None:
-    window = {"width": 1500, "height": 863, "deviceScaleFactor": scale, "mobile": False}
+    window = {"width": 1400, "height": 863, "deviceScaleFactor": scale, "mobile": False}
     page.call("Emulation.setDeviceMetricsOverride", window)
     try:
         shown(page, tmp_path, PROGRAMS["large"], "#e/r", parts=["maps"])

@@ -49,6 +49,8 @@ H.clear = (element, ...children) => element.replaceChildren(...children.flat().f
 
 H.number = (value) => (typeof value === "number" ? value.toLocaleString("en-US") : String(value));
 
+H.count = (value, what) => `${H.number(value)} ${what}${value === 1 ? "" : "s"}`;
+
 // Three digits; a large one as it is read, not as a power of ten.
 H.figure = (value) => (value < 1000 ? value.toPrecision(3) : H.number(Math.round(value)));
 
@@ -59,7 +61,8 @@ H.bytes = (count) => {
     count /= 1024;
     k++;
   }
-  return `${k ? count.toPrecision(3) : count} ${count === 1 && !k ? "byte" : units[k]}`;
+  const digits = Math.max(0, 3 - Math.floor(Math.log10(count || 1))); // four, as in the tables
+  return `${k ? Number(count.toFixed(digits)) : count} ${count === 1 && !k ? "byte" : units[k]}`;
 };
 
 H.percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;

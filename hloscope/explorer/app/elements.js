@@ -54,7 +54,7 @@ class Elements {
   #build() {
     const head = H.el("div", "cards");
     const room = this.element.clientWidth - 30; // two beside each other, if there is room
-    const width = room > 560 ? Math.floor(room / 2) - 40 : Math.max(200, room - 40);
+    const width = room > 560 ? Math.floor(room / 2) - 34 : Math.max(200, room - 40);
     const own = this.#card("output", this.output, 0, this.k, this.outputs[this.output], width);
     head.append(own.element);
     const operands = this.#operands();
@@ -64,9 +64,11 @@ class Elements {
       head.append(this.#card("operand", number, leaf, value, type, width).element);
     }
     const left = operands.length - MOST_CARDS;
+    this.colours = H.el("div", "colours");
     H.clear(
       this.element,
       this.outputs.length > 1 ? this.#chooser() : null,
+      this.colours,
       head,
       left > 0 ? H.el("p", "note", `and ${H.number(left)} tensors more`) : null,
     );
@@ -205,6 +207,30 @@ class Elements {
       if (!transient) this.#say(card, accesses, asked, isBack);
       else this.#count(card, accesses);
     }
+    this.#sayColours(own, isBack);
+  }
+
+  // What the colours stand for that are to be seen, and only these.
+  #sayColours(own, isBack) {
+    const lit = this.cards.filter((card) => card !== own && card.picture?.litCells);
+    const maps = new Map(); // by colour, the numbers of the maps that light cells in it
+    for (const card of lit) {
+      card.sets.forEach((set, k) => {
+        if (set?.count) maps.set(colourOf(k), (maps.get(colourOf(k)) || new Set()).add(k + 1));
+      });
+    }
+    const what = isBack ? "reached by it" : "read by it";
+    const meaning = (numbers) => (maps.size > 1 ? `${what}, map ${[...numbers].join(", ")}` : what);
+    const isPaler = lit.some((card) => card.picture.litAreas().some((area) => area.share < 1));
+    const entry = (colour, text) => {
+      const chip = H.el("span", colour ? "chip" : "chip asked");
+      if (colour) chip.style.background = `var(${colour})`;
+      return H.el("span", "", chip, text);
+    };
+    H.clear(this.colours,
+      own?.picture ? entry("", "asked about") : null,
+      ...[...maps].map(([colour, numbers]) => entry(colour, meaning(numbers))),
+      isPaler ? H.el("span", "", "paler: a block of elements in part") : null);
   }
 
   #accesses(card, asked, isBack) {

@@ -120,8 +120,11 @@ class Graph {
       picture.append(group);
     }
     H.clear(this.element, picture);
-    const to = (box.y + margin) * scale - this.element.clientHeight / 2;
-    this.element.scrollTop = box.height > this.element.clientHeight ? (box.y - box.height / 2) * scale - 30 : to;
+    this.element.style.setProperty("--tall", `${Math.ceil(height * scale) + 10}px`);
+    // What it reads is seen whole, if it reads anything: its operands are at the top.
+    const operands = edges.filter(({ to }) => to === k).map(({ from }) => nodes.find(({ id }) => id === from));
+    const top = Math.min(...[box, ...operands].map((node) => node.y - node.height / 2));
+    this.element.scrollTop = (top + margin) * scale - TIP;
     this.element.scrollLeft = (box.x + margin) * scale - this.element.clientWidth / 2;
   }
 

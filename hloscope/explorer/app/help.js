@@ -8,7 +8,7 @@ const KEYS = [
   ["u d", "to the first operand, to the first user"],
   ["Shift + arrows", "move the chosen element along the last two dimensions"],
   ["o", "the maps in the next order: logical, memory, linear"],
-  ["h", "the overview: where the step goes"],
+  ["h", "the overview: what costs most, memory, what to do"],
   ["m", "its memory: what is live when"],
   ["t", "light, dark, as the system has it"],
   ["Backspace", "back to what was looked at before"],

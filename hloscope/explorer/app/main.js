@@ -3,7 +3,7 @@
 const state = { k: -1, asked: null };
 H.state = state;
 
-const TABS = { program: "Program", op_name: "By op_name", source: "By source" };
+const TABS = { program: "Program", source: "Source", op_name: "Scope" };
 const THEMES = ["", "light", "dark"];
 
 async function start() {
@@ -13,7 +13,7 @@ async function start() {
   if (!restore(program, view)) {
     const k = first(program);
     if (k < 0) H.clear(view.middle, H.el("p", "empty", "The program has no instructions."));
-    else if (view.overview.sheets.length) await overview(view);
+    else if (view.overview.isThere) await overview(view);
     else select(k, { quietly: true });
   }
   document.documentElement.dataset.ready = "yes";
@@ -71,10 +71,10 @@ function build(program) {
 }
 
 // Show the overview in place of an instruction.
-async function overview(view, sheet) {
+async function overview(view) {
   state.k = -1;
   view.rows.reveal(-1);
-  await view.overview.show(sheet);
+  await view.overview.show();
   showsOverview(view, true);
   document.title = `${H.head.title} · hloscope`;
   try {
@@ -91,7 +91,7 @@ function showsOverview(view, isShown) {
 
 function told() {
   const { language, instructions, computations, file } = H.head;
-  return `${language}, ${H.number(instructions)} instructions in ${H.number(computations)} computations, ${file}`;
+  return `${language}, ${H.count(instructions, "instruction")} in ${H.count(computations, "computation")}, ${file}`;
 }
 
 function tab(view, mode, name) {
@@ -151,7 +151,7 @@ async function select(k, { asked = null, quietly = false } = {}) {
   view.maps.show(k, answer, answers, view.elements.output ?? 0);
   view.about.show(k, details);
   view.verdicts.show(k, kernels);
-  if (isNew) view.right.scrollTop = 0;
+  if (isNew) for (const element of [view.right, view.right.parentNode]) element.scrollTop = 0;
 }
 
 const middle = (k, output) => (H.shapeOf(H.program.typeOf(k).leaves[output]) || []).map((size) => Math.floor(size / 2));
@@ -177,7 +177,7 @@ function path(view, k) {
     steps.unshift(caller);
     c = program.computationOf[caller];
   }
-  const parts = [H.el("span", "note mono", program.computations[c][0])];
+  const parts = [view.overview.isThere ? H.button("link back", "‹ Overview", () => overview(view), "what costs most, memory (h)") : null, H.el("span", "note mono", program.computations[c][0])].filter(Boolean);
   for (const step of steps) parts.push(" › ", step === k ? H.el("b", "mono", program.name[step]) : H.button("link mono", program.name[step], () => select(step)));
   H.clear(view.path, parts.map((part) => (typeof part === "string" ? document.createTextNode(part) : part)));
 }
@@ -223,7 +223,7 @@ function restore(program, view) {
   const [place, query] = location.hash.slice(1).split("?");
   const k = place ? program.find(place) : -1;
   if (k < 0) {
-    if (!place && view.overview.sheets.length && state.k >= 0) overview(view);
+    if (!place && view.overview.isThere && state.k >= 0) overview(view);
     return false;
   }
   const given = new URLSearchParams(query || "");
@@ -287,8 +287,8 @@ const PRESSED = {
     maps.draw();
   },
   t: theme,
-  h: () => H.view.overview.sheets.length && overview(H.view),
-  m: () => H.has("memory") && overview(H.view, "memory"),
+  h: () => H.view.overview.isThere && overview(H.view),
+  m: () => H.has("memory") && overview(H.view).then(() => document.querySelector(".overview .memory").scrollIntoView()),
   Backspace: () => {
     tell();
     history.back();

@@ -1,58 +1,98 @@
-// The overview: where a step's bytes and least time go, in groups that add up, what to look at first, and its memory.
-
-const SHEETS = { cost: "Cost", memory: "Memory" };
+// The first screen: what the program is, what costs most, its memory at the peak, what to do first.
 
 const BY = { group: "Equal kernels", source: "Source line", scope: "Scope", opcode: "Opcode" };
+const HELD_BY = { group: "Like buffers", source: "Source line", scope: "Scope", kind: "Kind" };
+const FIRST_ROWS = 7; // of the table, before all of it is asked for
+const LONG = 24; // characters of a cell that may be cut
+const SUMS = 2; // lines about a program without moments: why, and the sums; arrays follow
+const MOST_LEGEND = 6;
+const BRIEF = ["share", "limited by", "unused", "source", "what"]; // columns beside the total
 
 class Overview {
   constructor(program, { choose }) {
     this.program = program;
     this.choose = choose;
     this.by = "group";
-    this.held = "group";
-    this.sheets = Object.keys(SHEETS).filter((sheet) => H.has(sheet === "cost" && H.has("invalid") ? "invalid" : sheet));
-    [this.sheet] = this.sheets;
+    this.heldBy = "group";
+    this.isWhole = false; // are all rows and columns of the costs shown?
     this.element = H.el("section", "overview");
   }
 
-  // Show a sheet: the last one if none is named.
-  async show(sheet = this.sheet) {
-    this.sheet = sheet;
-    [this.cost, this.memory, this.invalid] = await Promise.all([H.load("cost"), H.load("memory"), H.load("invalid")]);
+  get isThere() { return ["cost", "memory", "invalid"].some(H.has); }
+
+  async show() {
+    const parts = ["about", "cost", "memory", "invalid"];
+    [this.about, this.cost, this.memory, this.invalid] = await Promise.all(parts.map(H.load));
     this.draw();
   }
 
   draw() {
-    const sheets = this.sheets.map((sheet) => H.button(sheet === this.sheet ? "tab on" : "tab", SHEETS[sheet], () => this.show(sheet)));
-    const inside = this.sheet === "memory" ? this.#memory() : this.#cost();
-    H.clear(this.element, H.el("h1", "", H.head.title), sheets.length > 1 ? H.el("div", "tabs sheets", ...sheets) : null, ...inside);
+    const { cost, memory } = this;
+    const costs = cost ? this.#costs() : H.el("p", "empty", "This page has no costs: it was written without the part `cost`.");
+    H.clear(
+      this.element,
+      H.el("h1", "", H.head.title),
+      this.#verdict(),
+      H.el("dl", "what", ...this.about.map(([name, value]) => H.el("div", "", H.el("dt", "", name), H.el("dd", "", value)))),
+      cost && H.el("div", "figures", ...cost.figures.map(([name, value]) => H.el("div", "", H.el("b", "", value), " ", H.el("span", "note", name)))),
+      this.#invalid(),
+      H.el("div", this.isWhole || !memory?.picture ? "sheet whole" : "sheet",
+        H.el("section", "", costs, cost?.findings.length ? this.#findings() : null),
+        memory?.picture ? H.el("section", "memory", H.el("h2", "", "Memory over the schedule"), H.picture(memory.picture, this.choose), legend(memory.picture.legend)) : null),
+      ...(memory ? this.#held() : []),
+      ...(cost ? cost.notes.map((note) => H.el("p", "note", note)) : []),
+    );
   }
 
-  #memory() {
-    const regroup = (held) => {
-      this.held = held;
+  #choices(names, chosen, choose) {
+    const button = ([by, name]) => H.button(by === chosen ? "choice on" : "choice", name, () => {
+      choose(by);
+      this.draw();
+    });
+    return H.el("div", "orders", ...Object.entries(names).map(button));
+  }
+
+  #costs() {
+    const table = this.cost.tables[this.by];
+    const turn = () => {
+      this.isWhole = !this.isWhole;
       this.draw();
     };
-    return H.memorySheet(this.memory, { by: this.held, regroup, choose: this.choose });
+    const title = `What costs most: ${table.header[0] === "bound" ? "least time" : "bytes"}`;
+    return [
+      H.el("h2", "", title),
+      this.#choices(BY, this.by, (by) => (this.by = by)),
+      H.leadingTable(this.isWhole ? table : brief(table), this.choose),
+      H.button("link", this.isWhole ? "fewer" : table.rows.length > FIRST_ROWS + 1 ? `all ${table.rows.length - 1} rows with all columns` : "all columns", turn),
+    ];
   }
 
-  #cost() {
-    const { cost } = this;
-    if (!cost) return [this.#invalid(), H.el("p", "empty", "This page has no costs: it was written without the part `cost`.")];
-    const choices = Object.entries(BY).map(([by, name]) =>
-      H.button(by === this.by ? "choice on" : "choice", name, () => {
-        this.by = by;
-        this.draw();
-      }));
+  // What costs most, and the peak of memory with its line: an answer in two places at most.
+  #verdict() {
+    const lines = [];
+    const table = this.cost?.tables.group;
+    if (table?.rows.length && table.first[0] >= 0) {
+      const of = (title) => table.rows[0][table.header.indexOf(title)] || "";
+      const [amount, share, name, source] = [table.rows[0][0], of("share"), of("what"), of("source")];
+      const link = H.button("link mono", name, () => this.choose(table.first[0]));
+      lines.push(["costs most", H.el("span", "", link, H.el("span", "", ` ${share} of ${table.header[0] === "bound" ? "the least time" : "the bytes"}, ${amount}${source ? ` (${source})` : ""}`))]);
+    }
+    const { lines: held = [], peak } = this.memory || {};
+    held.slice(0, peak === undefined ? SUMS : held.length).forEach((line, n) => {
+      const [, title, text] = /^(peak|to do): (.*)$/.exec(line) || ["", n ? "" : "memory", line];
+      lines.push([title, title === "peak" && peak >= 0 ? H.button("link", text, () => this.choose(peak)) : text]);
+    });
+    return H.el("dl", "verdict", ...lines.flatMap(([title, text]) => [H.el("dt", "", title), H.el("dd", "", text)]));
+  }
+
+  #held() {
+    const { lines, peak, tables, answers, notes } = this.memory;
     return [
-      H.el("p", "facts-line", cost.about),
-      H.el("div", "figures", ...cost.figures.map(([name, value]) => H.el("div", "", H.el("b", "", value), H.el("span", "note", name)))),
-      this.#invalid(),
-      cost.findings.length ? this.#findings() : null,
-      H.el("h2", "", "Where it goes"),
-      H.el("div", "orders", ...choices),
-      H.leadingTable(cost.tables[this.by], this.choose),
-      ...cost.notes.map((note) => H.el("p", "note", note)),
+      ...(peak === undefined ? lines.slice(SUMS) : []).map((line) => H.el("p", "note", line)),
+      ...(tables ? [H.el("h2", "peak-holders", "Who holds the peak"), this.#choices(HELD_BY, this.heldBy, (by) => (this.heldBy = by)), H.leadingTable(tables[this.heldBy], this.choose)] : []),
+      answers.length ? H.el("h2", "", "What would lower it") : null,
+      ...answers.map((line) => H.el("p", "finding", line)),
+      ...notes.map((note) => H.el("p", "note", note)),
     ];
   }
 
@@ -63,26 +103,66 @@ class Overview {
   }
 
   #findings() {
-    const { findings } = this.cost;
-    return H.el("div", "findings", H.el("h2", "", "Worth a look"),
-      ...findings.map(({ k, text, severity }) => H.el("p", "finding",
-        H.el("span", severity === "error" ? "badge unknown" : "badge over", severity), " ",
-        k < 0 ? text : H.button("link", text, () => this.choose(k)))));
+    return H.el("div", "findings", H.el("h2", "", "Worth most, and what to do"),
+      ...this.cost.findings.map(({ k, text, kind, severity, to_do: toDo }) => H.el("div", "finding",
+        H.el("span", severity === "error" ? "badge unknown" : "badge over", kind),
+        H.el("div", "", k < 0 ? text : H.button("link", text, () => this.choose(k)), H.el("div", "note", toDo)))));
   }
 }
+
+// The first rows of a table and the sum, with the columns that say most.
+function brief({ header, right, rows, first, share }) {
+  const columns = [0, ...BRIEF.map((title) => header.indexOf(title)).filter((at) => at > 0)];
+  const shown = [...rows.keys()].filter((at) => at < FIRST_ROWS || at === rows.length - 1);
+  return {
+    header: columns.map((at) => header[at]),
+    right: columns.flatMap((at, n) => (right.includes(at) ? [n] : [])),
+    rows: shown.map((row) => columns.map((at) => rows[row][at])),
+    first: shown.map((row) => first[row]),
+    share: shown.map((row) => share[row]),
+  };
+}
+
+// What the colours of the picture stand for, with the bytes at the peak.
+function legend(parts) {
+  const rows = parts.slice(0, MOST_LEGEND).map(([colour, amount, part]) => {
+    const chip = H.el("span", "chip");
+    chip.style.background = colour || "var(--soft)";
+    return H.el("div", "", chip, H.el("b", "", amount), H.el("span", "mono", part));
+  });
+  const left = parts.length - rows.length;
+  return H.el("div", "legend", ...rows, left > 0 ? H.el("span", "note", `and ${left} lines more`) : null);
+}
+
+// The shapes of the picture, as `hloscope memory --format svg` draws them; one with an instruction leads to it.
+H.picture = ({ title, width, height, shapes }, choose) => {
+  const drawn = shapes.map(([tag, attributes, text, tip, k]) => {
+    const shape = H.svg(tag, attributes, ...(tip ? [H.svg("title", {}, tip)] : []), text);
+    if (k < 0) return shape;
+    shape.classList.add("leads");
+    shape.addEventListener("click", () => choose(k));
+    return shape;
+  });
+  return H.svg("svg", { class: "hm", role: "img", viewBox: `0 0 ${width} ${height}` }, H.svg("title", {}, title), ...drawn);
+};
 
 // Rows of text as the command prints them; a row with an instruction leads to it.
 H.leadingTable = ({ header, right, rows, first, share }, choose) => {
   const isRight = new Set(right);
+  const largest = Math.max(...share) || 1; // its bar is as long as there is room
   const cell = (text, column, of) => {
     const element = H.el("td", isRight.has(column) ? "number" : "mono", text);
-    if (!column && of !== null) element.style.setProperty("--share", `${Math.min(100, 100 * of)}%`);
+    if (text.length > LONG) element.title = text;
+    if (!column && of !== null) element.style.setProperty("--share", `${(100 * of) / largest}%`);
     return element;
   };
   const head = header.map((title, column) => H.el("th", isRight.has(column) ? "number" : "", title));
   const body = rows.map((cells, at) => {
     const row = H.el("tr", first[at] < 0 ? "sum" : "leads", ...cells.map((text, column) => cell(text, column, share[at])));
-    if (first[at] >= 0) row.addEventListener("click", () => choose(first[at]));
+    if (first[at] < 0) return row;
+    row.tabIndex = 0;
+    row.addEventListener("click", () => choose(first[at]));
+    row.addEventListener("keydown", (event) => event.key === "Enter" && choose(first[at]));
     return row;
   });
   return H.el("div", "wide", H.el("table", "table costs", H.el("thead", "", H.el("tr", "", ...head)), H.el("tbody", "", ...body)));

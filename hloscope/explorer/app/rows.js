@@ -1,16 +1,32 @@
 // The list on the left: only the rows that can be seen are elements.
 
 const ROW = 22;
+const FOUND_ROW = 40; // what a search finds: the whole name, and below it what it is and where
+const CHARACTER = 7.3;
+const BAR = 66; // of a group, with the room beside it
+const LARGE = 0.2; // share of a scope from which on it begins unfolded
+const MOST_OPENED = 400; // lines of all files, below which files begin unfolded
 const EXTRA = 12;
 const DEEPEST = 24;
 const MOST_ROWS = 2_000_000;
 
-// Groups in the order of their names; lines of a file by their numbers.
-function inOrder(top) {
+// Source lines in the order of their files and numbers, scopes by cost and then by name; what has no
+// place or name comes last.  A group that holds nothing but another one is one row with it.
+function inOrder(top, byCost) {
+  const isNamed = ([part]) => !part.startsWith("(no ");
+  const compare = (a, b) => isNamed(b) - isNamed(a) || (byCost ? b[1].cost - a[1].cost : 0) || a[0].localeCompare(b[0], "en", { numeric: true });
   const todo = [top];
   while (todo.length) {
     const node = todo.pop();
-    node.inside = new Map([...node.inside].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true })));
+    node.inside = new Map([...node.inside].map(([part, child]) => {
+      while (child.inside.size === 1 && !child.own.length) {
+        const [[further, only]] = child.inside;
+        if (only.isLine) break;
+        [part, child] = [`${part}/${further}`, only];
+      }
+      return [part, child];
+    }));
+    node.inside = new Map([...node.inside].sort(compare));
     todo.push(...node.inside.values());
   }
 }
@@ -66,7 +82,11 @@ class Rows {
 
   update() {
     this.list = this.words.length ? this.#found() : this.mode === "program" ? this.#tree() : this.#groups();
-    this.inner.style.height = `${this.list.length * ROW}px`;
+    this.row = this.words.length ? FOUND_ROW : ROW;
+    this.inner.style.height = `${this.list.length * this.row}px`;
+    const wide = ({ k, text = "", depth, share }) => (k === undefined ? text : this.program.name[k]).length * CHARACTER + 13 * depth + (share === undefined ? 0 : BAR);
+    const widest = this.list.reduce((most, row) => Math.max(most, wide(row)), 0);
+    this.inner.style.width = `max(100%, ${Math.ceil(widest) + 36}px)`; // names are whole
     this.first = null;
     this.draw();
   }
@@ -99,8 +119,7 @@ class Rows {
     const add = (node, depth, path) => {
       for (const [part, child] of node.inside) {
         const fold = `${path}/${part}`;
-        const share = child.cost ? `${H.percent(child.cost)} · ` : "";
-        list.push({ depth, fold, text: part, note: `${share}${H.number(child.count)}`, share: child.cost });
+        list.push({ depth, fold, text: part, note: child.cost ? H.percent(child.cost) : "", share: child.cost, count: child.count });
         if (!this.open.has(fold)) continue;
         add(child, depth + 1, fold);
         for (const k of child.own) list.push({ k, depth: depth + 1, fold: "" });
@@ -120,15 +139,33 @@ class Rows {
       const share = shares.get(k) || 0;
       node.count++;
       for (const part of this.#groupOf(k)) {
-        if (!node.inside.has(part)) node.inside.set(part, newNode());
+        if (!node.inside.has(part)) node.inside.set(part, { ...newNode(), isLine: part.startsWith(":") });
         node = node.inside.get(part);
         node.count++;
         node.cost += share;
       }
       node.own.push(k);
     }
-    inOrder(top);
+    inOrder(top, this.mode === "op_name");
+    this.#unfoldFirst(top);
     return top;
+  }
+
+  // What begins unfolded: large scopes; all files, so that their lines are seen, if these are few.
+  #unfoldFirst(top) {
+    const folds = [];
+    let lines = 0;
+    const todo = [[top, `${this.mode}:`]];
+    while (todo.length) {
+      const [node, path] = todo.pop();
+      for (const [part, child] of node.inside) {
+        if (child.isLine) lines++;
+        if (!child.inside.size || (this.mode === "op_name" && child.cost < LARGE)) continue;
+        folds.push(`${path}/${part}`);
+        todo.push([child, `${path}/${part}`]);
+      }
+    }
+    if (lines <= MOST_OPENED) folds.forEach((fold) => this.open.add(fold));
   }
 
   // The names of the groups that an instruction is in, the outermost first.
@@ -139,7 +176,7 @@ class Rows {
       return name ? name.split("/").slice(0, DEEPEST) : ["(no op_name)"];
     }
     const [inner] = details.traces[details.trace[k]];
-    return inner === undefined ? ["(no source)"] : fileAndLine(details.frames[inner][0]);
+    return inner === undefined ? ["(no source)"] : fileAndLine(...details.frames[inner]);
   }
 
   #found() {
@@ -168,8 +205,8 @@ class Rows {
 
   draw() {
     const top = this.element.scrollTop;
-    const first = Math.max(0, Math.floor(top / ROW) - EXTRA);
-    const end = Math.min(this.list.length, Math.ceil((top + this.element.clientHeight) / ROW) + EXTRA);
+    const first = Math.max(0, Math.floor(top / this.row) - EXTRA);
+    const end = Math.min(this.list.length, Math.ceil((top + this.element.clientHeight) / this.row) + EXTRA);
     if (first === this.first && end === this.end) return;
     [this.first, this.end] = [first, end];
     const rows = [];
@@ -180,16 +217,16 @@ class Rows {
 
   #row(at) {
     const row = this.list[at];
-    const element = H.el("div", "row");
+    const element = H.el("div", row.where ? "row found-row" : "row");
     element.dataset.row = at;
-    element.style.top = `${at * ROW}px`;
+    element.style.top = `${at * this.row}px`;
     element.style.paddingLeft = `${6 + row.depth * 13}px`;
     element.setAttribute("role", "treeitem");
     if (row.fold) {
       const isOpen = this.open.has(row.fold);
       element.setAttribute("aria-expanded", isOpen);
       element.append(H.el("span", "fold", isOpen ? "▾" : "▸"));
-    } else element.append(H.el("span", "fold none", ""));
+    } else if (!row.where) element.append(H.el("span", "fold none", ""));
     element.append(...(row.k === undefined ? heading(row) : this.#instruction(row)));
     if (row.k !== undefined && row.k === this.selected) element.classList.add("selected");
     return element;
@@ -198,12 +235,9 @@ class Rows {
   #instruction({ k, where }) {
     const { program } = this;
     const kind = program.isFused.has(k) ? "opcode fusion" : "opcode";
-    return [
-      H.el("span", program.isRoot(k) ? "name root" : "name", program.name[k]),
-      H.el("span", kind, program.opcodeOf(k)),
-      H.el("span", "type", program.typeText(k)),
-      where ? H.el("span", "note", program.computationName(k)) : null,
-    ].filter(Boolean);
+    const name = H.el("span", program.isRoot(k) ? "name root" : "name", program.name[k]);
+    const what = [H.el("span", kind, program.opcodeOf(k)), H.el("span", "type", program.typeText(k))];
+    return where ? [name, H.el("span", "below", ...what, H.el("span", "note", `in ${program.computationName(k)}`))] : [name, ...what];
   }
 
   // Select an instruction, unfold what it is in, and bring it into view.
@@ -217,9 +251,9 @@ class Rows {
     }
     const at = this.list.findIndex((row) => row.k === k);
     if (at >= 0) {
-      const top = at * ROW;
+      const top = at * this.row;
       const height = this.element.clientHeight;
-      if (top < this.element.scrollTop || top > this.element.scrollTop + height - ROW) {
+      if (top < this.element.scrollTop || top > this.element.scrollTop + height - this.row) {
         this.element.scrollTop = Math.max(0, top - height / 2);
       }
     }
@@ -250,7 +284,7 @@ class Rows {
   }
 
   #unfoldGroup(k) {
-    let path = `${this.mode}:`;
+    let path = `${this.mode}:`; // rows of several groups have the same path as the last of them
     for (const part of this.#groupOf(k)) this.open.add((path += `/${part}`));
   }
 
@@ -274,12 +308,21 @@ class Rows {
   get drawn() { return this.inner.childElementCount; }
 }
 
-const heading = (row) => [H.el("span", "head", row.text), H.el("span", "note", row.note)];
+// A group with its share as a number and a bar; what it counts is under the pointer.
+function heading(row) {
+  const share = row.share === undefined ? null : H.el("span", "bar-of", H.el("span", "of", row.note));
+  share?.style.setProperty("--share", `${100 * row.share}%`);
+  const head = H.el("span", "head", row.text);
+  if (row.count) head.title = H.count(row.count, "instruction");
+  return [share, head, share ? null : H.el("span", "note", row.note)].filter(Boolean);
+}
 
-// `a/b.py:12` as the file, and the line below it.
-function fileAndLine(place) {
+// `a/b.py:12` in `f` as the folders, the file, and below it the line with its function.
+function fileAndLine(place, inside) {
   const at = place.lastIndexOf(":");
-  return at < 0 ? [place] : [place.slice(0, at), place.slice(at)];
+  const folders = (at < 0 ? place : place.slice(0, at)).split("/").slice(-DEEPEST);
+  if (folders.length > 1 && !folders[0]) folders.splice(0, 2, `/${folders[1]}`);
+  return at < 0 ? folders : [...folders, `${place.slice(at)}${inside ? `  ${inside}` : ""}`];
 }
 
 H.Rows = Rows;

@@ -1,6 +1,8 @@
 // What is said about kernels: what warps move, bytes at least, tiles, what cancels; and where an
 // instruction comes from.
 
+const FOLDED_FROM = 60; // characters of a config
+
 const pair = (name, ...value) => [H.el("dt", "", name), H.el("dd", "", ...value)];
 const facts = (...pairs) => H.el("dl", "facts", ...pairs.flat());
 
@@ -138,6 +140,26 @@ class Verdicts {
   }
 }
 
+// The attributes with the value of `backend_config` folded: braces are counted outside of strings.
+function folded(text) {
+  const found = /backend_config=(?=[{"])/.exec(text);
+  if (!found) return [text];
+  const start = found.index + found[0].length;
+  let depth = 0;
+  let isQuoted = false;
+  let end = start;
+  do {
+    const character = text[end++];
+    if (character === "\\" && isQuoted) end++;
+    else if (character === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && character === "{") depth++;
+    else if (!isQuoted && character === "}") depth--;
+  } while (end < text.length && (depth || isQuoted));
+  if (end - start < FOLDED_FROM) return [text];
+  const config = H.el("details", "config", H.el("summary", ""), text.slice(start, end));
+  return [text.slice(0, start), config, text.slice(end)];
+}
+
 class About {
   constructor(program, { choose, filter }) {
     this.program = program;
@@ -162,7 +184,7 @@ class About {
       line.append(H.el("b", "", program.name[k]), " = ", H.el("span", "type", program.typeText(k)), " ", H.el("span", "opcode", program.opcodeOf(k)), "(");
       operands.slice(0, 64).forEach((o, n) => line.append(...(n ? [", "] : []), H.button("link", program.name[o], () => this.choose(o))));
       if (operands.length > 64) line.append(`, … ${H.number(operands.length - 64)} more`);
-      line.append(operands.length ? `)${text && !text.startsWith(",") ? ", " : ""}${text}` : text);
+      line.append(...folded(operands.length ? `)${text && !text.startsWith(",") ? ", " : ""}${text}` : text));
     }
     const name = details.op_names[details.op_name[k]];
     const trace = details.traces[details.trace[k]].map((frame) => details.frames[frame]);

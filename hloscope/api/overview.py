@@ -1,0 +1,230 @@
+"""The first screen of the explorer: what a program is, what it costs, its memory, what to do.
+
+Every figure is the one that `Program.cost`, `Program.memory` and `check` state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hloscope import checks, cost, display
+from hloscope.api.explaining import check
+from hloscope.api.invalid import Invalid
+from hloscope.errors import HloscopeError
+from hloscope.fusion import leaf_types
+from hloscope.indexing import counts_of
+from hloscope.ir import Instruction, Type, array_bytes, size_text
+from hloscope.lazy import lazy
+from hloscope.visible import visible
+
+if TYPE_CHECKING:
+    import hloscope.api.costs as costs
+    from hloscope.api.program import Program
+else:
+    costs = lazy("hloscope.api.costs")
+
+MOST_ROWS: Final = 60
+"""Rows of each table; the other groups share one row."""
+MOST_FINDINGS: Final = 5
+RULES: Final = ("copies", "utilisation", "trip-counts")
+"""Rules whose findings are shown; padding and tiles are among the advice about costs."""
+COST_GROUPINGS: Final = ("group", "source", "scope", "opcode")
+MEMORY_GROUPINGS: Final = ("group", "source", "scope", "kind")
+_SHOWN_BY: Final = {
+    "copies": "choose layouts so that none is needed; what the movement does: hloscope cancel",
+    "utilisation": "let neighbouring lanes read neighbouring elements; why: hloscope coalesce",
+    "trip-counts": "correct the count, or costs and bounds are wrong; the loop: hloscope show",
+}
+"""What to do about the findings of a rule, and the command that shows more."""
+Numbers = Mapping[Instruction, int]
+
+
+def about(program: Program) -> list[list[str]]:
+    """What a program is: pairs of a name and a value.
+
+    The text of a program states no date, and the page says so.
+    """
+    module = program.module
+    target = cost.target_of(module)
+    kind = target.kind if target.is_compiled else "not compiled"
+    counts = counts_of(module)
+    if counts.replicas is None or counts.partitions is None:
+        devices = "not stated"
+    else:
+        devices = f"{counts.replicas * counts.partitions:,}"
+        if counts.replicas > 1 and counts.partitions > 1:
+            devices += f" ({counts.replicas:,} replicas of {counts.partitions:,} partitions)"
+    found = [
+        ("compiled for", f"{kind} ({target.evidence})"),
+        ("when", "the text states no date"),
+        ("devices", devices),
+    ]
+    if module.computations and module.entry.instructions:
+        entry = module.entry
+        given, result = [p.type for p in entry.parameters], entry.root.type
+        text = f"{len(given):,} parameter{'' if len(given) == 1 else 's'}, {_bytes_of(given)}"
+        results = len(leaf_types(result))
+        text += f"; {results:,} result{'' if results == 1 else 's'}, {_bytes_of([result])}"
+        found.append((f"entry {entry.name}", text))
+    return [[visible(name), visible(value)] for name, value in found]
+
+
+def _bytes_of(types: Sequence[Type]) -> str:
+    """Bytes of all arrays of some types, as text."""
+    counts = [array_bytes(type) for type in types]
+    known = [count.padded for count in counts if count is not None]
+    return size_text(sum(known)) if len(known) == len(counts) else "of sizes not known"
+
+
+class Found(NamedTuple):
+    """Something to do about a program.
+
+    Attributes:
+        share: What it is worth, as a share of the step; 0 where that is not known.
+        instruction: Where it leads; `None` if it is about the whole program.
+        kind: The rule or the kind of advice.
+        severity: `error`, `warning` or `advice`.
+        text: What was found.
+        to_do: What to do, or the command that shows more.
+    """
+
+    share: float
+    instruction: Instruction | None
+    kind: str
+    severity: str
+    text: str
+    to_do: str
+
+    def to_json(self, numbers: Numbers) -> dict[str, Any]:
+        """The finding with the number of its instruction, or -1."""
+        return {
+            "k": -1 if self.instruction is None else numbers.get(self.instruction, -1),
+            "severity": self.severity,
+            "kind": self.kind,
+            "text": visible(self.text),
+            "to_do": visible(self.to_do),
+        }
+
+
+def cost_sheet(
+    program: Program, device: str, numbers: Numbers, invalid: Invalid | None
+) -> dict[str, Any]:
+    """The costs of a program by group, and the findings that are worth most.
+
+    Programs compiled for a GPU, and those not compiled, have bounds for `device`; the others have
+    those of `hloscope cost` without a device.
+
+    Args:
+        program: The program.
+        device: Name of a GPU.
+        numbers: Number of each instruction on the page.
+        invalid: What is wrong with the program; findings are about valid programs only.
+    """
+    is_for_gpu = cost.target_of(program.module).kind in ("gpu", "uncompiled")
+    found = costs.cost_on(program, device if is_for_gpu else None, invalid=invalid)
+    sort = "bound" if any(kernel.bound for kernel in found.kernels) else "bytes"
+    amounts = [(k, k.bound * k.runs if sort == "bound" else k.bytes) for k in found.kernels]
+    total = sum([amount for _, amount in amounts])
+    worth = [] if invalid is not None else sorted(_findings(program, found), key=lambda f: -f.share)
+    return {
+        "about": visible(found.about),
+        "figures": [[name, visible(value)] for name, value in found.figures],
+        "tables": {
+            by: _table(
+                found.groups(by, sort=sort), found.table(by, sort=sort, top=MOST_ROWS), numbers
+            )
+            for by in COST_GROUPINGS
+        },
+        "shares": [[numbers[k.instruction], n / total] for k, n in amounts if n],
+        "findings": [one.to_json(numbers) for one in worth[:MOST_FINDINGS]],
+        "notes": [visible(note) for note in found.notes],
+    }
+
+
+def _table(
+    groups: Sequence[cost.Group[Any]], table: display.Table, numbers: Numbers
+) -> dict[str, Any]:
+    """Rows of text, each with its share and the instruction that it leads to, or -1."""
+    total = sum([group.total for group in groups])
+    shown = groups[:MOST_ROWS]
+    others = len(table.rows) - len(shown)
+    return {
+        "header": list(table.header),
+        "right": list(table.right),
+        "rows": [[visible(cell) for cell in row] for row in table.rows],
+        "first": [*[numbers.get(g.first.instruction, -1) for g in shown], *[-1] * others],
+        "share": [*[g.total / total if total else 0.0 for g in shown], *[None] * others],
+    }
+
+
+def _findings(program: Program, found: costs.Cost) -> Iterator[Found]:
+    """What the rules find and what the costs advise, in no order."""
+    settings = [checks.setting_of(rule, {}) for rule in RULES]
+    report = checks.check_program(program.module, program.file, settings)
+    by_name = {(c.name, ins.name): ins for c in program.module for ins in c}
+    for group in report.groups:
+        one = group.headline
+        if one.severity != "note":
+            ins = by_name.get((one.computation, one.instruction))
+            text = f"{one.instruction} {one.message}"
+            to_do = f"{_SHOWN_BY[one.rule]} FILE {one.instruction}"
+            yield Found(group.share or 0, ins, one.rule, one.severity, text, to_do)
+    for advice in found.first_advice:
+        share = f"{display.share_text(advice.share)} of {size_text(advice.whole)} {advice.level}"
+        text = f"{advice.text} ({share})"
+        kind, command = str(advice.kind), advice.command.replace(quote(program.file), "FILE")
+        yield Found(advice.share, advice.instruction, kind, "advice", text, f"proof: {command}")
+
+
+def memory_sheet(program: Program, device: str, numbers: Numbers) -> dict[str, Any]:
+    """The memory of a program: bounds, the peak with its line, the picture, who holds the peak.
+
+    Of an invalid program it is told why there is no answer; of one without moments, the sums.
+
+    Args:
+        program: The program.
+        device: Name of a GPU whose size is a line in the picture of a program for GPUs.
+        numbers: Number of each instruction on the page.
+    """
+    try:
+        check(program.module)
+    except HloscopeError as error:
+        return {"lines": [visible(error.message)], "answers": [], "notes": []}
+    found = program.memory()
+    holds = device if found.model.target.kind == "gpu" else None
+    lines = [line for line in found.first_lines(holds) if not line.startswith("live: ")]
+    told: dict[str, Any] = {
+        "lines": [*map(visible, lines)],
+        "answers": [*map(visible, found.answers())],
+        "notes": [*map(visible, found.notes)],
+    }
+    if found.has_moments:
+        peak = found.peak
+        told["peak"] = -1 if peak.instruction is None else numbers.get(peak.instruction, -1)
+        told["picture"] = _picture(found.picture(holds), numbers)
+        told["tables"] = {
+            by: _table(peak.by(by), peak.table(by, MOST_ROWS), numbers) for by in MEMORY_GROUPINGS
+        }
+    return told
+
+
+def _picture(picture: display.Picture, numbers: Numbers) -> dict[str, Any]:
+    """Shapes as data; a shape with an instruction has its number."""
+    return {
+        "title": visible(picture.title),
+        "width": picture.width,
+        "height": picture.height,
+        "legend": [[colour, amount, visible(part)] for colour, amount, part in picture.legend],
+        "shapes": [
+            [
+                shape.tag,
+                dict(shape.attributes),
+                visible(shape.text),
+                visible(shape.tip),
+                -1 if shape.instruction is None else numbers.get(shape.instruction, -1),
+            ]
+            for shape in picture.shapes
+        ],
+    }
