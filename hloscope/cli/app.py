@@ -14,7 +14,9 @@ from typing import Any, Final
 import click
 
 from hloscope import __version__
-from hloscope.cli.common import DEBUG, HELP, REFUSALS, debug_option
+from hloscope.cli.colour import colour_option, print_message, print_styled
+from hloscope.cli.commands import COMMANDS, GROUPS, first_screen
+from hloscope.cli.common import DEBUG, HELP, REFUSALS, Context, debug_option
 from hloscope.cli.interrupts import INTERRUPTED, SAID, Raising
 from hloscope.cli.streams import UNWRITABLE, OutputError, discard, finish
 from hloscope.errors import HloscopeError, did_you_mean
@@ -24,44 +26,11 @@ USAGE, OUR_BUG, NO_READER = 2, 5, 141
 ANSWERS: Final = frozenset({0, 1})
 """Exit codes of commands that have said what they were asked: that, or that a check failed."""
 
-COMMANDS: Final = {
-    "ls": ("ls", "List the instructions or the fusions of a program."),
-    "show": ("show", "Print an instruction and its neighbourhood."),
-    "print": ("print", "Print a program in its own language, canonically."),
-    "verify": ("verify", "Verify programs: every finding."),
-    "run": ("run", "Run a program and print what it returns."),
-    "opt": ("opt", "Print a program after passes, named as stablehlo-opt names them."),
-    "refine": ("refine", "Print a program of unknown sizes for sizes that are given."),
-    "infer": ("infer", "Tell the types that follow for the results of every op."),
-    "index": ("index", "Tell which elements of its operands an instruction reads."),
-    "tile": ("tile", "Tell how an instruction can be tiled, and what tiles really read."),
-    "banks": ("banks", "Tell which threads wait for a bank of shared memory."),
-    "cost": ("cost", "Show where the bytes, flops and least time of a program go."),
-    "memory": ("memory", "Show what memory a program takes at its peak, and what lowers it."),
-    "coalesce": ("coalesce", "Tell what the warps of fusions move, and what wastes it."),
-    "ptx": ("ptx", "Execute a GPU kernel of a PTX text and count what its warps transfer."),
-    "footprint": ("footprint", "Tell how many bytes kernels read and write at least."),
-    "equal": ("equal", "Tell whether two maps or programs read or return the same."),
-    "diff": ("diff", "Tell what is different between two programs, by structure."),
-    "cancel": ("cancel", "Classify data movement: free, cancels, or moves bytes."),
-    "html": ("html", "Write a page to look at a program, its maps and its verdicts."),
-    "check": ("check", "Check programs by rules, for CI."),
-    "scan": ("scan", "Write the facts of many programs into tables."),
-    "query": ("query", "Ask about the tables that scan wrote."),
-    "simplify": ("maps", "Simplify an indexing map."),
-    "compose": ("maps", "Compose two indexing maps."),
-    "serialize": ("serialize", "Write a program as a portable artifact of a version."),
-    "deserialize": ("artifacts", "Print the program of a portable artifact."),
-    "doctor": ("artifacts", "Tell who can read a portable artifact, and what older versions lack."),
-    "ops": ("ops", "Tell which ops have indexing rules, and how exact they are."),
-    "schema": ("schema", "Print the JSON Schema of what --json prints."),
-    "help": ("help", "Tell what a command takes; of all of them, as JSON."),
-}
-"""Each command's module in this room, loaded when the command is used, and its one-line help."""
-
 
 class App(click.Group):
-    """A group that loads a command when it is asked for, and answers errors in our own words."""
+    """The group of commands: loads a command when it is used, and prints errors as messages."""
+
+    context_class = Context
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
         """`HELP`."""
@@ -75,7 +44,7 @@ class App(click.Group):
         """The command of that name; loads its module."""
         if cmd_name not in COMMANDS:
             return None
-        module, _ = COMMANDS[cmd_name]
+        module = COMMANDS[cmd_name].module
         command: click.Command = getattr(lazy(f"hloscope.cli.{module}"), cmd_name)
         return command
 
@@ -88,9 +57,11 @@ class App(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands in `--help` without loading any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        """List the commands in their groups in `--help`, in aligned columns; loads none."""
+        width = max(map(len, COMMANDS))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), one.about) for name, one in group.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; every way it can end has its message and exit code."""
@@ -158,8 +129,8 @@ def _refuse(ctx: click.Context) -> None:
 
 
 def end(ctx: click.Context, message: str, code: int) -> None:
-    """Say why on the standard error, and end with the exit code."""
-    click.echo(message, err=True)
+    """Print the message on the standard error, and end with the exit code."""
+    print_message(message)
     ctx.exit(code)
 
 
@@ -185,15 +156,22 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 @click.group(
     cls=App,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    no_args_is_help=True,
+    invoke_without_command=True,
 )
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
     help="Show the version and exit.",
 )  # fmt: skip
 @debug_option
-def app() -> None:
-    """Tell which elements of which tensors an HLO instruction or fusion touches.
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    """Answer questions about compiled tensor programs, from their text.
 
-    FILE is HLO or StableHLO text, or `-` for the standard input.
+    FILE is HLO text, StableHLO text, a portable artifact, or a dump folder of XLA; `-` is the
+    standard input.  Without COMMAND, hloscope prints common questions and the commands for them.
     """
+    if ctx.invoked_subcommand is None:
+        print_styled(first_screen())
+
+
+app.params.append(colour_option())

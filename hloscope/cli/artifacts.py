@@ -14,12 +14,12 @@ from hloscope.display import health_json, health_text
 
 @command()
 @file_argument
-@click.option("--vhlo", is_flag=True, help="Print VHLO as it stands in the artifact.")
+@click.option("--vhlo", is_flag=True, help="Print the VHLO ops of the artifact.")
 @click.option("--generic", is_flag=True, help="Print all ops in generic form.")
 @output_option
 @debug_option
 def deserialize(file: str, vhlo: bool, generic: bool, output: str | None) -> None:
-    """Print the program of an artifact in FILE as StableHLO, with its locations."""
+    """Print the program of the artifact FILE as StableHLO, with its locations."""
     text = artifact_text(bytes_of(file), name_of(file), vhlo=vhlo, generic=generic)
     if output is None:
         print_long(text, nl=False)
@@ -32,7 +32,7 @@ def deserialize(file: str, vhlo: bool, generic: bool, output: str | None) -> Non
 @json_option
 @debug_option
 def doctor(file: str, as_json: bool) -> None:
-    """Tell who can read the artifact in FILE, what keeps it from older versions, and its sizes."""
+    """Print which versions can read the artifact FILE, what blocks older ones, and its sizes."""
     health = examine(bytes_of(file), name=name_of(file))
     if as_json:
         print_json(health_json(health))

@@ -18,7 +18,10 @@ SCHEMA: Final = "hloscope.banks/1"
 @command()
 @click.argument("map", metavar="MAP|-")
 @click.option(
-    "--shape", type=Sizes(), required=True, help="Sizes of the tile in memory, padding included."
+    "--shape",
+    type=Sizes(),
+    required=True,
+    help="Sizes of the tile in shared memory, padding included.",
 )
 @click.option(
     "--bits",
@@ -26,19 +29,19 @@ SCHEMA: Final = "hloscope.banks/1"
     type=click.IntRange(1, 1024),
     default=32,
     show_default=True,
-    help="Bits of an element.",
+    help="Bits per element.",
 )
-@device_option("The GPU, whose banks are counted")
+@device_option("GPU whose banks are counted")
 @format_option()
 @json_option
 @debug_option
 def banks(
     map: str, shape: tuple[int, ...], bits: int, device: str, form: str, as_json: bool
 ) -> None:
-    """Tell how many words the busiest bank is asked for when threads access a tile by MAP.
+    """Count the words that the busiest bank serves when threads access a tile through MAP.
 
-    MAP leads from threads to an index in the tile, for example
-    '(th_x) -> (th_x, 0), domain: th_x in [0, 31]'; `-` is the standard input.
+    MAP leads from threads to an index in the tile, for example '(th_x) -> (th_x, 0), domain: th_x
+    in [0, 31]'; `-` is the standard input.
     """
     text = read_text(map)
     found = bank_conflicts(text, shape, bits=bits, device=device)

@@ -44,12 +44,12 @@ TOP: Final = 20
 @click.argument(
     "name", metavar="[NAME|OTHER]", required=False, shell_complete=complete_instructions
 )
-@click.option("--top", metavar="N", type=click.IntRange(1), help="Show so many rows, else 20.")
+@click.option("--top", metavar="N", type=click.IntRange(1), help="Number of rows; default: 20.")
 @by_option
 @click.option(
-    "--by-name", is_flag=True, help="Parameters of FILE and OTHER belong together by their names."
+    "--by-name", is_flag=True, help="Pair the parameters of FILE and OTHER by name, not by number."
 )
-@format_option("How to print the answer; a picture shows one chain.")
+@format_option("Output format; a picture shows one chain.")
 @json_option
 @debug_option
 def cancel(
@@ -61,20 +61,18 @@ def cancel(
     form: str,
     as_json: bool,
 ) -> None:
-    """Classify every reshape, transpose, copy and broadcast chain of FILE.
+    """Find reshapes, transposes, copies and broadcasts of FILE that cancel or are free.
 
-    Each is free, cancels, or moves bytes.
+    Consecutive ops that move data are a chain: reshapes, transposes, bitcasts, copies, broadcasts,
+    slices, pads, reverses, concatenates and element-wise ops, also through fusions.  A chain is a
+    no-op, a bitcast, one transpose, or real movement.  Each row is a group of equal chains: the
+    bytes that they read and write in all runs, and the bytes that a proved rewriting saves.  With
+    NAME, an instruction or a pattern with * and ?, print its chains with proofs and shorter
+    programs.
 
-    A chain leads through reshapes, transposes, bitcasts, copies, broadcasts, slices, pads,
-    reverses, concatenates and element-wise ops, also through fusions.  It is a no-op, a bitcast,
-    one transpose or real movement.  The table has one row for equal chains: the bytes that they
-    read and write to move data in all runs, and the bytes of these that a proved rewriting saves.
-    With NAME, an instruction or a pattern with * and ?, the chains through it, with proofs and
-    shorter programs.
-
-    With OTHER, another file, an instruction or computation of one as FILE:NAME, or both a map: do
-    the two move the same data, place in memory for place in memory?  The exit code is 0 if they do,
-    1 if not, 4 if it is undecided.
+    With OTHER (a file, FILE:NAME, or a map if FILE is one), prove that both move the same data:
+    each element of memory to the same place.  The exit code is 0 if they do, 1 if not, 4 if
+    undecided.
     """
     form = "json" if as_json else form
     if name is not None and _is_other(name):

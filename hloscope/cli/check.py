@@ -38,7 +38,7 @@ def _rules_option(ctx: click.Context, param: click.Parameter, value: tuple[str, 
     metavar="RULE[:NAME=VALUE,..]",
     multiple=True,
     callback=_rules_option,
-    help="A rule to check; may be given several times.",
+    help="A rule to check; may be repeated.",
 )
 @click.option(
     "--config",
@@ -46,18 +46,20 @@ def _rules_option(ctx: click.Context, param: click.Parameter, value: tuple[str, 
     help=f"Rules in a file; {CHECK_FILE} of this folder if there is one.",
 )
 @click.option(
-    "--baseline", metavar="JSON", help="Tell only what is new or worse since this report."
+    "--baseline",
+    metavar="JSON",
+    help="Report only findings that are new or worse since this report.",
 )
-@click.option("--list", "is_list", is_flag=True, help="Tell the rules and their parameters.")
+@click.option("--list", "is_list", is_flag=True, help="List the rules and their parameters.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="How to report.",
+    help="Format of the report.",
 )
-@top_option("Findings that text, github and markdown show.", 100)
+@top_option("Number of findings in text, github and markdown.", 100)
 @click.option("-o", "--output", metavar="OUT", help="Write the report to a file.")
 @json_option
 @debug_option
@@ -72,10 +74,10 @@ def check(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Check programs by rules: copies, collectives, utilisation, what must be fused, and others.
+    """Check programs by rules: copies, collectives, utilisation, required fusions, and others.
 
-    The exit code is 1 if a rule of severity error is broken, and 3 if a program cannot be read;
-    the others are checked all the same.
+    The exit code is 1 if a rule of severity error is violated, and 3 if a program cannot be read;
+    the other programs are still checked.
     """
     if is_list:
         _print_rules()

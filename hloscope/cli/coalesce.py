@@ -78,34 +78,40 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
 @command()
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
-@device_option("The GPU")
+@device_option("GPU of the model")
 @as_if_option
 @by_option
-@top_option("Of a whole program, the N groups with most unused bytes; the others share one row.")
+@top_option("Without NAME: number of groups; the others share one row.")
 @click.option(
     "--fail-below",
     metavar="SHARE",
     type=click.FloatRange(0, 1),
-    help="Exit with 1 if an access moves more than 1/SHARE of what it needs.",
+    help="Exit with 1 if an access uses less than this share of the bytes it transfers.",
 )
 @click.option(
-    "--threads", metavar="T", type=click.IntRange(1, 1024), help="Threads of a block of a loop."
+    "--threads",
+    metavar="T",
+    type=click.IntRange(1, 1024),
+    help="Threads per block of a loop fusion.",
 )
 @click.option(
-    "--vector", metavar="V", type=click.IntRange(1, 64), help="Elements of a thread of a loop."
+    "--vector",
+    metavar="V",
+    type=click.IntRange(1, 64),
+    help="Elements per thread of a loop fusion.",
 )
 @click.option(
     "--launch",
     metavar="B,T",
     callback=_launch,
-    help="Blocks and threads of a loop; threads go on where blocks end.",
+    help="Blocks and threads of a loop fusion; thread numbers continue across blocks.",
 )
 @click.option(
     "--thread-map",
     metavar="MAP",
     callback=_map,
-    help="Your own map from threads to elements of the output: a map, Triton's #ttg.blocked<{…}> or"
-    " linear layout, or CuTe's (threads,values):(strides).",
+    help="Map from threads to output elements to use instead of XLA's: a map, Triton's "
+    "#ttg.blocked<{…}> or linear layout, or CuTe's (threads,values):(strides).",
 )
 @click.option(
     "--tile",
@@ -119,7 +125,12 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     " outputs with the model and the HLO.",
 )
 @file_option("--inputs", about="With --from-ptx: arrays of the operands, .npz or .npy.")
-@click.option("--xla", "verdicts_only", is_flag=True, help="Only XLA's own verdicts; faster.")
+@click.option(
+    "--xla",
+    "verdicts_only",
+    is_flag=True,
+    help="Print only the verdicts of XLA's own analysis; faster.",
+)
 @format_option()
 @json_option
 @debug_option
@@ -144,8 +155,8 @@ def coalesce(
 ) -> None:
     """Count the sectors that the warps of a kernel transfer, and name the cause of unused ones.
 
-    Without NAME, groups of accesses of all kernels of FILE, those with most unused bytes first;
-    loops count as often as they run.  In NAME, * is any text and ? any character.
+    Without NAME, list groups of accesses of all kernels of FILE, most unused bytes first; loop
+    bodies count in every iteration.  In NAME, * matches any text and ? any character.
     """
     if from_ptx or inputs is not None:
         if not from_ptx or name is None or form not in ("text", "json"):
@@ -225,15 +236,16 @@ def _print_table(found: ProgramCoalescing, by: str, top: int) -> None:
     if found.wasted:
         print_table(found.table(top, by))
     else:
-        said = " that is known" if unknown else ""
-        click.echo(f"no access{said} moves more than it needs", err=True)
-    count = len(found.kernels)
-    kernels = f"{count} kernel{'' if count == 1 else 's'}"
-    makers = ", ".join(f"{count} {maker}" for maker, count in found.refused_by_maker.items())
-    others = f"{len(found.refused)} without thread map{f': {makers}' if makers else ''}"
-    click.echo(f"{kernels}, {others}", err=True)
+        which = "known access" if unknown else "access"
+        click.echo(f"no {which} transfers unused bytes", err=True)
+    count, others = len(found.kernels), len(found.refused)
+    kernels = f"{count:,} kernel{'' if count == 1 else 's'}"
+    if others:
+        makers = ", ".join(f"{count:,} {maker}" for maker, count in found.refused_by_maker.items())
+        kernels += f"; {others:,} more without a known thread map: {makers}"
+    click.echo(kernels, err=True)
     print_differences(found.cost.findings)
     if unknown:
         kernel, array = unknown[0]
         first = f"{kernel.name}, {array.name}{f': {array.reason}' if array.reason else ''}"
-        click.echo(f"accesses that are not known: {len(unknown):,} ({first})", err=True)
+        click.echo(f"accesses of unknown transfers: {len(unknown):,} ({first})", err=True)

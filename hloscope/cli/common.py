@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from hloscope.cli.colour import (
+    colour_option,
+    print_styled,
+    styled_heading,
+    styled_name,
+    uses_colour,
+)
 from hloscope.cli.paging import is_terminal, is_tty, print_long, width
 from hloscope.cli.streams import styled_errors
 from hloscope.display import Table, columns, fitted, json_line, json_text
@@ -49,7 +56,7 @@ def debug_option(function: F) -> F:
 
 def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        click.echo(ctx.get_help(), color=ctx.color)
+        print_styled(ctx.get_help())
         ctx.exit()
 
 
@@ -64,8 +71,34 @@ HELP: Final = click.Option(
 """As click has it, which looks up its own texts in catalogs of the locale: that takes long."""
 
 
+class Formatter(click.HelpFormatter):
+    """Help with styled headings and names; `print_styled` removes styles where needed."""
+
+    def write_heading(self, heading: str) -> None:
+        """Write a heading of a section."""
+        super().write_heading(styled_heading(heading))
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """Write names beside their descriptions."""
+        super().write_dl([(styled_name(a), b) for a, b in rows], col_max, col_spacing)
+
+
+class Context(click.Context):
+    """A context whose help is written by `Formatter`."""
+
+    formatter_class = Formatter
+
+
 class Command(click.Command):
-    """A command of ours."""
+    """A command that takes `--help` and `--color` as all commands do."""
+
+    context_class = Context
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.params.append(colour_option(hidden=True))
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
         """`HELP`."""
@@ -146,9 +179,13 @@ WIDEST: Final = 48
 
 
 def print_table(table: Table) -> None:
-    """A ruled table that fits on a terminal; plain aligned columns for a pipe or a file."""
+    """Print a table: ruled and fitted on a terminal, plain aligned columns to a pipe or file."""
     if is_terminal():
-        print_long(fitted(table, width()))
+        text, is_styled = fitted(table, width()), uses_colour()
+        if is_styled:
+            header, line_end, rows = visible(text).partition("\n")
+            text = f"{styled_heading(header)}{line_end}{rows}"
+        print_long(text, is_styled=is_styled)
     else:
         rows = [table.header, *table.rows]
         click.echo(columns(rows, right=table.right, widest=WIDEST))

@@ -23,14 +23,14 @@ from hloscope.display import advice_lines, triton_text
 @command()
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
-@any_device_option("The device that bounds are for; h100 for programs of GPUs")
+@any_device_option("Device of the bounds (default for GPU programs: h100)")
 @as_if_option
 @by_option
 @click.option(
     "--sort",
     type=click.Choice((*COST_SORTS, *MEASURED_SORTS)),
-    help="The amount that totals state and rows are sorted by: bound, or bytes without a device;"
-    " with --profile: lost, or time.",
+    help="Quantity to sum and to sort by; default: bound, or bytes without a device; with "
+    "--profile: lost, or time.",
 )
 @file_option(
     "--profile",
@@ -38,9 +38,9 @@ from hloscope.display import advice_lines, triton_text
     " SQLite of Nsight Systems, CSV or JSON of rocprofv3.",
 )
 @click.option(
-    "--advice", "is_advice", is_flag=True, help="Only changes that are proved to save bytes."
+    "--advice", "is_advice", is_flag=True, help="Print only changes that are proved to save bytes."
 )
-@top_option("The N groups with the largest totals; the others share one row.")
+@top_option("Number of groups; the others share one row.")
 @json_option
 @debug_option
 def cost(
@@ -55,11 +55,11 @@ def cost(
     top: int,
     as_json: bool,
 ) -> None:
-    """Show where the bytes, flops and least time of FILE go, in groups of kernels that add up.
+    """List where the time, bytes and flops of FILE go, as groups of kernels that add up.
 
-    Loops count as often as they run.  A bound is the least time of kernels that find nothing in a
-    cache; it is no measured time.  With NAME, only kernels of that name; * is any text and ? any
-    character.
+    Loop bodies count in every iteration.  A bound is the least time of kernels whose data is in no
+    cache; it is not a measured time.  With NAME, only kernels of that name; * matches any text and
+    ? any character.
     """
     if profile is None and sort in MEASURED_SORTS:
         raise click.UsageError(f"--sort {sort} needs --profile FILE")

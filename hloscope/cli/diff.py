@@ -19,14 +19,14 @@ DIFFERENT: Final = 1
 @command()
 @click.argument("first", metavar="A", shell_complete=complete_files)
 @click.argument("second", metavar="B", shell_complete=complete_files)
-@top_option("Changes to print.", 100)
+@top_option("Number of changes to print.", 100)
 @json_option
 @debug_option
 def diff(first: str, second: str, top: int, as_json: bool) -> None:
-    """Tell what is different between the programs A and B, by structure.
+    """List what changed between the programs A and B, by structure.
 
-    A and B are HLO, StableHLO, or artifacts.  Names, the order of instructions, metadata and
-    places do not count.  The exit code is 0 if they are the same, 1 if they differ.
+    A and B are HLO, StableHLO or artifacts.  Names, the order of instructions, metadata and
+    locations are ignored.  The exit code is 0 if the programs are the same, 1 if they differ.
     """
     if first == second == "-":
         raise click.UsageError("only one of the two can be the standard input")

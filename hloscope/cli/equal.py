@@ -49,10 +49,13 @@ Runnable: Final = (Program, ComputationView)
     metavar="S",
     type=click.FloatRange(0, min_open=True),
     default=SECONDS_EQUAL,
-    help="Processor time for comparing programs, by default 5.",
+    help="CPU seconds for comparing programs; default: 5.",
 )
 @click.option(
-    "--values", "by_values", is_flag=True, help="Run both programs, and compare what they return."
+    "--values",
+    "by_values",
+    is_flag=True,
+    help="Run both programs on equal arguments, and compare their results.",
 )
 @click.option(
     "--runs",
@@ -64,43 +67,45 @@ Runnable: Final = (Program, ComputationView)
     "--replicas",
     metavar="R",
     type=click.IntRange(1, 4096),
-    help="With --values: replicas, else as many as a header or the groups say.",
+    help="With --values: number of replicas; by default from the header or the groups.",
 )
 @click.option(
     "--partitions",
     metavar="P",
     type=click.IntRange(1, 4096),
-    help="With --values: partitions of each replica; one program may be partitioned.",
+    help="With --values: partitions per replica; one of the programs may be partitioned.",
 )
 @click.option(
     "--tolerance",
     metavar="T",
     type=float,
-    help="With --values: largest difference of floats, else 0.0001; of those larger than 1 it is"
-    " relative.",
+    help="With --values: largest allowed difference of floats, default 0.0001; relative for "
+    "values above 1.",
 )
 @click.option(
-    "--ulps", metavar="N", type=click.IntRange(0), help="In place of it: units in the last place."
+    "--ulps",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Largest allowed difference in units in the last place, instead of --tolerance.",
 )
 @json_option
 @debug_option
 def equal(
     first: str, second: str, seconds: float, by_values: bool, as_json: bool, **options: Any
 ) -> None:
-    """Tell whether A and B read the same elements; with --values, return the same values.
+    """Prove that A and B read the same elements; with --values, compare their results.
 
-    A and B are maps as text; instructions as FILE:NAME; or FILE, a program, or FILE:NAME of a
-    computation, of which is compared what each output reads of each parameter, on every device.
-    Types have to be the same.  What is computed of the elements is not compared: an `add` and a
-    `subtract` read the same.  Programs are verified first; what has the same structure up to names
-    reads the same, the rest is composed, for --seconds.  The exit code is 0 if that is proved, 1 if
-    they are different, 4 if it is undecided.
+    A and B are maps as text, instructions (FILE:NAME), programs (FILE) or computations (FILE:NAME).
+    Of programs and computations, the elements of each parameter that each output reads are
+    compared, on every device; types must be equal.  What is computed from the elements is not
+    compared: an `add` and a `subtract` read the same.  The exit code is 0 if equality is proved, 1
+    if A and B differ, 4 if it is undecided after --seconds.
 
-    With --values both programs run on the same arguments: distinct numbers, starts within and
-    beyond what is clamped, edge values, other ones in each run.  The first difference is shown, and
-    the exit code is 1; it is 0 if none was found, which proves nothing, and 4 if a program cannot
-    be run.  On several devices, a program may be compared with its partitioned form, whose
-    arguments are cut by the shardings.
+    With --values, both programs run on the same arguments: distinct numbers, edge values, and
+    starts of slices inside and outside their bounds.  The exit code is 1 if a result differs, which
+    is printed; 0 if no difference was found, which is not a proof; 4 if a program cannot run.  A
+    program for several devices may be compared with its partitioned form, whose arguments are cut
+    by the shardings.
     """
     a, b = sides_of(first, second)
     if isinstance(a, InstructionView) is not isinstance(b, InstructionView):

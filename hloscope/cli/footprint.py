@@ -25,19 +25,19 @@ SCHEMA = "hloscope.footprint/1"
 @command()
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
-@device_option("The GPU, which decides what is updated in place")
+@device_option("GPU, which decides what is updated in place")
 @by_option
-@top_option("Of a whole program, the N groups with most bytes; the others share one row.")
+@top_option("Without NAME: number of groups; the others share one row.")
 @format_option()
 @json_option
 @debug_option
 def footprint(
     file: str, name: str | None, device: str, by: str, top: int, form: str, as_json: bool
 ) -> None:
-    """Count the bytes that a fusion reads and writes at least, and the reuse of each element.
+    """Count the bytes that a kernel must read and write, and the reuse of each element.
 
-    Without NAME, groups of all kernels of FILE, those with most bytes first; loops count as often
-    as they run.  In NAME, * is any text and ? any character.
+    Without NAME, list groups of all kernels of FILE, most bytes first; loop bodies count in every
+    iteration.  In NAME, * matches any text and ? any character.
     """
     form = "json" if as_json else form
     if name is not None:

@@ -10,6 +10,7 @@ import click
 
 from hloscope import __version__
 from hloscope.api import schema, schema_names
+from hloscope.cli.colour import print_styled
 from hloscope.cli.common import command, debug_option, json_option, print_json
 from hloscope.cli.exits import EXIT_CODES
 from hloscope.cli.manual import manual
@@ -31,10 +32,10 @@ def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[s
 @debug_option
 @click.pass_context
 def help(ctx: click.Context, name: str | None, man: bool, as_json: bool) -> None:
-    """Tell what COMMAND takes; or what the commands are.
+    """Explain COMMAND; without it, list the commands.
 
-    With --json: commands with their arguments and options, exit codes, and the schemas of what is
-    printed as JSON, as a short reference for programs and assistants.
+    With --json, print commands with their arguments and options, exit codes, and the schemas of
+    JSON output, as a reference for programs and assistants.
     """
     if man and as_json:
         raise click.UsageError("--man and --json are two forms")
@@ -50,9 +51,9 @@ def help(ctx: click.Context, name: str | None, man: bool, as_json: bool) -> None
     elif as_json:
         print_json(reference(group, commands))
     elif name is None:
-        click.echo(top.get_help())
+        print_styled(top.get_help())
     else:
-        click.echo(commands[name].command.get_help(commands[name]))
+        print_styled(commands[name].get_help())
 
 
 def _commands(
@@ -61,7 +62,7 @@ def _commands(
     for name in names:
         found = group.get_command(top, name)
         assert found is not None
-        yield name, click.Context(found, parent=top, info_name=name)
+        yield name, found.context_class(found, parent=top, info_name=name)
 
 
 def reference(group: click.Group, commands: dict[str, click.Context]) -> dict[str, Any]:

@@ -24,16 +24,16 @@ from hloscope.cli.output import output_option, write
     metavar="PART",
     multiple=True,
     type=click.Choice(EXPLORER_PARTS),
-    help=f"Leave a part out, for a smaller page or a shorter run: {', '.join(EXPLORER_PARTS)}.",
+    help=f"Omit a part, for a smaller page or a shorter run: {', '.join(EXPLORER_PARTS)}.",
 )
 @click.option(
     "-j",
     "--jobs",
     metavar="N",
     type=click.IntRange(1, 1024),
-    help="Processes that work on a large program; by the number of processors if not given.",
+    help="Processes for a large program; default: by the number of processors.",
 )
-@device_option("The GPU that kernels are judged for")
+@device_option("GPU of the coalescing model")
 @output_option
 @debug_option
 def html(
@@ -45,10 +45,10 @@ def html(
     device: str,
     output: str | None,
 ) -> None:
-    """Write a page to look at the program of FILE: its graph, maps, elements and verdicts.
+    """Write a page about the program of FILE: cost, memory, graph, maps and verdicts.
 
-    The page is one file that needs no network and no server: it opens in any browser.  Invalid
-    instructions are listed in it, and the others are answered; the exit code is then 3.
+    The page is one file for any browser; it needs no network and no server.  Invalid instructions
+    are listed, and the others are answered; the exit code is 3 then.
     """
     if as_diff != (newer is not None):
         raise click.UsageError("--diff compares two programs: hloscope html --diff OLDER NEWER")

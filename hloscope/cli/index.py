@@ -70,59 +70,70 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
     "--from-operand",
     metavar="K",
     type=click.IntRange(0),
-    help="From an element of this operand to the output elements it reaches.",
+    help="Input to output: print the output elements that use an element of this operand.",
 )
 @click.option(
     "--to-parameters",
     is_flag=True,
-    help="Follow the reads to the parameters of NAME's computation.",
+    help="Follow reads up to the parameters of NAME's computation.",
 )
-@click.option("--physical", is_flag=True, help="Indices in memory order, as the layouts say.")
-@click.option("--linear", is_flag=True, help="Positions in memory, counted in elements.")
+@click.option("--physical", is_flag=True, help="Print indices in memory order, by the layouts.")
+@click.option("--linear", is_flag=True, help="Print positions in memory, counted in elements.")
 @click.option(
     "--convention",
     type=click.Choice(("structural", "xla")),
     default="structural",
-    help="What reductions read: what their bodies use, or all inputs, as in XLA.",
+    help="What reductions read: the inputs that their bodies use, or all inputs, as in XLA.",
 )
-@click.option("--verify", is_flag=True, help="Prove each map against the program; exit 5 if wrong.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Prove each map against the program; exit with 5 if one is wrong.",
+)
 @click.option(
     "--by-execution",
     is_flag=True,
-    help="With --verify: run NAME too, or a small instance of it, which needs no rule.",
+    help="With --verify: also execute NAME, or a smaller copy of it, to find what it reads.",
 )
 @click.option(
     "--evidence-dir",
     metavar="DIR",
-    help="With --by-execution: write what refutes maps as a program and its inputs.",
+    help="With --by-execution: write programs and inputs that refute maps to this folder.",
 )
 @click.option(
     "--seed",
     metavar="N",
     type=click.IntRange(0),
     default=0,
-    help="Of the elements --verify samples.",
+    help="With --verify: seed of the sampled elements.",
 )
 @click.option(
     "--seconds",
     metavar="S",
     type=click.FloatRange(0, min_open=True),
-    help="With --verify: processor time of all proofs, by default more for a larger program.",
+    help="With --verify: CPU seconds of all proofs; by default more for larger programs.",
 )
-@click.option("--strict", is_flag=True, help="With --verify: exit 4 if anything is undecided.")
-@click.option("--all", "everything", is_flag=True, help="All instructions, a JSON line for each.")
+@click.option("--strict", is_flag=True, help="With --verify: exit with 4 if a proof is undecided.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Answer every instruction, one line of JSON for each."
+)
 @click.option(
     "-j", "--jobs", metavar="N", type=click.IntRange(1, 1024),
-    help="With --all: processes; by default as many as there are processors.",
+    help="With --all: number of processes; by default one per processor.",
 )  # fmt: skip
-@click.option("--cache", metavar="DIR", help="With --all: keep answers here for the next time.")
+@click.option(
+    "--cache", metavar="DIR", help="With --all: keep answers in this folder for the next run."
+)
 @click.option(
     "--cache-size", metavar="SIZE", type=Bytes(), default="1G", show_default=True,
-    help="What the answers kept may take; those not used for longest go.",
+    help="Maximum size of the cache; least recently used entries are deleted.",
 )  # fmt: skip
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="What to print.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="Output format.")
 @click.option(
-    "--at", metavar="I,J,..", callback=_element, help="List what this element reads; or draw it."
+    "--at",
+    metavar="I,J,..",
+    callback=_element,
+    help="List the elements that this output element reads, or draw them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @debug_option
@@ -151,15 +162,14 @@ def index(
     at: Index | None,
     as_json: bool,
 ) -> None:
-    """Tell which elements of its operands each element of NAME in FILE reads.
+    """Print which elements of its operands each element of NAME in FILE reads.
 
-    NAME is an instruction; if not given, the one that computes the entry's result, past tuples,
-    returns and bitcasts.  One inside another computation may be given as
-    `computation/instruction`.  With * for any text or ? for any
-    character in NAME, every instruction like it is asked about.
+    NAME is an instruction; by default, the one that computes the entry's result, past tuples,
+    returns and bitcasts.  Write it as `computation/instruction` for another computation.  In NAME,
+    * matches any text and ? any character, and every match is answered.
 
-    With --all there may be many files, and directories of dumps; a file that is broken is told of,
-    the others are answered, and the exit code is the largest of theirs.
+    --all takes several files, and directories of dumps.  A file that cannot be read is reported,
+    and the others are answered; the exit code is the largest of all files.
     """
     form = "json" if as_json else form
     ctx = click.get_current_context()

@@ -27,14 +27,16 @@ WRONG: Final = 3
 @file_argument
 @json_option
 @click.option(
-    "--split-input-file", is_flag=True, help="StableHLO: FILE is several programs, // ----- apart."
+    "--split-input-file",
+    is_flag=True,
+    help="StableHLO: FILE is several programs, separated by // -----.",
 )
 @debug_option
 def infer(file: str, as_json: bool, split_input_file: bool) -> None:
-    """Tell for every op of FILE the types of its results that follow from its operands.
+    """Print the result types of every op of FILE, inferred from its operands.
 
-    A StableHLO program that asks with ops of the dialect hlo_test_infer is printed with the
-    answers, as `stablehlo-opt --hlo-test-infer` does.  The exit code is 3 if an op is refused.
+    In StableHLO, ops of the dialect hlo_test_infer are replaced by the inferred types, as
+    `stablehlo-opt --hlo-test-infer` does.  The exit code is 3 if an op is invalid.
     """
     source = read_text(file)
     found = types_of(source, split=split_input_file)

@@ -40,18 +40,26 @@ _COMMANDLINE: Final = click.core.ParameterSource.COMMANDLINE
 @file_argument
 @click.argument("computation", required=False, shell_complete=complete_computations)
 @click.option("--fusions", is_flag=True, help="List the fusions of all computations.")
-@click.option("--all", "everything", is_flag=True, help="List all computations' instructions.")
-@click.option("--tree", is_flag=True, help="List the computations, each below what calls it.")
+@click.option(
+    "--all", "everything", is_flag=True, help="List the instructions of all computations."
+)
+@click.option("--tree", is_flag=True, help="List the computations as a tree of calls.")
 @click.option("--opcode", metavar="GLOB", help="Only instructions with this opcode.")
 @click.option("--name", metavar="GLOB", help="Only instructions with this name.")
-@click.option("--op-name", metavar="GLOB", help="Only those with this framework name, or part.")
-@click.option("--source", metavar="FILE[:LINE]", help="Only those from this place in the source.")
+@click.option(
+    "--op-name", metavar="GLOB", help="Only those whose op_name, or a part of it, matches."
+)
+@click.option("--source", metavar="FILE[:LINE]", help="Only those of this source file or line.")
 @click.option("--like", metavar="NAME", help="Only those from the same source line as NAME.")
 @click.option("--shape", metavar="GLOB", help="Only those of this type, such as 'f32[8,*]'.")
 @click.option("--calls", metavar="GLOB", help="Only those that call this computation.")
-@click.option("--sort", type=click.Choice(SORTS), help="Sort by this; the largest first.")
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    help="Sort by line, or by bytes, flops or users, largest first.",
+)
 @click.option("--top", metavar="N", type=click.IntRange(1), help="Only the first N.")
-@click.option("--tsv", is_flag=True, help="Cells with tabs between them, nothing shortened.")
+@click.option("--tsv", is_flag=True, help="Print tab-separated cells, not shortened.")
 @json_option
 @debug_option
 def ls(
@@ -74,10 +82,10 @@ def ls(
 ) -> None:
     """List the instructions of FILE's entry computation, or of COMPUTATION.
 
-    Of a directory, such as --xla_dump_to wrote, the modules and their stages are listed.
+    If FILE is a directory, such as one of --xla_dump_to, list its modules and their stages.
 
-    With --opcode, --name, --op-name, --source, --like, --shape or --calls all computations are
-    searched unless COMPUTATION is given.  In a GLOB, * is any text and ? any character.
+    --opcode, --name, --op-name, --source, --like, --shape and --calls search all computations,
+    unless COMPUTATION is given.  In a GLOB, * matches any text and ? any character.
     """
     if like is not None and source is not None:
         raise click.UsageError("--like and --source both say where instructions come from")

@@ -22,13 +22,11 @@ MOST_TOLD: Final = 200_000
 @click.option(
     "--lines",
     is_flag=True,
-    help='Read JSON lines {"map": ..} from the standard input, print one line for each.',
+    help='Read JSON lines {"map": ..} from the standard input, and print one line for each.',
 )
 @click.option("--trace", is_flag=True, help="Print each step with its law on the standard error.")
-@click.option(
-    "--keep-points", is_flag=True, help="Leave variables that have only one value where they are."
-)
-@click.option("--exact", is_flag=True, help="Look for still shorter forms, and prove them.")
+@click.option("--keep-points", is_flag=True, help="Keep variables that have only one value.")
+@click.option("--exact", is_flag=True, help="Search for shorter forms, and prove them equal.")
 @json_option
 @debug_option
 def simplify(

@@ -37,11 +37,11 @@ MOST_DIGITS: Final = 18
     "--at",
     metavar="NAME",
     shell_complete=complete_instructions,
-    help="The moment of this instruction, or the moment of this number, instead of the peak.",
+    help="Show this moment instead of the peak: the name of an instruction, or a number.",
 )
 @by_buffers_option
-@any_device_option("The device that is to hold the program; h100 for programs of GPUs")
-@top_option("The N groups of most bytes; the others share one row.")
+@any_device_option("Device that holds the program (default for GPU programs: h100)")
+@top_option("Number of groups; the others share one row.")
 @format_option()
 @json_option
 @debug_option
@@ -55,13 +55,14 @@ def memory(
     form: str,
     as_json: bool,
 ) -> None:
-    """Show what memory FILE takes at its peak, who holds it, and what lowers it.
+    """List the buffers that hold the memory of FILE at its peak, and what lowers the peak.
 
     FILE is a scheduled program, as XLA dumps it after optimisation.  The first figure is the least
-    that is live at once, whatever assigns memory; the second is what XLA holds, about.  A program
-    without a schedule has no moments: its sums are printed.  With AFTER, print of which buffers XLA
-    holds more or fewer for that program than for FILE.  A picture shows the live bytes over the
-    schedule by kind and source line, those of two programs on one scale.
+    memory that any assignment needs; the second estimates what XLA allocates.  A program without a
+    schedule has no peak, and the sums of its buffers are printed.
+
+    With AFTER, list the buffers that XLA allocates for only one of the two programs.  A picture
+    shows the live bytes over the schedule by kind and source line, of two programs on one scale.
     """
     if file == after == "-":
         raise click.UsageError("only one of the two can be the standard input")

@@ -17,9 +17,9 @@ SCHEMA: Final = "hloscope.ops/1"
 @json_option
 @debug_option
 def ops(as_json: bool) -> None:
-    """Tell for every op whether its rules are exact, too large (over) or unknown, and why.
+    """List every op, and whether its maps are exact, too large (over) or unknown, and why.
 
-    Told as well is whether tiles are propagated through it and whether `run` evaluates it.
+    The table also says whether tiles are propagated through the op and whether `run` evaluates it.
     """
     rows = coverage()
     if as_json:

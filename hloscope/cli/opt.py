@@ -64,40 +64,46 @@ class _WithPasses(Command):
     "passes",
     metavar="NAME[=OPTIONS]",
     multiple=True,
-    help="A pass, `refine-arguments=types=tensor<4xf32>`; several are run in order.  Upstream's"
-    " own options (--stablehlo-refine-shapes, --pass-pipeline=…) do as well.",
+    help="A pass, such as `refine-arguments=types=tensor<4xf32>`; repeat it for several, in "
+    "order.  Options of stablehlo-opt (--stablehlo-refine-shapes, --pass-pipeline=…) work"
+    " too.",
 )
 @click.option(
-    "--fold", "folds", is_flag=True, help="Compute what depends on no argument; drop dead code."
+    "--fold",
+    "folds",
+    is_flag=True,
+    help="Evaluate what does not depend on arguments; remove dead code.",
 )
 @limit_option(
-    "--max-elements", FOLD_ELEMENTS, "Fold: most elements of a constant that is made.", least=0
+    "--max-elements", FOLD_ELEMENTS, "With --fold: limit of elements of a new constant.", least=0
 )
 @limit_option(
     "--max-bytes",
     FOLD_BYTES,
-    "Fold: most bytes of an array on the way to one.",
+    "With --fold: limit of bytes of an intermediate array.",
     metavar="B",
     least=0,
 )
-@limit_option("--max-steps", FOLD_STEPS, "Fold: most instructions to evaluate in all.", least=0)
-@click.option("--split-input-file", is_flag=True, help="FILE is several programs, // ----- apart.")
+@limit_option("--max-steps", FOLD_STEPS, "With --fold: limit of evaluated instructions.", least=0)
+@click.option(
+    "--split-input-file", is_flag=True, help="FILE is several programs, separated by // -----."
+)
 @click.option(
     "--verify-diagnostics",
     is_flag=True,
-    help="Check that what passes report is what `expected-error {{…}}` comments state.",
+    help="Check that the messages of passes are those of `expected-error {{…}}` comments.",
 )
-@click.option("--statistics", is_flag=True, help="Tell how often each pattern changed something.")
+@click.option("--statistics", is_flag=True, help="Print how often each pattern changed something.")
 @click.option(
     "--print-after",
     metavar="NAME",
     multiple=True,
-    help="Print the program to standard error after that pass; `all`: after each.",
+    help="Print the program on the standard error after this pass; `all`: after each.",
 )
 @click.option(
     "--verify-each/--no-verify-each",
     default=True,
-    help="Verify the program after each pass, as it is done by default.",
+    help="Verify the program after each pass; the default.",
 )
 @debug_option
 @click.pass_context
@@ -115,10 +121,10 @@ def opt(
     print_after: tuple[str, ...],
     verify_each: bool,
 ) -> None:
-    """Print the program of FILE as it is after passes.
+    """Run passes on the program of FILE, and print the result.
 
-    What is wrong in FILE is reported first; the exit code is 3 then, and if a pass does not
-    succeed.  HLO is translated to StableHLO, unless it is only folded.
+    HLO is translated to StableHLO first, unless --fold is given without passes.  The exit code is 3
+    if FILE is invalid or a pass fails.
     """
     line = parse_command_line(ctx.meta[_WORDS])
     line.split |= split_input_file

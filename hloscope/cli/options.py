@@ -18,7 +18,7 @@ PICTURES: Final = ("text", "json", "svg", "html")
 
 
 def device_option(about: str, known: tuple[str, ...] = DEVICES) -> Callable[[F], F]:
-    """`--device NAME`: a GPU of the table, or a file `NAME.toml` that describes one."""
+    """Add `--device NAME`: a GPU of the table, or a file `NAME.toml` that describes one."""
     return click.option(
         "--device",
         metavar="NAME",
@@ -30,7 +30,7 @@ def device_option(about: str, known: tuple[str, ...] = DEVICES) -> Callable[[F],
 
 
 def any_device_option(about: str) -> Callable[[F], F]:
-    """`--device NAME`: any device of the table, or a file."""
+    """Add `--device NAME`: any device of the table, or a file."""
     return click.option(
         "--device",
         metavar="NAME",
@@ -40,16 +40,16 @@ def any_device_option(about: str) -> Callable[[F], F]:
 
 
 def as_if_option(function: F) -> F:
-    """`--as-if GPU`."""
+    """Add `--as-if GPU`."""
     return click.option(
         "--as-if",
         metavar="GPU",
-        help="Judge kernels by this GPU's thread maps, whatever FILE was compiled for.",
+        help="Use the thread maps of this GPU, whatever FILE was compiled for.",
     )(function)
 
 
 def top_option(about: str, default: int = 20) -> Callable[[F], F]:
-    """`--top N`."""
+    """Add `--top N`, the number of rows."""
     return click.option(
         "--top",
         metavar="N",
@@ -60,8 +60,8 @@ def top_option(about: str, default: int = 20) -> Callable[[F], F]:
     )
 
 
-def format_option(about: str = "How to print the answer.") -> Callable[[F], F]:
-    """`--format`, which the function takes as `form`."""
+def format_option(about: str = "Output format.") -> Callable[[F], F]:
+    """Add `--format`, passed to the function as `form`."""
     return click.option(
         "--format",
         "form",
@@ -73,7 +73,7 @@ def format_option(about: str = "How to print the answer.") -> Callable[[F], F]:
 
 
 def file_option(*names: str, about: str, multiple: bool = False) -> Callable[[F], F]:
-    """An option that takes the name of a file, which the shell completes."""
+    """Add an option whose value is the name of a file; the shell completes it."""
     return click.option(
         *names,
         metavar="FILE",
@@ -85,7 +85,7 @@ def file_option(*names: str, about: str, multiple: bool = False) -> Callable[[F]
 
 
 def _by(groupings: Sequence[str], about: str) -> Callable[[F], F]:
-    """`--by GROUPING`: one of some names, or `scope:N`."""
+    """Add `--by GROUPING`: one of `groupings`, or `scope:N`."""
 
     def grouping(_: click.Context, __: click.Parameter, value: str) -> str:
         try:
@@ -100,13 +100,13 @@ def _by(groupings: Sequence[str], about: str) -> Callable[[F], F]:
         callback=grouping,
         default="group",
         show_default=True,
-        help=f"What shares a row: {about}",
+        help=f"Group rows by {about}",
         shell_complete=lambda _, __, begun: [n for n in groupings if n.startswith(begun)],
     )
 
 
 def by_option(function: F) -> F:
-    """`--by GROUPING` of kernels."""
+    """Add `--by GROUPING` for kernels."""
     return _by(
         GROUPINGS,
         "group (equal kernels of one source line), kernel, source, scope, scope:N (the first N "
@@ -115,7 +115,7 @@ def by_option(function: F) -> F:
 
 
 def by_buffers_option(function: F) -> F:
-    """`--by GROUPING` of buffers."""
+    """Add `--by GROUPING` for buffers."""
     return _by(
         MEMORY_GROUPINGS,
         "group (buffers of one kind, type and source line), buffer, source, scope, scope:N (the "
@@ -124,12 +124,12 @@ def by_buffers_option(function: F) -> F:
 
 
 class _FileName(click.ParamType[str]):
-    """The name of a file; an empty one, such as a variable that is not set, is none."""
+    """The name of a file; an empty name, such as that of an unset variable, is refused."""
 
     name = "FILE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name."""
+        """Return the name."""
         if not value:
             self.fail("the name of a file is empty", param, ctx)
         return str(value)
@@ -138,7 +138,7 @@ class _FileName(click.ParamType[str]):
 def limit_option(
     name: str, default: int, about: str, *, metavar: str = "N", least: int | None = None
 ) -> Callable[[F], F]:
-    """An option that says how much there may be at most, and by default."""
+    """Add an option that is a limit with a default."""
     kind = int if least is None else click.IntRange(least)
     return click.option(
         name, metavar=metavar, type=kind, default=default, show_default=True, help=about
@@ -146,14 +146,14 @@ def limit_option(
 
 
 class Sizes(click.ParamType[tuple[int, ...]]):
-    """Positive integers with commas between them, `16,64`."""
+    """Positive integers separated by commas, such as `16,64`."""
 
     name = "N,N,.."
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...]:
-        """The integers of the text; of an empty one none, which are the sizes of a scalar."""
+        """Return the integers; an empty text gives none, the sizes of a scalar."""
         if isinstance(value, tuple):
             return value
         if not re.fullmatch(r"\s*(\d{1,18}(\s*,\s*\d{1,18})*)?\s*", value):

@@ -1,4 +1,4 @@
-"""Where bytes go: `-o`, or the standard output."""
+"""Write results to the file of `-o`, or to the standard output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ output_option = click.option(
     "--output",
     type=click.Path(dir_okay=False, allow_dash=True),
     callback=_file,
-    help="The file to write; the standard output by default, and for `-`.",
+    help="File to write; `-`, the default, is the standard output.",
 )
 
 

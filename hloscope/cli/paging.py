@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from hloscope.cli.streams import styled_output
 from hloscope.lazy import lazy
 from hloscope.visible import visible
 
@@ -32,16 +33,19 @@ def width() -> int:
     return shutil.get_terminal_size().columns
 
 
-def print_long(text: str, *, nl: bool = True) -> None:
-    """Print a text, and a line feed if `nl`; in a pager where it is longer than the terminal.
+def print_long(text: str, *, nl: bool = True, is_styled: bool = False) -> None:
+    """Print a text; on a terminal that is too short for it, in the pager that `PAGER` names.
 
-    `PAGER` names the pager, `cat` is none; it is not used where nobody could end it.
+    Args:
+        text: The text.
+        nl: Print a line feed after it.
+        is_styled: The text has terminal styles, and its other characters passed `visible`.
     """
     if not is_terminal() or not is_tty(sys.stdin) or _fits(text):
-        click.echo(text, nl=nl)
+        click.echo(text, styled_output() if is_styled else None, nl=nl)
         return
     os.environ.setdefault("LESS", "FRSX")
-    click.echo_via_pager(visible(text))
+    click.echo_via_pager(text if is_styled else visible(text))
 
 
 def _fits(text: str) -> bool:

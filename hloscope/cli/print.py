@@ -15,15 +15,17 @@ from hloscope.cli.paging import print_long
 @command()
 @file_argument
 @click.option("--generic", is_flag=True, help="StableHLO: print all ops in the generic form.")
-@click.option("--locations", is_flag=True, help="StableHLO: print where ops come from.")
+@click.option("--locations", is_flag=True, help="StableHLO: print the locations of ops.")
 @click.option(
     "--names",
     type=click.Choice(["mlir", "source"]),
     default="mlir",
-    help="StableHLO: number values as MLIR does (the default), or keep the names they have.",
+    help="StableHLO: number values as MLIR does (the default), or keep their names in FILE.",
 )
 @click.option(
-    "--split-input-file", is_flag=True, help="StableHLO: FILE is several programs, // ----- apart."
+    "--split-input-file",
+    is_flag=True,
+    help="StableHLO: FILE is several programs, separated by // -----.",
 )
 @debug_option
 def print(

@@ -15,29 +15,33 @@ from hloscope.limits import MOST_MEMORY, MOST_STEPS, MOST_THREADS
 
 @command()
 @file_argument
-@click.option("--kernel", metavar="NAME", help="The kernel, if FILE has several.")
-@click.option("--grid", type=Sizes(), required=True, help="Blocks in x, y and z.")
-@click.option("--block", type=Sizes(), required=True, help="Threads of a block in x, y and z.")
+@click.option("--kernel", metavar="NAME", help="Name of the kernel, if FILE has several.")
+@click.option("--grid", type=Sizes(), required=True, help="Number of blocks in x, y and z.")
+@click.option(
+    "--block", type=Sizes(), required=True, help="Number of threads per block in x, y and z."
+)
 @click.option(
     "--args",
     "arguments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Arguments in order, as words or one option for each: an array x=f32[4,8] of random"
-    " numbers, x=f32[4,8]:0 of one number, x=FILE.npy, or a number n=3.",
+    help="Arguments in order, in one option or several: an array x=f32[4,8] of random numbers,"
+    " x=f32[4,8]:0 of one number, x=FILE.npy, or a number n=3.",
 )
 @click.option(
     "--shared",
     metavar="B",
     type=click.IntRange(0, 1 << 20),
     default=0,
-    help="Dynamic shared memory of a block.",
+    help="Bytes of dynamic shared memory per block.",
 )
-@click.option("--seed", metavar="N", type=click.IntRange(0), default=0, help="Of random arrays.")
-@file_option("-o", "--output", about="Write the arrays afterwards to a .npz or .npy file.")
-@limit_option("--max-steps", MOST_STEPS, "Most instructions to execute.", least=1)
-@limit_option("--max-threads", MOST_THREADS, "Most threads of the launch.", least=1)
-@limit_option("--max-bytes", MOST_MEMORY, "Most bytes of memory.", metavar="B", least=1)
+@click.option(
+    "--seed", metavar="N", type=click.IntRange(0), default=0, help="Seed of random arrays."
+)
+@file_option("-o", "--output", about="Write the arrays to a .npz or .npy file after execution.")
+@limit_option("--max-steps", MOST_STEPS, "Limit of executed instructions.", least=1)
+@limit_option("--max-threads", MOST_THREADS, "Limit of threads of the launch.", least=1)
+@limit_option("--max-bytes", MOST_MEMORY, "Limit of bytes of memory.", metavar="B", least=1)
 @json_option
 @debug_option
 def ptx(
@@ -57,7 +61,7 @@ def ptx(
     """Execute a kernel of the PTX text FILE, and count what its warps transfer.
 
     All threads are executed on numpy arrays, without a GPU.  Matrix instructions, TMA and cp.async
-    are refused.
+    are not supported.
     """
     for option, sizes in (("--grid", grid), ("--block", block)):
         if not 1 <= len(sizes) <= 3 or not all(sizes):

@@ -26,9 +26,9 @@ SCHEMA: Final = "hloscope.query/1"
 @command()
 @click.argument("question", metavar="QUESTION", required=False)
 @click.argument("scans", metavar="[SCAN]...", nargs=-1, shell_complete=complete_files)
-@click.option("--list", "is_list", is_flag=True, help="Tell the questions that have names.")
-@click.option("--tsv", is_flag=True, help="Cells with tabs between them, nothing shortened.")
-@top_option("Rows of a question that has a name.", 20)
+@click.option("--list", "is_list", is_flag=True, help="List the named questions.")
+@click.option("--tsv", is_flag=True, help="Print tab-separated cells, not shortened.")
+@top_option("Rows of a named question.", 20)
 @json_option
 @debug_option
 def query(
@@ -39,11 +39,10 @@ def query(
     top: int,
     as_json: bool,
 ) -> None:
-    """Ask QUESTION about the tables that `scan` wrote into the directory SCAN.
+    """Query the tables that `scan` wrote into the directory SCAN.
 
-    QUESTION is a name, --list tells them, or SQL as DuckDB has it, over the tables `modules` and
-    `kernels`. With two directories, of which the older comes first, its tables are `old_modules`
-    and `old_kernels`.
+    QUESTION is a name of --list, or SQL for DuckDB over the tables `modules` and `kernels`.  With
+    two directories, the older one first, its tables are `old_modules` and `old_kernels`.
     """
     if is_list:
         _list(as_json)

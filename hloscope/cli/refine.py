@@ -37,8 +37,8 @@ SCHEMA: Final = "hloscope.refine/1"
     "--args",
     "arguments",
     metavar="TYPES",
-    help="The types of all arguments, commas between; a whole number is the value of one that is a"
-    " size, `_` leaves one as it is.",
+    help="Types of all arguments, separated by commas; a whole number is the value of an "
+    "argument that is a size, `_` keeps an argument's type.",
 )
 @click.option(
     "--dims",
@@ -48,15 +48,17 @@ SCHEMA: Final = "hloscope.refine/1"
 @click.option(
     "--explain",
     is_flag=True,
-    help="Tell of every value that stays dynamic where its size comes from.",
+    help="For every value that stays dynamic, print where its size comes from.",
 )
 @click.option(
     "--maps",
     metavar="NAME",
-    help="Print the indexing maps of an instruction (`*`: of all) in terms of the sizes: the"
-    " dimension variables of jax.export, or names in braces in --args.",
+    help="Print the indexing maps of an instruction (`*`: of all) with named sizes: the "
+    "dimension variables of jax.export, or names in braces in --args.",
 )
-@click.option("--no-assertions", is_flag=True, help="Do not check what is asserted of sizes.")
+@click.option(
+    "--no-assertions", is_flag=True, help="Do not check the program's assertions about sizes."
+)
 @json_option
 @debug_option
 def refine(
@@ -68,11 +70,11 @@ def refine(
     no_assertions: bool,
     as_json: bool,
 ) -> None:
-    """Print the program of FILE for arguments of given sizes, with its locations.
+    """Print the program of FILE with its unknown sizes replaced by given ones.
 
-    Programs that jax.export wrote with symbolic sizes are refined as XLA does before it compiles
-    them.  FILE may be text, a portable artifact, or what jax.export wrote.  The exit code is 3 if
-    the sizes do not fit, or an assertion does not hold.
+    Programs of jax.export with symbolic sizes are refined as XLA does before it compiles them.
+    FILE may be text, a portable artifact, or a file of jax.export.  The exit code is 3 if the sizes
+    do not fit, or an assertion fails.
     """
     if arguments is not None and dims is not None:
         raise click.UsageError("give either --args or --dims")

@@ -37,7 +37,9 @@ FAILED = 1
 
 @command()
 @file_argument
-@click.option("--entry", metavar="NAME", help="Function or computation to run; `main`, else ENTRY.")
+@click.option(
+    "--entry", metavar="NAME", help="Function or computation to run; default: `main`, else ENTRY."
+)
 @click.option(
     "--args", "literals", metavar="LIST", help="Arguments: '[dense<1> : tensor<2xi32>, …]'."
 )
@@ -45,26 +47,28 @@ FAILED = 1
     "--input",
     "inputs",
     multiple=True,
-    about="Arguments: arrays of a .npz file (by name, else in order) or .npy files, once for each."
-    "  With a grid: a .npz file for each process, or one for all.",
+    about="Arguments: arrays of a .npz file (by name, else in order), or one .npy file per "
+    "option.  On several devices: one .npz file for each process, or one for all.",
 )
-@click.option("--random", metavar="SEED", type=click.IntRange(0), help="Arguments: random numbers.")
+@click.option(
+    "--random", metavar="SEED", type=click.IntRange(0), help="Random arguments of this seed."
+)
 @file_option(
     "--infeed",
     multiple=True,
-    about="What an `infeed` takes: the arrays of a .npz file; the next one those of the next file.",
+    about="Arrays of an `infeed`, as a .npz file; repeat the option for the next infeeds.",
 )
 @file_option("--output", about="Write the results to a .npz or .npy file.")
 @file_option(
     "--values",
-    about="Write the value of every instruction, the first of those in loops, by its name to a .npz"
-    " file, as --compare takes it.",
+    about="Write the value of every instruction by its name to a .npz file, for --compare; in "
+    "loops, that of the first iteration.",
 )
-@file_option("--expect", about="Compare the results with those of a .npz file.")
+@file_option("--expect", about="Compare the results with the arrays of a .npz file.")
 @file_option(
     "--compare",
-    about="Find the first value that differs from that of another program, or, by the names of a"
-    " .npz file, from what is stored.",
+    about="Find the first value that differs from that of another program, or, by name, from an"
+    " array of a .npz file.",
 )
 @click.option(
     "--tolerance",
@@ -72,27 +76,42 @@ FAILED = 1
     type=float,
     default=1e-4,
     show_default=True,
-    help="Largest difference of floats; of those larger than 1 it is relative.",
+    help="Largest allowed difference of floats; relative for values above 1.",
 )
-@click.option("--ulps", metavar="N", type=int, help="In place of it: units in the last place.")
-@click.option("--replicas", metavar="R", type=click.IntRange(1, 4096), default=1)
-@click.option("--partitions", metavar="P", type=click.IntRange(1, 4096), default=1)
+@click.option(
+    "--ulps",
+    metavar="N",
+    type=int,
+    help="Largest allowed difference in units in the last place, instead of --tolerance.",
+)
+@click.option(
+    "--replicas", metavar="R", type=click.IntRange(1, 4096), default=1, help="Number of replicas."
+)
+@click.option(
+    "--partitions",
+    metavar="P",
+    type=click.IntRange(1, 4096),
+    default=1,
+    help="Number of partitions.",
+)
 @limit_option(
     "--max-steps",
     MOST_STEPS,
-    "Most instructions to evaluate, loops counted as often as they run.",
+    "Limit of executed instructions; loop bodies count in every iteration.",
 )
-@limit_option("--max-flops", MOST_FLOPS, "Most operations on elements; of each process.")
+@limit_option("--max-flops", MOST_FLOPS, "Limit of operations on elements, for each process.")
 @limit_option(
     "--max-bytes",
     MAX_BYTES,
-    "Most bytes of one array, those made on the way included.",
+    "Limit of bytes of one array, intermediate ones included.",
     metavar="B",
 )
-@click.option("--probe", metavar="DIR", help="Folder that `interpreter.probe` writes to.")
+@click.option("--probe", metavar="DIR", help="Folder for the arrays of `interpreter.probe`.")
 @click.option("--dense", is_flag=True, help="Print results as `dense<…>` literals.")
 @click.option(
-    "--split-input-file", is_flag=True, help="FILE is several programs, // ----- apart: run each."
+    "--split-input-file",
+    is_flag=True,
+    help="FILE is several programs, separated by // -----; run each.",
 )
 @json_option
 @debug_option
@@ -108,12 +127,12 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run the program of FILE and print what it returns.
+    """Run the program of FILE and print its results.
 
-    Arguments that FILE records (HloSnapshot) are used if none are given.
+    Without arguments, those recorded in FILE (HloSnapshot) are used.
 
-    The exit code is 1 if an assertion of the program fails, a limit is reached, or the results are
-    not the expected ones.
+    The exit code is 1 if an assertion of the program fails, a limit is reached, or the results
+    differ from the expected ones.
     """
     source = read_text(file)
     if (literals is not None) + bool(inputs) + (random is not None) > 1:
@@ -170,7 +189,13 @@ class _Asked(NamedTuple):
     as_json: bool
 
     def run(self, module: Module, printed: list[str]) -> Ran:
-        """Run one; what it prints itself is kept for JSON, or printed."""
+        """Run the program of FILE and print its results.
+
+        Without arguments, those recorded in FILE (HloSnapshot) are used.
+
+        The exit code is 1 if an assertion of the program fails, a limit is reached, or the results
+        differ from the expected ones.
+        """
         options = self.options
         entry = entry_of(module, self.entry)
         try:

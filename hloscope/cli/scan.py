@@ -27,24 +27,24 @@ NAMED: Final = 10
 @command()
 @click.argument("paths", metavar="PATHS...", nargs=-1, required=True, shell_complete=complete_files)
 @click.option(
-    "-o", "--output", metavar="DIR", required=True, help="Where the tables go, and what is kept."
+    "-o", "--output", metavar="DIR", required=True, help="Folder for the tables and the cache."
 )
 @click.option(
     "-j", "--jobs", metavar="N", type=click.IntRange(1, 1024),
-    help="Processes; by default as many as there are processors.",
+    help="Number of processes; by default one per processor.",
 )  # fmt: skip
-@click.option("--dask", metavar="ADDRESS", help="Workers of Dask's: tcp://HOST:PORT, or local.")
-@device_option("Where kernels would run")
+@click.option("--dask", metavar="ADDRESS", help="Use Dask workers: tcp://HOST:PORT, or local.")
+@device_option("GPU of the coalescing model")
 @click.option(
     "--max-seconds-per-file", "seconds", metavar="S", default=600.0, show_default=True,
-    type=click.FloatRange(0, min_open=True), help="A file that takes longer is left out.",
+    type=click.FloatRange(0, min_open=True), help="Skip a file that takes longer.",
 )  # fmt: skip
 @click.option(
     "--max-memory-per-file", "memory", metavar="SIZE", type=Bytes(), default="4G",
-    show_default=True, help="A file that takes more is left out.",
+    show_default=True, help="Skip a file that takes more memory.",
 )  # fmt: skip
 @click.option(
-    "--cache", metavar="DIR", help="Keep answers here, not in the output's folder `cache`."
+    "--cache", metavar="DIR", help="Folder of the cache, instead of `cache` in DIR of --output."
 )
 @json_option
 @debug_option
@@ -61,10 +61,10 @@ def scan(
 ) -> None:
     """Write the facts of many programs into tables: modules.parquet and kernels.parquet.
 
-    PATHS are files, directories, patterns and URLs that fsspec knows. What is known of a file is
-    kept: a scan that was ended goes on when it is called again, and the next one looks at new files
-    only. The tables do not depend on the number of workers. The exit code is 1 if a file could not
-    be looked at; the tables say why.
+    PATHS are files, directories, patterns, and URLs that fsspec knows.  Results are cached: an
+    interrupted scan continues where it ended, and the next scan reads only new files.  The tables
+    do not depend on the number of workers.  The exit code is 1 if a file failed; the tables say
+    why.
 
     Needs the packages of the extra `scan`: pip install 'hloscope[scan]'.
     """

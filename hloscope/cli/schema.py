@@ -17,9 +17,9 @@ def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
 @click.argument("name", required=False, shell_complete=_complete)
 @debug_option
 def schema(name: str | None) -> None:
-    """Print the JSON Schema (draft 2020-12) of what --json prints under NAME, or list them all.
+    """Print the JSON Schema (draft 2020-12) of the output of --json under NAME, or list all.
 
-    NAME is `index`, or as JSON says it, `hloscope.index/3`.
+    NAME is a command, such as `index`, or a schema of one version, such as `hloscope.index/3`.
     """
     if name is not None:
         print_json(schema_of(name))

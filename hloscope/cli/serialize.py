@@ -30,13 +30,13 @@ from hloscope.cli.paging import print_long
     metavar="V",
     default="current",
     show_default=True,
-    help="Version: #.#.#, current, min, week_4, week_12.",
+    help="Version of the artifact: #.#.#, current, min, week_4, week_12.",
 )
 @click.option(
     "--library",
     metavar="V",
     default="",
-    help="Write the bytes that StableHLO of this version writes (default: the newest known).",
+    help="Write the same bytes as this version of StableHLO; default: the newest known.",
 )
 @click.option(
     "--allow-other-dialects",
@@ -46,9 +46,9 @@ from hloscope.cli.paging import print_long
 @click.option(
     "--expand",
     is_flag=True,
-    help="Say what the version lacks in older ops, where there are such.",
+    help="Express ops that the target version lacks by older ops, where possible.",
 )
-@click.option("--text", "as_text", is_flag=True, help="Print the text of what would be written.")
+@click.option("--text", "as_text", is_flag=True, help="Print the artifact as VHLO text instead.")
 @output_option
 @debug_option
 def serialize(
@@ -62,8 +62,8 @@ def serialize(
 ) -> None:
     """Write the program of FILE as a portable artifact.
 
-    FILE is StableHLO, VHLO or HLO text, an artifact of any version, or what jax.export wrote.
-    HLO is translated to StableHLO.  What is wrong in a text is reported; the exit code is 3 then.
+    FILE is StableHLO, VHLO or HLO text, an artifact of any version, or a file of jax.export.  HLO
+    is translated to StableHLO.  The exit code is 3 if the text is invalid.
     """
     found = bytes_of(file)
     program: Any = found

@@ -32,20 +32,20 @@ SCHEMA: Final = "hloscope.show/1"
     metavar="K",
     type=click.IntRange(0),
     default=0,
-    help="Show the instructions up to K steps away, among operands and users, too.",
+    help="Also show instructions up to K steps away along operands and users.",
 )
 @click.option(
     "--full",
     is_flag=True,
-    help="Leave out nothing: whole tuples, backend configs and traces of the source.",
+    help="Print whole tuples, backend configs and source traces.",
 )
 @json_option
 @debug_option
 def show(file: str, name: str, around: int, full: bool, as_json: bool) -> None:
-    """Print the instruction NAME of FILE and the computations it calls; or a computation NAME.
+    """Print the instruction NAME of FILE and the computations it calls, or a computation.
 
-    NAME may be `computation/instruction` where several computations have such an instruction, and
-    have * for any text and ? for any character.
+    Write NAME as `computation/instruction` if several computations have that instruction.  In NAME,
+    * matches any text and ? any character.
     """
     module = read_program(file).module
     plain = name.removeprefix("%")

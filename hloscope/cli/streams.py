@@ -103,8 +103,13 @@ def guard() -> None:
 
 
 def styled_errors() -> TextIO | None:
-    """Where styles may be written: the standard error as it was; what is shown must be visible."""
+    """The standard error without the guard, for styles; text of programs must pass `visible`."""
     return sys.__stderr__ if isinstance(sys.stderr, _Shown) else sys.stderr
+
+
+def styled_output() -> TextIO | None:
+    """The standard output without the guard, for styles; text of programs must pass `visible`."""
+    return sys.__stdout__ if isinstance(sys.stdout, _Shown) else sys.stdout
 
 
 def binary_output() -> BinaryIO:

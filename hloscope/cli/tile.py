@@ -15,25 +15,23 @@ from hloscope.cli.paging import print_long
 @command()
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
-@click.option(
-    "--sizes", type=Sizes(), help="Tile sizes, for example 16,64; if not given, the dump's."
-)
-@click.option("--space", is_flag=True, help="The tiling space, and every instruction's tiles.")
-@click.option("--search", is_flag=True, help="Rank the tilings that a device can run.")
-@device_option("Whose limits --search keeps to", LIMITS)
+@click.option("--sizes", type=Sizes(), help="Tile sizes, such as 16,64; by default those in FILE.")
+@click.option("--space", is_flag=True, help="Print the tiling space and every instruction's tiles.")
+@click.option("--search", is_flag=True, help="Rank the tile sizes that a device can run.")
+@device_option("Device whose limits --search respects", LIMITS)
 @click.option(
     "--stages",
     metavar="K",
     type=click.IntRange(1, 64),
     default=1,
-    help="Pipeline stages that --search takes for granted.",
+    help="Pipeline stages that --search assumes.",
 )
-@top_option("How many --search lists.", 10)
+@top_option("Number of tile sizes that --search lists.", 10)
 @click.option(
     "--schedule",
     type=click.Choice(SCHEDULES),
     default="major_to_minor",
-    help="In which order programs take the tiles.",
+    help="Order in which Triton programs process tiles.",
 )
 @format_option()
 @json_option
@@ -51,10 +49,11 @@ def tile(
     form: str,
     as_json: bool,
 ) -> None:
-    """Tell how NAME in FILE can be tiled: XLA's constraints, and what tiles really read.
+    """List the tile sizes that NAME in FILE can have, and what its tiles read.
 
-    NAME is a fusion or another instruction, the entry computation's root if not given.  A Triton
-    fusion whose dump holds tile sizes is told with these, and with their place in the ranking.
+    NAME is a fusion or another instruction; by default, the root of the entry computation.  The
+    constraints are XLA's.  If FILE states tile sizes of a Triton fusion, their tiles and their rank
+    are printed.
     """
     form = "json" if as_json else form
     program = read_program(file)

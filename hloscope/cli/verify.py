@@ -20,17 +20,17 @@ UNEXPECTED, WRONG = 1, 3
 @click.argument("files", metavar="FILE…", shell_complete=complete_files, nargs=-1, required=True)
 @json_option
 @click.option(
-    "--split-input-file", is_flag=True, help="Each FILE is several programs, // ----- apart."
+    "--split-input-file", is_flag=True, help="Each FILE is several programs, separated by // -----."
 )
 @click.option(
     "--verify-diagnostics",
     is_flag=True,
-    help="Check that the errors are those `expected-error {{…}}` comments state, as mlir-opt does.",
+    help="Check that the errors are those of `expected-error {{…}}` comments, as mlir-opt does.",
 )
 @click.option(
     "--allow-unregistered",
     is_flag=True,
-    help="StableHLO: let ops of unknown dialects pass.",
+    help="StableHLO: accept ops of unknown dialects.",
 )
 @debug_option
 def verify(
@@ -40,11 +40,11 @@ def verify(
     verify_diagnostics: bool,
     allow_unregistered: bool,
 ) -> None:
-    """Verify the programs in FILE…: types, references, everything the specification demands.
+    """Check that the programs in FILE… are valid, and print every violation.
 
-    Every finding is reported, also of the files after one that cannot be read.  The exit code is
-    3 if there are any, and with --verify-diagnostics 1 if they are not the expected ones.  A note
-    says what is read otherwise than it is written: it is no finding.
+    All files are checked, even after one that cannot be read.  The exit code is 3 if a program is
+    invalid, and 1 if --verify-diagnostics finds errors other than the expected ones.  A note is not
+    an error: it reports text that is read differently than written.
     """
     reports: list[dict[str, Any]] = []
     code = 0

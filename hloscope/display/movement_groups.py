@@ -174,13 +174,25 @@ def _how(group: Group[MovementRow]) -> str:
     return f"{next(iter(ways))} {next(iter(likes)) if len(likes) == 1 else '…'}".removesuffix(" …")
 
 
+_NOUNS: Final = {
+    Kind.NO_OP: ("no-op", "no-ops"),
+    Kind.BITCAST: ("bitcast", "bitcasts"),
+    Kind.TRANSPOSE: ("transpose", "transposes"),
+    Kind.MOVEMENT: ("real movement", "real movements"),
+    Kind.UNDECIDED: ("undecided", "undecided"),
+}
+"""Chains of each verdict, one and several."""
+
+
 def movement_summary(savings: Savings) -> str:
-    """How many chains there are of each verdict, and the sums."""
+    """Number of chains of each verdict, bytes moved, and bytes that could be saved."""
     if not savings.figures:
         return "no chains of data movement"
     chains = [found.chain for found in savings.figures if found.chain is not None]
     counts = Counter([chain.kind for chain in chains])
-    said = ", ".join([f"{counts[kind]:,} {kind}" for kind in Kind if counts[kind]])
+    said = ", ".join(
+        [f"{counts[kind]:,} {_NOUNS[kind][counts[kind] != 1]}" for kind in Kind if counts[kind]]
+    )
     count = f"{len(chains):,} chain{'' if len(chains) == 1 else 's'}"
     parts = [f"{count}: {said}" if said else count]
     others = len(savings.figures) - len(chains)

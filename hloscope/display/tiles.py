@@ -61,10 +61,10 @@ def _symbolic(report: TileReport) -> Iterator[str]:
     if isinstance(report.symbolic, SymbolicTiles):
         clauses = report.symbolic.constraints.clauses
         if clauses:
-            yield "must fulfil"
+            yield "Constraints on tile sizes"
             yield from [f"  {clause}" for clause in clauses]
         if report.symbolic.dropped.clauses:
-            yield "and, which XLA does not ask for though tiles miss elements otherwise,"
+            yield "Constraints that XLA omits; without them tiles miss elements"
             yield from [f"  {clause}" for clause in report.symbolic.dropped.clauses]
 
 
@@ -74,7 +74,7 @@ def _of_dump(report: TileReport) -> Iterator[str]:
     if chosen is None:
         return
     if report.unread:
-        yield f"The tile sizes of the dump are not used: {report.unread}"
+        yield f"Tile sizes of the dump are not used: {report.unread}"
         return
     own = report.own_sizes
     if own is None:

@@ -1,9 +1,9 @@
-"""What tile sizes must fulfil: clauses that are checked directly, and XLA's normal form of them.
+"""Constraints on tile sizes: clauses that are checked directly, and XLA's normal form of them.
 
-A symbolic tile asks that several clauses hold together.  The most frequent one, that the sizes of
-a collapsed run of dimensions read `1* any? full* 1*`, stands for `n (n + 1) / 2` conjunctions; of
-ten reshapes of rank 16 the product of these has more members than any memory.  So clauses are kept
-and checked as they are, and `expand` writes them out as XLA does where somebody wants to read that.
+A symbolic tile has several clauses, which must all hold.  The most frequent one, `Run`, is about
+`n` collapsed dimensions and equals a disjunction of `n (n + 1) / 2` conjunctions; the product of
+these for ten reshapes of rank 16 does not fit in memory.  So clauses are checked as clauses, and
+`expand` converts them to XLA's disjunctive normal form only on request.
 
 >>> from hloscope.affine import Dim
 >>> run = Run((Dim(0), Dim(1)), (4, 8))
@@ -102,19 +102,30 @@ class Divides(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """Sizes, major to minor, that read `1* any? full* 1*`: then a collapsed tile has one stride.
+    """Tile sizes of collapsed dimensions, major to minor, for which the tile has one stride.
+
+    They are ones, then one size of any value, then full sizes, then ones; each part may be empty.
 
     Attributes:
         sizes: Constants or single tile sizes.
-        full: What each of them is when its dimension is taken whole.
+        full: Size of each dimension: a tile size that equals it is full.
+
+    >>> print(Run((Dim(0), Dim(1)), (8, 25)))
+    d0 = 1, or d1 = 1, or d1 = 25
     """
 
     sizes: tuple[Expr, ...]
     full: tuple[int, ...]
 
     def __str__(self) -> str:
-        sizes, full = (", ".join(map(str, some)) for some in (self.sizes, self.full))
-        return f"({sizes}) of ({full}) read 1* any? full* 1*"
+        if len(self.sizes) > 3:  # there would be ten alternatives or more
+            sizes, full = (", ".join(map(str, some)) for some in (self.sizes, self.full))
+            return f"({sizes}) are ones, any one size, full sizes of ({full}), then ones"
+        options = [
+            " and ".join([f"{w.expr} = {w.interval.lo}" for w in some])
+            for some in self.alternatives()
+        ]
+        return ", or ".join(options)
 
     def holds(self, sizes: Sequence[int]) -> bool:
         """Does it hold for these tile sizes?"""
@@ -139,7 +150,7 @@ class Run(Struct, frozen=True):
     def alternatives(self) -> Iterator[Conjunction]:
         """The conjunctions, one of which must hold, as XLA builds them."""
         count = len(self.sizes)
-        for partial in range(count):
+        for partial in reversed(range(count)):
             for last in range(partial, count):
                 needed = [ONE] * partial + [Interval.EVERYTHING]
                 needed += [Interval.point(n) for n in self.full[partial + 1 : last + 1]]

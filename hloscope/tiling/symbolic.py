@@ -300,7 +300,10 @@ def _of_sum(e: Sum, m: IndexingMap) -> _Found:
     summands.sort(key=lambda summand: -abs(summand[1]))
     for (_, above, _), (_, stride, whole) in pairwise(summands):
         if whole * abs(stride) != abs(above):
-            reason = f"strides that do not nest: {whole} * {abs(stride)} is not {abs(above)}"
+            reason = (
+                f"a sum of dimensions that are not contiguous: size {whole} times stride "
+                f"{abs(stride)} is {whole * abs(stride)}, but the next stride is {abs(above)}"
+            )
             return _no(reason, e)
     nested: Expr = ZERO
     for size, stride, whole in summands:

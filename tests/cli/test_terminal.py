@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hloscope.cli.app import COMMANDS
+from hloscope.cli.commands import COMMANDS
 from tests.cli.conftest import ROOT, Run
 
 LONG = """ENTRY e {{
@@ -112,7 +112,7 @@ def completed(words: str) -> list[str]:
 
 @pytest.mark.slow
 def test_the_shell_completes_commands_options_values_and_files() -> None:
-    assert completed("hloscope in") == ["plain,infer", "plain,index"]
+    assert completed("hloscope in") == ["plain,index", "plain,infer"]
     assert completed("hloscope index --from") == ["plain,--from-operand"]
     assert "plain,latex" in completed("hloscope index --format l")
     assert completed("hloscope coalesce --device h") == [
@@ -132,7 +132,7 @@ def test_the_shell_completes_names_in_the_file() -> None:
     assert completed(f"hloscope ls {file} app") == ["plain,append"]
     assert completed(f"hloscope equal {file}:embed_") == [f"plain,{file}:embed_fusion"]
     assert completed("hloscope schema tile_") == ["plain,tile_space"]
-    assert completed("hloscope help in") == ["plain,infer", "plain,index"]
+    assert completed("hloscope help in") == ["plain,index", "plain,infer"]
 
 
 @pytest.mark.slow(keep=1)
