@@ -49,14 +49,14 @@ PARTS: Final = {
         "first_steps", "training_step", "maps", "notebooks/main_job", "explorer",
     ),
     "Which tiles can it have?": ("tiles", "notebooks/tiles", "tiling_spaces"),
-    "What does it waste, and what cancels?": (
+    "What does a step cost, and what is wasted?": (
         "cost", "memory", "notebooks/memory", "devices", "ptx", "profiles", "coalescing",
         "notebooks/coalescing", "gpu", "cancellation", "notebooks/cancellation", "checks", "scan",
     ),
     "More": (
         "command", "python", "threads", "stablehlo", "passes", "notebooks/dynamic_shapes",
         "artifacts", "interpreter", "layouts", "notebooks/layouts",
-        "simplifier", "proof", "cost_rules", "limits",
+        "simplifier", "proof", "cost_rules", "limits", "glossary",
     ),
     "Facts": ("ops", "laws", "architecture", "status"),
 }  # fmt: skip

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         print_stablehlo as print_stablehlo,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)
