@@ -21,7 +21,7 @@ NEW_OBJECTS = 100_000
 
 
 def command() -> Any:
-    """The command as click has it, loaded when it is asked for."""
+    """Load and return the click command."""
     return import_module("hloscope.cli.app").app
 
 

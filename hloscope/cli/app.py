@@ -106,7 +106,7 @@ def _with_help(error: click.BadParameter) -> click.BadParameter:
 
 
 def _finished(run: Callable[[], Any]) -> Any:
-    """What a command returns, once all it has to say is written; so too where it ends by itself."""
+    """Run a command, flush the standard output, and return the command's result."""
     try:
         result = run()
     except click.exceptions.Exit as ended:
@@ -118,7 +118,7 @@ def _finished(run: Callable[[], Any]) -> Any:
 
 
 def _refuse(ctx: click.Context) -> None:
-    """End with what is wrong in a program that was read, if there is something wrong in it."""
+    """If a program that was read is invalid, end with its first violation."""
     try:
         for refuse in ctx.meta.get(REFUSALS, ()):
             refuse()

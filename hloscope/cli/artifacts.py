@@ -41,7 +41,7 @@ def doctor(file: str, as_json: bool) -> None:
 
 
 def name_of(file: str) -> str:
-    """What messages call a file."""
+    """Name of the file in messages."""
     return STDIN if file == "-" else file
 
 

@@ -1,4 +1,4 @@
-"""`cancel`: bytes that a program moves, and those that a proved rewriting saves."""
+"""`cancel`: chains of data movement, their bytes, and the bytes that a proved rewriting saves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`coalesce`: what warps move, which accesses waste it and why."""
+"""`coalesce`: sectors that warps transfer, and the causes of unused ones."""
 
 from __future__ import annotations
 

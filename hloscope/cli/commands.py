@@ -1,4 +1,4 @@
-"""The commands in groups, and the first screen: the questions people come with.
+"""The groups of commands in `--help`, and the questions of the first screen.
 
 `hloscope` alone prints `first_screen`; `hloscope --help` lists `GROUPS`.  Both are made from the
 tables here and load no command.

@@ -1,4 +1,4 @@
-"""What the commands share: options, writing JSON and tables, progress."""
+"""Options, output of JSON and tables, and progress bars, shared by the commands."""
 
 from __future__ import annotations
 

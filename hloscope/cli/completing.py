@@ -1,4 +1,4 @@
-"""What the shell completes: names of instructions and computations in the file that is named."""
+"""Shell completion of instruction and computation names of the command's FILE."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _complete(
 def _names(
     file: str | None, begin: str, names: Callable[[Program, str], Iterable[str]]
 ) -> list[str]:
-    """Names that begin so; none where the file cannot be read, as nobody could be told why."""
+    """Names in the file that start with `begin`; empty if the file cannot be read."""
     if not file or file == "-":
         return []
     try:

@@ -48,7 +48,7 @@ def print_corpus(
 
 
 def _given(files: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
-    """What programs are called, and the bytes of that from the standard input."""
+    """Yield the name of each program; for the standard input also its bytes."""
     for file in files:
         if file == "-":
             yield STDIN, read_stdin()

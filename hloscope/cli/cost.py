@@ -1,4 +1,4 @@
-"""`cost`: where the bytes, flops and least time of a program go, in groups that add up."""
+"""`cost`: time bounds, bytes and flops of a program, in groups of kernels that add up."""
 
 from __future__ import annotations
 

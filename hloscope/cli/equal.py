@@ -135,7 +135,7 @@ def _end_runs(found: ValueRuns, *, as_json: bool) -> None:
 
 
 def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
-    """What two arguments mean: two maps, or none."""
+    """Parse both arguments."""
     read = cache(read_verified_program)
     a, b = side_of(first, read), side_of(second, read)
     if isinstance(a, IndexingMap) is not isinstance(b, IndexingMap):
@@ -164,7 +164,7 @@ def end_compared(found: list[Compared], schema: str, *, maps: bool) -> None:
 
 
 def side_of(text: str, read: Callable[[str], Program]) -> Comparable:
-    """What an argument means."""
+    """Parse an argument: a map, a program, a computation or an instruction."""
     if is_map(text):
         return IndexingMap.parse(text)
     file, colon, name = text.rpartition(":")

@@ -35,7 +35,7 @@ def read_program(file: str) -> Program:
 
 
 def _refuses(refuse: Callable[[], None]) -> None:
-    """Ask this first where the command fails for a reason that nobody knows."""
+    """Register a check to run if the command fails with an unexpected exception."""
     ctx = click.get_current_context(silent=True)
     if ctx is not None:
         ctx.meta.setdefault(REFUSALS, []).append(refuse)

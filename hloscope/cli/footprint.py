@@ -1,4 +1,4 @@
-"""`footprint`: bytes that kernels read and write at least, and where a program's bytes go."""
+"""`footprint`: the bytes that kernels must read and write."""
 
 from __future__ import annotations
 

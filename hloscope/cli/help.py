@@ -66,7 +66,7 @@ def _commands(
 
 
 def reference(group: click.Group, commands: dict[str, click.Context]) -> dict[str, Any]:
-    """All that is said of commands, as an object of schema `hloscope.help/1`."""
+    """Describe the commands as an object of schema `hloscope.help/1`."""
     schemas = [schema(name) for name in schema_names()]
     used = {name: [s["title"] for s in schemas if _prints(name, s)] for name in commands}
     titles = {title for of_one in used.values() for title in of_one}
@@ -82,7 +82,7 @@ def reference(group: click.Group, commands: dict[str, click.Context]) -> dict[st
 
 
 def _prints(command: str, one: dict[str, Any]) -> bool:
-    """Does the command print JSON of this schema?  The schema's description says so."""
+    """Does the command print JSON of this schema, by the schema's description?"""
     return re.match(rf"`hloscope {command}\b", one["description"]) is not None
 
 

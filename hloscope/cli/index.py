@@ -242,7 +242,7 @@ def _proving(asked: Answering, prover: Prover, tally: Tally) -> Answering:
 
 
 def _end(tally: Tally, prover: Prover, *, summary: bool, strict: bool) -> None:
-    """Say how many proofs there were, if asked for; exit if not all went well."""
+    """Print the number of proofs if requested, and exit if one is refuted or undecided."""
     if summary:
         click.echo(tally.summary, err=True)
     if prover.allowance.is_spent and tally.lacks_time:

@@ -1,4 +1,4 @@
-"""What Ctrl-C does to the command: it ends it with 130 and a word, whatever it is about to do.
+"""Ctrl-C ends the command with exit code 130 and a message, at any time.
 
 While modules are loaded and while the process ends there is nobody to catch an exception, and one
 in code that is made of text, as `namedtuple` does, ends Python by the signal.  So the process ends
@@ -53,7 +53,7 @@ class Raising:
             sys.unraisablehook = self._hook
 
     def _lost(self, lost: sys.UnraisableHookArgs) -> None:
-        """An exception that has nobody to go to: an interrupt would be forgotten."""
+        """End the process if Python discards a `KeyboardInterrupt` in a callback."""
         if issubclass(lost.exc_type, KeyboardInterrupt):
             _leave(signal.SIGINT, None)
         self._hook(lost)

@@ -58,7 +58,7 @@ def simplify(
 
 
 def _tell(steps: Sequence[Any]) -> None:
-    """Print steps: each has the whole term, so that of a long one not all can be told."""
+    """Print the steps of a simplification, up to `MOST_TOLD` characters."""
     told = 0
     for number, step in enumerate(steps):
         if told > MOST_TOLD:

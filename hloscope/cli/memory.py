@@ -1,4 +1,4 @@
-"""`memory`: what memory a program takes, who holds it at the peak, and what lowers it."""
+"""`memory`: the buffers at the memory peak of a program, and what lowers the peak."""
 
 from __future__ import annotations
 

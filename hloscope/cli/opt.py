@@ -156,7 +156,7 @@ def opt(
 
 
 def _reported(ctx: click.Context, passed: Passed, line: CommandLine) -> Program | None:
-    """The program after passes; everything else is said, and the command ends if it went wrong."""
+    """Print dumps, messages and statistics of the passes, and return the program after them."""
     for name, text in passed.dumps:
         click.echo(f"// after {name}\n{text}", err=True, nl=False)
     for diagnostic in passed.diagnostics:

@@ -24,7 +24,7 @@ DELAY: Final = 1.0
 
 @contextmanager
 def steps_shown(most: int | None = None) -> Iterator[Callable[[int], None] | None]:
-    """Give a function to call with the number of steps done, or nothing if nobody would see it.
+    """Yield a function that displays the number of steps done; `None` without a terminal.
 
     Args:
         most: Steps after which the run ends, if it is limited.

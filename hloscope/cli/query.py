@@ -72,7 +72,7 @@ def query(
 
 
 def _list(as_json: bool) -> None:
-    """Tell the questions that have names."""
+    """Print the named questions."""
     questions = [[name, one.about] for name, one in QUESTIONS.items()]
     if as_json:
         print_json({"schema": SCHEMA, "columns": ["name", "about"], "rows": questions})

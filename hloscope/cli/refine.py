@@ -1,4 +1,4 @@
-"""`refine`: a program of unknown sizes for sizes that are given, and why one stays unknown."""
+"""`refine`: a program of unknown sizes with given ones, and why a size stays unknown."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def run(
 
 @contextmanager
 def _limits_told() -> Iterator[None]:
-    """Within it, the error of a limit that is reached names the option that allows more."""
+    """Name the option that raises a limit in the error of that limit."""
     try:
         yield
     except EvaluationError as error:
@@ -180,7 +180,7 @@ def _limits_told() -> Iterator[None]:
 
 
 class _Asked(NamedTuple):
-    """What is to be done with every program of the file."""
+    """Options of a run, applied to every program of the file."""
 
     entry: str | None
     given: Given
@@ -216,7 +216,7 @@ class _Asked(NamedTuple):
             )
 
     def read_other(self) -> tuple[Module, Computation]:
-        """The program to compare with."""
+        """Read the program to compare with, and choose its entry."""
         assert self.other is not None
         (module,) = right_modules_of(read_text(self.other), split=False)
         return module, entry_of(module, self.entry)

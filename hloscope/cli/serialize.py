@@ -1,4 +1,4 @@
-"""`serialize`: a program as a portable artifact.
+"""`serialize`: writes a program as a portable artifact.
 
 Apart from the other commands about artifacts, which have nothing to read texts with.
 """

@@ -1,4 +1,4 @@
-"""The standard streams of the command: what may go wrong with them, and what may not pass.
+"""The standard streams of the command: escaping for terminals, and errors of writing.
 
 A terminal obeys what it is sent.  So nothing of a program reaches one, or the standard error, but
 as visible characters; what hloscope itself styles (progress) is written to `styled_errors`.  A pipe
@@ -39,7 +39,7 @@ class _Shown(io.TextIOWrapper):
 
 
 class _Said(_Shown):
-    """The standard error: what it does not take is lost, since nobody could be told elsewhere."""
+    """The standard error: text that cannot be written is discarded."""
 
     def write(self, text: str, /) -> int:
         with self._as_it_takes():
@@ -124,7 +124,7 @@ def binary_output() -> BinaryIO:
 
 
 def finish() -> None:
-    """Write what is left.
+    """Flush the standard output.
 
     Raises:
         OutputError: There is no standard output.

@@ -83,7 +83,7 @@ def tile(
 
 
 def _root(program: Program) -> InstructionView:
-    """What the program returns: one array, or nothing can be said of its tiles."""
+    """Return the root, which must be one array."""
     root = program.root
     if root.ir.op.name in ("tuple", "return") and len(root.operands) != 1:
         near = f", such as {root.operands[0].name}" if root.operands else ""

@@ -117,7 +117,7 @@ def _line(ins: Instruction, full: bool, printed: Printed) -> str:
 
 
 def _origin(found: Found, full: bool) -> Iterator[str]:
-    """Where the instruction comes from: the framework's name, then the places in the source."""
+    """Yield the framework's name of an instruction, then its source locations."""
     origin = provenance_of(found.instruction, found.module)
     if origin.op_name:
         yield f"  from {origin.op_name}"
@@ -178,7 +178,7 @@ def neighbourhood_json(found: Found, steps: dict[Instruction, int]) -> dict[str,
 
 
 def _origin_json(found: Found) -> dict[str, Any]:
-    """What is known of where it comes from; nothing where nothing is."""
+    """Return the known origin of an instruction as JSON; an empty object if none is known."""
     origin = provenance_of(found.instruction, found.module)
     said: dict[str, Any] = {**origin.to_json()}
     if origin.trace:

@@ -1,4 +1,4 @@
-"""What the buffers of a program say, in sentences: peak, fit, donation, padding, copies."""
+"""Sentences about the buffers of a program: peak, fit, donation, padding, copies."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def peak_lines(memory: ProgramMemory) -> list[str]:
 
 
 def assigned_text(memory: ProgramMemory, assigned: int) -> str:
-    """What XLA assigned by its own dump, beside both figures."""
+    """Compare the bytes that XLA assigned, by its dump, with both figures."""
     says = f"XLA assigned {size_text(assigned)}"
     if memory.lower > assigned:
         return (
@@ -118,7 +118,7 @@ def remat_text(rows: Sequence[LiveBuffer]) -> str:
 
 
 def fit_text(memory: ProgramMemory, device: Device) -> str:
-    """Whether a device holds the program: bytes live, and what XLA will ask for."""
+    """Compare the memory of a device with the live bytes and with XLA's estimate."""
     if not device.memory_bytes:
         return f"{device.name}: the size of its memory is not known"
     room = f"{device.name} has {size_text(device.memory_bytes)}"
@@ -175,7 +175,7 @@ def compiler_lines(memory: ProgramMemory) -> list[str]:
 def donation_lines(
     memory: ProgramMemory, donations: Sequence[Donation], offers: Sequence[DonationOffer]
 ) -> list[str]:
-    """Which parameters results take the memory of, which are offered in vain, and what is left."""
+    """Return lines about donated parameters: used, copied, unused, and possible ones."""
     lines = []
     taken = [one for one in donations if one.status == "taken" and one.copied_by is None]
     if taken:
@@ -211,7 +211,7 @@ def donation_lines(
 
 
 def donation_step(memory: ProgramMemory, offers: Sequence[DonationOffer]) -> MemoryStep | None:
-    """Donate the parameters that results can take the memory of."""
+    """Return the step that donates all parameters whose memory a result can use."""
     if not offers:
         return None
     saved = sum([one.bytes for one in offers])
@@ -367,7 +367,7 @@ def recomputed_lines(memory: ProgramMemory, rows: Sequence[Recomputation]) -> li
 
 
 def recompute_lines(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> list[str]:
-    """What stands unused around the peak, and the peak without it."""
+    """Return lines about values that are live but unused at the peak, and the peak without them."""
     least = LEAST_SHARE * memory.lower
     worth = [one for one in found if memory.lower - one.lower > least]
     lines = [_recompute_text(one, memory) for one in worth[:MOST_ROWS]]
@@ -397,7 +397,7 @@ def _recompute_text(one: RecomputedLine, memory: ProgramMemory) -> str:
 
 
 def _pass_text(one: RecomputedLine, module: Module) -> str:
-    """Whether JAX keeps the values from the forward to the backward pass."""
+    """Say whether JAX keeps the values from the forward to the backward pass."""
 
     def is_kept(row: Recomputation) -> bool:
         last = provenance_of(row.last.instruction, module).op_name

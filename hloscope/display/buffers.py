@@ -28,7 +28,7 @@ MOST_POINTS: Final = 2000
 
 
 class BufferGrouping(Grouping):
-    """What buffers are grouped by, and how a group is called."""
+    """A grouping of buffers, with the label of each group."""
 
     names: ClassVar[Sequence[str]] = MEMORY_GROUPINGS
 
@@ -37,7 +37,7 @@ class BufferGrouping(Grouping):
         return grouped(rows, self.key_of, lambda row: row.buffer.bytes)
 
     def key_of(self, row: LiveBuffer) -> Hashable:
-        """What the buffers of a group have in common."""
+        """Return the key that the buffers of a group share."""
         match self.name:
             case "kind":
                 return row.buffer.kind
@@ -65,7 +65,7 @@ class BufferGrouping(Grouping):
 
 
 def buffer_origin(buffer: Buffer, value: Value, module: Module) -> Provenance:
-    """Where a value comes from; where nothing is said of it, the values of its buffer tell.
+    """Origin of a value; if it states none, that of another value of its buffer.
 
     Loops, copies that XLA inserts and parameters of computations say nothing: the value that was
     written last before, or else the first one after, is taken.  What the caller of the program
@@ -89,7 +89,7 @@ def buffer_origin(buffer: Buffer, value: Value, module: Module) -> Provenance:
 def buffers_table(
     rows: Sequence[LiveBuffer], grouping: BufferGrouping, top: int | None = None
 ) -> Table:
-    """Buffers at a moment: bytes, what they are for, their type, when they live, where from.
+    """Table of the buffers at a moment: bytes, kind, type, live range and origin.
 
     Args:
         rows: The buffers.

@@ -112,7 +112,7 @@ class MemoryDifference(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Bytes that XLA holds more for the second program, about."""
+        """Estimated bytes that XLA allocates more for the second program."""
         return self.after.estimate - self.before.estimate
 
 
@@ -170,7 +170,7 @@ def _by_op_name(side: _Side, row: _Row) -> Hashable:
 
 
 def _by_type(_: _Side, row: _Row) -> Hashable:
-    """What it is for, and its type."""
+    """Return the kind and the type of the buffer."""
     return row.buffer.kind, print_type(row.value.type)
 
 
@@ -192,7 +192,7 @@ def plain_op_name(op_name: str) -> str:
 
 
 def compared_memory(before: ProgramMemory, after: ProgramMemory) -> MemoryDifference:
-    """Of which buffers XLA holds more in one program than in another.
+    """Return the buffers for which XLA allocates more or less in the second program.
 
     Buffers are matched by source line and op name, those left by the op name without the
     function's name and scopes of rematerialisation, and the rest by kind and type.
@@ -242,7 +242,7 @@ def _label(key: Hashable, side: _Side, rows: Sequence[_Row]) -> str:
 
 
 def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
-    """Both bounds before and after, then the changes that matter most, one a line."""
+    """Return lines with both figures of the two programs, then the largest changes."""
     before, after = found.before, found.after
     sign = "+" if found.bytes > 0 else ""
     lines = [
@@ -269,7 +269,7 @@ def memory_difference_lines(found: MemoryDifference, top: int) -> list[str]:
 
 
 def memory_difference_json(found: MemoryDifference) -> dict[str, Any]:
-    """Both bounds and all changes."""
+    """Return both figures of the two programs and all changes, as JSON."""
     before, after = found.before, found.after
     return {
         "lower_bytes": [before.lower, after.lower],

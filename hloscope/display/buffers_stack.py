@@ -127,7 +127,7 @@ def temporary_lines(memory: ProgramMemory) -> dict[Buffer, str]:
 def coloured_lines(
     memories: Sequence[ProgramMemory], origins: Sequence[Mapping[Buffer, str]]
 ) -> list[str]:
-    """Source lines of the temporaries, those with most bytes at the peaks first.
+    """Return source lines of temporaries, most bytes at the peaks first.
 
     Lines without a temporary at a peak follow by what they have where temporaries take most, or by
     their largest one if that is more; lines with little have no colour.
@@ -181,7 +181,7 @@ def _add_bytes(
     moments: Sequence[int],
     changes_of: Callable[[Buffer], list[int]],
 ) -> None:
-    """Add buffers to the changes of bytes from column to column.
+    """Add the bytes of buffers to the changes from column to column.
 
     Of a result that stands in place of an operand only what the operand lacks counts.
     """

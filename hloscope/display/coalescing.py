@@ -19,14 +19,14 @@ FULL: Final = 0.995
 
 
 class KernelPlace(Struct, frozen=True):
-    """Where a kernel stands in its program, and where it comes from."""
+    """The computation and the origin of a kernel."""
 
     computation: str
     origin: Provenance
 
 
 def coalescing_text(answer: Coalescing) -> str:
-    """The three verdicts for each operand and output, and what spoils them."""
+    """Return the three verdicts for each operand and output, and the causes of unused sectors."""
     lines = [answer.name, f"  {answer.model}", ""]
     lines += [f"  {line}" for line in columns([_HEAD, *map(_row(answer), answer.arrays)],
                                               right=_RIGHT).splitlines()]  # fmt: skip

@@ -78,7 +78,7 @@ def cost_table(
 
 
 def access_table(groups: Sequence[Group[AccessCost]], grouping: Grouping, top: int | None) -> Table:
-    """Groups of accesses with the bytes that they transfer and nobody asked for, and the cause.
+    """Table of groups of accesses: transferred and unused bytes, and the cause.
 
     Args:
         groups: All groups, with the unused bytes as totals.
@@ -169,7 +169,7 @@ def _waste(groups: Sequence[Group[KernelCost]]) -> str:
 
 
 def _limits(groups: Sequence[Group[KernelCost]]) -> str:
-    """What bounds the largest part of the groups' time."""
+    """Return the limit that accounts for most of the groups' bound."""
     by_limit: dict[str, int] = {}
     for group in groups:
         for k in group.members:
@@ -251,7 +251,7 @@ def cost_totals_json(kernels: Sequence[KernelCost]) -> dict[str, Any]:
 
 
 def cost_of_group_json(group: Group[KernelCost], grouping: Grouping) -> dict[str, Any]:
-    """What a group of kernels costs, and who is in it."""
+    """Return the cost of a group of kernels and the names of its members, as JSON."""
     return {
         "what": grouping.label(group),
         **grouping.origin(group).to_json(),
@@ -262,7 +262,7 @@ def cost_of_group_json(group: Group[KernelCost], grouping: Grouping) -> dict[str
 
 
 def accesses_json(group: Group[AccessCost], grouping: Grouping) -> dict[str, Any]:
-    """What a group of accesses transfers, why, and in which kernels."""
+    """Return the transfers of a group of accesses, their cause and kernels, as JSON."""
     return {
         "what": grouping.label(group),
         **grouping.origin(group).to_json(),

@@ -1,4 +1,4 @@
-"""What is covered of each op, as rows and JSON."""
+"""Support of each op, as rows and JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hloscope.display.table import Table
 
 
 class OpCoverage(NamedTuple):
-    """What is known about one op.
+    """Support of one op: its maps, tiles and evaluation.
 
     Attributes:
         op: Its name.

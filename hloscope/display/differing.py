@@ -1,4 +1,4 @@
-"""What is different between two programs, as text and JSON."""
+"""Differences between two programs, as text and JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEW: Final = 4
 
 
 def differences_text(found: Differences, *, most: int) -> Iterator[str]:
-    """Counts, then a line for each change under the computation it is in."""
+    """Yield the counts, then one line for each change, grouped by computation."""
     if found.none:
         yield "the same"
         yield from (f"note: {note}" for note in found.notes)
@@ -95,7 +95,7 @@ def _short(text: str | None) -> str:
 
 
 def differences_json(found: Differences) -> dict[str, Any]:
-    """All of it, as JSON has it."""
+    """Return all differences as JSON."""
     return {
         "same": found.none,
         "counts": {kind: found.count(kind) for kind in SIGNS},

@@ -1,4 +1,4 @@
-"""What is in a directory of dumps, as rows and JSON."""
+"""The modules of a directory of dumps, as rows and JSON."""
 
 from __future__ import annotations
 

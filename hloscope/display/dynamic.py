@@ -177,7 +177,7 @@ class MapLike(Protocol):
 
     @property
     def why(self) -> str:
-        """Why it is unknown."""
+        """Reason why the size is unknown."""
 
 
 class InstructionLike(Protocol):
@@ -185,11 +185,11 @@ class InstructionLike(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in the refined program."""
+        """Name of the instruction in the refined program."""
 
     @property
     def maps(self) -> Sequence[MapLike]:
-        """Its maps."""
+        """Indexing maps of the instruction."""
 
     @property
     def checked(self) -> Sequence[Mapping[str, int]]:

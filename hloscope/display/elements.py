@@ -1,4 +1,4 @@
-"""Which elements one element touches, as a list: points joined to boxes, exactly.
+"""The elements that one element reads, as a list of disjoint boxes.
 
 A box is written as slices, `[3, 7, 0:32]`; ends are not included, a third number is the step.
 """
@@ -24,7 +24,7 @@ MOST_BOXES: Final = 64
 
 
 class Touched(Struct, frozen=True):
-    """What is touched of one tensor.
+    """Elements of one tensor that are read.
 
     Attributes:
         boxes: Disjoint boxes that together are the elements; `None` if they cannot be listed.
@@ -38,7 +38,7 @@ class Touched(Struct, frozen=True):
 
 
 def touched_of(accesses: Sequence[Access], at: Index) -> Touched:
-    """What some accesses touch together from one element, run-time values at their least."""
+    """Elements that some accesses read from index `at`, with run-time values at their minimum."""
     notes = tuple(dict.fromkeys(note for access in accesses for note in _notes(access)))
     found = touched_boxes(accesses, at)
     if found is None:
@@ -51,7 +51,7 @@ def touched_of(accesses: Sequence[Access], at: Index) -> Touched:
 
 
 def _notes(access: Access) -> Iterator[str]:
-    """What is assumed of an access, and why it is not exact."""
+    """Yield the assumptions of an access, and the reason if it is not exact."""
     if access.map is not None and access.map.runtime:
         lowest = [v.interval.lo for v in access.map.runtime]
         names = list(access.map.names.values())[-len(lowest) :]
@@ -86,7 +86,7 @@ def to_elements(answer: Answer, at: Index | None) -> str:
 
 
 def elements_json(answer: Answer, at: Index | None, file: str) -> dict[str, Any]:
-    """The same as an object of schema `hloscope.elements/1`.
+    """Return the elements that `at` reads, as an object of schema `hloscope.elements/1`.
 
     Raises:
         ValueError: A tensor asked about has no such element.
@@ -133,7 +133,7 @@ class Row(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One element that is asked about: which, of what, and what it touches.
+    """One requested element of an output, or of an operand's tensor, and what it maps to.
 
     From an operand, of one of its tensors, and there is one for each output.
     """
@@ -145,7 +145,7 @@ class Asked(NamedTuple):
 
 
 def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
-    """The elements asked about.
+    """Yield the requested elements.
 
     Asked from a tuple, the tensors that have such an element; of several outputs those reached.
     """

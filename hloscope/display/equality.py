@@ -19,7 +19,7 @@ SAME_ELEMENTS: Final = "same elements read; values not compared"
 
 
 def comparison_text(found: list[Compared], verdict: Verdict, equal: str = "equal") -> Iterator[str]:
-    """The verdict, then what is not proved, what is alike in one line.
+    """Yield the verdict, then the comparisons that are not proved, equal ones in one line.
 
     Args:
         found: The comparisons.

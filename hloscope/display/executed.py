@@ -1,4 +1,4 @@
-"""Executed kernels as text and JSON: what the code does, beside what the model says."""
+"""Executed kernels as text and JSON, beside the figures of the model."""
 
 from __future__ import annotations
 

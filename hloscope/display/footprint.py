@@ -15,7 +15,7 @@ FOOTPRINT_SCHEMA: Final = "hloscope.footprint/1"
 
 
 def footprint_text(found: Footprint) -> str:
-    """What one kernel reads and writes at least."""
+    """Return the bytes that one kernel must read and write, as text."""
     rows = [["", "array", "touched", "in", "elements", "reuse"]]
     rows += [_row("reads operand", array) for array in found.reads]
     rows += [_row("writes output", array) for array in found.writes]

@@ -27,7 +27,7 @@ _STYLE: Final = (
 
 
 class _Bar(NamedTuple):
-    """One line: its name, what stands behind the bar, its parts, and how long all of it may be."""
+    """One bar: its name, its label, its parts, and the largest possible total."""
 
     name: str
     about: str

@@ -183,7 +183,7 @@ def check_grouping(by: str, groupings: Sequence[str] = GROUPINGS) -> None:
 
 
 class Grouping:
-    """What rows about instructions are grouped by, and how a group is called."""
+    """A grouping of rows about instructions, with the label of each group."""
 
     names: ClassVar[Sequence[str]] = GROUPINGS
 
@@ -238,11 +238,11 @@ class Grouping:
                 return scope_of(origin.op_name, self._depth) or "no scope"
 
     def origin_of(self, row: CostRow) -> Provenance:
-        """Where a row comes from."""
+        """Return the origin of a row's instruction."""
         return provenance_of(row.instruction, self.module)
 
     def origin(self, group: Group[R]) -> Provenance:
-        """Where the first member of a group comes from."""
+        """Return the origin of a group's first member."""
         return self.origin_of(group.first)
 
 

@@ -1,4 +1,4 @@
-"""What `doctor` finds, as text and JSON."""
+"""The findings of `doctor`, as text and JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MENDED: Final = (
 
 
 def health_text(health: Health) -> str:
-    """What is to be known of an artifact, as lines."""
+    """Return the findings about an artifact as lines."""
     return "\n".join(_lines(health)) + "\n"
 
 
@@ -93,7 +93,7 @@ def _place(one: Obstacle) -> str:
 
 
 def _blocked(health: Health) -> Iterator[str]:
-    """For each version that something needs: what, how often, and would the expander mend it?"""
+    """Yield, for each version, the features that older versions lack, with their count."""
     for release in reversed(RELEASES):
         here = [one for one in health.obstacles if one.version == release.version]
         features: dict[tuple[str, str], int] = {}
@@ -107,7 +107,7 @@ def _blocked(health: Health) -> Iterator[str]:
 
 
 def health_json(health: Health) -> dict[str, Any]:
-    """The same as JSON has it."""
+    """Return the findings about an artifact as JSON."""
     return {
         "schema": SCHEMA,
         "file": health.name,

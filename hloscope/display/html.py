@@ -19,7 +19,7 @@ def to_html(answer: Answer, at: Index | None = None) -> str:
 
 
 def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = True) -> str:
-    """The same for the inside of a page or a notebook's cell."""
+    """Return the answer as HTML without the page around it, for a notebook's cell."""
     rows = "\n".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _rows(answer)
     )

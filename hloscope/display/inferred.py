@@ -1,4 +1,4 @@
-"""Types that follow for the results of ops, beside those that are declared, as rows and JSON."""
+"""Inferred result types of ops beside the declared ones, as rows and JSON."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Listing:
     def __init__(
         self, module: Module, sort: str | None, key: Key | None, fusions: bool, *, in_column: bool
     ) -> None:
-        """Take what was asked for; `in_column`: say in which computation each one is."""
+        """Take the requested order; with `in_column`, add a column with the computation."""
         self._module = module
         self._sort, self._key = sort, key
         self._fusions, self._in_column = fusions, in_column
@@ -58,7 +58,7 @@ class Listing:
         self._shape = once_for_each(shape_text)
 
     def table(self, places: list[Place], *, full: bool) -> Table:
-        """A row for each instruction; columns nobody has a word for are left out.
+        """Return a row for each instruction; empty columns are omitted.
 
         Args:
             places: The instructions.

@@ -43,7 +43,7 @@ def _total(groups: Sequence[Group[MeasuredCost]], amount: Callable[[MeasuredCost
 
 
 def _a_second(groups: Sequence[Group[MeasuredCost]], amount: Callable[[MeasuredCost], int]) -> int:
-    """What all kernels with a known cost achieve, in all the time that they take."""
+    """Return the rate of all kernels with a known cost over their measured time."""
     time = _total(groups, lambda row: row.time if row.kernel is not None else 0)
     return _total(groups, amount) * _SECOND // time if time else 0
 
@@ -76,7 +76,7 @@ def measured_json(row: MeasuredCost, grouping: Grouping) -> dict[str, Any]:
 
 
 def measured_group_json(group: Group[MeasuredCost], grouping: Grouping) -> dict[str, Any]:
-    """What a group of measured kernels takes and loses, and who is in it."""
+    """Return the measured and lost time of a group of kernels and its members, as JSON."""
     return {
         "what": grouping.label(group),
         **grouping.origin(group).to_json(),

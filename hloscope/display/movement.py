@@ -43,7 +43,7 @@ def chain_text(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
 
 
 def _passing_text(passing: Passing) -> str:
-    """What comes of it if the movement and an op next to it change places."""
+    """Say whether the movement can change places with a neighbouring op, and the bytes then."""
     where = "after" if passing.is_reduction else "before"
     told = f"{where} {opcode_of(passing.op)} `{passing.op.name}`"
     if passing.judged is None:
@@ -125,7 +125,7 @@ def layout_text(layout: Layout) -> str:
 
 
 def chain_json(figures: Figures, rewriting: Rewriting | None = None) -> dict[str, Any]:
-    """A chain as JSON has it; with its rewriting, if that was asked for."""
+    """Return a chain as JSON; with its rewriting if that is given."""
     chain = figures.chain
     assert chain is not None
     described: dict[str, Any] = {
@@ -190,7 +190,7 @@ def _order_json(layout: Layout | None) -> list[int] | None:
 
 
 def chain_html(chain: Chain, rewriting: Rewriting, figures: Figures) -> str:
-    """A page: the picture, what is said about it, the rewriting."""
+    """Return a page with the picture, the verdict and the rewriting."""
     said = in_page(chain_text(chain, rewriting, figures))
     title = in_page(f"{chain.sink.name}: {chain.kind}")
     return (

@@ -203,7 +203,7 @@ def movement_summary(savings: Savings) -> str:
 
 
 def about_movement(savings: Savings) -> list[str]:
-    """What has to be known of a program's text to compare its figures with another text's."""
+    """Return notes that limit comparison of the figures with those of other texts."""
     types = [found.value.type for found in savings.figures]
     has_layouts = any([isinstance(type_, TensorType) and type_.layout for type_ in types])
     said = [] if has_layouts or not types else [NO_LAYOUTS]

@@ -1,4 +1,4 @@
-"""The parts of an access as short texts; the other files of this room arrange them.
+"""The parts of an access as short texts, for the other files of this package.
 
 A map's text states the bounds of every dimension variable, though they are nearly always those of
 the tensor asked about.  People read the parts below: what is touched, and when.
@@ -89,7 +89,7 @@ def in_sizes(m: IndexingMap) -> str:
 def _conditions(
     m: IndexingMap, texts: MapTexts, names: Mapping[Var, str], hidden: set[Var]
 ) -> Iterator[str]:
-    """Bounds, but for hidden ones, and constraints; one whose end is a size in place of that.
+    """Yield the bounds of variables that are not hidden, and the constraints, as text.
 
     Then what names for parts stand for.
     """
@@ -116,7 +116,7 @@ def _conditions(
 
 
 def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:
-    """Of each variable without a last value of its own a constraint that says its last value."""
+    """Yield the constraints that bound variables whose own interval has no end."""
     found: set[Var] = set()
     for e, i in m.constraints:
         for v in variables(e):
@@ -143,7 +143,7 @@ def runtime_origins(m: IndexingMap) -> tuple[str, ...]:
 
 
 def source_text(variable: RuntimeVariable) -> str:
-    """What a runtime variable is: the name of what is read, or which position.
+    """Return the name of the tensor that a runtime variable is read from, or its position.
 
     >>> m = IndexingMap.parse("(d0){rt0} -> (rt0), domain: d0 in [0, 7], rt0 in [0, 3]")
     >>> source_text(m.runtime[0])
@@ -168,7 +168,7 @@ def _subscript(m: IndexingMap, variable: RuntimeVariable) -> str:
 
 
 def runtime_map(m: IndexingMap, results: Sequence[Expr]) -> str:
-    """From the map's variables to expressions that a runtime variable depends on, as text.
+    """Return a map from the variables of `m` to the given results, as text.
 
     >>> m = IndexingMap.parse("(d0, d1){rt0} -> (d0 + rt0), domain: d0 in [0, 7], d1 in [0, 3], "
     ...                       "rt0 in [0, 2]")

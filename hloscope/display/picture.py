@@ -227,12 +227,12 @@ def _panel(panel: Panel, x: float, y: float) -> tuple[list[str], float, float]:
 
 
 def _height(grid: _Grid, prefix: Index) -> float:
-    """Of a slice with its label."""
+    """Height of a slice with its label."""
     return grid.rows * grid.size + 8 + _LABEL * bool(prefix)
 
 
 def _slices(panel: Panel) -> tuple[list[Index], str]:
-    """The leading indices whose slice shows a mark, and how many there are besides.
+    """Return the leading indices of the slices to draw, and a note about omitted ones.
 
     The first slice where nothing is marked.
     """
@@ -270,7 +270,7 @@ def _ticks(grid: _Grid, x: float, y: float, *, rows: bool) -> Iterator[str]:
 
 
 def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> Iterator[str]:
-    """The grid of one slice: all cells, then the marked ones, each with what it stands for."""
+    """Draw the grid of one slice: all cells, then the marked ones, with their titles."""
     marked: dict[tuple[int, int], tuple[str, int]] = {}
     for mark in panel.marks:
         counts: dict[tuple[int, int], int] = {}
@@ -297,7 +297,7 @@ def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> Iter
 
 
 def _said(panel: Panel, prefix: Index, grid: _Grid, row: int, column: int, count: int) -> str:
-    """What is under the cursor: the elements of a cell, and how many are marked."""
+    """Title of a cell: its elements, and the number of marked ones."""
     place = grid.place(row, column)[2 - min(len(panel.shape), 2) :]
     sides = [str(s.start) if side_size(s) == 1 else f"{s.start}:{s.stop}" for s in place]
     index = f"[{', '.join([*map(str, prefix), *sides])}]"

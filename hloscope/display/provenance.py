@@ -1,4 +1,4 @@
-"""Where an instruction comes from in the source of its program: metadata of HLO, MLIR's locations.
+"""Origin of an instruction in the source: metadata of HLO, locations of MLIR.
 
 A dump says it for nearly every instruction, in one of three ways: a file and line beside the name,
 a number in the tables of stack frames at the head of the module, or an MLIR location.
@@ -21,7 +21,7 @@ from hloscope.lazy import pattern
 
 
 class Provenance(Struct, frozen=True):
-    """What a program says about the origin of an instruction.
+    """The origin of an instruction that its program states.
 
     Attributes:
         op_name: The path of the framework's op, `jit(step)/transpose(jvp())/mul`; may be empty.
@@ -40,17 +40,17 @@ class Provenance(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The innermost place as `file:line`; empty where nothing is said."""
+        """The innermost source location as `file:line`; empty if unknown."""
         return str(self.trace[0]) if self.trace else ""
 
     def to_json(self) -> dict[str, str]:
-        """What is known of `op_name` and `source`."""
+        """Return `op_name` and `source`, as far as they are known."""
         known = {"op_name": self.op_name, "source": self.place}
         return {key: text for key, text in known.items() if text}
 
 
 def provenance_of(ins: Instruction, module: Module) -> Provenance:
-    """Where an instruction of a module comes from; nothing, if its metadata cannot be read.
+    """Return the origin of an instruction; empty if its metadata cannot be read.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo('ENTRY e { ROOT p = f32[] parameter(0), '
@@ -70,7 +70,7 @@ def provenance_of(ins: Instruction, module: Module) -> Provenance:
 
 
 def training_pass(op_name: str) -> str:
-    """The pass of training that JAX's name of an op tells of; empty for what is in neither.
+    """Return the pass of training that an op_name of JAX states; empty if it states none.
 
     What is computed anew for the backward pass belongs to it.
 
@@ -100,7 +100,7 @@ def _unscheduled(text: str) -> str:
 
 @lru_cache(maxsize=1 << 13)
 def _of_metadata(text: str, preamble: str) -> Provenance:
-    """What metadata says in a module with this text before its first computation."""
+    """Parse the metadata of a module whose text before the first computation is given."""
     data = read_metadata(text)
     return Provenance(data.op_name, data.op_type, source_trace(data, preamble))
 
@@ -127,7 +127,7 @@ def metadata_of(ins: Instruction, module: Module) -> Metadata:
 
 
 def _of_location(location: object) -> Provenance:
-    """What an MLIR location says: JAX puts the op's name around the place, or alone."""
+    """Parse an MLIR location: JAX puts the op_name around the place, or alone."""
     if location is mlir.UNKNOWN or not isinstance(location, mlir.Location):
         return Provenance()
     try:
@@ -219,7 +219,7 @@ def _frames(location: mlir.Location, function: str) -> Iterator[Frame]:
 
 
 class SourcePattern(Struct, frozen=True):
-    """A place to look for: `train.py`, `train.py:120`, `layers/attention.py:100-120`.
+    """A source file, or lines of it: `train.py`, `train.py:120`, `layers/attention.py:100-120`.
 
     A file is given by the end of its path, or with `*` and `?`.
     """

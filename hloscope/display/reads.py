@@ -1,4 +1,4 @@
-"""Pictures of an answer: one element of the tensor asked about, and all that it touches."""
+"""Pictures of an answer: one element of a tensor, and all elements that it reads."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
 
 
 def _drawn(answer: Answer, at: Index | None) -> OperandAnswer:
-    """The tensor of an operand that is drawn: the first of those that reach anything and have it.
+    """Return the tensor of an operand to draw: the first one that an output depends on.
 
     Raises:
         UnsupportedError: There is no tensor.
@@ -75,7 +75,7 @@ def _drawn(answer: Answer, at: Index | None) -> OperandAnswer:
 
 
 def _notes(answer: Answer, count: int) -> list[str]:
-    """What is not drawn: further tensors, those that are not touched, other outputs."""
+    """Yield notes about tensors and outputs that are not drawn."""
     notes = []
     if count > MAX_PANELS:
         notes.append(f"and {count - MAX_PANELS} tensors more")
@@ -132,7 +132,7 @@ def element(sizes: Sequence[int], at: Index | None) -> Index:
 def _touched(
     title: str, type: Type, accesses: Accesses, answer: Answer, sizes: Index, at: Index
 ) -> Panel:
-    """The panel of a tensor that is touched; what can't be drawn is said below it."""
+    """Return the panel of a tensor that is read, with a note about what cannot be drawn."""
     marks: list[tuple[tuple[Box, ...], str, int]] = []
     notes: list[str] = []
     for access in accesses:
@@ -163,7 +163,7 @@ def _point(at: Index) -> Box:
 
 
 def _boxes(access: Access, at: Index) -> tuple[Box, ...] | None:
-    """What an access touches from `at`, as disjoint boxes; `None` if that can't be told."""
+    """Return the elements that an access reads from `at`, as disjoint boxes; `None` if unknown."""
     whole = whole_box(access, at)
     if whole is not None:
         return whole
@@ -172,7 +172,7 @@ def _boxes(access: Access, at: Index) -> tuple[Box, ...] | None:
 
 
 def touched(access: Access, at: Index) -> set[Index] | None:
-    """What an access touches from `at`; `None` if that is unknown or too much to look at.
+    """Return the elements that an access reads from `at`; `None` if unknown or too many.
 
     Runtime variables have their lowest values.
     """
@@ -190,7 +190,7 @@ def touched(access: Access, at: Index) -> set[Index] | None:
 
 
 def touched_boxes(accesses: Sequence[Access], at: Index) -> tuple[list[Box], bool] | None:
-    """What some accesses touch together, as boxes, and whether these are disjoint.
+    """Return the elements that some accesses read, as boxes, and whether these are disjoint.
 
     `None` if that can't be told.  Runtime variables have their lowest values.
     """

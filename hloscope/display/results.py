@@ -1,4 +1,4 @@
-"""What programs return, and where two runs differ first, as text and JSON."""
+"""Results of programs, and the first difference of two runs, as text and JSON."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
 
 
 def finding_text(finding: Finding) -> Iterator[str]:
-    """Which instruction differs first, and what it was given, line by line."""
+    """Yield lines about the first instruction that differs, with its operands."""
     ins = finding.instruction
     lost = f" ({finding.left_out:,} were too many to be kept)" if finding.left_out else ""
     if ins is None and not finding.values:
@@ -137,7 +137,7 @@ def _how_many(finding: Finding) -> str:
 
 
 def _about_sources(finding: Finding) -> Iterator[str]:
-    """How many instructions are matched by where they come from."""
+    """Say how many instructions are matched by their source location."""
     if finding.by_source:
         yield f"matched by op_name, source and shape: {finding.by_source:,}"
     if finding.unlike and finding.instruction is None:

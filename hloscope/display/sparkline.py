@@ -28,7 +28,7 @@ def sparkline(values: Sequence[int], width: int) -> str:
 
 
 def part_starts(count: int, width: int) -> list[int]:
-    """Where parts of a sequence begin that are equally long but for one, and where the last ends.
+    """Return the starts of almost equally long parts of a sequence, and the end of the last.
 
     >>> part_starts(10, 4)
     [0, 2, 5, 7, 10]

@@ -27,7 +27,7 @@ _BELOW: Final = "\n      for "
 
 
 def to_text(answer: Answer) -> str:
-    """The answer for people: what is asked, then each operand with its maps."""
+    """Return the answer as text: the instruction, then each operand with its maps."""
     sections = [headline(answer.instruction, answer.opcode) + _origin(answer)]
     if answer.direction == "output_to_input":
         told, blocks = dict[tuple[str, ...], str](), _Blocks()
@@ -41,7 +41,7 @@ def to_text(answer: Answer) -> str:
 
 
 def _origin(answer: Answer) -> str:
-    """Where the instruction comes from, on a line of its own; empty where nobody says."""
+    """Return a line with the origin of the instruction; empty if it is unknown."""
     known = answer.origin
     places = [
         f"from {known.op_name}" if known.op_name else "",
@@ -67,7 +67,7 @@ def headline(ins: Instruction, opcode: str) -> str:
 def _output(
     answer: Answer, output: OutputAnswer, told: dict[tuple[str, ...], str], known: _Blocks
 ) -> Iterator[str]:
-    """What an element of an output reads; where it reads very much, as was `told` of another."""
+    """Yield what an element of an output reads; a long list equal to an earlier one refers to it."""
     sizes = answer.sizes(output.type)
     verb = "reads" if len(output.operands) else f"reads no {answer.what}"
     if answer.convention == "xla":
@@ -98,7 +98,7 @@ def _untouched(answer: Answer, output: OutputAnswer) -> str:
 
 
 class _Blocks:
-    """What was written of one answer: thousands of outputs read alike, or the same operands.
+    """Texts of one answer that repeat: thousands of outputs may read the same operands.
 
     The answer keeps what the keys are the identities of.
     """
@@ -118,7 +118,7 @@ class _Blocks:
         return known
 
     def _body(self, operand: OperandAnswer, sizes: Dims) -> str:
-        """The same; of one map that differs from another by its array only, without its parts."""
+        """Return the lines of an operand, cached; maps that differ in the array only share them."""
         if len(operand.accesses) != 1:
             return _lines_about(operand, sizes)
         (access,) = operand.accesses
@@ -134,7 +134,7 @@ class _Blocks:
         return known
 
     def element(self, answer: Answer, sizes: Dims) -> str:
-        """What an element is called."""
+        """Name of an element, cached."""
         known = self._elements.get(sizes)
         if known is None:
             known = self._elements[sizes] = _element(answer, sizes)
@@ -149,7 +149,7 @@ class _Blocks:
 
 
 def _alike(answer: Answer, output: OutputAnswer, sizes: Dims, known: _Blocks) -> Iterator[str]:
-    """What is read of very many operands: those of one type and of equal maps together."""
+    """Yield the reads of very many operands; those of one type and with equal maps together."""
     groups: dict[tuple[str, str], list[OperandAnswer]] = {}
     for operand in output.touched:
         key = known.type(operand.type), known.body(operand, sizes)
@@ -180,7 +180,7 @@ def runs(numbers: Iterable[int]) -> str:
 
 
 def _reached(answer: Answer) -> Iterator[str]:
-    """What an element of an operand reaches, output by output."""
+    """Yield the outputs that depend on an element of the operand, one after another."""
     reached: dict[int, list[tuple[OutputAnswer, OperandAnswer]]] = {}
     for output in answer.outputs:
         for operand in output.touched:
@@ -200,7 +200,7 @@ def _reached(answer: Answer) -> Iterator[str]:
 
 
 def _not_reached(answer: Answer) -> str:
-    """Which outputs are not reached; from a tuple, that there is no other way into any."""
+    """Name the outputs that do not depend on the operand."""
     missed = [output for output in answer.outputs if not output.touched]
     asked = sum(len(output.operands) for output in answer.outputs)
     if asked <= len(answer.outputs):
@@ -211,7 +211,7 @@ def _not_reached(answer: Answer) -> str:
 
 
 def output_name(answer: Answer, output: OutputAnswer) -> str:
-    """What an output is called: by its number where there are several."""
+    """Name of an output: its number if there are several."""
     many = len(answer.outputs) > 1 or output.number > 0
     return f"output {output.number}" if many else "the output"
 
@@ -229,7 +229,7 @@ def untouched_names(answer: Answer, output: OutputAnswer, most: int = MAX_NAMED)
 
 
 def _element(answer: Answer, sizes: Dims) -> str:
-    """What an element is called: by index, index in memory order, or position."""
+    """Name of an element: by logical index, or by position in memory."""
     dims = f" ({', '.join(default_name(Dim(i)) for i in range(len(sizes)))})" if sizes else ""
     if answer.order == "logical":
         return f"Element{dims}"
@@ -237,7 +237,7 @@ def _element(answer: Answer, sizes: Dims) -> str:
 
 
 def _lines_about(operand: OperandAnswer, sizes: Dims) -> str:
-    """What is written of an operand after its title."""
+    """Return the lines about an operand below its title."""
     parts = [access_parts(access, sizes) for access in operand.accesses]
     arrows = [_arrow(access, p) for access, p in zip(operand.accesses, parts, strict=True)]
     where = [", ".join(p.where) for p in parts]

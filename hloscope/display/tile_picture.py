@@ -1,4 +1,4 @@
-"""A picture of a tile of the output and of what it reads of each operand.
+"""A picture of an output tile, and of the elements that it reads of each operand.
 
 Drawn is a tile that shows most: one whose box has holes, or that shares elements with another, else
 one in the middle.
@@ -112,7 +112,7 @@ def _boxes(elements: set[Index]) -> Sequence[Box]:
 
 
 def _elements(maps: Sequence[IndexingMap], tile: Index, sizes: Index) -> set[Index] | None:
-    """What a tile reads, runtime variables at their lowest values; `None` if that is too much."""
+    """Elements that a tile reads, runtime variables at their minimum; `None` if too many."""
     found: set[Index] = set()
     for m in maps:
         sides = [
@@ -128,7 +128,7 @@ def _elements(maps: Sequence[IndexingMap], tile: Index, sizes: Index) -> set[Ind
 
 
 def _holes(elements: set[Index], exact: ExactTiles) -> set[Index]:
-    """What the strided box around elements has besides them."""
+    """Elements of the strided box around `elements` that are not among them."""
     if not exact.holes or not elements or not next(iter(elements)):
         return set()
     sides = []
@@ -144,7 +144,7 @@ def _holes(elements: set[Index], exact: ExactTiles) -> set[Index]:
 def _of_neighbours(
     maps: Sequence[IndexingMap], tile: Index, sizes: Index, shape: Index
 ) -> set[Index]:
-    """What the tiles beside a tile read."""
+    """Elements that the neighbouring tiles read."""
     found: set[Index] = set()
     for d, (t, n, size) in enumerate(zip(tile, sizes, shape, strict=True)):
         for step in (-1, 1):

@@ -1,4 +1,4 @@
-"""What is said of the tiles of an instruction, as text and JSON."""
+"""The tiles of an instruction, as text and JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _by(sizes: Sequence[int]) -> str:
 
 
 def tiles_text(report: TileReport) -> str:
-    """All that is said, in paragraphs."""
+    """Return the report about tiles as text."""
     parts = [headline(report.instruction, opcode_of(report.instruction))]
     parts.append("\n".join(_symbolic(report)))
     parts.append("\n".join(_of_dump(report)))
@@ -69,7 +69,7 @@ def _symbolic(report: TileReport) -> Iterator[str]:
 
 
 def _of_dump(report: TileReport) -> Iterator[str]:
-    """Which tile sizes the dump holds, and where they stand among others."""
+    """Yield the tile sizes of the dump, and their rank among all others."""
     chosen = report.chosen
     if chosen is None:
         return
@@ -93,7 +93,7 @@ def _of_dump(report: TileReport) -> Iterator[str]:
 
 
 def parameter_text(p: Parameter) -> str:
-    """Which dimension a parameter is of."""
+    """Name the dimension of a tile size."""
     of = f"dimension {p.dimension}"
     if p.is_contracting:
         return f"{of} of the left operand of {p.instruction.name}, summed over"
@@ -164,7 +164,7 @@ _VERDICTS: Final = {
 
 
 def exact_lines(o: OperandTiles) -> Iterator[str]:
-    """What is said of one operand."""
+    """Yield lines about the elements that tiles read of one operand."""
     exact = o.exact
     if not exact.is_decided:
         yield f"undecided: {exact.reason}"
@@ -243,7 +243,7 @@ def _figures(c: Choice) -> list[str]:
 
 
 def tiles_json(report: TileReport, file: str) -> dict[str, Any]:
-    """All that is said, as an object."""
+    """Return the report about tiles as JSON."""
     symbolic = report.symbolic
     found: dict[str, Any] = {
         "schema": SCHEMA,

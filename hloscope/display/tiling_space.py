@@ -64,7 +64,7 @@ def _space_lines(space: TilingSpace) -> Iterator[str]:
 
 
 def kernel_text(kernel: TiledKernel) -> str:
-    """The space, every tiled instruction, and what there is to say of it.
+    """Return the tiling space, every tiled instruction, and notes, as text.
 
     Source: XLA `TiledHloComputation::ToString`.
     """
@@ -112,7 +112,7 @@ def _operands(tiled: RegionInstruction, names: dict[RegionInstruction, str]) -> 
 
 
 def _notes(kernel: TiledKernel, names: dict[RegionInstruction, str]) -> Iterator[str]:
-    """Where the tiles end, where XLA's would, and which are not exact."""
+    """Yield refusals, ops that only XLA refuses, and tiles that are not exact."""
     if kernel.refusals:
         yield from ("", "Refused:")
         yield from (f"  {refusal}" for refusal in kernel.refusals)
@@ -180,7 +180,7 @@ def _tile_json(tile: Tile) -> dict[str, Any]:
 
 
 def _region_json(outer: TiledRegion, names: dict[RegionInstruction, str]) -> list[dict[str, Any]]:
-    """Regions in regions as lists in lists, made from the outermost on."""
+    """Return the tiled instructions of a region, with nested regions as nested lists."""
     listed: list[dict[str, Any]] = []
     todo = [(outer, listed)]
     while todo:

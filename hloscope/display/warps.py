@@ -1,4 +1,4 @@
-"""Pictures of warps: which sectors 32 lanes touch, which banks they wait for.
+"""Pictures of warps: the sectors that 32 lanes access, and bank conflicts.
 
 SVG without scripts, fonts or links; where the reader prefers dark pages, the colours are others.
 """
@@ -41,7 +41,7 @@ class _Drawn(Struct, frozen=True):
 
 
 def warps_svg(answer: Coalescing) -> str:
-    """The typical and the worst warp of each operand and output, and the banks of shared memory.
+    """Draw the typical and the worst warp of each array, and the banks of shared memory.
 
     Blue: sectors that are used; orange below: the part of them that nobody asked for.
     """
@@ -212,7 +212,7 @@ def _bytes_by_sector(request: Request) -> dict[int, set[int]]:
 
 
 def _bank(bank: BankUse) -> _Drawn:
-    """Lanes as rows, banks as columns: orange where several words of a bank are asked for."""
+    """Draw lanes as rows and banks as columns; orange marks several words of one bank."""
     words: dict[int, set[int]] = {}
     for word in bank.worst:
         if word is not None:
