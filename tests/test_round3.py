@@ -264,7 +264,7 @@ def test_a_search_gives_only_tiles_that_are_accepted() -> None:
         result = run("tile", name, "--sizes", ",".join(map(str, row["sizes"])))
         assert result.exit_code == 0
         assert "refuse" not in result.stdout + result.stderr, row
-    assert "refuse" in run("tile", name, "--sizes", "32,128").stdout  # 64 is no multiple of 128
+    assert "refuse" in run("tile", name, "--sizes", "32,128").stdout  # 64 is not a multiple of 128
 
 
 def test_two_maps_of_one_tile_are_one_box() -> None:

@@ -151,7 +151,7 @@ def _literals(text: str) -> list[Any]:
         try:
             found.append(to_array(element))
         except HloscopeError as error:
-            raise EvaluationError(f"an argument is no array: {error.message}") from None
+            raise EvaluationError(f"an argument is not an array: {error.message}") from None
     return found
 
 

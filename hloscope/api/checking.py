@@ -162,4 +162,4 @@ def _json(path: str) -> object:
     try:
         return read_json(_text(path))
     except ValueError as error:
-        raise InputError(f"`{path}` is no JSON: {error}") from None
+        raise InputError(f"`{path}` is not valid JSON: {error}") from None

@@ -263,7 +263,7 @@ class _Gathering:
             answers.refuse(number, error.message)
             return False
         if len(analysis.tensors(ins.type)) > MOST_OUTPUTS:
-            left_out += f"only {MOST_OUTPUTS:,} outputs are told"
+            left_out += f"only {MOST_OUTPUTS:,} outputs are shown"
         answers.add(number, reads, reaches, left_out)
         if not alike or self._names_others:
             return False

@@ -289,12 +289,12 @@ def _map(
     found = [fit.polynomial(numbers) for numbers in columns]
     polynomials = [each for each in found if each is not None]
     if len(polynomials) < len(found):
-        return unknown("a number in the map is no polynomial of degree two of the sizes")
+        return unknown("a number in the map is not a polynomial of degree two of the sizes")
     pieces = _NUMBER.split(rows[0][1])
     for sample, (_, text, _) in zip(samples, rows, strict=True):
         numbers = [str(value_of(each, sample.sizes)) for each in polynomials]
         if _joined(pieces, numbers) != text:
-            return unknown("a number in the map is no polynomial of degree two of the sizes")
+            return unknown("a number in the map is not a polynomial of degree two of the sizes")
     texts = [text_of_polynomial(each) for each in polynomials]
     for k, text in enumerate(texts):
         alone = pieces[k].endswith("[") or pieces[k + 1].startswith("]")

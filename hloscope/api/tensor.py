@@ -307,7 +307,7 @@ def _array(values: Any) -> Array:
     try:
         return np.asarray(values)
     except (TypeError, ValueError) as error:
-        raise EvaluationError(f"the value is no array: {error}") from None
+        raise EvaluationError(f"the value is not an array: {error}") from None
 
 
 def _element_type(name: ElementType | str) -> ElementType:

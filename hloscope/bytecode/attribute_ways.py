@@ -38,7 +38,7 @@ def _dictionary_fields(_: str, value: DictAttr) -> Fields:
 
 def _bool(_: str, value: int) -> BoolAttr:
     if value > 1:
-        raise ValueError(f"{value} is no truth value")
+        raise ValueError(f"{value} is not a Boolean value")
     return BoolAttr(bool(value))
 
 

@@ -23,7 +23,7 @@ def _dense(kind: str, type: TensorType, data: bytes | memoryview) -> DenseAttr:
     parts = 2 if element.kind == "complex" else 1
     width = parts * -(-element.bits // parts // 8)
     if element.kind in ("opaque", "quantized") or not width:
-        raise ValueError(f"elements of type {element.name} are no numbers")
+        raise ValueError(f"elements of type {element.name} are not numbers")
     if len(data) not in (width * count, width):
         raise ValueError(f"{len(data):,} bytes for {count:,} elements of {width}")
     if element.bits < 8:

@@ -96,7 +96,7 @@ class Entries:
             return known
         found = self._attribute(number)
         if not isinstance(found, LOCATIONS):
-            self._fail(f"attribute {number:,} is no location")
+            self._fail(f"attribute {number:,} is not a location")
         self._locations[number] = found
         return found  # type: ignore[no-any-return]
 

@@ -164,7 +164,7 @@ def section_header(cursor: Cursor) -> tuple[int, int]:
     if number & 0x80:
         alignment = cursor.varint()
         if not alignment or alignment & (alignment - 1) or alignment > 1 << 32:
-            cursor.fail(f"alignment {alignment:,} is no power of two", at)
+            cursor.fail(f"alignment {alignment:,} is not a power of two", at)
         padding = -cursor.at % alignment
         found = cursor.part(padding)
         if any(byte != 0xCB for byte in cursor.data[found.at : found.end]):
@@ -211,7 +211,7 @@ def _dialects(image: Image) -> None:
         if versioned:
             section, size = section_header(cursor)
             if section != VERSIONS:
-                cursor.fail("the version of a dialect is no section DialectVersions")
+                cursor.fail("the version of a dialect is not a DialectVersions section")
             part = cursor.part(size)
             image.versions[name] = bytes(image.data[part.at : part.end])
     count = cursor.count() if image.version >= 4 else None

@@ -102,7 +102,7 @@ def _fields(_: str, value: BufferType | DialectType) -> Fields:
         except HloscopeError as error:
             raise ValueError(error.message) from None
         if not isinstance(found, TensorType):
-            raise ValueError(f"`{value.text[:100]}` is no type of bytecode")
+            raise ValueError(f"`{value.text[:100]}` is not a bytecode type")
         tensor = found
     layouts = [text for text in rest if text.startswith(_LAYOUTS)]
     spaces = [_space(text) for text in rest if not text.startswith(_LAYOUTS)]
@@ -120,7 +120,7 @@ def _unranked_fields(_: str, value: DialectType) -> Fields:
     head, *rest = _parts(value.text)
     found = parse_type(f"tensor<{head}>")
     if not isinstance(found, UnrankedTensorType):
-        raise ValueError(f"`{value.text[:100]}` is no type of bytecode")
+        raise ValueError(f"`{value.text[:100]}` is not a bytecode type")
     return [*map(_space, rest), found.element]
 
 

@@ -76,7 +76,7 @@ class Properties:
     def dictionary(self, value: object, at: int, cursor: Cursor) -> Mapping[str, Attribute]:
         """The attributes of a dictionary."""
         if not isinstance(value, DictAttr):
-            cursor.fail("the attributes of an op are no dictionary", at)
+            cursor.fail("the attributes of an op are not a dictionary", at)
         return dict(value.entries)
 
     def read(

@@ -88,7 +88,7 @@ def _blob(part: Cursor) -> tuple[int, int, int]:
     """Alignment, place and size of the data."""
     alignment, size = part.varint(), part.varint()
     if not alignment or alignment & (alignment - 1) or alignment > 1 << 31:
-        part.fail(f"alignment {alignment:,} is no power of two")
+        part.fail(f"alignment {alignment:,} is not a power of two")
     if size > part.end - part.at:
         part.fail(f"{size:,} bytes are needed where {part.end - part.at:,} are left")
     return alignment, part.end - size, size

@@ -114,9 +114,9 @@ def _complex_fields(_: str, type: ElementType) -> Fields:
 
 def _storage(flags: int, storage: object, expressed: object) -> tuple[ElementType, str]:
     if not isinstance(storage, ElementType) or not is_signless(storage) or storage.bits > 32:
-        raise ValueError("the storage type is no integer type")
+        raise ValueError("the storage type is not an integer type")
     if not isinstance(expressed, ElementType) or expressed.kind != "float":
-        raise ValueError("the expressed type is no type of floats")
+        raise ValueError("the expressed type is not a floating-point type")
     if flags & 1:
         return storage, element_text(storage)
     found = integer_type(f"ui{storage.bits}")

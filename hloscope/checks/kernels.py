@@ -119,7 +119,7 @@ def _fused(subject: Subject, op_name: str, opcode: str) -> Iterator[Finding]:
         if isinstance(ins.op, _NO_KERNEL) or not kind.fullmatch(code):
             continue
         if wanted.fullmatch(subject.provenance(ins).op_name):
-            message = f"{code} stands by itself, expected in a fusion"
+            message = f"{code} is outside fusions, expected in one"
             yield subject.finding("fused", computation, ins, message, 1)
 
 

@@ -96,8 +96,8 @@ MEMORY: Final = Rule(
     "memory",
     "The peak of a scheduled program is within a budget; little of it is padding or transient.",
     {
-        "max-bytes": Parameter(0, "Of the program on one device; 0 is no limit.", size),
-        "baseline-bytes": Parameter(0, "What it took before; 0 is no baseline.", size),
+        "max-bytes": Parameter(0, "Of the program on one device; 0: no limit.", size),
+        "baseline-bytes": Parameter(0, "What it took before; 0: no baseline.", size),
         "max-growth": Parameter(0.0, "By which share of the baseline it may grow.", share),
         "of": Parameter(
             "held", "`held`: what XLA holds, about; `live`: the least at once.",

@@ -112,7 +112,7 @@ def settings_of(text: str, name: str = FILE) -> list[Setting]:
     for rule, given in tables.items():
         for table in given if isinstance(given, list) else [given]:
             if not isinstance(table, dict):
-                raise InputError(f"{name}: `{rule}` is no table: write [{rule}]")
+                raise InputError(f"{name}: `{rule}` is not a table: write [{rule}]")
             try:
                 found.append(setting_of(rule, table))
             except InputError as error:

@@ -21,7 +21,7 @@ class Bytes(click.ParamType[int]):
         """The number of bytes."""
         found = _BYTES.fullmatch(str(value).strip())
         if found is None:
-            self.fail(f"`{value}` is no size such as 4G or 500M", param, ctx)
+            self.fail(f"`{value}` is not a size such as 4G or 500M", param, ctx)
         unit = 1 << 10 * " KMGT".index(found[2].upper() or " ")
         whole, _, part = found[1].partition(".")
         scale: int = 10 ** len(part)

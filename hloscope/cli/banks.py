@@ -54,5 +54,5 @@ def banks(
         case "html":
             click.echo(page("banks", banks_svg(found, model)), nl=False)
         case _:
-            click.echo("words that the busiest bank is asked for at once:")
+            click.echo("words that the busiest bank serves in one request:")
             click.echo(bank_text(found))

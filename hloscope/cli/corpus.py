@@ -42,7 +42,7 @@ def print_corpus(
             code, trouble = max(code, found.code), trouble or found.trouble
         next(answers, None)  # all is done, and the processes end
     if trouble:
-        click.echo(f"what was found is not kept for the next time: {trouble}", err=True)
+        click.echo(f"the cache was not written: {trouble}", err=True)
     if code:
         click.get_current_context().exit(code)
 

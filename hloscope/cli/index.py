@@ -322,7 +322,7 @@ _WRONG: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "--all prints JSON lines for the whole program": lambda given: (
         given["everything"] and given["form"] not in ("text", "json")
     ),
-    "--all prints JSON lines for the whole program, not for NAME, which is no file": lambda given: (
+    "--all prints JSON lines for whole programs, but NAME is not a file": lambda given: (
         given["everything"] and _is_instruction(given)
     ),
     "several files are for --all": lambda given: given["more"] and not given["everything"],

@@ -83,5 +83,5 @@ def serialize(
         return
     data = to_artifact(program, target, **options)
     if output is None and sys.stdout is not None and sys.stdout.isatty():
-        raise click.UsageError("an artifact is no text for a terminal: name a file with -o")
+        raise click.UsageError("an artifact is not text: name a file with -o")
     write(data, output)

@@ -60,7 +60,7 @@ def tile(
     view = _root(program) if name is None else program[name]
     if space:
         if search or form not in ("text", "json"):
-            raise click.UsageError("--space is told as text or JSON, and is not searched")
+            raise click.UsageError("--space prints text or JSON only and excludes --search")
         _tell_space(view, sizes, form)
         return
     try:

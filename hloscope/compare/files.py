@@ -46,7 +46,7 @@ def load(path: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> dict[
     except InputError:
         raise
     except Exception as error:  # numpy and zipfile raise many kinds for damaged files
-        raise InputError(f"{name} is no file of numpy arrays: {error}") from None
+        raise InputError(f"{name} is not a file of numpy arrays: {error}") from None
 
 
 def _loaded(file: IO[bytes], name: str, left: int) -> dict[str, Array]:

@@ -72,7 +72,7 @@ def collectives_text(found: Sequence[Transfer], *, is_scheduled: bool) -> str:
         says += f", without {unknown:,} of which the bytes are not known"
     if totals["exposed"] is None:
         return f"{says}; exposed: not known, the text is not scheduled"
-    return f"{says}; {totals['exposed']:,} exposed: no kernel stands between start and done"
+    return f"{says}; {totals['exposed']:,} exposed: no kernel runs between start and done"
 
 
 def collectives_json(found: Sequence[Transfer], *, is_scheduled: bool) -> dict[str, Any]:

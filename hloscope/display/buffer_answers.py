@@ -163,7 +163,7 @@ def compiler_lines(memory: ProgramMemory) -> list[str]:
     shared.sort(key=lambda pair: -pair[0].bytes)
     for result, operand in shared[:MOST_ROWS]:
         lines.append(
-            f"  {size_text(result.bytes)}: `{result.values[0].name}` could stand in the memory of "
+            f"  {size_text(result.bytes)}: `{result.values[0].name}` could share the memory of "
             f"`{operand.values[0].name}`; XLA gives it its own"
         )
     return lines
@@ -200,7 +200,7 @@ def donation_lines(
             else "no result left has its type and layout"
         )
         lines.append(
-            f"donated in vain: `{one.parameter.name}` {print_type(one.parameter.type)}, "
+            f"donated but unused: `{one.parameter.name}` {print_type(one.parameter.type)}, "
             f"{size_text(one.buffer.bytes)}: {why}"
         )
     if offers:

@@ -34,7 +34,7 @@ def coalescing_text(answer: Coalescing) -> str:
     if said:
         lines += ["", *[f"  {line}" for line in said]]
     if answer.banks:
-        lines += ["", "  shared memory, words that the busiest bank is asked for at once:"]
+        lines += ["", "  shared memory, words that the busiest bank serves in one request:"]
         lines += [f"    {bank_text(bank)}" for bank in answer.banks]
     lines += [f"  finding: {finding}" for finding in answer.findings]
     lines += [f"  note: {note}" for note in answer.notes]

@@ -49,7 +49,7 @@ _KINDS: Final = {
     "call": "a call",
     "declared": "a declaration",
     "reader": "a reader",
-    "unknown": "an op nobody knows",
+    "unknown": "an unknown op",
     "loop": "a loop",
 }
 

@@ -67,7 +67,7 @@ def headline(ins: Instruction, opcode: str) -> str:
 def _output(
     answer: Answer, output: OutputAnswer, told: dict[tuple[str, ...], str], known: _Blocks
 ) -> Iterator[str]:
-    """Yield what an element of an output reads; a long list equal to an earlier one refers to it."""
+    """Yield what an element of an output reads; a long list that repeats refers to the first."""
     sizes = answer.sizes(output.type)
     verb = "reads" if len(output.operands) else f"reads no {answer.what}"
     if answer.convention == "xla":

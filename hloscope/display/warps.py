@@ -117,7 +117,7 @@ def _array(array: ArrayUse) -> _Drawn:
     lines = [
         head,
         f"sectors a request: {sectors_text(traffic)}, {percent(traffic.efficiency)} of ideal",
-        f"{percent(traffic.utilisation)} of the bytes moved were asked for",
+        f"{percent(traffic.utilisation)} of the transferred bytes are used",
     ]
     if array.spoiler is not None:
         lines.append(str(array.spoiler))

@@ -273,7 +273,7 @@ class _Printer:
     def filled(self, attributes: str, calls: tuple[Computation, ...], indent: str) -> str:
         """Return attributes with the called computations in their places.
 
-        Those of an op nobody knows name what they call as it was written.
+        Those of an unknown op name what they call as it was written.
         """
         if CALL not in attributes:
             return attributes

@@ -290,7 +290,7 @@ def _as_array(given: Any, element: ElementType, what: str) -> Array:
     try:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
-        raise EvaluationError(f"{what} is no array: {error}") from None
+        raise EvaluationError(f"{what} is not an array: {error}") from None
     if array.dtype.hasobject:
         raise EvaluationError(f"{what}: {str(given)[:40]} is no {element.name}")
     if hasattr(given, "dtype"):

@@ -250,7 +250,7 @@ class Grid:
         left = [ins for mail in self.mail.values() for ins, _ in mail]
         if left:
             names = ", ".join(dict.fromkeys(map(_where, left)))
-            raise EvaluationError(f"nobody takes what is sent by {names}", span=left[0].span)
+            raise EvaluationError(f"no process receives what is sent by {names}", span=left[0].span)
 
 
 def _locked() -> Lock:

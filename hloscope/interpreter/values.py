@@ -203,7 +203,7 @@ def unlike(value: Value, type_: Type) -> str:
     match type_:
         case TensorType():
             if isinstance(value, Token | tuple):
-                return "it is no array"
+                return "it is not an array"
             if value.dtype != dtype_of(type_.element):
                 return f"its elements are {value.dtype}, not {dtype_of(type_.element)}"
             if len(value.shape) != type_.rank or any(
@@ -218,9 +218,9 @@ def unlike(value: Value, type_: Type) -> str:
             return ""
         case TupleType():
             if not isinstance(value, tuple) or len(value) != len(type_.elements):
-                return f"it is no tuple of {len(type_.elements)}"
+                return f"it is not a tuple of {len(type_.elements)}"
             return ""
         case TokenType():
-            return "" if isinstance(value, Token) else "it is no token"
+            return "" if isinstance(value, Token) else "it is not a token"
         case _:
             return ""

@@ -118,7 +118,7 @@ class CuteLayout(Struct, frozen=True):
         try:
             return cls(_parsed(parts[0]), _parsed(parts[1]), swizzle)
         except ValueError as error:
-            raise ParseError(f"`{text[:60]}` is no layout: {error}") from None
+            raise ParseError(f"`{text[:60]}` is not a layout: {error}") from None
 
     def to_map(self, *, by_mode: bool = False) -> IndexingMap:
         """The function as a map of one dimension; or of one for each outermost mode.
@@ -181,7 +181,7 @@ class CuteLayout(Struct, frozen=True):
             if d == 0:
                 continue
             if d < current or d % current:
-                raise UnsupportedError(f"stride {d} is no multiple of {current}")
+                raise UnsupportedError(f"stride {d} is not a multiple of {current}")
             modes.append(Mode(d // current, current))
             current = n * d
         modes.append(Mode(-(-size // current), current))

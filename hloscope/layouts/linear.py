@@ -56,7 +56,7 @@ class LinearLayout(Struct, frozen=True):
         force_setattr(self, "offset", self.offset or (0,) * len(self.outs))
         sizes = [size for _, size in self.outs]
         if any(size < 1 or size & (size - 1) for size in sizes):
-            raise ValueError("the size of an output is no power of two")
+            raise ValueError("the size of an output is not a power of two")
         if sum(len(side.bases) for side in self.ins) > MOST_BITS:
             raise ValueError(f"more than {MOST_BITS} bits")
         if sum(size.bit_length() - 1 for size in sizes) > MOST_BITS:
@@ -158,7 +158,7 @@ class LinearLayout(Struct, frozen=True):
         ((1,), (2,))
         """
         if [size for _, size in self.outs] != [*then.size_of.values()]:
-            raise ValueError(f"outputs {self.outs} are no inputs {dict(then.size_of)}")
+            raise ValueError(f"outputs {self.outs} are not inputs {dict(then.size_of)}")
 
         def image(values: Sequence[int]) -> tuple[int, ...]:
             named = dict(zip(then.size_of, values, strict=True))

@@ -47,7 +47,7 @@ class Blocked(Struct, frozen=True):
         ):
             raise ValueError(f"order {list(self.order)} does not fit the sizes")
         if any(n < 1 or n & (n - 1) or n > 1 << 32 for side in sides for n in side):
-            raise ValueError("a size is no power of two")
+            raise ValueError("a size is not a power of two")
 
     @classmethod
     def parse(cls, text: str) -> Blocked:
@@ -103,7 +103,7 @@ class Blocked(Struct, frozen=True):
         """
         rank = len(self.order)
         if len(shape) != rank or any(n < 1 or n & (n - 1) for n in shape):
-            raise UnsupportedError(f"{list(shape)} is no shape of powers of two of rank {rank}")
+            raise UnsupportedError(f"{list(shape)} is not a shape of powers of two of rank {rank}")
         bases: dict[str, list[tuple[int, ...]]] = {
             name: [] for name in ("register", "lane", "warp", "block")
         }

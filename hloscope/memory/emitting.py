@@ -87,9 +87,9 @@ def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
     """
     name, op = Label(ins.name), ins.op.name
     if kind.maker == NONE:
-        raise UnsupportedError(said("`{}` is no kernel: `{}` moves nothing", name, op))
+        raise UnsupportedError(said("`{}` is not a kernel: `{}` moves nothing", name, op))
     if kind.maker == CALLS:
-        raise UnsupportedError(said("`{}` is no kernel: ask about what `{}` calls", name, op))
+        raise UnsupportedError(said("`{}` is not a kernel: ask about what `{}` calls", name, op))
     if kind.maker == CUSTOM:
         what = "custom call" if isinstance(ins.op, CustomCall) else "custom kernel"
         text = f"`{{}}` is a {what}, `{{}}`: its kernel is not XLA's"

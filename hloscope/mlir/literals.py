@@ -92,7 +92,7 @@ def elements(literal: DenseAttr) -> Elements:
     element, sizes = shaped(literal.type)
     number = _number(element)
     if number is None:
-        raise VerifyError(f"elements of type {element.name} are no numbers")
+        raise VerifyError(f"elements of type {element.name} are not numbers")
     count = prod(sizes)
     raw, width = _raw(literal.literal, number, count), number.width
     if number.bits == 1 and isinstance(literal.literal, str) and len(raw) not in (1, count):
@@ -127,7 +127,7 @@ def data_size(type: Type) -> int:
     element, sizes = shaped(type)
     number = _number(element)
     if number is None:
-        raise VerifyError(f"elements of type {element.name} are no numbers")
+        raise VerifyError(f"elements of type {element.name} are not numbers")
     return number.width * prod(sizes)
 
 
@@ -264,7 +264,7 @@ def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> byte
             )
         return _packed_floats(words, number) if number.float_name else _packed(words, number)
     except ValueError:
-        raise VerifyError("elements are no numbers of the type") from None
+        raise VerifyError("elements are not numbers of the type") from None
 
 
 def _packed(words: Sequence[str], number: _Number) -> bytes:
@@ -319,7 +319,7 @@ def _part_text(value: int, number: _Number) -> str:
 
 def _strings_text(literal: str | bytes | memoryview, sizes: tuple[int, ...]) -> str:
     if not isinstance(literal, str):
-        raise VerifyError("elements of that type are no numbers")
+        raise VerifyError("elements of that type are not numbers")
     texts = [quoted(unquoted(found)) for found in _STRING.findall(literal)]
     if len(set(texts)) == 1:
         return texts[0]

@@ -248,7 +248,7 @@ def judge_union(maps: Sequence[IndexingMap], source: TensorType, output: TensorT
             return judge(candidate.simplify(), source, output)
     if len(maps) == 1:
         return judge(maps[0], source, output)
-    reason = f"{len(maps)} parts that together are no rearrangement"
+    reason = f"{len(maps)} parts that together are not a rearrangement"
     return Judgement(Kind.MOVEMENT, Proof(Verdict.REFUTED, reason=reason), reason=reason)
 
 

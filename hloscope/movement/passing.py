@@ -159,9 +159,7 @@ def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
         else:
             results.append(substitute(result, number))
     if prod([leaf.type.shape[j] for j in gone]) != prod([output.shape[d.index] for d in reduced]):
-        return Passing(
-            reader, reason=f"what is reduced is no whole dimensions of {leaf.value.name}"
-        )
+        return Passing(reader, reason=f"the reduced dimensions are not whole in {leaf.value.name}")
     rest = tuple([size for j, size in enumerate(leaf.type.shape) if j not in gone])
     between = TensorType(reader.type.element, rest)
     judged = judge(IndexingMap.of_sizes(reader.type.shape, (), results), between, reader.type)

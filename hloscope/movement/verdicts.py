@@ -238,7 +238,7 @@ def _why(m: IndexingMap, source: TensorType, output: TensorType, form: Strided |
     if form is None and (m.constraints or [v.interval.size for v in m.dims] != [*output.shape]):
         return "not every element comes from the source"
     if form is None:
-        return "a rearrangement that is no transpose of merged dimensions"
+        return "a rearrangement that is not a transpose of merged dimensions"
     if form.is_permutation:
         return ""
     strides = [mode.stride for mode in form.modes]

@@ -232,7 +232,7 @@ def _head(element: str) -> tuple[str, str, str]:
         return element, "", ""
     name, opened, rest = element[:at].strip(), element[at], element[at + 1 :]
     if not rest.endswith({"(": ")", "{": "}"}[opened]):
-        raise PipelineError(f"`{element[:60]}` is no pass: a bracket is not closed")
+        raise PipelineError(f"`{element[:60]}` is not a pass: a bracket is not closed")
     return name, opened, rest[:-1]
 
 

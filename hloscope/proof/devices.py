@@ -94,7 +94,7 @@ class Devices:
     def _groups(self, ins: Instruction) -> Sequence[Group]:
         op = collective_of(ins)
         if op is None:
-            raise UndecidedError("positions in the groups of what is no collective")
+            raise UndecidedError("positions in the groups of what is not a collective")
         if isinstance(op, CollectivePermute):  # its pairs are numbers of replicas or partitions
             side = int(op.has_channel)
             others = dict.fromkeys(id[1 - side] for id in self._ids)

@@ -139,7 +139,7 @@ def _(op: Constant, step: Step) -> Op:
     """The first elements; integers that speak of sizes speak of the new ones."""
     type_ = step.type
     if not isinstance(type_, TensorType):
-        raise ShrinkError("a constant that is no tensor")
+        raise ShrinkError("a constant that is not a tensor")
     array = constant_value(step.ins)
     cut = array[tuple([slice(0, n) for n in type_.shape])]
     if type_.element.kind in ("signed", "unsigned") and not isinstance(

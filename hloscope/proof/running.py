@@ -302,7 +302,7 @@ class Observed:
             raise UndecidedError(f"the run-time value of `{name_of}` is not seen from outside")
         array = np.asarray(value)
         if array.dtype.kind not in "biu" or len(index) != array.ndim:
-            raise UndecidedError("a run-time value that is no integer")
+            raise UndecidedError("a run-time value that is not an integer")
         if array.dtype == np.uint64:
             array = np.minimum(array, np.uint64((1 << 63) - 1))
         array = np.clip(array.astype(np.int64), values.lo, values.hi)

@@ -29,5 +29,5 @@ class AttributeGroups(MeshGroups):
     @property
     def _structure(self) -> StructAttr:
         if not isinstance(self.written, StructAttr):
-            raise UnsupportedError("replica groups in a notation that nobody knows")
+            raise UnsupportedError("replica groups in an unknown notation")
         return self.written

@@ -212,7 +212,7 @@ def _real_root(fused: Fused) -> Instruction:
         raise RefusedError(refusal)
     (root,) = real
     if not isinstance(root.type, TensorType):
-        raise refused("the root is no array", root, "FAILED_PRECONDITION")
+        raise refused("the root is not an array", root, "FAILED_PRECONDITION")
     if isinstance(root.op, Fusion) and root in fused.inside:
         raise refused("a fusion at the root of a fusion", root)
     return root

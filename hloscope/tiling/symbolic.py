@@ -254,7 +254,7 @@ def _of_range(e: Expr, m: IndexingMap) -> _Found:
 def _of_floordiv(e: Expr, _: IndexingMap) -> _Found:
     assert isinstance(e, FloorDiv)
     if not isinstance(e.den, Const) or e.den.value <= 0:
-        return _no("a quotient whose divisor is no positive constant", e)
+        return _no("a quotient whose divisor is not a positive constant", e)
     if not isinstance(e.num, Dim):
         return _no("a quotient of something else than one dimension", e)
     return _Part((e.num + (e.den.value - 1)) // e.den, ONE)
@@ -263,7 +263,7 @@ def _of_floordiv(e: Expr, _: IndexingMap) -> _Found:
 def _of_mod(e: Expr, m: IndexingMap) -> _Found:
     assert isinstance(e, Mod)
     if not isinstance(e.den, Const) or e.den.value <= 0:
-        return _no("a remainder whose divisor is no positive constant", e)
+        return _no("a remainder whose divisor is not a positive constant", e)
     size: Expr = e.num
     if isinstance(e.num, FloorDiv):
         inner = _of_floordiv(e.num, m)

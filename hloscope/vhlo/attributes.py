@@ -129,7 +129,7 @@ def _list(*, truths: bool = False) -> Kind:
 
     def to(name: str, value: Any, _: str) -> Pairs:
         if not isinstance(value, DenseArrayAttr):
-            raise MappingError(f"`{name}` is no array of numbers")
+            raise MappingError(f"`{name}` is not an array of numbers")
         return {name: tensor(value.values, truths=truths)}
 
     return Kind(to, lambda found, name: DenseArrayAttr(element, numbers(found[name])), _own)
@@ -137,7 +137,7 @@ def _list(*, truths: bool = False) -> Kind:
 
 def _symbol(name: str, value: Any, _: str) -> Pairs:
     if not isinstance(value, SymbolAttr) or value.nested:
-        raise MappingError(f"`{name}` is no symbol")
+        raise MappingError(f"`{name}` is not a symbol")
     return {name: StringAttr.of(value.root)}
 
 
@@ -153,7 +153,7 @@ def _as_symbol(value: Attribute) -> SymbolAttr:
 
 def _symbols(name: str, value: Any, op: str) -> Pairs:
     if not isinstance(value, ArrayAttr):
-        raise MappingError(f"`{name}` is no array of symbols")
+        raise MappingError(f"`{name}` is not an array of symbols")
     return {name: ArrayAttr(tuple([_symbol(name, one, op)[name] for one in value.elements]))}
 
 
@@ -191,7 +191,7 @@ def _struct(kind: str) -> Kind:
 
 def _channel(name: str, value: Any, op: str) -> Pairs:
     if not isinstance(value, StructAttr) or value.name != "channel_handle":
-        raise MappingError(f"`{name}` is no channel handle")
+        raise MappingError(f"`{name}` is not a channel handle")
     fields: dict[str, Any] = dict(value.fields)
     found = {"channel_id": integer(fields.get("handle", 0))}
     if op in _TYPED_CHANNELS:
@@ -216,7 +216,7 @@ def _channel_names(_: str, op: str) -> tuple[str, ...]:
 
 def _algorithm(name: str, value: Any, _: str) -> Pairs:
     if not isinstance(value, StructAttr) or value.name != "dot_algorithm":
-        raise MappingError(f"`{name}` is no algorithm")
+        raise MappingError(f"`{name}` is not an algorithm")
     fields: dict[str, Any] = dict(value.fields)
     return {field: integer(one) if isinstance(one, int) else one for field, one in fields.items()}
 
@@ -238,7 +238,7 @@ def _algorithm_back(found: Pairs, _: str) -> Attribute | None:
 def _api_version(name: str, value: Any, _: str) -> Pairs:
     at = value.value if isinstance(value, IntegerAttr) else -1
     if not 0 <= at < len(API_VERSIONS):
-        raise MappingError(f"`{name}` is no version of the interface")
+        raise MappingError(f"`{name}` is not a version of the interface")
     return {name: EnumAttr("vhlo", "api_version", API_VERSIONS[at])}
 
 
@@ -252,7 +252,7 @@ def _api_version_back(found: Pairs, name: str) -> Attribute | None:
 
 def _unit_back(found: Pairs, name: str) -> Attribute | None:
     if not isinstance(found[name], BoolAttr):
-        raise MappingError(f"`{name}` is no truth value")
+        raise MappingError(f"`{name}` is not a Boolean value")
     return UnitAttr() if found[name] == BoolAttr(True) else None
 
 

@@ -143,7 +143,7 @@ def test_a_donation_in_vain_is_told_with_the_reason(result: str, why: str) -> No
         f"k = f32[8]{{0}} reverse(p), dimensions={{0}}\nROOT r = {result}"
     )
     said = lines(scheduled(body, header=", buffer_donor={ (0, {}) }"))
-    assert f"donated in vain: `p` f32[8]{{0}}, 32 bytes: {why}" in said
+    assert f"donated but unused: `p` f32[8]{{0}}, 32 bytes: {why}" in said
 
 
 def test_what_a_donation_would_save_is_told_with_both_moments() -> None:
@@ -248,8 +248,8 @@ def test_a_result_that_xla_places_apart_is_named() -> None:
     )
     header = ", input_output_alias={ {}: (0, {}, may-alias) }"
     text = scheduled(body, header=header, before=f"{ADD}\n{scaled}")
-    assert "4 KiB: `e` could stand in the memory of `p`; XLA gives it its own" in lines(text)
-    assert "could stand" not in lines(text.replace("fusion(e, s)", "fusion(b, s)"))
+    assert "4 KiB: `e` could share the memory of `p`; XLA gives it its own" in lines(text)
+    assert "could share" not in lines(text.replace("fusion(e, s)", "fusion(b, s)"))
 
 
 DEVICES: Final = [

@@ -78,7 +78,7 @@ def test_a_file_names_rules_their_parameters_and_programs() -> None:
     [
         ("[copies", "hloscope.toml: "),
         ("", "no rule is named"),
-        ("copies = 3", "is no table"),
+        ("copies = 3", "is not a table"),
         ("[copys]", "no rule is called `copys`; did you mean `copies`?"),
         ("[copies]\nmax-byte = 3", "no parameter `max-byte`; did you mean `max-bytes`?"),
         ("[copies]\nmax-bytes = -3", "bytes such as 4096"),

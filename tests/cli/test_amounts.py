@@ -22,5 +22,5 @@ def test_an_amount_is_the_whole_bytes_of_the_number_that_is_written(text: str) -
 
 @pytest.mark.parametrize("text", ["", "G", "-1", "1e3", "1.G", "4 X", "1,5G"])
 def test_what_is_no_amount_is_refused(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no size such as 4G or 500M"):
+    with pytest.raises(click.BadParameter, match="is not a size such as 4G or 500M"):
         Bytes().convert(text, None, None)

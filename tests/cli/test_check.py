@@ -99,7 +99,7 @@ def test_the_list_names_rules_and_parameters(run: Any) -> None:
         (["bad.hlo", "--rule", "copies:max-bytes=x"], 2, "bytes such as 4096"),
         (["none.hlo", "--rule", "copies"], 3, "no file"),
         (["bad.hlo", "--config", "none.toml"], 3, "no file `none.toml`"),
-        (["bad.hlo", "--rule", "copies", "--baseline", "bad.hlo"], 3, "is no JSON"),
+        (["bad.hlo", "--rule", "copies", "--baseline", "bad.hlo"], 3, "is not valid JSON"),
         (["bad.hlo", "--rule", "copies", "-o", "no/such/folder"], 3, "cannot write"),
         (["bad.hlo", "--rule", "utilisation:device=h1"], 2, "no device `h1`"),
         (["bad.hlo", "--rule", "types:absent=f65"], 2, "no element type `f65`"),

@@ -196,7 +196,7 @@ def test_a_folder_that_cannot_be_written_is_said_and_does_no_harm(run: Run, tmp_
     for name in ("file", "x" * 300):
         found = run("index", EXAMPLES[0], "--all", "--cache", tmp_path / name)
         assert found.stdout == run("index", EXAMPLES[0], "--all").stdout
-        assert found.stderr.startswith("what was found is not kept for the next time: ")
+        assert found.stderr.startswith("the cache was not written: ")
         assert found.exit_code == 0
 
 
@@ -271,7 +271,7 @@ WRONG = {
     "--all prints JSON lines": [EXAMPLES[0], "softmax", "--all"],
     "one file, in one process": [EXAMPLES[0], EXAMPLES[1], "--all", "--verify"],
     "--cache names a directory": [EXAMPLES[0], "--all", "--cache", ""],
-    "is no size such as": [EXAMPLES[0], "--all", "--cache", "x", "--cache-size", "much"],
+    "is not a size such as": [EXAMPLES[0], "--all", "--cache", "x", "--cache-size", "much"],
 }
 
 

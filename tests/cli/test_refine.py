@@ -85,7 +85,7 @@ def test_what_nobody_can_tell_yet_stays_asserted(run: Run) -> None:
         (["--dims", "b=1,b=2"], 2, "`b` is given twice"),
         (["--args", "tensor<2x2xf32>", "--dims", "b=1"], 2, "either --args or --dims"),
         (["--args", ""], 2, "0 arguments given, the program has 1"),
-        (["--args", "3"], 2, "argument 0 is no number"),
+        (["--args", "3"], 2, "argument 0 is not a number"),
         (["--args", "tensor<2xf32"], 2, "not closed"),
         (["--args", "tensor<2xfoo>"], 3, "expected non-function type"),
         (["--args", "tensor<2xf32>"], 3, "rank must match operand rank"),

@@ -116,7 +116,7 @@ def test_a_hull_touches_at_least_what_all_the_maps_do(several: list[IndexingMap]
 
 @pytest.mark.parametrize("type_", ["token[]", "f32[<=5,6]", "f32[?,6]", "f32[5,6]"])
 def test_a_hull_says_nothing_where_nothing_is_known(type_: str) -> None:
-    """Neither of what is no array, or of any size, nor of accesses without maps."""
+    """Neither of what is not an array, or of any size, nor of accesses without maps."""
     known = [Access(IndexingMap.of_sizes((3,), (), (Dim(0), Dim(0))))]
     several = [Access.unknown("?"), *(known if type_ != "f32[5,6]" else [])]
     assert hull(several, parse_type(type_), "too many") == (Access.unknown("?; too many"),)

@@ -461,7 +461,7 @@ def test_dimensions_without_a_role_are_question_marks() -> None:
 def test_strings_are_read_back(text: str) -> None:
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate is no text
+    except UnicodeEncodeError:  # a lone surrogate is not a text
         return
     assert unquote(quote(text)) == text
 

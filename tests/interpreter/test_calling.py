@@ -101,7 +101,7 @@ WRONG: list[tuple[list[Any], str]] = [
     ([X, 1 << 40], "argument 1: 1099511627776 is no s32"),
     ([X, 1 << 80], "argument 1: 1208925819614629174706176 is no s32"),
     ([X * 1j, 1], "its elements are complex"),
-    ([[[1, 2, 3], [1, 2]], 1], "argument 0 is no array"),
+    ([[[1, 2, 3], [1, 2]], 1], "argument 0 is not an array"),
     ([[[1, 2, 3], [1, 2, 1e300]], 1], "argument 0: 1e.300 is no f32"),
     ([X, "one"], "its elements are <U3"),
     ([X, None], "argument 1: None is no s32"),

@@ -37,7 +37,7 @@ NOT_AS_RECORDED = {
     "float_normalization_test_0887": "XLA does not round to bf16 between two ops",
     "hlo_dataflow_analysis_test_1476": "a size that is set only says what part is of meaning",
     "hlo_dataflow_analysis_test_1897": "what should be 0 is off by rounding",
-    "sort_utils_test_0233": "the comparator is no order",
+    "sort_utils_test_0233": "the comparator is not an order",
     "support_test_1878": "XLA gives bits of another type than the program says",
     "convolution_type_canonicalizer_test_0038": "whether floats or integers are multiplied",
 }

@@ -98,7 +98,7 @@ def test_what_is_no_tensor_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         Tensor.load(tmp_path / "none.npy")
     (tmp_path / "bad.npy").write_bytes(b"no array")
-    with pytest.raises(InputError, match="is no file of numpy arrays"):
+    with pytest.raises(InputError, match="is not a file of numpy arrays"):
         Tensor.load(tmp_path / "bad.npy")
     np.savez(tmp_path / "two.npy.npz", [1], [2])
     with pytest.raises(InputError, match=r"is no \.npy file: it holds 2 arrays"):

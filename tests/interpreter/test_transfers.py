@@ -59,7 +59,9 @@ def test_nobody_receives() -> None:
     )
     text = text.replace("    is_host_transfer = true} : (!stablehlo.token) -> (tensor<2xi64>,"
         " !stablehlo.token)\n  return", "  return")  # fmt: skip
-    with pytest.raises(EvaluationError, match=r"nobody takes what is sent by `send` \(line 5\)"):
+    with pytest.raises(
+        EvaluationError, match=r"no process receives what is sent by `send` \(line 5\)"
+    ):
         values(text, [1, 2])
 
 
@@ -150,7 +152,7 @@ def test_infeed() -> None:
     with pytest.raises(EvaluationError, match="the queue is empty"):
         values(INFEED_TEXT)
     wrong = deque([(np.array([1, 2]),)])
-    with pytest.raises(EvaluationError, match="of another type: it is no tuple of 3"):
+    with pytest.raises(EvaluationError, match="of another type: it is not a tuple of 3"):
         values(INFEED_TEXT, world=World(extra={INFEED: wrong}))
 
 

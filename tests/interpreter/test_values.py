@@ -17,19 +17,19 @@ PAIR: Final = np.zeros(2, "float32")
 
 UNLIKE: Final[list[tuple[str, Any, str]]] = [
     ("f32[2]", PAIR, ""),
-    ("f32[2]", (PAIR,), "it is no array"),
-    ("f32[2]", TOKEN, "it is no array"),
+    ("f32[2]", (PAIR,), "it is not an array"),
+    ("f32[2]", TOKEN, "it is not an array"),
     ("s32[2]", PAIR, "its elements are float32, not int32"),
     ("f32[2,1]", PAIR, "its shape is (2,), not (2, 1)"),
     ("f32[3]", PAIR, "its shape is (2,), not (3,)"),
     ("token[]", TOKEN, ""),
-    ("token[]", PAIR, "it is no token"),
+    ("token[]", PAIR, "it is not a token"),
     ("()", (), ""),
-    ("()", (PAIR,), "it is no tuple of 0"),
-    ("(f32[2])", PAIR, "it is no tuple of 1"),
+    ("()", (PAIR,), "it is not a tuple of 0"),
+    ("(f32[2])", PAIR, "it is not a tuple of 1"),
     ("(f32[2], token[])", (PAIR, TOKEN), ""),
-    ("(f32[2], token[])", (PAIR,), "it is no tuple of 2"),
-    ("(f32[3], (token[]))", (PAIR, (PAIR,)), "part 1: part 0: it is no token"),
+    ("(f32[2], token[])", (PAIR,), "it is not a tuple of 2"),
+    ("(f32[3], (token[]))", (PAIR, (PAIR,)), "part 1: part 0: it is not a token"),
     ("(f32[3], token[])", (PAIR, TOKEN), "part 0: its shape is (2,), not (3,)"),
 ]
 
@@ -60,7 +60,7 @@ def test_the_part_that_is_no_value_is_named() -> None:
         as_value([1, [[300, 1], [1.0]]], type_, "it")
     with pytest.raises(EvaluationError, match=r"it, part 1, part 1 should be f32\[1\]: its shape"):
         as_value([1, [[3, 1], [1.0, 2.0]]], type_, "it")
-    with pytest.raises(EvaluationError, match=r"it, part 1 should be .*: it is no tuple of 2"):
+    with pytest.raises(EvaluationError, match=r"it, part 1 should be .*: it is not a tuple of 2"):
         as_value([1, [[3, 1]]], type_, "it")
 
 
@@ -82,6 +82,6 @@ def test_tuples_of_any_depth_are_types_of_values() -> None:
     assert byte_size(type_) == 8
     made = as_value(value, type_, "it")
     assert fits(made, type_) == ""
-    assert fits(made, TupleType((type_,))).endswith("part 0: it is no tuple of 1")
+    assert fits(made, TupleType((type_,))).endswith("part 0: it is not a tuple of 1")
     with pytest.raises(UnsupportedError, match="without a rank"):
         check_evaluable(unranked)

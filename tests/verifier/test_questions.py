@@ -95,7 +95,7 @@ REFUSED = {
     " ROOT r = s32[2,2] dynamic-reshape(a, b)",
     "recv of an array": "a = f32[4] parameter(0) t = token[] after-all()"
     " ROOT r = (f32[4], token[]) recv(t), channel_id=1",
-    "recv that is no tuple": "t = token[] after-all() ROOT r = f32[4] recv(t), channel_id=1",
+    "recv that is not a tuple": "t = token[] after-all() ROOT r = f32[4] recv(t), channel_id=1",
     "recv-start": "t = token[] after-all() ROOT r = (f32[4], u32[], token[]) recv-start(t)",
     "done of a parameter": "a = () parameter(0) ROOT r = (f32[4], s32[]) add-done(a)",
     "done of another op": "a = f32[4] parameter(0) c = ((f32[4]), f32[3], s32[])"
@@ -140,7 +140,7 @@ REFUSED = {
     "places that are no integers": "a = f32[4] parameter(0) i = pred[2,1] parameter(1)"
     " c = f32[2] parameter(2) ROOT r = f32[4] scatter(a, i, c), update_window_dims={},"
     " inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=s",
-    "a start that is no integer": "a = f32[4] parameter(0) b = f32[] parameter(1)"
+    "a start that is not an integer": "a = f32[4] parameter(0) b = f32[] parameter(1)"
     " ROOT r = f32[2] dynamic-slice(a, b), dynamic_slice_sizes={2}",
     "a size that is no s32": "a = f32[4] parameter(0) b = s64[] parameter(1)"
     " ROOT r = f32[<=4] set-dimension-size(a, b), dimensions={0}",

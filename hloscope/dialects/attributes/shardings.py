@@ -127,7 +127,7 @@ def shardy_value(text: str) -> Any:
 
 def _field(attribute: object, name: str) -> object:
     if not isinstance(attribute, StructAttr):
-        raise UnsupportedError("axes of a mesh in a notation that nobody knows")
+        raise UnsupportedError("axes of a mesh in an unknown notation")
     return attribute.get(name)
 
 
@@ -149,5 +149,5 @@ def _string(value: object) -> str:
 
 def _number(value: object) -> int:
     if not isinstance(value, int):
-        raise UnsupportedError("axes of a mesh in a notation that nobody knows")
+        raise UnsupportedError("axes of a mesh in an unknown notation")
     return value

@@ -178,7 +178,7 @@ class _Reader:
         self.at = 0
 
     def fail(self) -> NoReturn:
-        raise UnsupportedError(f"`{self.text[:100]}` is no attribute of Shardy that is known")
+        raise UnsupportedError(f"`{self.text[:100]}` is not a known attribute of Shardy")
 
     def peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""

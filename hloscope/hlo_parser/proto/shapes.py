@@ -66,7 +66,7 @@ def _text(shape: Message) -> str:
 def _layout(layout: Message, rank: int) -> str:
     order = layout["minor_to_major"]
     if sorted(order) != list(range(rank)):
-        layout.fail("minor_to_major", f"{order} is no order of {rank} dimensions")
+        layout.fail("minor_to_major", f"{order} is not an order of {rank} dimensions")
     parts = _levels(layout)
     tiles = (
         ",".join("*" if size == _UNBOUNDED else str(size) for size in tile["dimensions"])

@@ -83,7 +83,7 @@ class SymbolicAnalysis:
         known = frame.of(ins)
         shape = known[output].shape if output < len(known) else None
         if shape is None:
-            return [unknown("the value is no array")] * len(ins.operands)
+            return [unknown("the value is not an array")] * len(ins.operands)
         bodies = self._bodies(ins) if ins.calls else ()
         asked = Asked(frame, ins, shape, frame.operands(ins), bodies)
         found = [tuple([a for a in some if _reads_any(a)]) for some in symbolic_reads(asked)]
@@ -293,7 +293,7 @@ class _Back:
 def _itself(frame: Frame, value: Instruction, leaf: int) -> Access:
     shape = frame.of(value)[leaf].shape
     if shape is None:
-        return Access.unknown("the value is no array")
+        return Access.unknown("the value is not an array")
     return Access(SizedBuilder(frame.symbols, shape).map([Dim(k) for k in range(len(shape))]))
 
 

@@ -37,7 +37,7 @@ SIZES: Final = ByOp[Rule]()
 
 def _shape(leaf: Leaf) -> Shape:
     if leaf.shape is None:
-        raise LookupError("an operand that is no array")
+        raise LookupError("an operand that is not an array")
     return leaf.shape
 
 

@@ -46,6 +46,6 @@ def _along(op: ImplicitBroadcast, a: Any, b: Any) -> tuple[Any, Any]:
 def _constant_like(op: ConstantLike, at: Site) -> Kernel:
     number, element = value_of(op.settings, "value"), element_of(at.ins.type)
     if not isinstance(number, int | float | complex):
-        raise UnsupportedError(f"`{op.name}` has a value that is no number")
+        raise UnsupportedError(f"`{op.name}` has a value that is not a number")
     value = np.asarray(number).astype(dtype_of(element))[()]
     return lambda x: np.full(x.shape, value) if x.ndim else value

@@ -63,7 +63,7 @@ def element_of(type_: Type) -> ElementType:
     """
     if isinstance(type_, TensorType | UnrankedTensorType):
         return type_.element
-    raise UnsupportedError("values that are no arrays have no elements to compute with")
+    raise UnsupportedError("values that are not arrays have no elements to compute with")
 
 
 @evaluates(*[cls for name, cls in ELEMENTWISE.items() if name not in _ELSEWHERE], lifted=True)

@@ -71,7 +71,7 @@ def _constant(op: UnknownOp, at: Site) -> Kernel:
     elif isinstance(found, int | float):
         found = np.asarray(found).astype(dtype_of(_element(at.ins.type)))[()]
     else:
-        raise UnsupportedError(f"`{op.opcode}` is no constant to compute with")
+        raise UnsupportedError(f"`{op.opcode}` is not a constant to compute with")
     return lambda: found
 
 

@@ -175,7 +175,7 @@ def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
         tree = ast.parse(text.replace("^", "**"), mode="eval").body
         return _computed(tree, sizes)
     except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError):
-        raise DimensionError(f"the size `{text}` is no expression of dimension variables") from None
+        raise DimensionError(f"size `{text}` is not an expression of dimension variables") from None
     except ZeroDivisionError:
         raise DimensionError(f"the size `{text}` divides by zero") from None
 

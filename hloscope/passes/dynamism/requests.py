@@ -50,7 +50,7 @@ def with_arguments(
             continue
         type = argument.type
         if not isinstance(type, TensorType) or type.rank or not is_integers(type):
-            raise DimensionError(f"argument {number} is no number: give its type, not `{value}`")
+            raise DimensionError(f"argument {number} is not a number: give its type, not `{value}`")
         values[number] = value
         types.append(argument.type)
     return _with_values(tree, values) if values else tree, types
@@ -73,7 +73,7 @@ def _type(each: Any, declared: Type) -> Type:
     if isinstance(each, TensorType | UnrankedTensorType) or shape is None:
         if isinstance(each, Type):
             return each
-        raise ParseError(f"{each!r} is no type of an argument")
+        raise ParseError(f"{each!r} is not an argument type")
     element = getattr(declared, "element", None)
     if element is None:
         return declared

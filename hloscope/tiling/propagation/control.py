@@ -61,7 +61,7 @@ refuse(
     AsyncDone,
     CopyStart,
     CopyDone,
-    reason="an asynchronous op is no part of a kernel",
+    reason="an asynchronous op is not a part of a kernel",
 )
 refuse(AddDependency, AfterAll, CreateToken, reason="a token has no elements")
 refuse(CustomCall, UnknownOp, reason="what it computes is not told")

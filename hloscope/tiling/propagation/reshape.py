@@ -240,7 +240,7 @@ def _not_one_run(
         rows = [prod(shape[k + 1 :]) for k in range(len(shape))]
         step = _number(steps[0])
         if step not in rows:
-            return f"The source tile's stride {step} is no stride of the target, which has {rows}"
+            return f"The source tile's stride {step} is not one of the target, which has {rows}"
         stepped = rows.index(step)
     if any(k != stepped and d.size is not ONE for k, d in enumerate(many)):
         return f"In a strided tile only the strided dimension {stepped} can have size > 1"

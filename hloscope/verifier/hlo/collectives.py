@@ -160,7 +160,7 @@ def _collective_permute(ins: Instruction) -> None:
         return
     if not all(map(_is_part, leaves(types[0]), leaves(types[1]))):
         parts = [print_type(t, layout=False) for t in types[:2]]
-        raise VerifyError(f"{parts[0]} is no part of {parts[1]}")
+        raise VerifyError(f"{parts[0]} is not a part of {parts[1]}")
     if not like(types[1], ins.type):
         have, want = (print_type(t, layout=False) for t in (ins.type, types[1]))
         raise VerifyError(f"it is declared {have}, writes into {want}")

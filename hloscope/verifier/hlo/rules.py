@@ -112,7 +112,7 @@ def _constant(ins: Instruction) -> None:
     text = str(literal)
     is_complex = isinstance(ins.type, TensorType) and ins.type.element.kind == "complex"
     if is_complex and re.search(r"\d", text) and "(" not in text:
-        raise VerifyError(f"`{text}` is no complex number, which is written `(real, imaginary)`")
+        raise VerifyError(f"`{text}` is not a complex number, which is written `(real, imaginary)`")
     if len(text) > _MOST_LITERAL or literal.is_elided:
         return
     try:

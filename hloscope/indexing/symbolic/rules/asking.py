@@ -35,7 +35,7 @@ class Asked(NamedTuple):
         """The sizes of an operand."""
         found = self.operands[operand].shape
         if found is None:
-            raise UnsupportedError("an operand that is no array")
+            raise UnsupportedError("an operand that is not an array")
         return found
 
     def everything(self, operand: int) -> Accesses:
