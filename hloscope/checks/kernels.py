@@ -125,7 +125,7 @@ def _fused(subject: Subject, op_name: str, opcode: str) -> Iterator[Finding]:
 
 FUSED: Final = Rule(
     "fused",
-    "Instructions of an op name stand in fusions.",
+    "Instructions of an op name are in fusions.",
     {
         "op-name": Parameter(None, "A part of the framework's op name, or a pattern with *.", text),
         "opcode": Parameter("*", "Only these opcodes.", text),

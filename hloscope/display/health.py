@@ -101,7 +101,7 @@ def _blocked(health: Health) -> Iterator[str]:
             key = one.op, one.feature
             features[key] = features.get(key, 0) + 1
         for (op, feature), count in features.items():
-            mended = "; the expander mends it" if feature in _MENDED else ""
+            mended = "; --expand rewrites it" if feature in _MENDED else ""
             often = f" ({count} times)" if count > 1 else ""
             yield f"    before {version_text(release.version):8}{op}: {feature}{often}{mended}"
 

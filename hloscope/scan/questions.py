@@ -54,7 +54,7 @@ QUESTIONS: Final = {
         "order by 6 desc, 1 limit {top}",
     ),
     "unknown": Question(
-        "Which kernels read what nobody knows, and why.",
+        "Kernels with unknown accesses, and why.",
         1,
         "select reasons, count(*) as places, count(distinct structure) as kernels, "
         "any_value(file order by file, name) as file, any_value(name order by file, name) as name "
