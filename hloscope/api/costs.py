@@ -480,6 +480,7 @@ def cost_of(
     device: Device | None = None,
     transfers: bool | None = None,
     invalid: Invalid | None = None,
+    shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> Cost:
     """The cost of a program, or of some of its instructions, under a model of a GPU's threads.
 
@@ -491,6 +492,7 @@ def cost_of(
         transfers: Count what threads transfer, too, or only bytes and flops.  If not given, it
             depends on what the program was compiled for.
         invalid: What is wrong with the program: its invalid kernels are left out.
+        shown: Yields the kernels; it may show progress.
 
     Raises:
         VerifyError: An instruction is invalid.
@@ -499,7 +501,9 @@ def cost_of(
         invalid = None
     if only is None and invalid is not None:
         only = invalid.kernels()
-    model = program_cost(program.module, memory, device or memory.device, only, transfers=transfers)
+    model = program_cost(
+        program.module, memory, device or memory.device, only, transfers=transfers, shown=shown
+    )
     return Cost(program, model, memory, is_whole=only is None, invalid=invalid)
 
 
@@ -518,6 +522,7 @@ def cost_on(
     as_if: str | None = None,
     only: Iterable[tuple[Computation, Instruction]] | None = None,
     invalid: Invalid | None = None,
+    shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> Cost:
     """The cost of a program on a device.
 
@@ -529,6 +534,7 @@ def cost_on(
         as_if: A GPU; its thread maps judge a program that was compiled for something else, too.
         only: The instructions to count with their computations; all kernels if not given.
         invalid: What is wrong with the program: its invalid kernels are left out.
+        shown: Yields the kernels; it may show progress.
 
     Raises:
         DeviceError: The file describes no device, or `as_if` names none with threads.
@@ -539,11 +545,13 @@ def cost_on(
         gpu = gpu_of(as_if)
         where = device_of(device) if device is not None else gpu
         memory = Memory(program.analysis, gpu, dump=program.dump)
-        return cost_of(program, memory, only, device=where, transfers=True, invalid=invalid)
+        return cost_of(
+            program, memory, only, device=where, transfers=True, invalid=invalid, shown=shown
+        )
     if device is None:
         kind = target_of(program.module).kind
         device = device_of_dump(program.dump) if kind in ("gpu", "uncompiled") else "cpu"
     where = device_of(device)
     gpu = where if where.has_warps else gpu_of(DEFAULT)
     memory = Memory(program.analysis, gpu, dump=program.dump)
-    return cost_of(program, memory, only, device=where, invalid=invalid)
+    return cost_of(program, memory, only, device=where, invalid=invalid, shown=shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -283,7 +283,10 @@ def coalescing_of_all(
 
 
 def footprint_of_program(
-    program: Asked, device: str = DEFAULT, invalid: Invalid | None = None
+    program: Asked,
+    device: str = DEFAULT,
+    invalid: Invalid | None = None,
+    shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> ProgramFootprint:
     """Where the bytes of a program go.
 
@@ -291,9 +294,11 @@ def footprint_of_program(
         program: The program.
         device: The GPU, which decides what is updated in place.
         invalid: What is wrong with the program: its invalid kernels are left out.
+        shown: Yields the kernels; it may show progress.
 
     Raises:
         VerifyError: A kernel is invalid.
     """
     memory = Model(device).memory(program.analysis)
-    return ProgramFootprint(program, cost_of(program, memory, transfers=False, invalid=invalid))
+    cost = cost_of(program, memory, transfers=False, invalid=invalid, shown=shown)
+    return ProgramFootprint(program, cost)

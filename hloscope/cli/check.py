@@ -12,6 +12,7 @@ from hloscope import __version__
 from hloscope.api import CHECK_FILE, CHECK_RULES, UNLIMITED, check_files, check_settings
 from hloscope.cli.common import command, complete_files, debug_option, json_option
 from hloscope.cli.options import top_option
+from hloscope.cli.progress import with_progress
 from hloscope.cli.stdin import STDIN, read_stdin
 from hloscope.errors import InputError
 from hloscope.whole_files import write_whole
@@ -89,7 +90,8 @@ def check(
             f"name rules, --rule copies, or write them to {CHECK_FILE}; --list tells them"
         )
     given = [(STDIN, read_stdin()) if file == "-" else (file, None) for file in files]
-    found = check_files(given, check_settings(rules, config), baseline=baseline)
+    each = with_progress(given, "checking", printed=False)
+    found = check_files(each, check_settings(rules, config), baseline=baseline)
     told = found.told("json" if as_json else form, __version__, top)
     if output is None:
         click.echo(told)

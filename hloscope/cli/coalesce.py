@@ -28,7 +28,6 @@ from hloscope.cli.common import (
     print_differences,
     print_json,
     print_table,
-    with_progress,
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import end_if_invalid, print_findings, read_program
@@ -42,6 +41,7 @@ from hloscope.cli.options import (
     top_option,
 )
 from hloscope.cli.paging import print_long
+from hloscope.cli.progress import with_progress
 from hloscope.errors import ParseError, UnsupportedError
 
 FAILED = 1
@@ -213,7 +213,7 @@ def _asked(
     """
     memory = model.memory(program.analysis, program.dump)
     if name is None:
-        every = with_progress(kernels_of(program.module), "kernels")
+        every = with_progress(kernels_of(program.module), "kernels", printed=False)
         try:
             found = coalescing_of_all(program, memory, every)
             found.check_refused()

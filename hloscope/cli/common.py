@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,8 +16,7 @@ from hloscope.cli.colour import (
     styled_name,
     uses_colour,
 )
-from hloscope.cli.paging import is_terminal, is_tty, print_long, width
-from hloscope.cli.streams import styled_errors
+from hloscope.cli.paging import is_terminal, print_long, width
 from hloscope.display import Table, columns, fitted, json_line, json_text
 from hloscope.lazy import lazy
 from hloscope.visible import visible
@@ -29,7 +27,6 @@ else:
     shell_completion = lazy("click.shell_completion")
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 
 DEBUG: Final = "hloscope.debug"
 """Key of `click.Context.meta`: was `--debug` given, before or after the command's name?"""
@@ -189,18 +186,3 @@ def print_table(table: Table) -> None:
     else:
         rows = [table.header, *table.rows]
         click.echo(columns(rows, right=table.right, widest=WIDEST))
-
-
-def with_progress(items: Sequence[T], label: str, *, printed: bool = True) -> Iterator[T]:
-    """Yield the items; show how far it is on a terminal's standard error.
-
-    Args:
-        items: What is worked on.
-        label: What is done.
-        printed: Are results printed meanwhile?  Then they show how far it is, on a terminal.
-    """
-    bar: Any = nullcontext(items)
-    if is_tty(sys.stderr) and not (printed and is_tty(sys.stdout)):
-        bar = click.progressbar(items, label=label, file=styled_errors(), show_pos=True)
-    with bar as each:
-        yield from each

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from hloscope.api import FileAnswers, IndexQuestion, KeptAnswers, answer_files, programs_meant
-from hloscope.cli.common import with_progress
+from hloscope.cli.progress import with_progress
 from hloscope.cli.stdin import STDIN, read_stdin
 
 _BLOCK = 1 << 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from hloscope.api import COST_SORTS, MEASURED_SORTS, Cost, Measured, cost_on, find_all
@@ -17,6 +19,7 @@ from hloscope.cli.common import (
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import end_if_invalid, read_verified_program, read_with_findings
 from hloscope.cli.options import any_device_option, as_if_option, by_option, file_option, top_option
+from hloscope.cli.progress import with_progress
 from hloscope.display import advice_lines, triton_text
 
 
@@ -68,7 +71,8 @@ def cost(
     else:
         program, invalid = read_with_findings(file)
     chosen = None if name is None else find_all(program.module, name)
-    found = cost_on(program, device, as_if=as_if, only=chosen, invalid=invalid)
+    shown = partial(with_progress, label="kernels", printed=False)
+    found = cost_on(program, device, as_if=as_if, only=chosen, invalid=invalid, shown=shown)
     if profile is not None:
         _print_measured(found.measured(profile), by, sort, top, as_json)
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from hloscope.api import find_all, footprint_of_program, footprints_of
@@ -17,6 +19,7 @@ from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import end_if_invalid, read_program, read_with_findings
 from hloscope.cli.options import by_option, device_option, format_option, top_option
 from hloscope.cli.paging import print_long
+from hloscope.cli.progress import with_progress
 from hloscope.display import page
 
 SCHEMA = "hloscope.footprint/1"
@@ -52,7 +55,8 @@ def footprint(
             _draw([one.to_svg() for one in found], name, form)
         return
     program, invalid = read_with_findings(file)
-    whole = footprint_of_program(program, device, invalid)
+    shown = partial(with_progress, label="kernels", printed=False)
+    whole = footprint_of_program(program, device, invalid, shown)
     if form == "json":
         print_json(whole.to_json(by))
     elif form == "text":

@@ -27,11 +27,11 @@ from hloscope.cli.common import (
     file_argument,
     print_json,
     print_long_json,
-    with_progress,
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import is_file, is_folder, read_program
 from hloscope.cli.paging import print_long
+from hloscope.cli.progress import with_progress
 from hloscope.errors import NoFunctionError, VerifyError
 from hloscope.lazy import lazy
 

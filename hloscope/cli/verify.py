@@ -10,6 +10,7 @@ import click
 from hloscope.api import check_expected, verify_with_notes
 from hloscope.cli.common import command, complete_files, debug_option, json_option, print_json
 from hloscope.cli.files import read_text
+from hloscope.cli.progress import with_progress
 from hloscope.errors import Diagnostic, HloscopeError
 
 SCHEMA: Final = "hloscope.verify/1"
@@ -48,7 +49,7 @@ def verify(
     """
     reports: list[dict[str, Any]] = []
     code = 0
-    for file in files:
+    for file in with_progress(files, "verifying"):
         try:
             source = read_text(file)
             if verify_diagnostics:

@@ -245,6 +245,7 @@ def program_cost(
     only: Iterable[tuple[Computation, Instruction]] | None = None,
     *,
     transfers: bool | None = None,
+    shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> ProgramCost:
     """The cost of every kernel that runs when a program runs, or of some instructions.
 
@@ -256,6 +257,7 @@ def program_cost(
             by itself counts as run once.
         transfers: Count what threads transfer, too, or only bytes and flops.  If not given, it
             depends on what the program was compiled for.
+        shown: Yields the kernels; it may show progress.
 
     Raises:
         VerifyError: An instruction is invalid.
@@ -271,7 +273,7 @@ def program_cost(
     costs = KernelCosts(memory, device, is_judged=is_judged)
     kernels = [
         costs.of(ins, places.get(computation) or Place(computation, 1, (), 1, 1))
-        for computation, ins in chosen
+        for computation, ins in shown([*chosen])
     ]
     return ProgramCost(
         module, device, target, _with_one_branch(kernels, places), is_judged=is_judged

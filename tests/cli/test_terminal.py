@@ -11,6 +11,7 @@ import sys
 import termios
 from pathlib import Path
 
+import click
 import pytest
 
 from hloscope.cli.commands import COMMANDS
@@ -95,7 +96,7 @@ def test_a_table_keeps_names_whole_on_a_narrow_terminal(tmp_path: Path) -> None:
     code, shown, _ = at_terminal("ls", str(path))
     assert code == 0
     assert name in shown
-    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert all(len(click.unstyle(line)) <= 80 for line in shown.splitlines())
 
 
 def completed(words: str) -> list[str]:
