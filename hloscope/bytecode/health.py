@@ -42,7 +42,7 @@ class Health(Struct, frozen=True):
         oldest_target: The oldest version it could be written for; empty as `readable_by` is.
         forced_by: What needs that version.
         obstacles: Everything that keeps it from some older version.
-        unknown: Ops of VHLO that no version known here has.
+        unknown: Ops of VHLO that no known version has.
         sections: Bytes of each section.
         without_locations: Bytes of the same artifact without debug information; `None` if unknown.
         repeated: Constants that are there more than once.

@@ -47,7 +47,7 @@ def triton_text(name: str, use: TritonUse) -> str:
     """The rating of a Triton fusion's tiles, for one run, in a line."""
     least = f"{size_text(use.least)} at least"
     if use.compiled is None:
-        return f"tiles of {name}: {least}; as compiled not known: {use.reason}"
+        return f"tiles of {name}: {least}; compiled tiles unknown: {use.reason}"
     about = "" if use.precision == "exact" else "about "
     own = " x ".join(map(str, use.sizes))
     says = f"tiles of {name}: {least}; as compiled {about}{size_text(use.compiled)} ({own})"
@@ -69,9 +69,9 @@ def collectives_text(found: Sequence[Transfer], *, is_scheduled: bool) -> str:
     says = f"{totals['collectives']:,}, {totals['runs']:,} runs"
     says += f"; {size_text(totals['ring_bytes'])} sent by each device of a ring"
     if unknown := totals["unknown"]:
-        says += f", without {unknown:,} of which the bytes are not known"
+        says += f", without {unknown:,} of unknown bytes"
     if totals["exposed"] is None:
-        return f"{says}; exposed: not known, the text is not scheduled"
+        return f"{says}; exposed: unknown, the program is not scheduled"
     return f"{says}; {totals['exposed']:,} exposed: no kernel runs between start and done"
 
 

@@ -86,8 +86,8 @@ def assigned_text(memory: ProgramMemory, assigned: int) -> str:
     says = f"XLA assigned {size_text(assigned)}"
     if memory.lower > assigned:
         return (
-            f"{says}, less than the least that is live: a result stands in the memory of an "
-            "operand by a rule that is not known here; the least is wrong by that, please report it"
+            f"{says}, less than the computed minimum: a result shares an operand's memory by a "
+            "rule that hloscope does not know; please report it"
         )
     if memory.estimate:
         says += f", {assigned / memory.estimate:.4g} of the estimate"
@@ -376,8 +376,8 @@ def recompute_lines(memory: ProgramMemory, found: Sequence[RecomputedLine]) -> l
         if moment == memory.peak:
             return lines
         lines.append(
-            f"  the next highest moment, {moment:,}, has {size_text(count)}: what lives at the "
-            "peak only saves no more than the difference"
+            f"  the next highest moment, {moment:,}, has {size_text(count)}: values that "
+            "live only at the peak save at most the difference"
         )
     return lines
 

@@ -118,9 +118,9 @@ def _said(array: ArrayUse) -> Iterable[str]:
     if array.traffic is not None and array.traffic.vector > 1:
         yield f"{head}: a lane touches {array.traffic.vector} elements at once"
     if array.traffic is not None and array.traffic.precision == "sampled":
-        yield f"{head}: sampled, too many different requests to look at all"
+        yield f"{head}: sampled, as there are too many different requests"
     if any(map.runtime for touch in array.touches for map in touch.maps) and _is_bounded(array):
-        yield f"{head}: values read at run time say where; at worst to at best"
+        yield f"{head}: addresses depend on run-time values; worst to best case"
     if array.traffic is None and array.by_map is not None and array.touches == ():
         yield f"{head}: not read"
     if array.emitted_traffic is not None:

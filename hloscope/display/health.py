@@ -37,10 +37,10 @@ def _lines(health: Health) -> Iterator[str]:
     if health.is_of_the_future and not health.unknown:
         yield f"  version       {health.version}; {newest}"
     for name in health.unknown:
-        yield f"  unknown       {name}: no op of a version known here"
+        yield f"  unknown       {name}: not an op of a known version"
     if health.unknown:
         written = f"written by {health.producer}; " if health.producer else ""
-        yield f"  readable by   no version known here: {written}{newest}"
+        yield f"  readable by   no known version: {written}{newest}"
     if health.readable_by:
         yield f"  readable by   StableHLO {health.readable_by} and later"
         yield from _reasons(health.because)

@@ -99,7 +99,7 @@ def _why(chain: Chain) -> list[str]:
                 f"  not free: element {list(example.dims)} is at {address} in the {there} only"
             )
     if chain.is_cut:
-        lines.append("cut: there are more values than are looked at")
+        lines.append("incomplete: the chain has too many values")
     return lines
 
 

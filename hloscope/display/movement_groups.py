@@ -20,12 +20,10 @@ from hloscope.movement import Chain, Figures, Kind, Savings, is_view
 
 _MOST_OPS: Final = 4
 """Opcodes of a chain that the table shows."""
-NO_LAYOUTS: Final = (
-    "no layouts are written: arrays are row-major, copies to another layout not seen"
-)
+NO_LAYOUTS: Final = "the text has no layouts: arrays are row-major, layout copies are unknown"
 
 
-NO_FUSIONS: Final = "no fusions: each op counts as a kernel of its own, as written"
+NO_FUSIONS: Final = "no fusions: each op counts as a kernel"
 
 
 class MovementRow(Struct, frozen=True):

@@ -105,7 +105,7 @@ def finding_text(finding: Finding) -> Iterator[str]:
     ins = finding.instruction
     lost = f" ({finding.left_out:,} were too many to be kept)" if finding.left_out else ""
     if ins is None and not finding.values:
-        yield f"nothing was compared: no instruction of one has its like in the other{lost}"
+        yield f"nothing was compared: no instruction of one matches one of the other{lost}"
         return
     if ins is None:
         much = f"{finding.values:,} values of {_how_many(finding)}"

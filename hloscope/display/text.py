@@ -79,7 +79,7 @@ def _output(
         blocks = tuple(_alike(answer, output, sizes, known))
         before = told.setdefault((type, *blocks), which)
         if before != which:
-            yield f"{element} {verb} what that of {before} does"
+            yield f"{element} {verb} the same as that of {before}"
             return
         yield f"{element} {verb}"
         yield from blocks

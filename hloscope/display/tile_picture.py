@@ -93,7 +93,7 @@ def _panel(o: OperandTiles, tile: Index, sizes: Index, shape: Index) -> Panel:
     mine = _elements(o.maps, tile, sizes)
     notes = [*exact_lines(o)]
     if any([m.runtime for m in o.maps]):
-        notes.append("drawn for the lowest values of what is read at run time")
+        notes.append("drawn for the lowest run-time values")
     if mine is None:
         return Panel(title, o.type.shape, [], ["not drawn: too many elements", *notes])
     inside = {e for e in mine if all([0 <= x < n for x, n in zip(e, o.type.shape, strict=True)])}

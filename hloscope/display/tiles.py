@@ -89,14 +89,14 @@ def _of_dump(report: TileReport) -> Iterator[str]:
             f"{standing.choice.bytes_moved:,} bytes in {standing.choice.programs:,} programs"
         )
         if standing.choice.excess:
-            yield f"  beyond the limits taken here: {standing.choice.excess}"
+            yield f"  exceeds the assumed limits: {standing.choice.excess}"
 
 
 def parameter_text(p: Parameter) -> str:
     """Name the dimension of a tile size."""
     of = f"dimension {p.dimension}"
     if p.is_contracting:
-        return f"{of} of the left operand of {p.instruction.name}, summed over"
+        return f"{of} of the left operand of {p.instruction.name}, contracted"
     return f"{of} of {p.instruction.name}"
 
 
@@ -139,8 +139,8 @@ def offsets_text(tiled: TiledInstruction) -> str:
 
 def _exactly(report: TileReport) -> Iterator[str]:
     whole = [k for k, p in enumerate(report.parameters) if p.is_contracting]
-    note = ", what is summed over taken whole" if whole else ""
-    yield f"What a tile of {_by(report.output_sizes)} reads, exactly{note}"
+    note = ", contracted dimensions in full" if whole else ""
+    yield f"Elements that a tile of {_by(report.output_sizes)} reads{note}"
     if not report.operands:
         yield "  no operand"
     for o in report.operands:
@@ -173,7 +173,7 @@ def exact_lines(o: OperandTiles) -> Iterator[str]:
     if exact.verdict is TileVerdict.EMPTY:
         return
     yield _counts(exact)
-    least = ", where values read at run time are the least" if exact.is_moved else ""
+    least = ", for the lowest run-time values" if exact.is_moved else ""
     if exact.missing is not None:
         tile, element = exact.missing
         of = f"{exact.holes:,} in all"

@@ -57,7 +57,7 @@ def warps_svg(answer: Coalescing) -> str:
     if left_out > 0:
         caption.append(f"{left_out} more arrays, which waste less, are not drawn")
     if not drawn:
-        caption.append("nothing is known of its lanes")
+        caption.append("its lanes are unknown")
     return _document(caption, drawn)
 
 

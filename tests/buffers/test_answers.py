@@ -346,7 +346,7 @@ Total bytes used: {total} (1KiB)
     ("size", "says"),
     [
         (96, "XLA assigned 96 bytes, 1.5 of the estimate (its dump says)"),
-        (32, "XLA assigned 32 bytes, less than the least that is live: a result stands in"),
+        (32, "XLA assigned 32 bytes, less than the computed minimum: a result shares"),
     ],
 )
 def test_what_xla_assigned_stands_beside_both_figures(size: int, says: str, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_nobody_known_reads_an_op_of_the_future() -> None:
     assert (health.because, health.forced_by) == ((), ())
     text = health_text(health)
     newest = version_text(CURRENT)
-    assert "no version known here: written by StableHLO_v9.10.0; the newest" in text
+    assert "no known version: written by StableHLO_v9.10.0; the newest" in text
     assert newest in text
     assert "and later" not in text
     assert "could be" not in text

@@ -329,4 +329,4 @@ def test_what_thousands_of_outputs_read_is_one_line_of_json(run: Run, tmp_path: 
     assert len(found["operands"]) == count  # and 4 bytes say which of them an output reads
     assert len(done.stdout) < 5 * count * count
     said = str(answer)
-    assert said.count("reads what that of output 0 does") == count - 1
+    assert said.count("reads the same as that of output 0") == count - 1
