@@ -71,7 +71,7 @@ def run(command: str, folder: Path = ROOT) -> str:
     os.chdir(folder)
     try:
         if (
-            {"|", ">"} & {*shlex.split(command, comments=True)}
+            {"|", ">", "2>"} & {*shlex.split(command, comments=True)}
             or " < " in command
             or "; " in command
         ):

@@ -86,7 +86,7 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     "--fail-below",
     metavar="SHARE",
     type=click.FloatRange(0, 1),
-    help="Exit with 1 if an access uses less than this share of the bytes it transfers.",
+    help="Exit with 1 if ideal over transferred sectors of an access is below SHARE.",
 )
 @click.option(
     "--threads",
