@@ -74,7 +74,7 @@ def test_only_the_verdicts_of_xla_on_request(run: Any) -> None:
         (["--thread-map", "(32,4):(1,32)"], 4, "needs the sizes of its tile"),
         (["--thread-map", "(x) -> (x), domain: x in [0, 3]"], 4, "`x` of the thread map"),
         (["nothing"], 2, "no instruction `nothing`"),
-        (["x"], 4, "no kernel"),
+        (["x"], 4, "not a kernel"),
     ],
 )
 def test_wrong_questions_are_refused(run: Any, options: list[str], code: int, said: str) -> None:

@@ -65,14 +65,14 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         load(tmp_path / "absent.npz")
     for content in (b"", b"nonsense", b"PK\x03\x04rest"):
         (tmp_path / "bad").write_bytes(content)
-        with pytest.raises(InputError, match="no file of numpy arrays"):
+        with pytest.raises(InputError, match="not a file of numpy arrays"):
             load(tmp_path / "bad")
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(InputError, match="holds Python objects"):
         load(tmp_path / "objects.npy")
     with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
         archive.writestr("a.txt", "text")
-    with pytest.raises(InputError, match="no file of numpy arrays"):
+    with pytest.raises(InputError, match="not a file of numpy arrays"):
         load(tmp_path / "text.npz")
 
 
@@ -83,7 +83,7 @@ def test_claims_are_checked_before_memory_is_taken(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="ends too early: 8,000 bytes of 79,992"):
         load(tmp_path / "x.npy")
     (tmp_path / "x.npy").write_bytes(content.replace(b"(1000,), }      ", b"(10**0,), }     "))
-    with pytest.raises(InputError, match="no file of numpy arrays"):
+    with pytest.raises(InputError, match="not a file of numpy arrays"):
         load(tmp_path / "x.npy")
     (tmp_path / "x.npy").write_bytes(content.replace(b"(1000,), }      ", b"(1000000000000,),}"))
     with pytest.raises(InputError):

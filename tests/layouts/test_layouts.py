@@ -239,7 +239,7 @@ def test_a_thread_map_reaches_every_element_once() -> None:
 
 
 REFUSED = [
-    (linear_of, "(d0) -> (d0), domain: d0 in [0, 5]", "no power of two"),
+    (linear_of, "(d0) -> (d0), domain: d0 in [0, 5]", "not a power of two"),
     (linear_of, "(d0) -> (d0 * 3), domain: d0 in [0, 7]", "not linear over bits"),
     (linear_of, "(d0) -> (d0 + 1), domain: d0 in [0, 7]", "offset"),
     (linear_of, "(d0) -> (d0), domain: d0 in [0, 7], d0 mod 2 in [0, 0]", "not linear"),

@@ -251,7 +251,7 @@ def test_maps_have_the_names_of_xla() -> None:
     [
         ("ENTRY e { p = f32[4] parameter(0) ROOT c = f32[4] custom-call(p), "
          'custom_call_target="f" }', "custom call"),
-        ("ENTRY e { ROOT p = f32[4] parameter(0) }", "no kernel"),
+        ("ENTRY e { ROOT p = f32[4] parameter(0) }", "not a kernel"),
     ],
 )  # fmt: skip
 def test_what_has_no_kernel_is_refused(text: str, reason: str) -> None:
