@@ -264,7 +264,7 @@ def linear_of(m: IndexingMap, names: Sequence[str] = ()) -> LinearLayout:
     for v in variables:
         size = m.box[v].size
         if size & (size - 1):
-            raise UnsupportedError(f"`{m.names[v]}` has {size} values, no power of two")
+            raise UnsupportedError(f"`{m.names[v]}` has {size} values, not a power of two")
     start = _image(m, variables, {})
     ins = []
     for v in variables:
