@@ -180,8 +180,8 @@ def print_table(table: Table) -> None:
     if is_terminal():
         text, is_styled = fitted(table, width()), uses_colour()
         if is_styled:
-            header, line_end, rows = visible(text).partition("\n")
-            text = f"{styled_heading(header)}{line_end}{rows}"
+            header, line_end, below = visible(text).partition("\n")
+            text = f"{styled_heading(header)}{line_end}{below}"
         print_long(text, is_styled=is_styled)
     else:
         rows = [table.header, *table.rows]

@@ -82,13 +82,13 @@ def test_a_terminal_gets_colour_and_a_pipe_gets_none(run: Run, arguments: list[s
 
 
 @pytest.mark.parametrize(
-    ("options", "environment"),
-    [(["--color", "never"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})],
+    ("options", "no_color", "term"),
+    [(["--color", "never"], "", "xterm"), ([], "1", "xterm"), ([], "", "dumb")],
     ids=["never", "NO_COLOR", "dumb"],
 )
-def test_colour_can_be_turned_off(options: list[str], environment: dict[str, str]) -> None:
+def test_colour_can_be_turned_off(options: list[str], no_color: str, term: str) -> None:
     for rest in ([], ["--help"], ["ls", "examples/softmax.hlo"]):
-        code, shown, _ = at_terminal(*options, *rest, **environment)
+        code, shown, _ = at_terminal(*options, *rest, NO_COLOR=no_color, TERM=term)
         assert code == 0
         assert ESCAPE not in shown
 

@@ -57,7 +57,7 @@ def test_results_on_the_terminal_are_the_progress(
     errors: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "DELAY", 0.0)
-    monkeypatch.setattr(progress.sys, "stdout", Terminal())
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=errors, stdout=Terminal()))
     list(progress.with_progress(range(3), "indexing"))
     assert errors.getvalue() == ""
     list(progress.with_progress(range(3), "kernels", printed=False))
