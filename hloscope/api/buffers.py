@@ -95,6 +95,9 @@ class Held(Protocol):
     @property
     def dump(self) -> DumpedModule | None: ...
 
+    @property
+    def allocated(self) -> int | None: ...
+
 
 class MemoryAnswer(Tabular):
     """The memory of a program: bounds, the peak and its buffers, and what lowers it.
@@ -189,17 +192,18 @@ class MemoryAnswer(Tabular):
 
     @cached_property
     def assigned(self) -> int | None:
-        """Bytes that XLA assigned in the default memory space, as its dump folder states them.
+        """Bytes that XLA assigned in the default memory space, as its dump states them.
 
         Values inside reducers and comparators, which take no memory, are left out.  `None` if the
-        program was not read from a dump folder, or the folder has no buffer assignment.
+        program was read neither from a dump folder with a buffer assignment nor from an `HloProto`
+        (`.hlo.pb`) with one.
 
         Raises:
             ParseError: The file of the buffer assignment is damaged.
         """
         found = None if self.program.dump is None else self.program.dump.buffers
         if found is None:
-            return None
+            return self.program.allocated
         return sum([a.size for a in found.allocations if not (a.is_thread_local or a.color)])
 
     def at(self, moment: int | str) -> Moment:

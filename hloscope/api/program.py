@@ -59,6 +59,7 @@ class Program(Shown):
         file: str = "<string>",
         convention: Convention = "structural",
         dump: DumpedModule | None = None,
+        allocated: int | None = None,
     ) -> None:
         given: object = module
         if not isinstance(given, Module):
@@ -68,6 +69,9 @@ class Program(Shown):
         self.file: Final = file
         self.dump: Final = dump
         """The module of the dump folder that the program was read from; `None` if it was not."""
+        self.allocated: Final = allocated
+        """Bytes that XLA allocated in the default memory space, as the buffer assignment of the
+        `HloProto` that the program was read from states; `None` if there is none."""
         self.lock: Final = RLock()
         """Held while something is asked of `analysis`, which remembers what it finds."""
         self._convention: Final[Convention] = convention
@@ -98,8 +102,12 @@ class Program(Shown):
             return given
         if isinstance(given, Module):
             return cls(given)
-        module, file, dump = sources.read_module(given)
-        return cls(module, file=file, dump=dump)
+        return cls.of_module(sources.read_module(given))
+
+    @classmethod
+    def of_module(cls, read: sources.ReadModule) -> Program:
+        """Return the program of a module that was read."""
+        return cls(read.module, file=read.file, dump=read.dump, allocated=read.allocated)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a program and its views do not cross processes: send its text instead")
@@ -396,7 +404,13 @@ class Program(Shown):
         """
         if convention == self._convention:
             return self
-        return Program(self.module, file=self.file, convention=convention, dump=self.dump)
+        return Program(
+            self.module,
+            file=self.file,
+            convention=convention,
+            dump=self.dump,
+            allocated=self.allocated,
+        )
 
     @explains_invalid_program
     def fold(self, **limits: int) -> Program:

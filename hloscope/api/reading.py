@@ -30,5 +30,4 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
     <p = f32[2] parameter(0)>
     """
-    module, file, dump = read_module(source, name=name, strict=strict)
-    return Program(module, file=file, dump=dump)
+    return Program.of_module(read_module(source, name=name, strict=strict))

@@ -51,11 +51,27 @@ class ReadModule(NamedTuple):
         module: The module.
         file: The name of its source, for messages.
         dump: The module of the dump folder that it was read from; `None` if it was not.
+        allocated: Bytes that XLA allocated for it, as an `HloProto` states; `None` of others.
     """
 
     module: Module
     file: str
     dump: dumps.DumpedModule | None = None
+    allocated: int | None = None
+
+
+class _Content(NamedTuple):
+    """What a source holds.
+
+    Attributes:
+        given: The text, or the bytes of an artifact.
+        name: What messages call the source.
+        allocated: Bytes that XLA allocated for the program, as an `HloProto` states.
+    """
+
+    given: str | bytes
+    name: str
+    allocated: int | None = None
 
 
 def read_module(source: Readable, *, name: str | None = None, strict: bool = False) -> ReadModule:
@@ -68,14 +84,15 @@ def read_module(source: Readable, *, name: str | None = None, strict: bool = Fal
         UnsupportedError: It has something that is not read yet.
     """
     dump = _dump_of(source)
-    content, found = _content_of(source)
-    name = name or found
-    if isinstance(content, bytes):
-        module = artifacts.artifact_module(content, name)
+    content = _content_of(source)
+    name = name or content.name
+    if isinstance(content.given, bytes):
+        module = artifacts.artifact_module(content.given, name)
     else:
-        given = _source_of(content, name)
+        given = _source_of(content.given, name)
         if language_of(given) != "stablehlo":
-            return ReadModule(parse_hlo(given.text, name=name, strict=strict), name, dump)
+            module = parse_hlo(given.text, name=name, strict=strict)
+            return ReadModule(module, name, dump, content.allocated)
         module = stablehlo.parse_stablehlo(given.text, name=name)
     if strict:
         len(module.computations)  # which makes all of them
@@ -108,8 +125,8 @@ def read_source(source: Readable, *, name: str | None = None) -> Source:
         InputError: The file is missing, a directory, empty, or not text.
         UnsupportedError: It has something that is not read yet.
     """
-    content, found = _content_of(source)
-    return _source_of(content, name or found)
+    content = _content_of(source)
+    return _source_of(content.given, name or content.name)
 
 
 def _source_of(content: str | bytes, name: str) -> Source:
@@ -122,23 +139,24 @@ def _source_of(content: str | bytes, name: str) -> Source:
     return Source(name, text)
 
 
-def _content_of(source: Readable) -> tuple[str | bytes, str]:
-    """The text, or the bytes of an artifact, and what to call it."""
+def _content_of(source: Readable) -> _Content:
+    """Return what a source holds, and what to call it."""
     if isinstance(source, str):
         if _is_text(source):
-            return _whole(source, "<string>"), "<string>"
+            return _Content(_whole(source, "<string>"), "<string>")
         return _content_of_file(source)
     if isinstance(source, bytes | bytearray | memoryview):
-        return _decoded(read_stream(BytesIO(source), "<bytes>"), "<bytes>"), "<bytes>"
+        return _decoded(read_stream(BytesIO(source), "<bytes>"), "<bytes>")
     if isinstance(source, os.PathLike):
         return _content_of_file(source)
     if hasattr(source, "compiler_ir") or hasattr(source, "as_text"):
-        return _text_of_jax(source), f"<{type(source).__name__}>"
+        return _Content(_text_of_jax(source), f"<{type(source).__name__}>")
     if isinstance(source, TextFile):
         name = str(getattr(source, "name", "<file>"))
         content = source.read()
-        text = _whole(content, name) if isinstance(content, str) else _decoded(content, name)
-        return text, name
+        if isinstance(content, str):
+            return _Content(_whole(content, name), name)
+        return _decoded(content, name)
     raise TypeError(
         "expected a path, text, bytes, an open file or a jax Lowered or Compiled object, "
         f"not {type(source).__name__}"
@@ -173,8 +191,8 @@ def _text_of_jax(source: Any) -> str:
     return text
 
 
-def _content_of_file(path: str | os.PathLike[str]) -> tuple[str | bytes, str]:
-    """The text of a file, or the bytes of an artifact, and what to call it.
+def _content_of_file(path: str | os.PathLike[str]) -> _Content:
+    """Return what a file holds, and what to call it.
 
     `p.xplane.pb#jit_f` is a program in a profile, `DIR#jit_f` a module in a dump folder.
     """
@@ -188,7 +206,7 @@ def _content_of_file(path: str | os.PathLike[str]) -> tuple[str | bytes, str]:
     if dump is not None:
         path = dump.program
         file = os.fspath(path)
-    return _decoded(bytes_of_file(path), file), file
+    return _decoded(bytes_of_file(path), file)
 
 
 def _is_profile(path: str) -> bool:
@@ -202,26 +220,28 @@ def _is_profile(path: str) -> bool:
         return False
 
 
-def _text_in_profile(path: str, choice: str) -> tuple[str, str]:
-    """The text of a program in a profile, and what to call it."""
+def _text_in_profile(path: str, choice: str) -> _Content:
+    """Return the text of a program in a profile, and what to call it."""
     profile = profiles.read_profile(path)
     inside = profiles.chosen_program(profile, choice)
-    return profiles.program_text(profile, inside), f"{path}#{inside.label}"
+    return _Content(profiles.program_text(profile, inside), f"{path}#{inside.label}")
 
 
-def _decoded(data: bytes, name: str) -> str | bytes:
-    """The text of a file; the bytes of an artifact as they are."""
+def _decoded(data: bytes, name: str) -> _Content:
+    """Return the text of a file; the bytes of an artifact stay as they are."""
     if MLIR in data and artifacts.is_artifact(data):
         if len(data) > MOST_INPUT:
             what = f"{name} has more than {MOST_INPUT >> 20} MiB, too many to be shown as text"
             raise InputError(f"{what}; `doctor`, `serialize` and `deserialize` in Python read it")
-        return bytes(data)
+        return _Content(bytes(data), name)
     if is_xspace(data):
         profile = profiles.read_profile(data, name=name)
-        return profiles.program_text(profile, profiles.chosen_program(profile, ""))
+        program = profiles.chosen_program(profile, "")
+        return _Content(profiles.program_text(profile, program), name)
     if is_proto(data):
-        return hlo_parser.proto_text(data, name)
+        text = hlo_parser.proto_text(data, name)
+        return _Content(text, name, hlo_parser.allocated_bytes(data, name))
     try:
-        return decode(data, name)
+        return _Content(decode(data, name), name)
     except ParseError as error:
         raise InputError(error.message, span=error.span) from None

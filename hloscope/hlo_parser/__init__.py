@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         rest_printer as rest_printer,
     )
     from hloscope.hlo_parser.proto.module import (
+        allocated_bytes as allocated_bytes,
         proto_text as proto_text,
         recorded_arguments as recorded_arguments,
     )

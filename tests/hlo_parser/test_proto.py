@@ -276,3 +276,20 @@ def test_metadata_ends_in_any_way(metadata: bytes) -> None:
     said = "" if alone == "{}" else f", metadata={alone}"
     for name, text in zip("rs", texts, strict=True):
         assert f"  ROOT %{name} = f32[] parameter(0){said}\n" in text
+
+
+def test_the_allocations_of_an_hlo_proto_stand_beside_the_memory_that_is_computed() -> None:
+    def allocation(index: int, size: int, *more: bytes) -> bytes:
+        return f(3, f(1, index) + f(2, size) + b"".join(more) + f(9, f(1, 5) + f(3, 4)))
+
+    heap, output, other_space = allocation(0, 256), allocation(1, 20), allocation(2, 64, f(8, 1))
+    reducer = allocation(3, 4, f(3, 1))
+    assignment = f(3, f(1, f(1, 7)) + heap + output + other_space + reducer + f(4, b""))
+    assert hs.read(f(1, MODULE) + assignment).memory().assigned == 276
+    assert hs.read(f(1, MODULE)).memory().assigned is None
+    assert hs.read(MODULE).memory().assigned is None
+
+
+def test_damaged_allocations_are_refused() -> None:
+    with pytest.raises(ParseError):
+        hs.read(f(1, MODULE) + f(3, f(3, b"\x10")))

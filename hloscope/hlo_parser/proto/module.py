@@ -73,6 +73,24 @@ def proto_text(data: bytes, name: str) -> str:
     return _Text(message).text()
 
 
+def allocated_bytes(data: bytes, name: str) -> int | None:
+    """Return the bytes that XLA allocated for an `HloProto`'s program in the default memory space.
+
+    Values inside reducers and comparators are thread-local and take no memory.  `None` if the file
+    has no buffer assignment: it was written before XLA assigned memory, or is another message.
+
+    Raises:
+        ParseError: The bytes are damaged.
+    """
+    if form(data) != "HloProto":
+        return None
+    proto = Message(File(name, data), "HloProto", 0, len(data))
+    if "buffer_assignment" not in proto:
+        return None
+    allocations = proto["buffer_assignment"]["buffer_allocations"]
+    return sum([a["size"] for a in allocations if not (a["is_thread_local"] or a["color"])])
+
+
 def recorded_arguments(data: bytes, name: str) -> list[Any]:
     """The arguments that an `HloSnapshot` records; none of other files.
 

@@ -15,6 +15,11 @@ _ROWS: Final = """
     HloSnapshot                   hlo   1 hlo HloProto
     HloSnapshot                   hlo   2 arguments LiteralProto*
     HloProto                      hlo   1 hlo_module HloModuleProto
+    HloProto                      hlo   3 buffer_assignment BufferAssignmentProto
+    BufferAssignmentProto         hlo   3 buffer_allocations BufferAllocationProto*
+    BufferAllocationProto         hlo   2 size int64
+    BufferAllocationProto         hlo   3 is_thread_local bool
+    BufferAllocationProto         hlo   8 color int64
     HloModuleProto                hlo   1 name string
     HloModuleProto                hlo   2 entry_computation_name string
     HloModuleProto                hlo   6 entry_computation_id int64
@@ -339,6 +344,8 @@ _ROWS: Final = """
 IGNORED: Final = {
     "HloSnapshot": None,
     "HloProto": None,
+    "BufferAssignmentProto": None,
+    "BufferAllocationProto": None,
     "HloModuleProto": None,
     "HloComputationProto": (3, 4, 7),
     "HloInstructionProto": (4, 5, 6, 10, 12, 41, 42, 44, 46, 53, 64, 78, 83, 84),
