@@ -101,9 +101,9 @@ def test_memory_reads_like_an_indexing_answer() -> None:
 def test_evaluate_outside_the_domain_says_so(point: Any, message: str) -> None:
     m = hs.IndexingMap.parse(MAP)
     with pytest.raises(ValueError, match=message):
-        m.evaluate(*point)
-    assert m.evaluate(*point, check_domain=False) == (point[0][0] * 2 + point[1][0],)
-    assert m.evaluate((7,), (0,)) == (14,)
+        m.evaluate(*point, check_domain=True)
+    assert m.evaluate(*point) == (point[0][0] * 2 + point[1][0],)
+    assert m.evaluate((7,), (0,), check_domain=True) == (14,)
 
 
 def test_indices_and_tile_sizes_are_integers() -> None:

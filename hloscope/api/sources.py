@@ -91,8 +91,8 @@ def read_module(source: Readable, *, name: str | None = None, strict: bool = Fal
     else:
         given = _source_of(content.given, name)
         if language_of(given) != "stablehlo":
-            module = parse_hlo(given.text, name=name, strict=strict)
-            return ReadModule(module, name, dump, content.allocated)
+            parsed = parse_hlo(given.text, name=name, strict=strict)
+            return ReadModule(parsed, name, dump, content.allocated)
         module = stablehlo.parse_stablehlo(given.text, name=name)
     if strict:
         len(module.computations)  # which makes all of them

@@ -140,9 +140,12 @@ class IndexingMap(MapBase):
         ranges: Index = (),
         runtime: Index = (),
         *,
-        check_domain: bool = True,
+        check_domain: bool = False,
     ) -> Point:
-        """The results at one point.
+        """Return the results at one point.
+
+        Like XLA's `IndexingMap::Evaluate`, it computes outside the domain as well, where the
+        results mean nothing; `check_domain` refuses such points.
 
         Args:
             dims: Values of the dimension variables.
@@ -152,12 +155,15 @@ class IndexingMap(MapBase):
 
         Raises:
             TypeError: A value is not an integer.
-            ValueError: The point does not lie in the domain: the message says why.
+            ValueError: With `check_domain`, the point does not lie in the domain; the message
+                says why.
 
         >>> m = IndexingMap.parse("(d0)[s0] -> (d0 / 2, s0), domain: d0 in [0, 9], s0 in [0, 1]")
         >>> m.evaluate((7,), (1,))
         (3, 1)
         >>> m.evaluate((10,), (1,))
+        (5, 1)
+        >>> m.evaluate((10,), (1,), check_domain=True)
         Traceback (most recent call last):
           ...
         ValueError: d0 = 10 is outside the domain [0, 9]

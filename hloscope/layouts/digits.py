@@ -240,4 +240,4 @@ def _only_form(m: IndexingMap, factors: Sequence[int]) -> Strided | None:
         return None
     size = interval.hi + 1
     ends = divisors(factors if prod(factors) == size else (size,))
-    return supposed(lambda x: m.evaluate((x,), check_domain=False)[0], size, ends)
+    return supposed(lambda x: m.evaluate((x,))[0], size, ends)

@@ -313,4 +313,4 @@ def _differs(m: IndexingMap, other: IndexingMap) -> str:
 
 def _image(m: IndexingMap, variables: Sequence[Var], values: Mapping[Var, int]) -> tuple[int, ...]:
     at = [values.get(v, 0) for v in variables]
-    return m.evaluate(at[: len(m.dims)], at[len(m.dims) :], check_domain=False)
+    return m.evaluate(at[: len(m.dims)], at[len(m.dims) :])

@@ -207,4 +207,4 @@ def refuse_unbounded(m: IndexingMap) -> list[Var]:
 
 def _at(m: IndexingMap, variables: Sequence[Var], values: dict[Var, int]) -> tuple[int, ...]:
     at = [values.get(v, 0) for v in variables]
-    return m.evaluate(at[: len(m.dims)], at[len(m.dims) :], check_domain=False)
+    return m.evaluate(at[: len(m.dims)], at[len(m.dims) :])

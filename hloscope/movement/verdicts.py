@@ -157,7 +157,7 @@ def _moved(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExa
     for index in _tried(output.shape):
         if not m.satisfies(index):
             return CounterExample(index, here.evaluate(index))
-        address = there.evaluate(m.evaluate(index), check_domain=False)
+        address = there.evaluate(m.evaluate(index))
         if address != here.evaluate(index):
             return CounterExample(index, address, (), 1)
     return None
@@ -281,10 +281,10 @@ def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> La
     strides, rank = strides_of(m, source, output), output.rank
     if strides is None:
         address = m.compose(address_map(source))
-        offset = address.evaluate((0,) * rank, check_domain=False)[0]
+        offset = address.evaluate((0,) * rank)[0]
         units = [tuple([int(k == d) for k in range(rank)]) for d in range(rank)]
         # The step along a dimension of one element leads outside the domain.
-        at_units = [address.evaluate(unit, check_domain=False)[0] for unit in units]
+        at_units = [address.evaluate(unit)[0] for unit in units]
         steps: Dims | None = tuple(at_units)
     else:
         offset, steps = strides.offset, strides.steps

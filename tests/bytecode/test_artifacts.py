@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import hloscope
-from hloscope.api import compressed, reading
+from hloscope.api import compressed, sources
 from hloscope.bytecode import (
     Bytecode,
     BytecodeError,
@@ -209,7 +209,7 @@ def test_artifacts_may_be_larger_than_texts(
     digits = bytes(range(256)).hex() * 16
     text = f'func.func @f() {{ %0 = stablehlo.constant dense<"0x{digits}"> : tensor<1024xi32>\n'
     path.write_bytes(hloscope.serialize(text + "return }"))
-    for module in (compressed, reading):
+    for module in (compressed, sources):
         monkeypatch.setattr(module, "MOST_INPUT", 2048)
     assert hloscope.deserialize(path).entry.name == "f"
     assert hloscope.doctor(path).ops == 3

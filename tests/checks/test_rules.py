@@ -210,7 +210,7 @@ BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
         "fused",
         {"op-name": "softmax"},
         hlo(f"p = f32[8,4] parameter(0)\nROOT n = f32[8,4] exponential(p){META}"),
-        "exponential stands by itself",
+        "exponential is outside fusions, expected in one",
     ),
     (
         "precision",

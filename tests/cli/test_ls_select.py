@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -168,7 +169,8 @@ def terminal(*arguments: str, columns: int, stdin: str = "") -> list[str]:
 @pytest.mark.slow(keep=1)
 @pytest.mark.parametrize("columns", [60, 80, 120, 200])
 def test_a_terminal_gets_a_table_that_fits(columns: int) -> None:
-    lines = terminal("ls", "-", "--all", columns=columns, stdin=TABLES)
+    styled = terminal("ls", "-", "--all", columns=columns, stdin=TABLES)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in styled]
     assert len(lines) == 2 + 14
     assert max(map(len, lines)) <= columns
     assert {line.split()[0] for line in lines[2:]} >= {"dot", "twice", "old"}

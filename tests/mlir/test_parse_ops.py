@@ -262,7 +262,7 @@ def test_a_line_that_goes_on_is_not_taken_for_a_whole() -> None:
     """
     (function,) = _ops(text)
     ops = function.regions[0].block.operations
-    assert str(ops[1].location) == "LazyLoc(text='\"x\"')"
+    assert str(ops[1].location) == "LazyLoc('\"x\"')"
     assert [op.get("s") for op in ops[2:5]] == [StringAttr(s) for s in (b"%1", b"%2", b"%2")]
 
 

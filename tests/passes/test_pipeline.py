@@ -83,7 +83,7 @@ def test_a_pipeline_is_read(text: str) -> None:
         ("refine-arguments{", "not closed"),
         ("refine-arguments}", "closes nothing"),
         ("builtin.module(refine-arguments", "not closed"),
-        ("builtin.module(refine-arguments)x", "no pass"),
+        ("builtin.module(refine-arguments)x", "is not a pass"),
         ("refine-arguments{types='a}", "not closed"),
         ("(" * 5000, "not closed"),
     ],

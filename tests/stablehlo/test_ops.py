@@ -372,7 +372,7 @@ KEPT_AS_TEXT = {
 
 @pytest.mark.parametrize("name", sorted(CLASSES))
 def test_every_attribute_of_a_row_has_its_place(name: str) -> None:
-    fields = CLASSES[name].fields
+    fields = CLASSES[name].__struct_fields__
     for slot in own_attributes(name):
         assert slot.constraint in KINDS or slot.constraint in KEPT_AS_TEXT, slot
         spreads = kind_of(slot.constraint).spreads or slot.constraint in ("conv", "dims", "pairs")

@@ -88,7 +88,8 @@ def allocated_bytes(data: bytes, name: str) -> int | None:
     if "buffer_assignment" not in proto:
         return None
     allocations = proto["buffer_assignment"]["buffer_allocations"]
-    return sum([a["size"] for a in allocations if not (a["is_thread_local"] or a["color"])])
+    sizes: list[int] = [a["size"] for a in allocations if not (a["is_thread_local"] or a["color"])]
+    return sum(sizes)
 
 
 def recorded_arguments(data: bytes, name: str) -> list[Any]:
