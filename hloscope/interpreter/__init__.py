@@ -1,6 +1,6 @@
 """The reference interpreter: every op on numpy arrays.
 
-Names are loaded when they are first used: other rooms start without the interpreter.
+Names load on first use, so that importing the package does not load numpy.
 """
 
 from typing import TYPE_CHECKING

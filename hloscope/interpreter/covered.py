@@ -1,4 +1,4 @@
-"""Which ops are evaluated.
+"""Table of the ops that the interpreter evaluates.
 
 >>> next(row for row in coverage() if row.op == "transpose")
 Coverage(op='transpose', is_evaluated=True)
@@ -12,18 +12,18 @@ from hloscope.interpreter.registry import MAKERS, load_families
 from hloscope.ops import OPS, Call, Fusion, Parameter, Return
 
 _BY_THE_PLAN: Final = frozenset((Call, Fusion, Parameter, Return))
-"""Ops without kernels: `plan` does what they mean."""
+"""Ops without kernels, which the plan evaluates itself."""
 
 
 class Coverage(NamedTuple):
-    """What is known about one op: is it evaluated?"""
+    """Name of an op, and whether it can be evaluated."""
 
     op: str
     is_evaluated: bool
 
 
 def coverage() -> tuple[Coverage, ...]:
-    """One row per op, in order of their names."""
+    """Return one row for each op, sorted by name."""
     load_families()
     return tuple(
         Coverage(name, cls in MAKERS or cls in _BY_THE_PLAN) for name, cls in sorted(OPS.items())

@@ -1,9 +1,9 @@
 """Evaluation of modules and computations: arguments in, numpy arrays out.
 
-Plans stay with the computation they are of, so that it is made ready once.  Kernels are made for
-one world.  So plans that are kept have a world of their own, which for every evaluation is given
-what that of the caller has, and afterwards hands back what was counted.  One evaluation has the
-plans for itself: another one at the same time, of another thread or within it, has others.
+A computation is compiled to a plan of kernels once, and the plan is cached on its body for later
+evaluations.  Kernels are made for one `World`, so a cached plan has a world of its own: each
+evaluation copies the caller's limits and callbacks into it, and copies the counters back at the
+end.  A plan serves one evaluation at a time; concurrent or nested evaluations use other plans.
 """
 
 from __future__ import annotations
@@ -35,22 +35,24 @@ from hloscope.locks import shared_lock
 from hloscope.walks import nested
 
 _MOST: Final = 4
-"""Plans that are kept of one computation, for several threads or limits."""
+"""Maximum number of cached plans of one computation: one for each thread or set of limits."""
 _LOCK: Final = shared_lock()
 _NAMES: Final = World.__struct_fields__
 
 
 Exact = tuple[Any, tuple[int, ...]]
-"""Element type and shape of the arrays that are of a type."""
+"""Numpy dtype and shape of the arrays of a static tensor type."""
 
 
 class Ready:
-    """A computation made ready for evaluation, one at a time.
+    """A computation compiled for evaluation, used by one evaluation at a time.
 
     Attributes:
+        computation: The computation.
         plan: Its plan.
-        takes: Which arrays are arguments as they are; `None` for what has to be looked at.
-        returns: Which arrays are results.
+        takes: Dtype and shape of each argument that needs no conversion; `None` where the argument
+            has to be checked in full.
+        returns: Dtype and shape of each result, `None` as in `takes`.
     """
 
     __slots__ = ("_key", "_plans", "computation", "plan", "returns", "takes")
@@ -66,30 +68,36 @@ class Ready:
         self.plan: Final[Plan] = self._plans.of(computation)
 
     def enter(self, world: World) -> None:
-        """Take over what a world has."""
+        """Copy all fields of `world` into the plan's own world."""
         own = self._plans.world
         for name in _NAMES:
             setattr(own, name, getattr(world, name))
 
     def leave(self, world: World) -> None:
-        """Hand back what was counted, keep nothing else of the world, and wait for the next one.
+        """Copy the counters back to `world`, drop its callbacks and return the plan to the cache.
 
-        A process of a grid knows whom it exchanges values with, and is not kept.
+        The plan of a process in a grid is not cached, because its kernels hold the grid.
         """
         own = self._plans.world
         world.steps, world.flops = own.steps, own.flops
+        # Callbacks and extras may hold large objects of the caller; a cached plan must not keep
+        # them
+        # alive, nor call them in a later evaluation.
         is_process = PROCESS in own.extra
         own.watch = own.trail = own.on_step = None
         own.extra = {}
         if not is_process:
+            # The newest plan comes first, so the plan dropped at the limit is the least recently
+            # used.
             body = self.computation.body
             with _LOCK:
                 body.kept = ((self._key, self), *body.kept)[:_MOST]
 
 
 def ready(computation: Computation, world: World) -> Ready:
-    """The computation made ready for a world, which nobody else has now."""
+    """Take an unused cached plan of `computation`, or compile one, and set it up for `world`."""
     key = _key(world)
+    # A process of a grid never takes a cached plan: kernels may have captured its grid.
     found = None if PROCESS in world.extra else _unused(computation, key)
     found = found or Ready(computation, key)
     found.enter(world)
@@ -103,9 +111,10 @@ def _exact(type_: Type) -> Exact | None:
 
 
 def _key(world: World) -> tuple[Any, ...]:
-    """What kernels may depend on; its parts are compared by identity or value.
+    """Cache key of a plan: everything in `world` that compiled kernels may depend on.
 
-    The computations and the functions are kept with the plan, so that identities stay theirs.
+    Functions and computations are compared by identity.  The key keeps them alive, so an identity
+    cannot be reused while the plan is cached.
     """
     return (
         _Same(world.functions), world.attributes, _Same(world.spell), world.max_bytes,
@@ -115,7 +124,7 @@ def _key(world: World) -> tuple[Any, ...]:
 
 
 class _Same:
-    """Something that is equal to itself only."""
+    """Wrapper that is equal only to wrappers of the same object."""
 
     __slots__ = ("what",)
 
@@ -129,12 +138,13 @@ class _Same:
 
 
 def _unused(computation: Computation, key: tuple[Any, ...]) -> Ready | None:
-    """One that is kept and that nobody uses, no longer among those kept."""
+    """Remove a cached plan with this key from the cache and return it; `None` if there is none."""
     body = computation.body
     with _LOCK:
         for i, (known, found) in enumerate(body.kept):
             if known == key:
                 body.kept = body.kept[:i] + body.kept[i + 1 :]
+                # Removed while in use, so that no second evaluation can take it.
                 assert isinstance(found, Ready)
                 return found
     return None
@@ -150,7 +160,7 @@ _TAKES: Final = {
     "float": "biuf",
     "complex": "biufc",
 }
-"""Kinds of numpy types whose numbers may become elements, by the kind of these."""
+"""Numpy dtype kinds that convert to an element type, by the kind of the element type."""
 
 
 def call(
@@ -162,20 +172,20 @@ def call(
     max_bytes: int = MAX_BYTES,
     custom_calls: Mapping[str, UserFunction] | None = None,
 ) -> Result:
-    """What the program returns.
+    """Return the results of a program for the given arguments.
 
     Args:
         module: The program.
         arguments: One value for each parameter.
-        entry: Name of another function or computation than the entry.
-        max_steps: Most instructions to evaluate, loops counted as often as they run.
-        max_bytes: Most bytes of one value.
-        custom_calls: Python functions by the target of the custom calls they stand for.
+        entry: Name of the function or computation to run; the module's entry by default.
+        max_steps: Maximum number of evaluated instructions; each loop iteration counts.
+        max_bytes: Maximum size of one value in bytes.
+        custom_calls: Python functions by the target of the custom calls that they implement.
 
     Raises:
-        EvaluationError: An argument does not fit, a limit is reached, an assertion fails.
-        UnknownNameError: There is no such function.
-        UnsupportedError: An op that is reached has no evaluation.
+        EvaluationError: An argument does not fit, a limit is exceeded, or an assertion fails.
+        UnknownNameError: The module has no function named `entry`.
+        UnsupportedError: An executed op has no evaluation.
     """
     world = World(custom_calls=custom_calls or {}, max_steps=max_steps, max_bytes=max_bytes)
     return given_back(evaluate(with_entry(module, entry), arguments, world), arguments)
@@ -184,17 +194,17 @@ def call(
 def evaluate(
     program: Module | Computation, arguments: Sequence[Any] = (), world: World | None = None
 ) -> tuple[Value, ...]:
-    """The values a program returns.
+    """Return the values that a program returns, one for each result.
 
     Args:
-        program: A module, of which the entry is evaluated, or one computation.
-        arguments: One value for each parameter: anything numpy makes an array of the right type
-            of, tuples of such, tokens.
-        world: Limits, user functions and the like.
+        program: A module, whose entry is evaluated, or one computation.
+        arguments: One value for each parameter: an array, anything that numpy converts to the
+            right type, a token, or a tuple of such values.
+        world: Limits, user functions and callbacks; defaults if omitted.
 
     Raises:
-        EvaluationError: An argument does not fit, a limit is reached, an assertion fails.
-        UnsupportedError: An op that is reached has no evaluation.
+        EvaluationError: An argument does not fit, a limit is exceeded, or an assertion fails.
+        UnsupportedError: An executed op has no evaluation.
     """
     world = World() if world is None else world
     computation = program
@@ -210,6 +220,7 @@ def evaluate(
             results = run(prepared.plan, values)
     finally:
         prepared.leave(world)
+    # Plain arrays of the expected dtype and shape need no further check: this is the common case.
     exact = prepared.returns
     if all([_is_exactly(v, e) for v, e in zip(results, exact, strict=True)]):
         return results
@@ -218,7 +229,11 @@ def evaluate(
 
 
 def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:
-    """The arguments as values."""
+    """Convert the arguments of a call to values of the parameters' types.
+
+    Raises:
+        EvaluationError: Their number or types do not match the parameters.
+    """
     computation, exact = prepared.computation, prepared.takes
     if len(arguments) != len(exact):
         types = ", ".join(map(str, computation.arguments))
@@ -233,7 +248,7 @@ def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:
 
 
 def _is_exactly(value: Any, exact: Exact | None) -> bool:
-    """Is it a plain array of this element type and shape?"""
+    """Is `value` a plain array of this dtype and shape?"""
     return (
         type(value) is np.ndarray
         and exact is not None
@@ -245,10 +260,11 @@ def _is_exactly(value: Any, exact: Exact | None) -> bool:
 def check_results(results: Sequence[Value], computation: Computation) -> None:
     """Check that values are of the types a computation returns.
 
-    Ops believe declared types, which `hloscope verify` checks.
+    Kernels trust declared types, which `hloscope verify` checks; so a mismatch means that the
+    program is invalid.
 
     Raises:
-        EvaluationError: They are not.
+        EvaluationError: A value is not of its type.
     """
     for i, (value, type_) in enumerate(zip(results, computation.results, strict=True)):
         why = fits(value, type_)
@@ -258,13 +274,20 @@ def check_results(results: Sequence[Value], computation: Computation) -> None:
 
 
 def as_value(given: Any, type_: Type, what: str) -> Value:
-    """A value of the type made of what Python gives.
+    """Convert a Python object to a value of the type.
+
+    Args:
+        given: Arrays, numbers, nested lists, tokens or tuples of them.
+        type_: The type to convert to.
+        what: Name of the object in error messages.
 
     Raises:
-        EvaluationError: It cannot be one without changing it.
+        EvaluationError: The conversion would change a number, or the structure differs.
     """
     places = list(nested([Place(given, type_)], Place.parts))
     values = [_as_part(place, what + place.told(", part ", "")) for place in places]
+    # `places` lists each tuple before its parts.  In reverse, the parts of a tuple are therefore
+    # complete and on top of the stack, first part uppermost, when the tuple is reached.
     made: list[Value] = []
     for place, value in zip(reversed(places), reversed(values), strict=True):
         parts = place.parts()
@@ -273,7 +296,7 @@ def as_value(given: Any, type_: Type, what: str) -> Value:
 
 
 def _as_part(place: Place, what: str) -> Value:
-    """A value of the place's type, but for what is in a tuple."""
+    """Convert the value at one position of a tuple; parts of a nested tuple are not converted."""
     value: Value = place.value
     type_ = place.type
     if isinstance(type_, TensorType) and not isinstance(value, Token):
@@ -286,7 +309,7 @@ def _as_part(place: Place, what: str) -> Value:
 
 
 def _as_array(given: Any, element: ElementType, what: str) -> Array:
-    """What Python gives as an array: numbers of Python's own become elements, if they can."""
+    """Convert a Python object to an array of `element`, refusing numbers that do not fit."""
     try:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
@@ -295,11 +318,13 @@ def _as_array(given: Any, element: ElementType, what: str) -> Array:
         raise EvaluationError(f"{what}: {str(given)[:40]} is no {element.name}")
     if hasattr(given, "dtype"):
         return array if array.ndim else array[()]
+    # The object has no dtype of its own: numpy chose one, so numbers are converted and checked.
     kind = element.storage.kind if isinstance(element, QuantizedType) else element.kind
     converted = array
     if array.dtype.kind in _TAKES.get(kind, "") or not array.size:
         with np.errstate(all="ignore"):
             converted = array.astype(dtype_of(element))
+        # Rounding to a float is accepted, overflow to infinity is not.  Integers must be exact.
         if kind in ("float", "complex"):
             wrong = np.isfinite(array) & ~np.isfinite(converted)
         else:
@@ -311,10 +336,10 @@ def _as_array(given: Any, element: ElementType, what: str) -> Array:
 
 
 def with_entry(module: Module, name: str | None) -> Module:
-    """The module with another entry, or itself.
+    """Return the module with the entry `name`, or the module itself if that is its entry.
 
     Raises:
-        UnknownNameError: There is no such function or computation.
+        UnknownNameError: The module has no such function or computation.
     """
     if name is None or name == module.entry.name:
         return module
@@ -328,12 +353,13 @@ def with_entry(module: Module, name: str | None) -> Module:
 
 
 def given_back(results: tuple[Value, ...], arguments: Sequence[Any]) -> Result:
-    """Results as the caller may keep and change them: own arrays, no two of them shared."""
+    """Return results that the caller may keep and modify: writable arrays, none of them shared."""
     seen = {id(part) for part in nested(arguments, _parts)}
 
     def own(value: Array | Token) -> Array | Token:
         if isinstance(value, Token):
             return value
+        # Views, read-only constants, arguments and arrays returned twice are copied.
         is_own = isinstance(value, np.ndarray) and value.flags.owndata and value.flags.writeable
         if is_own and id(value) not in seen:
             seen.add(id(value))

@@ -1,4 +1,4 @@
-"""Which instructions of a computation matter for what it returns or does."""
+"""The instructions of a computation that affect its results or have side effects."""
 
 from __future__ import annotations
 
@@ -39,23 +39,26 @@ _FAMILIES: Final = (
 PURE: Final[frozenset[type[Op]]] = frozenset(
     cls for cls in OPS.values() if cls.__module__ in {family.__name__ for family in _FAMILIES}
 ) | {Call, Case, Fusion, While}
-"""Ops whose results depend on nothing but operands and the computations they call."""
+"""Ops without side effects: results depend only on operands and called computations."""
 STRUCTURE: Final = (GetTupleElement, Result, Tuple)
 _ASSERTIONS: Final = "check."
-"""How targets begin that compare values and end the program where they differ."""
+"""Prefix of custom-call targets that compare values and stop the program if they differ."""
 _CALLING: Final = (Call, Case, Fusion, While)
 
 
 def needed(computation: Computation, functions: Collection[str] = ()) -> frozenset[Instruction]:
-    """The instructions that are returned, have effects, or are read by such ones.
+    """Return the instructions that are returned, have side effects, or are read by such ones.
 
-    Calls, branches and loops count as effects; what regions read from outside is read.
+    Calls, branches and loops count as side effects.  Values that regions capture count as read.
 
     Args:
-        computation: Where the instructions are.
-        functions: Targets of custom calls that may have effects, whatever the program says.
+        computation: The computation that holds the instructions.
+        functions: Targets of custom calls that count as side effects even if the program declares
+            none.
     """
     found: set[Instruction] = {computation.root}
+    # Users come after the values they read.  In reverse order, all users of an instruction have
+    # been decided before it, so one pass is enough.
     for ins in reversed(computation.instructions):
         if ins in found or not _may_be_left_out(ins, functions):
             found.add(ins)

@@ -1,9 +1,9 @@
-"""Whether an array is held by nobody else, so that it may be written to.
+"""Test for arrays that nothing else refers to, whose memory may be overwritten.
 
-An evaluation knows when it reads a value for the last time, but not who else has it: the caller
-whose argument it is, a constant, a tuple, a view of its memory.  Each of these holds a reference,
-a view to the array whose memory it shows; so Python's count of references is the exact answer.
-Where there is none that can be relied on, no array is ever alone.
+The evaluation knows when it reads a value for the last time, but not what else refers to it: a
+caller's argument, a constant, a tuple, a view.  Each of them holds a Python reference, and a view
+refers to its base array, so the reference count answers exactly.  On interpreters without a
+reliable count, no array is ever reused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _no_count(_: object) -> int:
 
 
 def _counts_references() -> bool:
-    """Is there one count for all threads, which every reference is part of?"""
+    """Does the interpreter count every reference of every thread in one number?"""
     is_cpython = sys.implementation.name == "cpython"
     return is_cpython and getattr(sys, "_is_gil_enabled", lambda: True)()
 
@@ -29,10 +29,11 @@ _references: Final[Callable[[object], int]] = sys.getrefcount if _counts_referen
 
 
 def _alone() -> int:
-    """The count of what only a list holds, or one that nothing has."""
+    """Reference count of an object that only a list holds; -2 where counts are unreliable."""
     held: list[object] = [bytearray(1)]
     count = _references(held[0])
     other = held[0]
+    # A second reference must raise the count by exactly one, otherwise counts mean nothing here.
     return count if _references(held[0]) == count + 1 and other is held[0] else -2
 
 
@@ -40,7 +41,7 @@ _ALONE: Final = _alone()
 
 
 def is_alone(held: list[Any], place: int) -> bool:
-    """Is what the list holds at a place an array of its own memory that nothing else refers to?
+    """Is `held[place]` an array with its own writable memory that only the list refers to?
 
     >>> held = [np.zeros(3)]
     >>> is_alone(held, 0)

@@ -1,8 +1,8 @@
-"""Processes in a grid of replicas × partitions, simulated in one.
+"""Grids of replicas × partitions, simulated in one Python process.
 
-Every process has a thread, of which one runs at a time: it goes on until it has to wait for others,
-and hands on to the next one that need not.  So results do not depend on timing, and processes that
-would wait for ever are seen, not waited for.
+Each simulated process has a thread, and one thread runs at a time: until it has to wait for
+others, when the scheduler resumes the next thread that can run.  So results do not depend on
+timing, and a deadlock is reported instead of waited for.
 """
 
 from __future__ import annotations
@@ -26,27 +26,33 @@ from hloscope.ir import Computation, Instruction, Module
 from hloscope.limits import MAX_BYTES
 
 INFEED: Final = "infeed"
-"""Key of `World.extra`: values that `infeed` takes one after another, each a tuple of arrays."""
+"""Key of `World.extra`: queue of the values that `infeed` returns, each a tuple of arrays."""
 OUTFEED: Final = "outfeed"
-"""Key of `World.extra`: a list that takes what `outfeed` gives."""
+"""Key of `World.extra`: list that `outfeed` appends its values to."""
 
 MOST_PROCESSES: Final = 1 << 12
-"""Most processes of a grid: each is a thread."""
+"""Maximum number of processes of a grid; each one is a thread."""
 _MOST_NAMED: Final = 8
-"""Most processes that a message names."""
+"""Maximum number of processes that a message names."""
 
 Id = tuple[int, int]
-"""Numbers of the replica and of the partition."""
+"""Process: numbers of its replica and of its partition."""
 Group = tuple[Id, ...]
 Watch = Callable[[Instruction, Value], None]
 
 
 class _Abandoned(BaseException):
-    """Ends a thread whose grid has failed."""
+    """Ends the thread of a process whose grid has failed."""
 
 
 class Wait(NamedTuple):
-    """What a process waits for: by which instruction, for what or whom, and whether it is there."""
+    """The reason why a process waits.
+
+    Attributes:
+        ins: The instruction that waits.
+        what: The members it waits for, or words for a message.
+        is_over: Can the process go on?
+    """
 
     ins: Instruction
     what: str | Group
@@ -54,7 +60,14 @@ class Wait(NamedTuple):
 
 
 class _Meeting(Struct, eq=False):
-    """A collective some members of a group have reached."""
+    """A collective that some members of a group have reached, but not all.
+
+    Attributes:
+        ins: Instruction of the first member that reached it.
+        values: Operands by member.
+        result: Result for all members, once all have come.
+        is_over: Have all members come?
+    """
 
     ins: Instruction
     values: dict[Id, tuple[Value, ...]]
@@ -63,12 +76,22 @@ class _Meeting(Struct, eq=False):
 
 
 class Process:
-    """One process of a grid."""
+    """One process of a grid.
+
+    Attributes:
+        grid: The grid.
+        id: Its replica and partition.
+        resume: Lock that the scheduler releases to let the process run.
+        wait: The reason why it waits, `None` if it can run.
+        is_done: Has it ended?
+        results: Its results, once it has ended.
+        error: The exception that ended it, if any.
+    """
 
     def __init__(self, grid: Grid, id: Id) -> None:
         self.grid: Final = grid
         self.id: Final = id
-        self.turn: Final = _locked()
+        self.resume: Final = _locked()
         self.wait: Wait | None = None
         self.is_done = False
         self.results: tuple[Value, ...] = ()
@@ -82,13 +105,20 @@ class Process:
         values: tuple[Value, ...],
         combine: Callable[[list[tuple[Value, ...]]], Any],
     ) -> Any:
-        """Bring values to a collective: what `combine` makes, once, of those of the whole group.
+        """Bring values to a collective, and return its result when the whole group has come.
+
+        `combine` is called once, with the values of all members in the order of the group.
+        All members get its result.
+
 
         Raises:
             EvaluationError: Members bring different ops, or values of different shapes.
         """
         meetings = self.grid.meetings
         group = self.grid.known_group(group)
+        # Equal groups are one object (`known_group`), so the identity is a cheap key: a group may
+        # have
+        # thousands of members.
         key = id(group), channel
         meeting = meetings.get(key)
         if meeting is None:
@@ -100,6 +130,9 @@ class Process:
             )
         meeting.values[self.id] = values
         if len(meeting.values) == len(group):
+            # The last member computes the result.  The key is free again before members go on, as
+            # a loop
+            # reaches the same collective many times.
             del meetings[key]
             brought = [meeting.values[member] for member in group]
             _check_alike(brought)
@@ -109,30 +142,41 @@ class Process:
         return meeting.result
 
     def post(self, key: Hashable, ins: Instruction, value: tuple[Value, ...]) -> None:
-        """Post values under a key, for a later `take`."""
+        """Append values to the queue of a key, for a later `take`; does not wait."""
         self.grid.mail.setdefault(key, deque()).append((ins, value))
 
     def take(self, key: Hashable, ins: Instruction, what: str) -> tuple[Value, ...]:
-        """The values posted first under this key; waits for them."""
+        """Return the oldest values posted under a key; waits until there are some.
+
+        Args:
+            key: Key of the queue.
+            ins: The instruction that receives.
+            what: Words for a message about a deadlock.
+        """
         mail = self.grid.mail.setdefault(key, deque())
         if not mail:
             self._pause(Wait(ins, what, lambda: bool(mail)))
         return mail.popleft()[1]
 
     def _pause(self, wait: Wait) -> None:
-        """Let others go on until the wait is over."""
+        """Let other processes run until the wait is over.
+
+        Raises:
+            EvaluationError: The grid has only this process.
+        """
         self.wait = wait
         if not self.grid.has_threads:
             raise self.grid.stuck()
+        # Exactly one thread runs at a time: the scheduler wakes up before this thread stops here.
         _release(self.grid.scheduler)
-        self.turn.acquire()
+        self.resume.acquire()
         if self.grid.is_abandoned:
             raise _Abandoned
         self.wait = None
 
 
 def check_grid(replicas: int, partitions: int) -> None:
-    """Refuse a grid of too many processes before any is made.
+    """Check that a grid does not have too many processes, before any is made.
 
     Raises:
         EvaluationError: There are more than `MOST_PROCESSES`.
@@ -150,7 +194,7 @@ def check_grid(replicas: int, partitions: int) -> None:
 
 
 class Grid:
-    """Processes, and what is on its way between them."""
+    """The processes of a grid, and the values in transit between them."""
 
     def __init__(self, replicas: int, partitions: int) -> None:
         check_grid(replicas, partitions)
@@ -161,7 +205,7 @@ class Grid:
         }
         self.meetings: Final[dict[tuple[int, int], _Meeting]] = {}
         self.groups: Final[dict[object, dict[Id, tuple[Group, Id | None]]]] = {}
-        """For each op, the group that each process is in, and a member the grid does not have."""
+        """For each op, the group of each process, and a member missing from the grid, if any."""
         self.mail: Final[dict[Hashable, deque[tuple[Instruction, tuple[Value, ...]]]]] = {}
         self.scheduler: Final = _locked()
         self.has_threads = False
@@ -170,18 +214,24 @@ class Grid:
         self._by_id: Final[dict[int, tuple[Group, Group]]] = {}
 
     def known_group(self, group: Group) -> Group:
-        """The one object that stands for all equal groups."""
+        """Return the one object that represents all equal groups."""
+        # Kept, as every collective of every process asks for its group, and hashing a group takes
+        # time
+        # linear in its size.  The entry holds the group, so its identity is not reused.
         known = self._by_id.get(id(group))
         if known is None:
             known = self._by_id[id(group)] = self._groups.setdefault(group, group), group
         return known[0]
 
     def run(self, jobs: Sequence[Callable[[], tuple[Value, ...]]], worlds: Sequence[World]) -> None:
-        """Run one job in every process, until all have ended.
+        """Run one job in each process until all have ended.
 
         Raises:
-            EvaluationError: Processes wait for what never comes, or nobody takes what was sent.
+            EvaluationError: A deadlock, or values that were sent and never received.
         """
+        # Round-robin: each process runs until it waits or ends.  If a whole round resumes no
+        # process,
+        # none can ever go on, since only a running process can end a wait of another.
         processes = list(self.processes.values())
         self.has_threads, steps = True, worlds[0].steps
         try:
@@ -191,8 +241,10 @@ class Grid:
                 for process, world in zip(processes, worlds, strict=True):
                     if process.is_done or not (process.wait is None or process.wait.is_over()):
                         continue
+                    # The step limit holds for all processes together, so the count moves from
+                    # world to world.
                     resumed, world.steps = True, steps
-                    _release(process.turn)
+                    _release(process.resume)
                     self.scheduler.acquire()
                     steps = world.steps
                     if process.error is not None:
@@ -200,16 +252,17 @@ class Grid:
                 if not resumed:
                     raise self.stuck()
         finally:
+            # Threads that still wait wake up, see the flag and end.
             self.is_abandoned = True
             for process in processes:
-                _release(process.turn)
+                _release(process.resume)
         worlds[0].steps = steps
         self._check_mail()
 
     def _start(
         self, processes: Sequence[Process], jobs: Sequence[Callable[[], tuple[Value, ...]]]
     ) -> None:
-        # not `Thread.start`, which waits until the thread runs: a switch for each process
+        # `Thread.start` would wait until the thread runs, which costs a switch for each process.
         try:
             for process, job in zip(processes, jobs, strict=True):
                 start_new_thread(self._work, (process, job))
@@ -217,7 +270,8 @@ class Grid:
             raise EvaluationError(f"cannot run {len(jobs):,} processes: {error}") from None
 
     def _work(self, process: Process, job: Callable[[], tuple[Value, ...]]) -> None:
-        process.turn.acquire()
+        """Body of the thread of a process."""
+        process.resume.acquire()
         if self.is_abandoned:
             return
         try:
@@ -231,7 +285,7 @@ class Grid:
         _release(self.scheduler)
 
     def stuck(self) -> EvaluationError:
-        """An error that says who waits for what."""
+        """Return the error for a deadlock, which names the processes and what they wait for."""
         waits = [(p.id, p.wait) for p in self.processes.values() if p.wait is not None]
         lines = [
             f"process {id} waits at {_where(wait.ins)} for {_names(wait.what, id)}"
@@ -247,6 +301,7 @@ class Grid:
         )
 
     def _check_mail(self) -> None:
+        """Check that all values sent were received."""
         left = [ins for mail in self.mail.values() for ins, _ in mail]
         if left:
             names = ", ".join(dict.fromkeys(map(_where, left)))
@@ -254,25 +309,29 @@ class Grid:
 
 
 def _locked() -> Lock:
-    """A lock as a signal: one waits for it, another one releases it."""
+    """Return a lock used as a signal: one thread acquires it, another one releases it."""
     lock = Lock()
     lock.acquire()
     return lock
 
 
 def _release(signal: Lock) -> None:
-    """Give a signal, which may have been given before: after an interrupt nobody waits for it."""
+    """Send a signal.
+
+    It may have been sent already: after an interrupt, no thread waits for the first one.
+    """
     if signal.locked():
         signal.release()
 
 
 def _where(ins: Instruction) -> str:
-    """The instruction and its line."""
+    """Text of an instruction and its line."""
     line = f" (line {ins.span.line})" if ins.span is not None else ""
     return f"`{ins.op.name}`{line}"
 
 
 def _names(what: str | Group, me: Id) -> str:
+    """Text of what a process waits for: the other members of a group."""
     if isinstance(what, str):
         return what
     others = [str(member) for member in what if member != me]
@@ -281,14 +340,14 @@ def _names(what: str | Group, me: Id) -> str:
 
 
 def _check_alike(brought: list[tuple[Value, ...]]) -> None:
-    """Check that members bring as many values, of the same shapes."""
+    """Check that all members bring equally many values, of equal shapes."""
     shapes = [[getattr(v, "shape", ()) for v in values] for values in brought]
     if any(other != shapes[0] for other in shapes):
         raise EvaluationError("members of a group bring different numbers or shapes of values")
 
 
 def process_of(world: World) -> Process:
-    """The process of a world; the only one of a grid if nothing else is said."""
+    """Return the process of a world; by default, that of a new grid in which it runs alone."""
     found = world.extra.get(PROCESS)
     if found is None:
         grid = Grid(world.replica + 1, world.partition + 1)
@@ -305,19 +364,18 @@ def run_grid(
     watches: Sequence[Watch | None] = (),
     trails: Sequence[Trail | None] = (),
 ) -> list[tuple[Value, ...]]:
-    """What the computations return that run side by side.
+    """Run computations side by side, one in each process, and return the results of each.
 
     Args:
-        programs: A computation for each process: a row for each replica.
-        arguments: The arguments of each process, replicas one after another.
-        world: The surroundings of all; it watches the first process only.
-        outer: Values of the surroundings that the computations read.
-        watches: What watches each process, in place of the world's.
-        trails: What follows each process, in place of the world's.
+        programs: The computation of each process: a row for each replica.
+        arguments: The arguments of each process, all partitions of replica 0 first.
+        world: The common world; its callbacks follow the first process only.
+        outer: Values of enclosing computations that the computations read.
+        watches: Callbacks `watch` by process, in place of the world's.
+        trails: Callbacks `trail` by process, in place of the world's.
 
     Raises:
-        EvaluationError: A process cannot go on, or returns values that are not of the types of its
-            computation's results.
+        EvaluationError: A process fails, a deadlock, or results that are not of the declared types.
     """
     watches, trails = watches or (world.watch,), trails or (world.trail,)
     grid = Grid(len(programs), len(programs[0]))
@@ -345,6 +403,8 @@ def run_grid(
 def _job(
     computation: Computation, given: Sequence[Value], world: World, outer: Sequence[Value]
 ) -> Callable[[], tuple[Value, ...]]:
+    """Function that runs a computation in the thread of its process."""
+
     def job() -> tuple[Value, ...]:
         with limited(world.max_bytes):  # of this thread
             results = run(Plans(world).of(computation), given, outer)
@@ -361,18 +421,18 @@ def evaluate_grid(
     partitions: int,
     world: World | None = None,
 ) -> list[tuple[Value, ...]]:
-    """What every process of a grid returns that runs the entry of a module.
+    """Run the entry of a module in every process of a grid, and return the results of each.
 
     Args:
         module: The program.
-        arguments: The arguments of each process, replicas one after another; those of one process
-            are for all of them.
-        replicas: How many replicas there are.
-        partitions: How many partitions each replica has.
-        world: Limits, user functions and the like.
+        arguments: The arguments of each process, all partitions of replica 0 first; a single list
+            is for all processes.
+        replicas: Number of replicas.
+        partitions: Number of partitions of each replica.
+        world: Limits, user functions and callbacks; defaults if omitted.
 
     Raises:
-        EvaluationError: As `evaluate` does; processes wait for each other for ever.
+        EvaluationError: As `evaluate` does, or a deadlock.
     """
     check_grid(replicas, partitions)
     world = World() if world is None else world
@@ -405,20 +465,21 @@ def call_grid(
     max_bytes: int = MAX_BYTES,
     custom_calls: Mapping[str, UserFunction] | None = None,
 ) -> list[Result]:
-    """What every process of a grid of replicas × partitions returns, replicas one after another.
+    """Run a program in a grid of replicas × partitions, and return the result of each process.
 
     Args:
-        module: The program that all run.
-        arguments: The arguments of each process; those of only one are for all.
+        module: The program that all processes run.
+        arguments: The arguments of each process, all partitions of replica 0 first; a single list
+            is for all processes.
         replicas: Number of replicas.
         partitions: Number of partitions of each replica.
-        entry: As for `call`, and so are the others.
-        max_steps: Most instructions to evaluate in all processes together.
-        max_bytes: Most bytes of one value.
-        custom_calls: Python functions by the target of the custom calls they stand for.
+        entry: Name of the function or computation to run; the module's entry by default.
+        max_steps: Maximum number of evaluated instructions in all processes together.
+        max_bytes: Maximum size of one value in bytes.
+        custom_calls: Python functions by the target of the custom calls that they implement.
 
     Raises:
-        EvaluationError: As for `call`; or processes wait for each other for ever.
+        EvaluationError: As `call` does, or a deadlock.
     """
     world = World(custom_calls=custom_calls or {}, max_steps=max_steps, max_bytes=max_bytes)
     module = with_entry(module, entry)

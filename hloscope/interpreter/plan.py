@@ -1,7 +1,8 @@
-"""A computation made ready: kernels in order, values in numbered slots, freed after their last use.
+"""Plans: a computation compiled to kernels, with values in numbered slots.
 
-Evaluation keeps its own stack of calls, so a chain of functions of any depth needs no more of
-Python's; regions of ops nest as deeply as the text does.
+A slot is cleared after its last use.  Evaluation keeps its own stack of calls, so a chain of calls
+of any length does not deepen Python's stack.  Only regions of ops recurse, as deep as the text
+nests them.
 """
 
 from __future__ import annotations
@@ -67,25 +68,25 @@ from hloscope.source import Span
 
 _CALLS: Final = (Call, Fusion)
 _MOST_FRAMES: Final = 100_000
-"""Most calls that may have begun and not ended."""
+"""Maximum number of nested calls."""
 _MANY: Final = 1 << 12
-"""Elements of an instruction that are counted; fewer take no longer than a step does."""
+"""Instructions of fewer operations are not counted: a step itself costs as much."""
 _STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
-_HANDING_ON: Final[tuple[type[Op], ...]] = (
+_NO_ARITHMETIC: Final[tuple[type[Op], ...]] = (
     *_STRUCTURE, AddDependency, Bitcast, Broadcast, BroadcastInDim, Case, Domain,
     OptimizationBarrier, Reshape, Slice, Transpose, While,
 )  # fmt: skip
-"""Ops whose own part is to hand on what there is, or a view of it."""
+"""Ops that return operands or views of them, without arithmetic of their own."""
 
 
 class Step(NamedTuple):
     """One instruction of a plan.
 
     Attributes:
-        kernel: Its kernel; `None` for a call, which the evaluation makes itself.
+        kernel: Its kernel; `None` for a call, which the evaluation itself performs.
         operands: Slots of the operands.
         target: Slot of the value.
-        freed: Slots that are not read later.
+        freed: Slots that no later step reads.
         regions: Plans of the called computations, each with the slots of the outer values it reads.
         ins: The instruction.
     """
@@ -99,7 +100,19 @@ class Step(NamedTuple):
 
 
 class Plan:
-    """A computation made ready for evaluation in one world."""
+    """A computation compiled for evaluation in one world.
+
+    Slots are numbered parameters first, then outer values, then the other instructions.
+
+    Attributes:
+        computation: The computation.
+        world: The world that its kernels are made for.
+        outer: Values of enclosing computations that it reads.
+        size: Number of slots.
+        results: Slots of the results, if the root is a `return` (StableHLO).
+        root: Slot of the root, if the computation returns its value (HLO); else -1.
+        returns_tuple: Is the value of an HLO root a tuple?
+    """
 
     def __init__(self, computation: Computation, world: World, plans: Plans) -> None:
         self.computation: Final = computation
@@ -120,29 +133,37 @@ class Plan:
         self._slots: Final = slots
         self._plans: Final = plans
 
-    @cached_property
+    @property
     def is_elementwise(self) -> bool:
-        """Is each result element made of the same element of every argument only?"""
+        """Does each result element depend on the same element of every argument only?"""
         return self._plans.is_elementwise(self.computation)
 
     @cached_property
     def monoid(self) -> str:
-        """Name of the op if it is `op(a, b)` of its two arguments."""
+        """Name of the op if the computation is one op on its two parameters, else empty."""
+        # Cached, as every run of a reduction asks for it.
         return _monoid(self.computation)
 
     @cached_property
     def straight(self) -> Straight | None:
-        """The plan written out; made when it is first run."""
+        """Straight-line form of the plan, or `None` if it cannot be unrolled."""
+        # Cached, as every run of the plan asks for it.  Unrolling reads the steps of callees, so
+        # it
+        # cannot happen in the constructor: a function may call itself.
         return straight(self)
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The steps; made when it is first run, as a function may call itself."""
+        """The steps of the plan, in order of evaluation."""
+        # Cached, as every run without a straight-line form uses them.  Not made in the
+        # constructor,
+        # because a function may call itself: the plan has to exist before its steps refer to it.
         body, slots, plans = self.computation.body.instructions, self._slots, self._plans
         last: dict[int, int] = {}
         rows: list[
             tuple[Instruction, tuple[int, ...], tuple[tuple[Plan, tuple[int, ...]], ...]]
         ] = []
+        # A watcher wants every value; otherwise instructions without effect are skipped.
         is_needed = None if self.world.watch else needed(self.computation, self.world.custom_calls)
         for ins in body:
             if isinstance(ins.op, Parameter | Return):
@@ -155,10 +176,15 @@ class Plan:
                 plan = plans.of(callee)
                 regions.append((plan, tuple(slots[v] for v in plan.outer)))
                 reads.update(slots[v] for v in plan.outer)
+            # Later steps overwrite the entry, so it ends as the last step that reads the slot.  A
+            # value
+            # that is never read is freed by the step that makes it.
             for slot in reads:
                 last[slot] = len(rows)
             last.setdefault(slots[ins], len(rows))
             rows.append((ins, tuple(slots[o] for o in ins.operands), tuple(regions)))
+        # Results are returned at the end.  The caller holds its arguments until the call returns,
+        # so clearing parameters would free nothing.
         kept = {*self.results, self.root, *range(len(self.computation.parameters))}
         freed: list[list[int]] = [[] for _ in rows]
         for slot, row in last.items():
@@ -170,8 +196,14 @@ class Plan:
         ]
 
     def _kernel(self, ins: Instruction) -> Kernel | None:
+        """Kernel of an instruction; `None` for a call.
+
+        An instruction that cannot be evaluated gets a kernel that raises the error, because the
+        step may never run.
+        """
         if isinstance(ins.op, _CALLS):
             return None
+        # The declared size is known before anything is allocated.
         size = byte_size(ins.type)
         if size > self.world.max_bytes:
             many = f"{size:,} bytes, at most {self.world.max_bytes:,} are allowed"
@@ -179,18 +211,24 @@ class Plan:
             return _refuse_with(error)
         try:
             check_evaluable(ins.type)
-            return _counted(kernel(ins, self.world), ins, self.world)
+            return _with_flop_count(kernel(ins, self.world), ins, self.world)
         except HloscopeError as error:  # it may never be reached
             return _refuse_with(error)
         except (AssertionError, LookupError, TypeError, ValueError) as error:
             return _refuse(f"`{ins.op.name}` is not valid: {error}", ins)
 
 
-def _counted(run: Kernel, ins: Instruction, world: World) -> Kernel:
-    """The kernel; what it computes is counted first, where that is limited and may be much."""
+def _with_flop_count(run: Kernel, ins: Instruction, world: World) -> Kernel:
+    """Return a kernel that adds its operations to `world.flops` before it runs.
+
+    `run` itself is returned if flops are unlimited or its instruction is too small to matter.
+    """
     if world.max_flops is None:
         return run
-    flops = _work(ins)
+    flops = _flops(ins)
+    # Products and windows are always counted: their work may be known only from bodies or sizes
+    # that
+    # are much larger than the result.
     if flops < _MANY and not isinstance(ins.op, (*PRODUCTS, ReduceWindow)):
         return run
 
@@ -209,30 +247,34 @@ def _counted(run: Kernel, ins: Instruction, world: World) -> Kernel:
 
         return counted
 
+    # Both variants do the same work, and the evaluation may pick either one.
     if isinstance(run, Writing):
         return Writing(counted_before(run.plain), counted_before(run.into))
     return counted_before(run)
 
 
-def _work(ins: Instruction) -> int:
-    """Operations on elements: of arithmetic, of comparison, or to read and write them."""
+def _flops(ins: Instruction) -> int:
+    """Number of operations of an instruction: arithmetic, comparisons, or reads and writes."""
     if isinstance(ins.op, PRODUCTS):
         products = multiplications(ins)
+        # A multiplication and an addition for each product.
         return 2 * (elements_read(ins) if products is None else products)
-    if isinstance(ins.op, _HANDING_ON):
+    if isinstance(ins.op, _NO_ARITHMETIC):
         return 0
     made = _elements(ins)
     if isinstance(ins.op, ReduceWindow):
         return made * prod(ins.op.window.sizes)
     if isinstance(ins.op, Reduce | TopK):
+        # These read every element of the operand, and usually return fewer.
         return max(made, *map(_elements, ins.operands))
     if isinstance(ins.op, Sort):
+        # A sort of n elements makes about n log2 n comparisons, each one run of the comparator.
         return made * made.bit_length() * sum(len(list(callee)) for callee in ins.calls)
     return made
 
 
 def _elements(value: Instruction) -> int:
-    """Elements of all tensors of a value, those of unknown sizes left out."""
+    """Number of elements of all tensors of a value; unknown sizes count as 0."""
     leaves = leaf_types(value.type)
     return sum(prod(s or 0 for s in t.sizes) for t in leaves if isinstance(t, TensorType))
 
@@ -246,6 +288,7 @@ def _refuse_with(error: HloscopeError) -> Kernel:
 
 
 def _is_elementwise(computation: Computation, known: Mapping[Computation, bool]) -> bool:
+    """Are all ops elementwise, a call if `known` says so of its callee?"""
     return all(
         isinstance(ins.op, (Parameter, *_STRUCTURE))
         or type(ins.op) in LIFTED
@@ -255,20 +298,22 @@ def _is_elementwise(computation: Computation, known: Mapping[Computation, bool])
 
 
 def _monoid(computation: Computation) -> str:
+    """Name of the only op of a computation if it reads both parameters, each once; else empty."""
     rest = [i for i in computation if not isinstance(i.op, Parameter | Return)]
     parameters = computation.body.parameters
     if len(rest) != 1 or len(parameters) != 2 or set(rest[0].operands) != set(parameters):
         return ""
+    # The order of the operands is not checked: callers use names of commutative ops only.
     root = computation.body.root
     returned = root.operands if isinstance(root.op, Return) else (root,)
     type_ = rest[0].type
     if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType):
-        return ""  # its integers are not what is computed with
+        return ""  # the op works on the real numbers, not on the stored integers
     return rest[0].op.name if returned == (rest[0],) else ""
 
 
 class Plans:
-    """Plans of computations, each made when it is first asked for."""
+    """Plans of computations in one world, each compiled on first request."""
 
     def __init__(self, world: World) -> None:
         self.world: Final = world
@@ -276,14 +321,16 @@ class Plans:
         self._elementwise: Final[dict[Computation, bool]] = {}
 
     def of(self, computation: Computation) -> Plan:
-        """The plan of a computation."""
+        """Return the plan of a computation."""
+        # Kept, as a computation called from several places, or by itself, must have one plan.
         plan = self._known.get(computation)
         if plan is None:
             plan = self._known[computation] = Plan(computation, self.world, self)
         return plan
 
     def is_elementwise(self, computation: Computation) -> bool:
-        """Is a computation, with all that it calls, elementwise?  What calls itself is not."""
+        """Are all ops of a computation and its callees elementwise?  Not if it is recursive."""
+        # Kept, as callees are decided before their callers, and a callee may have many callers.
         known = self._elementwise
         for inner in inside_out(computation, known):
             known[inner] = _is_elementwise(inner, known)
@@ -291,7 +338,7 @@ class Plans:
 
 
 class BoundRegion:
-    """A plan and the outer values it reads: what kernels get to call."""
+    """A region or called computation with the outer values it reads, callable by kernels."""
 
     __slots__ = ("_number", "_of", "_outer", "_plan")
 
@@ -303,25 +350,25 @@ class BoundRegion:
 
     @property
     def outer(self) -> tuple[Value, ...]:
-        """The values of the surroundings that it reads."""
+        """Values of enclosing computations that it reads."""
         return tuple(self._outer)
 
     @property
     def is_elementwise(self) -> bool:
-        """May it be called with arrays in place of scalars?"""
+        """May it be called with arrays of one shape in place of scalars?"""
         return self._plan.is_elementwise
 
     @property
     def monoid(self) -> str:
-        """Name of the op if it is `op(a, b)` of its two arguments."""
+        """Name of the op if the region is one op on its two arguments, else empty."""
         return self._plan.monoid
 
     def __call__(self, *arguments: Value) -> tuple[Value, ...]:
-        """Evaluate it."""
+        """Evaluate the region and return its results."""
         return self.taking([*arguments])
 
     def taking(self, arguments: list[Any]) -> tuple[Value, ...]:
-        """Evaluate it; the list is used up."""
+        """Evaluate the region with a list of arguments, which is consumed."""
         plan = self._plan
         trail = plan.world.trail
         if trail is not None:
@@ -338,6 +385,8 @@ class BoundRegion:
 
 
 class _Frame:
+    """State of one call: its plan, its slots, and the index of the next step."""
+
     __slots__ = ("at", "env", "plan")
 
     def __init__(self, plan: Plan, given: Sequence[Value]) -> None:
@@ -352,21 +401,25 @@ class _Frame:
 
 
 def run(plan: Plan, arguments: Sequence[Value], outer: Sequence[Value] = ()) -> tuple[Value, ...]:
-    """Evaluate a plan: the values it returns.
+    """Evaluate a plan and return its results.
 
     Raises:
-        EvaluationError: A limit is reached, or an assertion of the program fails.
-        UnsupportedError: An op that is reached has no evaluation.
+        EvaluationError: A limit is exceeded, or an assertion of the program fails.
+        UnsupportedError: An executed op has no evaluation.
     """
     return run_in(plan, [*arguments, *outer])
 
 
 def run_in(plan: Plan, env: list[Any]) -> tuple[Value, ...]:
-    """Evaluate a plan with arguments and outer values in a list that nobody else has."""
+    """Evaluate a plan in a list of arguments and outer values, which becomes its slots.
+
+    The caller must hold no other reference to the list or to arrays that may be overwritten.
+    """
     world, program = plan.world, plan.straight
-    if program is not None and _is_unseen(world, program.count):
-        return _straight(program, env, world)
+    if program is not None and _can_skip_bookkeeping(world, program.count):
+        return _run_straight(program, env, world)
     frames = [_Frame(plan, env)]
+    # The frame has a copy of the list; a reference left here would keep freed values alive.
     del env
     while True:
         frame = frames[-1]
@@ -380,11 +433,11 @@ def run_in(plan: Plan, env: list[Any]) -> tuple[Value, ...]:
         frames.pop()
         if not frames:
             return results
-        _give(frames[-1], results, world)
+        _return_to(frames[-1], results, world)
 
 
 def _advance(frame: _Frame, world: World) -> _Frame | None:
-    """Evaluate up to the next call, whose frame is returned, or to the end."""
+    """Run a frame up to its next call, and return the frame of the callee; `None` at the end."""
     env, steps = frame.env, frame.plan.steps
     limit, watch = world.max_steps, world.watch
     at, ins = frame.at, None
@@ -392,16 +445,18 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
     try:
         while at < count:
             kernel, operands, target, freed, regions, ins = steps[at]
+            # Counted before it runs, so a step beyond the limit is never executed.
             world.steps += 1
             if limit is not None and world.steps > limit:
                 raise _too_many_steps(limit, ins.span)
+            # A callback at every step would cost more than most steps.
             if world.on_step is not None and world.steps & 0x3F == 0:
                 world.on_step(world.steps)
             if kernel is None:
                 frame.at = at
-                return _called(steps[at], env, world)
+                return _callee_frame(steps[at], env, world)
             if regions:
-                value = kernel(_bound(steps[at], env), *[env[s] for s in operands])
+                value = kernel(_bound_regions(steps[at], env), *[env[s] for s in operands])
             else:
                 value = kernel(*[env[s] for s in operands])
             env[target] = value
@@ -416,20 +471,21 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
     return None
 
 
-def _is_unseen(world: World, steps: int) -> bool:
-    """Does nobody see how so many steps are done?"""
+def _can_skip_bookkeeping(world: World, steps: int) -> bool:
+    """May `steps` steps run without per-step callbacks and without exceeding the step limit?"""
     limit = world.max_steps
     is_free = limit is None or world.steps + steps <= limit
     return is_free and world.watch is None and world.trail is None
 
 
-def _straight(program: Straight, env: list[Any], world: World) -> tuple[Value, ...]:
-    """Evaluate a straight-line program in a list of slots that nobody else has."""
+def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Value, ...]:
+    """Evaluate a straight-line program in a list of slots that only this evaluation refers to."""
     env += program.template
     entry = None
     try:
         for way, kernel, first, second, target, freed, entry in program.rows:
-            # No name may hold a value here: what only its slot holds may be written to.
+            # No local name may refer to a value: `is_alone` counts references, and a value that
+            # only its slot refers to may be overwritten.
             if way == BINARY:
                 env[target] = kernel(env[first], env[second])
             elif way == UNARY:
@@ -442,11 +498,16 @@ def _straight(program: Straight, env: list[Any], world: World) -> tuple[Value, .
                 run = kernel.into if is_alone(env, second) else kernel.plain
                 env[target] = run(*first(env))
             else:
+                # Regions count steps themselves, so those before the region are counted first.
                 _count(world, entry.count, entry.step)
                 if way == REGIONS:
-                    env[target] = kernel(_bound(entry, env), *[env[s] for s in entry.operands])
+                    env[target] = kernel(
+                        _bound_regions(entry, env), *[env[s] for s in entry.operands]
+                    )
                 else:
-                    env[target] = kernel(_bound(entry, env), _moved(env, entry.operands, freed))
+                    env[target] = kernel(
+                        _bound_regions(entry, env), _take_values(env, entry.operands, freed)
+                    )
             for slot in freed:
                 env[slot] = None
     except Exception as error:
@@ -461,37 +522,39 @@ def _straight(program: Straight, env: list[Any], world: World) -> tuple[Value, .
 
 
 def _count(world: World, steps: int, step: Step | None) -> None:
-    """Count steps that are done at once, the last of them this one."""
+    """Add steps that run without counting one by one; `step` is the last of them."""
     before = world.steps
     world.steps = after = before + steps
     if world.max_steps is not None and after > world.max_steps:
         raise _too_many_steps(world.max_steps, step.ins.span if step else None)
+    # Called if a multiple of 64 was passed, the interval of `_advance`.
     if before >> 6 != after >> 6 and world.on_step is not None:
         world.on_step(after)
 
 
 def _too_many_steps(limit: int, span: Span | None) -> EvaluationError:
+    """The error for exceeding the step limit."""
     return EvaluationError(f"stopped after {limit:,} steps", span=span, rule="max_steps")
 
 
-def _moved(env: list[Any], slots: Sequence[int], freed: Sequence[int]) -> list[Any]:
-    """Values that leave their slots, as far as these are free now."""
+def _take_values(env: list[Any], slots: Sequence[int], freed: Sequence[int]) -> list[Any]:
+    """Return the values in `slots`, and clear the slots that are freed."""
     values = [env[s] for s in slots]
     for slot in freed:
         env[slot] = None
     return values
 
 
-def _called(step: Step, env: list[Any], world: World) -> _Frame:
-    """The frame of the function that a step calls."""
+def _callee_frame(step: Step, env: list[Any], world: World) -> _Frame:
+    """Return the frame of the function that a step calls."""
     if world.trail is not None:
         world.trail.enter(step.ins, 0)
     plan, outer = step.regions[0]
     return _Frame(plan, [env[s] for s in (*step.operands, *outer)])
 
 
-def _bound(at: Step | Entry, env: list[Any]) -> tuple[BoundRegion, ...]:
-    """The regions of a step with the outer values that they read."""
+def _bound_regions(at: Step | Entry, env: list[Any]) -> tuple[BoundRegion, ...]:
+    """Return the regions of a step, each with the outer values it reads."""
     return tuple(
         [
             BoundRegion(plan, [env[s] for s in outer], at.ins, number)
@@ -503,7 +566,7 @@ def _bound(at: Step | Entry, env: list[Any]) -> tuple[BoundRegion, ...]:
 def _raise_at(
     error: Exception, ins: Instruction | None, operands: Sequence[int], env: list[Any]
 ) -> NoReturn:
-    """Raise what a kernel raised, as the user is to see it and with the place."""
+    """Raise the error of a kernel as an error of the program, with the source location."""
     span = ins.span if ins else None
     match error:
         case HloscopeError():
@@ -514,7 +577,7 @@ def _raise_at(
         case RecursionError():
             raise EvaluationError("calls and regions nest too deeply", span=span) from None
         case ArithmeticError() | LookupError() | TypeError() | ValueError() if ins:
-            # it cannot take these values, say for sizes known only now
+            # Types were checked before; numpy fails here if sizes known only now do not fit.
             shapes = ", ".join(str(getattr(env[slot], "shape", "–")) for slot in operands)
             message = f"`{ins.op.name}` cannot be computed of values of shapes {shapes}: {error}"
             raise EvaluationError(message, span=span) from error
@@ -522,11 +585,13 @@ def _raise_at(
             raise error
 
 
-def _give(frame: _Frame, results: tuple[Value, ...], world: World) -> None:
-    """Hand the results of a call to the frame that made it."""
+def _return_to(frame: _Frame, results: tuple[Value, ...], world: World) -> None:
+    """Store the results of a call in the frame of its caller, which then continues."""
     if world.trail is not None:
         world.trail.leave()
     step = frame.plan.steps[frame.at]
+    # A StableHLO call of one result has that result as its value, otherwise a tuple of results.
+    # An HLO call always has one value.
     several = step.regions[0][0].root < 0 and len(results) != 1
     value: Value = results if several else results[0]
     frame.env[step.target] = value

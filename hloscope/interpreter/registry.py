@@ -1,8 +1,8 @@
-"""Which function evaluates which op.
+"""Registry of the functions that evaluate ops.
 
-A *maker* looks at one instruction, once, and returns its *kernel*: a function from the operands'
-values to the value of the instruction.  So what does not depend on values is worked out before a
-loop begins.  An instruction of several results has a tuple as its value.
+A *maker* inspects one instruction, once, and returns its *kernel*: a function from the operands'
+values to the value of the instruction.  So whatever does not depend on values is computed before
+a loop begins.  The value of an instruction with several results is a tuple.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from hloscope.interpreter.world import World
 
 Kernel: TypeAlias = Callable[..., Value]
-"""Operands' values to the value.  That of an op that calls computations takes them first, as a
-tuple of `Region`s."""
+"""Function from the operands' values to the instruction's value.
+
+The kernel of an op that calls computations takes a tuple of `Region`s before the operands.
+"""
 
 
 class Region(Protocol):
@@ -39,31 +41,31 @@ class Region(Protocol):
 
     @property
     def outer(self) -> tuple[Value, ...]:
-        """The outer values."""
+        """Values of enclosing computations that it reads."""
 
     @property
     def is_elementwise(self) -> bool:
-        """Is each result element made of the same element of every argument, and nothing else?
+        """Does each result element depend on the same element of every argument only?
 
-        Then it may be called with arrays of any one shape in place of scalars.
+        If so, it may be called with arrays of one shape, whatever it is, in place of scalars.
         """
 
     @property
     def monoid(self) -> str:
-        """Name of the op if the region is `op(a, b)` of its two arguments, else empty."""
+        """Name of the op if the region is one op on its two arguments, else empty."""
 
     def __call__(self, *arguments: Value) -> tuple[Value, ...]:
-        """Evaluate; an HLO computation that returns a tuple gives its parts."""
+        """Return its results; if an HLO computation returns a tuple, the tuple's elements."""
 
     def taking(self, arguments: list[Any]) -> tuple[Value, ...]:
-        """Evaluate with arguments in a list that nobody else has, and that is used up.
+        """Evaluate with a list of arguments that the caller gives up; the list is consumed.
 
-        What only the list holds may be written to.
+        Arrays that only the list refers to may be overwritten.
         """
 
 
 class Refusal:
-    """The kernel of an instruction that cannot be evaluated, which may never be reached."""
+    """The kernel of an instruction that cannot be evaluated: it raises `error` if it is run."""
 
     __slots__ = ("error",)
 
@@ -71,7 +73,7 @@ class Refusal:
         self.error: Final = error
 
     def __call__(self, *_: Value) -> Value:
-        """Say why."""
+        """Raise the error."""
         raise self.error
 
 
@@ -79,9 +81,9 @@ class Writing:
     """A kernel that may write its value to the memory of its first operand.
 
     Attributes:
-        plain: The kernel as every other one, which leaves its operands as they are.
-        into: The same, where nobody else will ever read the first operand: an array of its own
-            memory that may be written to.
+        plain: The kernel that leaves its operands unchanged.
+        into: The kernel that may overwrite its first operand.  It may be used only if that is a
+            writable array with its own memory that is never read again.
     """
 
     __slots__ = ("into", "plain")
@@ -91,15 +93,15 @@ class Writing:
         self.into: Final = into
 
     def __call__(self, *values: Any) -> Value:
-        """The value, in memory of its own."""
+        """Return the value in new memory."""
         return self.plain(*values)
 
 
 class Moving:
-    """A kernel with regions that hands its operands on to them.
+    """A kernel with regions that passes its operands on to them.
 
     Attributes:
-        run: Takes the regions, and the operands as a list that nobody else has.
+        run: Takes the regions, and a list of operands that only it refers to.
     """
 
     __slots__ = ("run",)
@@ -108,12 +110,12 @@ class Moving:
         self.run: Final = run
 
     def __call__(self, regions: tuple[Any, ...], *values: Any) -> Value:
-        """The value; the operands are still those of the caller."""
+        """Return the value; the caller's operands stay unchanged."""
         return self.run(regions, [*values])
 
 
 class Site(NamedTuple):
-    """An instruction and where it is evaluated."""
+    """An instruction and the world it is evaluated in."""
 
     ins: Instruction
     world: World
@@ -128,7 +130,7 @@ class Site(NamedTuple):
         """Type of the only result.
 
         Raises:
-            UnsupportedError: It is no array.
+            UnsupportedError: The result is not an array.
         """
         type_ = self.ins.type
         if not isinstance(type_, TensorType):
@@ -143,7 +145,7 @@ class Site(NamedTuple):
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The entries of the backend config; none where there is nothing to read."""
+        """Entries of the backend config; empty if it is absent or cannot be parsed."""
         try:
             return backend_config(getattr(self.ins.op, "settings", ()), self.ins.extras)
         except ParseError:
@@ -153,15 +155,15 @@ class Site(NamedTuple):
 Maker: TypeAlias = Callable[[Any, Site], Kernel]
 
 MAKERS: Final[dict[type[Op], Maker]] = {}
-"""Makers of kernels by class of op."""
+"""Makers by class of op."""
 LIFTED: Final[set[type[Op]]] = set()
-"""Ops that compute element by element, whatever the shape: kernels take arrays of any shape."""
+"""Elementwise ops, whose kernels take arrays of any shape."""
 ON_REALS: Final[set[type[Op]]] = set()
-"""Ops that on quantized operands compute the real numbers they stand for; element-wise ones do."""
+"""Ops that compute quantized operands as the real numbers they represent, as elementwise ops do."""
 
 
 class Concern(Enum):
-    """What types may have that the maker of an op need not know of; adapters do, in this order."""
+    """Properties of types that most makers ignore; adapters handle them, in this order."""
 
     UNKNOWN_SIZES = auto()
     PRECISIONS = auto()
@@ -171,7 +173,7 @@ class Concern(Enum):
 Adapter: TypeAlias = Callable[[Maker, Instruction], Maker]
 
 ADAPTERS: Final[dict[Concern, Adapter]] = {}
-"""Functions that may give an instruction another maker than its op has, if its types have that."""
+"""Functions that wrap the maker of an instruction whose types have the property."""
 FAMILIES: Final = (
     "calls.custom_call",
     "calls.dynamic",
@@ -206,18 +208,18 @@ FAMILIES: Final = (
     "ops.transfers",
     "ops.windows",
 )
-"""The modules that register makers: loaded, and numpy with them, when something is evaluated."""
+"""Modules that register makers.  They load, and numpy with them, when a kernel is first made."""
 
 _M = TypeVar("_M", bound=Maker)
 
 
 def evaluates(*ops: type[Op], lifted: bool = False, on_reals: bool = False) -> Callable[[_M], _M]:
-    """Register a maker for these ops.
+    """Return a decorator that registers a maker for the classes `ops`.
 
     Args:
-        ops: Their classes.
-        lifted: Do kernels not depend on shapes?
-        on_reals: Are quantized operands computed on as the real numbers they stand for?
+        ops: Classes of ops.
+        lifted: Do the kernels take arrays of any shape?
+        on_reals: Are quantized operands computed as the real numbers they represent?
     """
 
     def register(maker: _M) -> _M:
@@ -234,7 +236,7 @@ def evaluates(*ops: type[Op], lifted: bool = False, on_reals: bool = False) -> C
 
 
 def adapts(concern: Concern) -> Callable[[Adapter], Adapter]:
-    """Register what instructions are given whose operands or results have this."""
+    """Return a decorator that registers the adapter for types with the property `concern`."""
 
     def register(adapter: Adapter) -> Adapter:
         ADAPTERS[concern] = adapter
@@ -244,7 +246,7 @@ def adapts(concern: Concern) -> Callable[[Adapter], Adapter]:
 
 
 def concerns(ins: Instruction) -> set[Concern]:
-    """What the types of an instruction have that not every maker knows of.
+    """Return the properties of an instruction's types that need an adapter.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> from hloscope.ops import Parameter
@@ -266,18 +268,20 @@ def concerns(ins: Instruction) -> set[Concern]:
                 found.add(Concern.QUANTIZED)
             if type_.element.kind in ("float", "complex"):
                 floats.add(type_.element)
+    # Two float types in one instruction: its declared result may differ from what is computed.
     return found | {Concern.PRECISIONS} if len(floats) > 1 else found
 
 
 @cache
 def load_families() -> None:
-    """Register every maker there is."""
+    """Import every module that registers makers."""
+    # Cached, as every kernel asks for it.
     for name in FAMILIES:
         import_module(f"hloscope.interpreter.{name}")
 
 
 def kernel(ins: Instruction, world: World) -> Kernel:
-    """The kernel of an instruction.
+    """Return the kernel of an instruction.
 
     Raises:
         UnsupportedError: The op has no evaluation.
@@ -288,6 +292,9 @@ def kernel(ins: Instruction, world: World) -> Kernel:
         message = f"`{ins.op.name}` cannot be evaluated: it has no evaluation"
         raise UnsupportedError(message, span=ins.span)
     concerned = concerns(ins)
+    # Each adapter wraps the previous maker, so the last one, for quantized types, is outermost:
+    # it
+    # converts operands before the others see them.
     for concern in Concern if concerned else ():
         if concern in concerned:
             maker = ADAPTERS[concern](maker, ins)

@@ -1,4 +1,4 @@
-"""Values as text over several lines, `tensor<2xi32> {…}`, as StableHLO's interpreter has it."""
+"""Values as multi-line text, `tensor<2xi32> {…}`, in the format of StableHLO's interpreter."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from hloscope.ir import (
 )
 
 _PER_ELEMENT: Final = 64
-"""Bytes that the text of an element, or the line of a row, takes while it is made."""
+"""Estimated bytes for the text of one element or one bracket while it is built."""
 _HALF: Final = {"c64": "f32", "c128": "f64"}
 
 
 def value_text(value: Value, type_: Type, most: int | None = None, spell: Spell = plain) -> str:
-    """The value over several lines.
+    """Return a value as text over several lines.
 
     Args:
-        value: What to show.
-        type_: Its type; sizes it leaves open are those of the value.
-        most: Elements to show at most, `None` for all.
-        spell: How types are written.
+        value: The value.
+        type_: Its type; unknown sizes are taken from the value.
+        most: Maximum `text_size` of an array to print; larger ones print as `{…}`.
+        spell: Function that writes types.
 
     >>> import numpy
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -64,6 +64,7 @@ def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Spell) 
     head = spell(TensorType(type_.element, shape), "bare")
     if most is not None and text_size(shape) > most:
         return f"{head} {{…}}"
+    # An empty array can still have very many brackets, so they are counted as well.
     claim(_PER_ELEMENT * (value.size + sum(_brackets(shape))), "the text of a value")
     texts = element_texts(value, type_.element)
     if not shape:
@@ -72,7 +73,7 @@ def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Spell) 
 
 
 def text_size(shape: Sequence[int]) -> int:
-    """Elements or brackets in the text of an array, whichever are more.
+    """Number of elements in the text of an array, or of brackets at one depth if that is larger.
 
     >>> text_size((4, 8)), text_size((1000, 0, 8))
     (32, 1000)
@@ -81,12 +82,12 @@ def text_size(shape: Sequence[int]) -> int:
 
 
 def _brackets(shape: Sequence[int]) -> list[int]:
-    """How many lists there are in the text of an array, at each depth but the outermost."""
+    """Number of nested lists in the text of an array at each depth, the outermost list left out."""
     return [*accumulate(shape[:-1], mul)]
 
 
 def _rows(texts: list[str], shape: tuple[int, ...], indent: str) -> Iterator[str]:
-    """Lines of a nested list; its innermost rows are a line each."""
+    """Yield the lines of a nested list, one line for each innermost row."""
     if len(shape) == 1:
         yield f"{indent}[{', '.join(texts)}]"
     elif not shape[0]:
@@ -102,7 +103,7 @@ def _rows(texts: list[str], shape: tuple[int, ...], indent: str) -> Iterator[str
 
 
 def element_texts(value: Array, element: ElementType) -> list[str]:
-    """The elements in row-major order, as MLIR writes them; complex ones as `[real, imaginary]`.
+    """Return the texts of the elements in row-major order, in MLIR syntax; complex as `[re, im]`.
 
     >>> import numpy
     >>> from hloscope.ir.types import ELEMENT_TYPES

@@ -1,10 +1,10 @@
-"""Straight-line programs: a plan with the calls in it written out, what is constant known.
+"""Straight-line programs: a plan with its calls inlined and its constants folded.
 
-What an evaluation does at every step is decided once: how many operands a kernel takes and from
-where, which slots are free afterwards, and whether an operand is read for the last time, so that
-the kernel may write to its memory.  Calls are replaced by the steps of what they call, parts of
-tuples by what the tuples were made of, and pure steps on constants by their values.  A plan that
-calls itself, or calls very much, has none: it is evaluated with a stack of calls.
+The decisions of every evaluation are made once: how many operands a kernel takes and from where,
+which slots are free afterwards, and whether an operand is read for the last time, so that the
+kernel may overwrite it.  Calls are replaced by the steps of their callees, elements of known tuples
+by the values they were built from, and pure steps on constants by their values.  A plan that is
+recursive or too long has no such program and is evaluated with a stack of calls.
 """
 
 from __future__ import annotations
@@ -37,34 +37,35 @@ if TYPE_CHECKING:
     from hloscope.interpreter.plan import Plan, Step
 
 _MOST_STEPS: Final = 50_000
-"""Most steps of a straight-line program; a plan that has more keeps its calls."""
+"""Maximum number of steps of a straight-line program; a longer plan keeps its calls."""
 _MOST_NESTED: Final = 64
-"""Calls in one another that are written out."""
+"""Maximum depth of calls that are inlined."""
 _SMALL: Final = 1 << 16
-"""Bytes of a value of constants that is kept; views of constants are, whatever they show."""
-_SAME: Final[tuple[type[Op], ...]] = (
+"""Maximum bytes of a folded value; constants and views of them are kept at any size."""
+_IDENTITY: Final[tuple[type[Op], ...]] = (
     ELEMENTWISE["copy"], AddDependency, Domain, OptimizationBarrier,
 )  # fmt: skip
-"""Ops whose value is that of their first operand."""
+"""Ops that return their first operand."""
 _VIEWS: Final = (Broadcast, BroadcastInDim, Reshape, Transpose)
 
 NULLARY, UNARY, BINARY, MANY, REGIONS, MOVING, WRITING = range(7)
-"""How a row is run: by the number of operands; with regions; with operands that it takes over."""
+"""Modes of a row: 0, 1, 2 or more operands; regions; regions that consume the operands; a kernel
+that may overwrite its first operand."""
 
 Regions = tuple[tuple["Plan", tuple[int, ...]], ...]
 
 
 class Row(NamedTuple):
-    """One kernel of a straight-line program and where its values are.
+    """One kernel of a straight-line program, with the slots of its values.
 
     Attributes:
-        way: How it is run.
-        kernel: What is run.
-        first: Slot of the first operand, or a function that takes all operands from the slots.
-        second: Slot of the second operand.
+        way: Mode, `NULLARY` to `WRITING`.
+        kernel: The function to run.
+        first: Slot of the first operand, or a function that gets all operands from the slots.
+        second: Slot of the second operand; for `WRITING`, of the operand that may be overwritten.
         target: Slot of the value.
         freed: Slots that are not read later.
-        entry: What it was made of.
+        entry: The step it was made from.
     """
 
     way: int
@@ -77,14 +78,15 @@ class Row(NamedTuple):
 
 
 class Entry(Struct, eq=False):
-    """A step with its slots in the program.
+    """A step with its slots in the straight-line program.
 
     Attributes:
         step: The step.
         operands: Slots of the operands.
         target: Slot of the value.
-        regions: Plans of its regions, and the slots of the outer values that they read.
-        count: Steps of the program that are counted when it begins.
+        regions: Plans of its regions, each with the slots of the outer values it reads.
+        count: For a step with regions, number of steps since the previous such step, itself
+            included.
     """
 
     step: Step
@@ -100,7 +102,7 @@ class Entry(Struct, eq=False):
 
     @property
     def reads(self) -> set[int]:
-        """The slots that it reads."""
+        """Slots of all values that it reads."""
         return {*self.operands, *[s for _, outer in self.regions for s in outer]}
 
 
@@ -108,11 +110,12 @@ class Straight(Struct, eq=False):
     """A straight-line program.
 
     Attributes:
-        rows: What is run, in order.
-        template: What the slots after those of arguments and outer values hold in the beginning.
-        count: Steps that it stands for, those within regions left out.
-        tail: Those that are counted when it ends.
-        give: Takes the values that are returned from the slots.
+        rows: The kernels to run, in order.
+        template: Initial values of the slots after arguments and outer values.
+        count: Number of steps of the plan and its inlined callees; steps in regions are not
+            included.
+        tail: Number of steps since the last step with regions, counted at the end.
+        give: Function that gets the results from the slots.
     """
 
     rows: tuple[Row, ...]
@@ -123,48 +126,48 @@ class Straight(Struct, eq=False):
 
 
 class _TooMuchError(Exception):
-    """The plan is not written out."""
+    """The plan cannot be inlined."""
 
 
 class _Slots(dict[int, int]):
-    """Where the values of a plan are in the program."""
+    """Slots of the program by slots of a plan."""
 
     def __missing__(self, slot: int) -> int:
-        raise _TooMuchError  # a value that nobody gives: what reads it is refused where it is run
+        raise _TooMuchError  # the value is never computed: evaluation reports its reader
 
 
 def straight(plan: Plan) -> Straight | None:
-    """The straight-line program of a plan; `None` where it calls itself or too much."""
+    """Return the straight-line program of a plan; `None` if the plan is recursive or too long."""
     try:
-        flat = _Flat(plan)
+        flat = _Inliner(plan)
     except _TooMuchError:
         return None
     return flat.program()
 
 
-class _Flat:
-    """The steps of a plan and of what it calls, as they are written out."""
+class _Inliner:
+    """Inlines the calls of a plan and collects the steps with their slots."""
 
     def __init__(self, plan: Plan) -> None:
         self.given: Final = len(plan.computation.parameters) + len(plan.outer)
         self.size = self.given
         self.entries: list[Entry] = []
         self.known: dict[int, Any] = {}
-        """Values of constants by slot."""
+        """Values of constants and folded steps, by slot."""
         self.parts: dict[int, tuple[tuple[int, Type], ...]] = {}
-        """Slots and types of the parts of tuples that are made here."""
+        """For each slot of a tuple built in the program, slots and types of its elements."""
         self.folds: Final = plan.world.max_flops is None
         self.count = 0
         self._since = 0
-        self.results = self._written_out(plan)
+        self.results = self._inline(plan)
 
     def _slot(self) -> int:
         self.size += 1
         return self.size - 1
 
-    def _written_out(self, plan: Plan) -> tuple[int, ...]:
-        """Write everything out: the slots of the results."""
-        stack = [_Level(plan, tuple(range(self.given)))]
+    def _inline(self, plan: Plan) -> tuple[int, ...]:
+        """Inline the plan and its calls; return the slots of the results."""
+        stack = [_OpenPlan(plan, tuple(range(self.given)))]
         while True:
             level = stack[-1]
             step = next(level.steps, None)
@@ -180,12 +183,12 @@ class _Flat:
             if self.count > _MOST_STEPS:
                 raise _TooMuchError
             if step.kernel is None:
-                stack.append(_called(step, level, stack))
+                stack.append(_open_callee(step, level, stack))
             else:
                 self._add(step, level.slots)
 
-    def _returned(self, caller: _Level, level: _Level, results: tuple[int, ...]) -> None:
-        """What a call gives is what it returns, several values as a tuple."""
+    def _returned(self, caller: _OpenPlan, level: _OpenPlan, results: tuple[int, ...]) -> None:
+        """Give the value of a finished call to its caller: its result, or a tuple of several."""
         step = level.of
         assert step is not None
         if level.plan.root >= 0 or len(results) == 1:
@@ -198,7 +201,9 @@ class _Flat:
             caller.slots[step.target] = slot
 
     def _add(self, step: Step, slots: dict[int, int]) -> None:
+        """Add a step, unless its value is another slot's or can be computed now."""
         operands = tuple([slots[s] for s in step.operands])
+        # A refused step has to fail when it is reached, so it is neither skipped nor folded.
         is_refused = isinstance(step.kernel, Refusal)
         known_as = None if is_refused else self._alias(step, operands)
         if known_as is not None:
@@ -220,28 +225,36 @@ class _Flat:
         self.entries.append(entry)
 
     def _alias(self, step: Step, operands: Sequence[int]) -> int | None:
-        """The slot that has the value of a step already."""
+        """Return the slot that already holds the value of a step; `None` if there is none."""
         ins = step.ins
-        if isinstance(ins.op, _SAME):
+        if isinstance(ins.op, _IDENTITY):
             first = ins.operands[0] if ins.operands else None
             is_one = len(operands) == 1 or isinstance(ins.op, AddDependency)
-            return operands[0] if first and is_one and _alike(first.type, ins.type) else None
+            return (
+                operands[0]
+                if first and is_one and _has_same_elements(first.type, ins.type)
+                else None
+            )
         if isinstance(ins.op, GetTupleElement) and operands[0] in self.parts:
             slot, type_ = self.parts[operands[0]][ins.op.index]
-            return slot if _alike(type_, ins.type) else None
+            return slot if _has_same_elements(type_, ins.type) else None
         return None
 
     def _is_constant(self, step: Step, operands: Sequence[int]) -> bool:
+        """Does a step give the same value in every run?
+
+        With a limit on flops nothing is folded, because folded work would not be counted.
+        """
         if isinstance(step.ins.op, Constant):
             return True
         return self.folds and type(step.ins.op) in PURE and all(s in self.known for s in operands)
 
     def _value(self, step: Step, operands: Sequence[int]) -> Any:
-        """The value of a step on constants, if it is to be kept."""
+        """Compute a step on constants; `None` if it fails or its value is too large to keep."""
         assert step.kernel is not None
         try:
             value = step.kernel(*[self.known[s] for s in operands])
-        except Exception:  # it is raised again where the step is reached
+        except Exception:  # the step may never run; if it does, it raises the error again
             return None
         op = step.ins.op
         size = getattr(value, "nbytes", _SMALL + 1)
@@ -249,17 +262,18 @@ class _Flat:
         if not (isinstance(op, Constant) or is_view or size <= _SMALL):
             return None
         if isinstance(value, np.ndarray):
-            value.flags.writeable = False  # whoever it is returned to must not change it
+            value.flags.writeable = False  # later runs use the array again
         return value
 
     def program(self) -> Straight:
-        """The rows, without what nobody reads."""
-        entries = self._wanted(self._projections_first())
+        """Return the program without tuples that are never read."""
+        entries = self._without_unread_tuples(self._projections_first())
         last: dict[int, int] = {}
         for number, entry in enumerate(entries):
             for slot in entry.reads:
                 last[slot] = number
             last.setdefault(entry.target, number)
+        # Results are read after the last row.
         for slot in self.results:
             last.pop(slot, None)
         freed: list[list[int]] = [[] for _ in entries]
@@ -267,13 +281,19 @@ class _Flat:
             if slot not in self.known:
                 freed[number].append(slot)
         read = {*self.results, *[s for e in entries for s in e.reads]}
+        # Constants that are never read are dropped, so that they do not hold memory.
         template = [self.known[s] if s in read and s in self.known else None
                     for s in range(self.given, self.size)]  # fmt: skip
         rows = [_row(e, tuple(dead)) for e, dead in zip(entries, freed, strict=True)]
-        return Straight(tuple(rows), template, self.count, self._since, _give(self.results))
+        return Straight(
+            tuple(rows), template, self.count, self._since, _result_getter(self.results)
+        )
 
     def _projections_first(self) -> list[Entry]:
-        """Parts are taken from tuples as soon as these are there, so that none holds the others."""
+        """Reorder: elements are taken from a tuple as soon as it exists.
+
+        Then the tuple can be freed, and an unused element does not stay in memory because of it.
+        """
         parts: dict[int, list[Entry]] = {}
         rest = []
         for entry in self.entries:
@@ -290,16 +310,19 @@ class _Flat:
                 ordered.extend(own)
                 waiting += [e.target for e in own]
 
+        # Elements of arguments and constants can be taken at once; an element may be a tuple
+        # itself.
         take([*range(self.given), *self.known])
         for entry in rest:
             ordered.append(entry)
             take([entry.target])
         return ordered
 
-    def _wanted(self, entries: list[Entry]) -> list[Entry]:
-        """Without tuples, and parts of tuples, that nobody reads."""
+    def _without_unread_tuples(self, entries: list[Entry]) -> list[Entry]:
+        """Remove tuples, and elements taken from tuples, that are never read."""
         read = set(self.results)
         kept = []
+        # Readers come later, so in reverse order they have been kept or removed already.
         for entry in reversed(entries):
             is_structure = entry.target in self.parts or _is_projection(entry)
             if not is_structure or entry.target in read:
@@ -308,8 +331,8 @@ class _Flat:
         return kept[::-1]
 
 
-class _Level:
-    """A plan that is being written out: where its slots are."""
+class _OpenPlan:
+    """A plan being inlined: its remaining steps, and its slots in the program."""
 
     def __init__(self, plan: Plan, given: Sequence[int], of: Step | None = None) -> None:
         self.plan: Final = plan
@@ -318,43 +341,53 @@ class _Level:
         self.steps: Final = iter(plan.steps)
 
     def results(self) -> tuple[int, ...]:
+        """Slots of the results."""
         plan, slots = self.plan, self.slots
         wanted = (plan.root,) if plan.root >= 0 else plan.results
         return tuple([slots[s] for s in wanted])
 
 
-def _called(step: Step, level: _Level, stack: Sequence[_Level]) -> _Level:
+def _open_callee(step: Step, level: _OpenPlan, stack: Sequence[_OpenPlan]) -> _OpenPlan:
+    """Begin to inline the callee of a step.
+
+    Raises:
+        _TooMuchError: The callee is being inlined already, nesting is too deep, or the number of
+            operands does not match.
+    """
     plan, outer = step.regions[0]
     takes = len(plan.computation.parameters)
     is_open = any(other.plan is plan for other in stack)
     if is_open or len(stack) > _MOST_NESTED or takes != len(step.operands):
         raise _TooMuchError
-    return _Level(plan, [level.slots[s] for s in (*step.operands, *outer)], step)
+    return _OpenPlan(plan, [level.slots[s] for s in (*step.operands, *outer)], step)
 
 
 def _is_projection(entry: Entry) -> bool:
+    """Does an entry take an element from a tuple?"""
     is_part = isinstance(entry.step.ins.op, GetTupleElement)
     return is_part and not isinstance(entry.step.kernel, Refusal)
 
 
 def _packs(step: Step) -> bool:
-    """Is its value the tuple of its operands?"""
+    """Is the value of a step the tuple of its operands?"""
     op = step.ins.op
     return isinstance(op, Tuple) or (isinstance(op, OptimizationBarrier) and len(step.operands) > 1)
 
 
-def _alike(a: Type, b: Type) -> bool:
-    """Have values of these types the same elements in the same places?"""
+def _has_same_elements(a: Type, b: Type) -> bool:
+    """Is a value of type `a` also a value of type `b`, layouts aside?"""
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return (a.element, a.sizes, a.bounds) == (b.element, b.sizes, b.bounds)
     return a == b
 
 
 def _packing(step: Step) -> Step:
+    """A step that makes a tuple of its operands, at the place of a call."""
     return step._replace(kernel=lambda *parts: parts, regions=())
 
 
-def _give(results: tuple[int, ...]) -> Callable[[list[Any]], Any]:
+def _result_getter(results: tuple[int, ...]) -> Callable[[list[Any]], Any]:
+    """Function that returns the tuple of the values in the slots `results`."""
     if not results:
         return lambda _: ()
     if len(results) > 1:
@@ -364,7 +397,7 @@ def _give(results: tuple[int, ...]) -> Callable[[list[Any]], Any]:
 
 
 def _row(entry: Entry, freed: tuple[int, ...]) -> Row:
-    """The row of an entry: the shortest way to run it."""
+    """Return the row of an entry in the cheapest mode that fits it."""
     kernel, operands = entry.step.kernel, entry.operands
     second = 0
     first: Any = None
@@ -375,6 +408,7 @@ def _row(entry: Entry, freed: tuple[int, ...]) -> Row:
     elif isinstance(kernel, Writing):
         way, first = WRITING, itemgetter(*operands)
         second = operands[0]
+        # The first operand may be overwritten only if no later row and no other operand reads it.
         if second not in freed or operands.count(second) > 1 or len(operands) == 1:
             way, kernel = MANY, kernel.plain
     elif len(operands) > 2:
@@ -382,6 +416,7 @@ def _row(entry: Entry, freed: tuple[int, ...]) -> Row:
     else:
         way = len(operands)
         first, second = (*operands, 0, 0)[:2]
+    # An `itemgetter` of one slot returns a bare value, which cannot be unpacked.
     if way == MANY and len(operands) == 1:
         way, first = UNARY, operands[0]
     return Row(way, kernel, first, second, entry.target, freed, entry)

@@ -1,4 +1,4 @@
-"""What there is to say about an array in one line."""
+"""One-line statistics of an array."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hloscope.interpreter.values import Array
 
 
 class Statistics(NamedTuple):
-    """Of the elements of an array; of complex ones, of their absolute values.
+    """Statistics of the elements of an array; for complex arrays, of their absolute values.
 
     Attributes:
-        size: How many there are.
-        least: The smallest that is a finite number; `None` if there is none.
-        largest: The largest.
-        mean: Their mean.
-        nans: How many are not a number.
-        infinities: How many are infinite.
+        size: Number of elements.
+        least: Smallest finite element; `None` if no element is finite.
+        largest: Largest finite element; `None` if no element is finite.
+        mean: Mean of the finite elements; `None` if no element is finite.
+        nans: Number of NaNs.
+        infinities: Number of infinities.
     """
 
     size: int
@@ -46,7 +46,7 @@ class Statistics(NamedTuple):
 
 
 def statistics(value: Array) -> Statistics:
-    """The statistics of an array.
+    """Return the statistics of an array.
 
     >>> print(statistics(np.array([1.0, 4.0, np.nan])))
     1 … 4, mean 2.5, 1 NaN

@@ -1,8 +1,8 @@
-"""Values the interpreter computes with: numpy arrays, tuples of values, tokens.
+"""Values of the interpreter: numpy arrays, tuples of values, tokens.
 
-A tensor is a numpy array of the element type's dtype (`ir.arrays.numpy_dtype`; a
-quantized one holds its storage integers).  Its type is that of the instruction; its shape is the
-actual one, also where the type leaves it open.  Arrays are never written to once they are made.
+A tensor is a numpy array of the element type's dtype (`ir.arrays.numpy_dtype`); a quantized tensor
+holds its storage integers.  The array has the actual shape, also where the type has unknown sizes.
+Kernels never write to an array that another value may share.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 class EvaluationError(HloscopeError):
-    """The program cannot be evaluated further: wrong arguments, limits, a failed assertion.
+    """An error of evaluation: wrong arguments, an exceeded limit, a failed assertion.
 
-    Of a limit that was reached, `rule` is the name: `max_steps`, `max_flops` or `max_bytes`.
+    If a limit is exceeded, `rule` is its name: `max_steps`, `max_flops` or `max_bytes`.
     """
 
     exit_code = 1
 
 
 class Token:
-    """The value of a token."""
+    """The value of every token."""
 
     __slots__ = ()
 
@@ -55,10 +55,10 @@ Value: TypeAlias = "Array | Token | tuple[Value, ...]"
 
 
 def dtype_of(element: ElementType) -> Any:
-    """The numpy dtype of an element type's values; a quantized one has its storage's.
+    """Return the numpy dtype of an element type; for a quantized type, that of its storage type.
 
     Raises:
-        UnsupportedError: There is none.
+        UnsupportedError: The element type has no dtype.
     """
     if isinstance(element, QuantizedType):
         element = element.storage
@@ -69,7 +69,7 @@ def dtype_of(element: ElementType) -> Any:
 
 
 def byte_size(type_: Type) -> int:
-    """Bytes of a value of this type; sizes not known count as their bound, or 1."""
+    """Return the bytes of a value of this type; an unknown size counts as its bound, else 1."""
     return sum(
         prod(s for s in part.most if s is not None) * -(-part.element.bits // 8)
         for part in nested([type_], _elements)
@@ -78,17 +78,17 @@ def byte_size(type_: Type) -> int:
 
 
 def _elements(type_: Type) -> tuple[Type, ...]:
-    """The types in a tuple's; none in another."""
+    """Element types of a tuple type; empty for other types."""
     return type_.elements if isinstance(type_, TupleType) else ()
 
 
 _MOST: Final[ContextVar[int]] = ContextVar("most bytes of an array", default=MAX_BYTES)
-"""The limit of memory while a program is evaluated: what is made on the way counts as values do."""
+"""Maximum bytes of an array during the current evaluation, temporaries included."""
 
 
 @contextmanager
 def limited(most_bytes: int) -> Iterator[None]:
-    """Within it, `claim` refuses arrays of more bytes than this."""
+    """Context in which `claim` refuses arrays of more than `most_bytes` bytes."""
     token = _MOST.set(most_bytes)
     try:
         yield
@@ -97,14 +97,14 @@ def limited(most_bytes: int) -> Iterator[None]:
 
 
 def claim(count: int, what: str) -> None:
-    """Ask, before it is made, whether an array of so many bytes may be.
+    """Check the size of an array against the memory limit before it is allocated.
 
     Args:
-        count: Bytes.
-        what: What the array is, for the message.
+        count: Size of the array in bytes.
+        what: Name of the array in the message.
 
     Raises:
-        EvaluationError: It is more than the limit.
+        EvaluationError: The size exceeds the limit.
 
     >>> with limited(1000):
     ...     claim(1001, "the padded operand")
@@ -119,7 +119,7 @@ at most 1,000 are allowed [max_bytes]
 
 
 def plain(value: Value) -> Value:
-    """The value without the memory behind the elements that exist (`ops.bounded`).
+    """Return the value with the spare memory of bounded arrays removed (`ops.bounded`).
 
     >>> plain((TOKEN, ()))
     (token, ())
@@ -128,13 +128,14 @@ def plain(value: Value) -> Value:
 
 
 def each_leaf(value: Value, change: Callable[[Array | Token], Array | Token]) -> Value:
-    """The value with each array and token in it changed; tuples, of any depth, stay tuples.
+    """Apply `change` to each array and token of a value; nested tuples keep their structure.
 
     >>> each_leaf((TOKEN, (TOKEN, ())), repr)
     ('token', ('token', ()))
     """
     if not isinstance(value, tuple):
         return change(value)
+    # An explicit stack, because tuples may nest deeper than Python's recursion limit.
     opened: list[tuple[Iterator[Value], list[Value]]] = [(iter(value), [])]
     while True:
         rest, done = opened[-1]
@@ -154,7 +155,7 @@ def check_evaluable(type_: Type) -> None:
     """Check that numpy has arrays for values of this type.
 
     Raises:
-        UnsupportedError: It has none.
+        UnsupportedError: A part of the type has no numpy array.
     """
     for part in nested([type_], _elements):
         if isinstance(part, TensorType):
@@ -164,7 +165,7 @@ def check_evaluable(type_: Type) -> None:
 
 
 def fits(value: Value, type_: Type) -> str:
-    """What keeps `value` from being of the type, in words; nothing if it is.
+    """Return the reasons why `value` is not of the type, in words; empty if it is.
 
     >>> import numpy
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -179,14 +180,20 @@ def fits(value: Value, type_: Type) -> str:
 
 
 class Place(NamedTuple):
-    """A value that stands somewhere in a tuple, and the type that it should have there."""
+    """A value at a position inside a tuple, with its expected type.
+
+    Attributes:
+        value: The value.
+        type: The expected type.
+        path: Position: the tuple index at each depth, outermost first.
+    """
 
     value: Any
     type: Type
     path: tuple[int, ...] = ()
 
     def parts(self) -> list[Place]:
-        """Places in it, where the value has as many parts as the type."""
+        """Positions of the elements of a tuple; empty if value and type differ in their number."""
         types, values = _elements(self.type), self.value
         if not isinstance(values, tuple | list) or len(values) != len(types):
             return []
@@ -194,12 +201,12 @@ class Place(NamedTuple):
         return [Place(v, t, (*self.path, i)) for i, (v, t) in parts]
 
     def told(self, before: str, after: str) -> str:
-        """Where it is, in words."""
+        """Text of the path, each index between `before` and `after`."""
         return "".join(f"{before}{i}{after}" for i in self.path)
 
 
 def unlike(value: Value, type_: Type) -> str:
-    """What keeps a value, but for what is in it, from being of the type."""
+    """Return the reason why a value is not of the type, else empty; tuple elements may differ."""
     match type_:
         case TensorType():
             if isinstance(value, Token | tuple):

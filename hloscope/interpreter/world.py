@@ -1,4 +1,4 @@
-"""What an evaluation may use and whom it can talk to: limits, devices, queues, callbacks."""
+"""`World`: limits, devices, callbacks and counters of one evaluation."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ from hloscope.limits import MAX_BYTES
 UserFunction = Callable[..., Any]
 
 PROCESS: Final = "process"
-"""Key of `World.extra`: the process of a grid the world is that of."""
+"""Key of `World.extra`: the process of a grid that the world belongs to."""
 
 
 class Trail(Protocol):
-    """Follows which called computations an evaluation is in."""
+    """Callbacks that follow which called computations an evaluation is in."""
 
     def enter(self, ins: Instruction, number: int) -> None:
-        """One of the computations of `ins` begins: a function that it calls, or a region."""
+        """Called when a function or region of `ins` begins: number `number` of `ins.calls`."""
 
     def leave(self) -> None:
-        """The one that began last has ended."""
+        """Called when the most recently entered computation ends."""
 
 
 class World(Struct):
-    """The surroundings of one evaluation.
+    """The context of one evaluation.
 
     Attributes:
         functions: Computations by name, for ops that name them.
-        attributes: Attributes of the module, `(name, text)` as written: the meshes among them.
-        custom_calls: Python functions by the target of the custom call they stand for.
-        max_steps: Most instructions to evaluate, loops counted as often as they run.
-        max_bytes: Most bytes of one array, those made on the way included.
-        max_flops: Most operations on elements, those of small values left out.
-        steps: Instructions evaluated so far, and `flops` what `max_flops` limits.
-        replica: Number of this replica, and `partition` of this partition.
+        attributes: Attributes of the module, `(name, text)` as written, such as meshes.
+        custom_calls: Python functions by the target of the custom call that they implement.
+        max_steps: Maximum number of evaluated instructions; each loop iteration counts.
+        max_bytes: Maximum size of one array in bytes, temporaries included.
+        max_flops: Maximum number of operations on elements; small instructions are not counted.
+        steps: Number of instructions evaluated so far.
+        flops: Number of operations counted so far; counted only if `max_flops` is set.
+        replica: Number of this replica.
+        partition: Number of this partition.
         watch: Called with every instruction and its value.
-        trail: Told of every computation that is entered and left.
-        on_step: Called once in a while with the number of steps, for a progress display.
-        extra: What families of ops keep for one evaluation, by their name.
-        spell: How the language of the program writes types.
+        trail: Called for every computation that is entered and left.
+        on_step: Called every 64 steps or so with the number of steps, for a progress display.
+        extra: State of op families for this evaluation, by a key of the family.
+        spell: Function that writes types in the language of the program.
     """
 
     functions: Mapping[str, Computation] = field(default_factory=dict)

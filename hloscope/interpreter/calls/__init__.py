@@ -1,1 +1,1 @@
-"""Custom calls whose meaning is known: those of vendors, of XLA itself, of the user."""
+"""Custom calls with known semantics: of vendor libraries, of XLA and JAX, and of the user."""

@@ -1,4 +1,4 @@
-"""Calls out of the language: targets with a known meaning, and functions the user gives.
+"""Evaluation of custom calls: known targets, and Python functions of the user.
 
 A family of targets registers makers with `implements`, as ops do with `registry.evaluates`.
 """
@@ -17,13 +17,13 @@ from hloscope.ir import TupleType
 from hloscope.ops import CustomCall
 
 TARGETS: Final[dict[str, Maker]] = {}
-"""Makers of kernels by the target's name."""
+"""Makers by target name."""
 
 _M = TypeVar("_M", bound=Maker)
 
 
 def implements(*targets: str) -> Callable[[_M], _M]:
-    """Register a maker for custom calls of these targets."""
+    """Return a decorator that registers a maker for custom calls of these targets."""
 
     def register(maker: _M) -> _M:
         for target in targets:
@@ -36,11 +36,11 @@ def implements(*targets: str) -> Callable[[_M], _M]:
 
 @evaluates(CustomCall)
 def _custom_call(op: CustomCall, at: Site) -> Kernel:
-    """What the user gives comes first, so that known targets can be given another meaning."""
+    """Kernel of a custom call; the user's function for a target takes precedence."""
     target = op.call_target_name
     own = at.world.custom_calls.get(target)
     if own is not None:
-        return _given(target, own, at)
+        return _user_kernel(target, own, at)
     maker = TARGETS.get(target)
     if maker is None:
         hint = did_you_mean(target, [*TARGETS, *at.world.custom_calls])
@@ -50,19 +50,19 @@ def _custom_call(op: CustomCall, at: Site) -> Kernel:
         )
     try:
         kernel = maker(op, at)
-    except _UNFIT:
-        raise _unlike(target) from None
+    except _MISMATCHES:
+        raise _unexpected_form(target) from None
 
     def evaluated(*values: Any) -> Value:
         try:
             return kernel(*values)
-        except _UNFIT:
-            raise _unlike(target) from None
+        except _MISMATCHES:
+            raise _unexpected_form(target) from None
 
     return evaluated
 
 
-_UNFIT: Final = (
+_MISMATCHES: Final = (
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -72,14 +72,17 @@ _UNFIT: Final = (
 )
 
 
-def _unlike(target: str) -> UnsupportedError:
-    """A call says what it likes of its operands: one that is unlike those known is not wrong."""
+def _unexpected_form(target: str) -> UnsupportedError:
+    """Error for a call whose operands or configuration are not of the form known for its target.
+
+    The target's meaning is not specified, so such a call is unsupported, not invalid.
+    """
     message = f"custom call `{target}` has other operands, results or parts than are known of it"
     return UnsupportedError(message)
 
 
-def _given(target: str, function: UserFunction, at: Site) -> Kernel:
-    """A kernel that calls a function of the user's with the operands, and looks at its results."""
+def _user_kernel(target: str, function: UserFunction, at: Site) -> Kernel:
+    """Kernel that calls the user's function with the operands and checks its results."""
     type_, has_regions = at.ins.type, bool(at.ins.calls)
 
     def kernel(*values: Any) -> Value:

@@ -1,12 +1,12 @@
-"""Custom calls that stand for ops whose parameters are operands.
+"""Custom calls for ops whose parameters are operands.
 
-JAX exports them where sizes are not known: `stablehlo.dynamic_reduce_window` and the like.
-Source: StableHLO `StablehloCanonicalizeDynamism.cpp`, which makes them those ops.
+JAX exports them where sizes are unknown, such as `stablehlo.dynamic_reduce_window`.
+Source: StableHLO `StablehloCanonicalizeDynamism.cpp`, which replaces them by those ops.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from hloscope.ops import CustomCall, ReduceWindow, RngBitGenerator, TopK, Window
 
 
 def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:
-    """The kernel of an op in place of the call, of its first operands."""
+    """Kernel of `op` in place of the call, on its first `operands` operands."""
     ins = at.ins
     stand_in = Instruction(ins.name, type_, op, ins.operands[:operands], ins.calls, span=ins.span)
     return kernel(stand_in, at.world)
@@ -28,10 +28,9 @@ def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:
 
 @implements("stablehlo.dynamic_reduce_window")
 def _reduce_window(op: CustomCall, at: Site) -> Kernel:
-    """Operands: inputs, initial values, sizes, strides, two kinds of dilations, padding."""
+    """Operands: inputs, initial values, sizes, strides, base and window dilations, padding."""
     number = len(at.results)
 
-    @lru_cache(maxsize=8)
     def windowed(sizes: Dims, strides: Dims, base: Dims, dilations: Dims, padding: Dims) -> Kernel:
         if min((*sizes, *strides, *base, *dilations), default=1) < 1:
             raise EvaluationError(

@@ -1,6 +1,6 @@
 """Custom calls of programs compiled for GPUs: products, convolutions, factorizations.
 
-A call may return a workspace after its results: zeros.
+A call may return a workspace after its results, which is filled with zeros.
 Source: XLA's `GemmConfig` and `CudnnConvBackendConfig`; jaxlib's `cusolver` kernels.
 """
 
@@ -47,7 +47,7 @@ def _array(type_: object) -> TensorType:
 
 
 def _with_workspace(at: Site, compute: Callable[..., Any]) -> Kernel:
-    """A kernel of the first result, and zeros for the others."""
+    """Kernel that returns `compute`'s value first, and zeros for the other results."""
     first, *rest = map(_array, at.results)
     dtype, alone = dtype_of(first.element), isinstance(at.ins.type, TensorType)
     others = [(t.shape, dtype_of(t.element)) for t in rest]
@@ -59,8 +59,8 @@ def _with_workspace(at: Site, compute: Callable[..., Any]) -> Kernel:
     return through
 
 
-def _inner(at: Site, op: Op, result: TensorType, operands: tuple[TensorType, ...]) -> Kernel:
-    """The kernel of an op on operands of these types."""
+def _kernel_of(at: Site, op: Op, result: TensorType, operands: tuple[TensorType, ...]) -> Kernel:
+    """Kernel of an op on operands of these types, in place of the call."""
     stand_ins = tuple(Instruction(f"p{i}", t, Parameter(i)) for i, t in enumerate(operands))
     return kernel(Instruction(at.ins.name, result, op, stand_ins, span=at.ins.span), at.world)
 
@@ -83,7 +83,7 @@ _EPILOGUES: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 @implements("__cublas$gemm", "__cublas$lt$matmul")
 def _matmul(op: CustomCall, at: Site) -> Kernel:
-    """`f(alpha * a b + beta * c + bias)`; operands: a, b, then c and bias if there are."""
+    """`f(alpha * a b + beta * c + bias)`; operands a, b, and c and bias if they are used."""
     config = at.config
     config = config.get("gemm_backend_config", config)
     dims = config.get("dot_dimension_numbers")
@@ -101,7 +101,7 @@ def _matmul(op: CustomCall, at: Site) -> Kernel:
     ]
     lhs, rhs, *_ = map(_array, at.operands)
     result = _array(at.results[0])
-    dot = _inner(at, DotGeneral(DotDimensions(*numbers)), result, (lhs, rhs))
+    dot = _kernel_of(at, DotGeneral(DotDimensions(*numbers)), result, (lhs, rhs))
     needed = 2 + (beta != 0) + has_bias
     if len(at.operands) < needed:
         raise EvaluationError(f"{len(at.operands)} operands, the configuration needs {needed}")
@@ -123,6 +123,11 @@ def _matmul(op: CustomCall, at: Site) -> Kernel:
 
 
 def _activation(config: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """Function of the activation mode of a convolution.
+
+    Raises:
+        UnsupportedError: The mode is not known.
+    """
     alpha = float(config.get("leakyrelu_alpha", 0))
     known: Mapping[str, Callable[[Any], Any]] = {
         "kNone": lambda x: x,
@@ -138,7 +143,7 @@ def _activation(config: Mapping[str, Any]) -> Callable[[Any], Any]:
 
 
 def _setup(at: Site) -> tuple[Window, ConvDimensions, int, Mapping[str, Any]]:
-    """The window, dimensions and groups of the forward convolution, and the configuration."""
+    """Window, dimensions, number of groups and configuration of the forward convolution."""
     config = at.config
     config = config.get("cudnn_conv_backend_config", config)
     op = at.ins.op
@@ -150,14 +155,14 @@ def _setup(at: Site) -> tuple[Window, ConvDimensions, int, Mapping[str, Any]]:
 
 @implements("__cudnn$convForward", "__cudnn$convBiasActivationForward")
 def _forward(op: CustomCall, at: Site) -> Kernel:
-    """`f(scale * (x * w) + side_scale * side + bias)`; operands: x, w, then bias and side."""
+    """`f(scale * (x * w) + side_scale * side + bias)`; operands x, w, and bias and side if used."""
     window, dims, groups, config = _setup(at)
     finish, result = _activation(config), _array(at.results[0])
     scale = float(config.get("conv_result_scale", 1))
     side_scale = float(config.get("side_input_scale", 0))
     shape = [-1 if d == dims.output_feature else 1 for d in range(result.rank)]
     x, w, *_ = map(_array, at.operands)
-    convolve = _inner(at, Convolution(window, dims, groups), result, (x, w))
+    convolve = _kernel_of(at, Convolution(window, dims, groups), result, (x, w))
 
     def compute(a: Any, b: Any, bias: Any = None, side: Any = None) -> Any:
         total: Any = convolve(a, b)
@@ -172,10 +177,12 @@ def _forward(op: CustomCall, at: Site) -> Kernel:
 
 @implements("__cudnn$convBackwardFilter")
 def _backward_filter(op: CustomCall, at: Site) -> Kernel:
-    """The gradient of the kernel: the input's features are convolved with the output's gradient."""
+    """Gradient of the filter: a convolution of the input with the gradient of the output."""
     window, dims, groups, config = _setup(at)
     x, dy = map(_array, at.operands)
     result, scale = _array(at.results[0]), float(config.get("conv_result_scale", 1))
+    # The gradient of a filter element sums `x * dy` over batch and output positions.  So it is a
+    # convolution in which batch and feature of the input change roles, and `dy` is the filter.
     own = ConvDimensions(
         dims.input_feature,
         dims.input_batch,
@@ -187,27 +194,32 @@ def _backward_filter(op: CustomCall, at: Site) -> Kernel:
         dims.kernel_output_feature,
         dims.kernel_spatial,
     )
+    # Positions of `dy` step through `x` by the forward stride, so strides become the dilation of
+    # the inner window.  Taps step by the forward dilation, which becomes the inner stride.
     sizes = tuple(dy.shape[d] for d in dims.output_spatial)
     padding = []
     for d, (size, taps) in enumerate(zip(sizes, window.sizes, strict=True)):
         low = window.padding[d][0]
-        reach = (taps - 1) * window.window_dilations[d] + (size - 1) * window.strides[d] + 1
-        padding.append((low, reach - x.shape[dims.input_spatial[d]] - low))
-    straight = (False,) * len(sizes)
+        # The high padding makes the inner convolution return exactly `taps` positions.
+        extent = (taps - 1) * window.window_dilations[d] + (size - 1) * window.strides[d] + 1
+        padding.append((low, extent - x.shape[dims.input_spatial[d]] - low))
+    not_reversed = (False,) * len(sizes)
     inner = Window(
         sizes,
         window.window_dilations,
         tuple(padding),
         window.base_dilations,
         window.strides,
-        straight,
+        not_reversed,
     )
-    convolve = _inner(at, Convolution(inner, own, 1, groups), result, (x, dy))
-    turned = tuple(d for d, back in zip(dims.kernel_spatial, window.reversal, strict=True) if back)
+    convolve = _kernel_of(at, Convolution(inner, own, 1, groups), result, (x, dy))
+    reversed_axes = tuple(
+        d for d, back in zip(dims.kernel_spatial, window.reversal, strict=True) if back
+    )
 
     def compute(a: Any, b: Any) -> Any:
         found: Any = convolve(a, b)
-        total = np.flip(found, turned)
+        total = np.flip(found, reversed_axes)
         return total * total.dtype.type(scale) if scale != 1 else total
 
     return _with_workspace(at, compute)
@@ -215,10 +227,9 @@ def _backward_filter(op: CustomCall, at: Site) -> Kernel:
 
 @implements("__cudnn$convBackwardInput")
 def _backward_input(op: CustomCall, at: Site) -> Kernel:
-    """The gradient of the input: each tap adds what it hands back to the input it was read from.
+    """Gradient of the input: each filter tap adds its product to the input element that it read.
 
-    A tap that read padding, or a hole of the spread input, hands nothing back: its weight takes no
-    part, not even as `0 * NaN`.
+    A tap that read padding, or a hole of a dilated input, contributes nothing, not even `0 * NaN`.
     """
     window, dims, groups, config = _setup(at)
     result, scale = _array(at.results[0]), float(config.get("conv_result_scale", 1))
@@ -232,29 +243,31 @@ def _backward_input(op: CustomCall, at: Site) -> Kernel:
         weights = w.transpose(
             *dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature
         )
-        total = _handed_back(gradient, weights[backwards], window, groups, shape, wide)
+        total = _scatter_taps(gradient, weights[backwards], window, groups, shape, wide)
         found = total.transpose(np.argsort(order))
         return found * found.dtype.type(scale) if scale != 1 else found
 
     return _with_workspace(at, compute)
 
 
-def _handed_back(
+def _scatter_taps(
     dy: Array, w: Array, window: Window, groups: int, shape: Dims, dtype: np.dtype[Any]
 ) -> Array:
-    """What all taps add to an input of this shape: batch, positions, feature.
+    """Sum of the contributions of all taps to the input: batch, positions, feature.
 
     Args:
         dy: Gradient of the output: batch, positions, feature.
-        w: The kernel: taps, input feature of a group, output feature.
-        window: That of the forward convolution.
-        groups: Groups of features.
-        shape: Of the input.
-        dtype: The type to add up in.
+        w: The filter: taps, input feature of a group, output feature.
+        window: Window of the forward convolution.
+        groups: Number of feature groups.
+        shape: Shape of the input: batch, positions, feature.
+        dtype: Type of the sums.
     """
     batch, *positions, features = dy.shape
     *taps, ins, _ = w.shape
     rows = dy.reshape(-1, groups, features // groups).swapaxes(0, 1)
+    # Sums have the size of the padded, dilated input, or of what the taps read if that is more.
+    # Then every tap writes inside, and padding is cut off at the end.
     lengths = [
         max(low + (size - 1) * base + 1 + high, (count - 1) * stride + (n - 1) * dilation + 1)
         for size, (low, high), base, count, stride, n, dilation in zip(
@@ -263,6 +276,8 @@ def _handed_back(
         )
     ]  # fmt: skip
     sums = np.zeros((batch, *lengths, groups * ins), dtype)
+    # For one tap, all positions read different input elements, so the slices do not overlap and
+    # `+=` adds each product once.
     for tap in np.ndindex(*taps) if dy.size else ():
         weights = w[tap].reshape(ins, groups, -1).transpose(1, 2, 0)
         part = product(rows, weights, dtype).swapaxes(0, 1).reshape(batch, *positions, -1)
@@ -298,7 +313,7 @@ def _syevd(op: CustomCall, at: Site) -> Kernel:
 
 @implements("cusolver_gesvdj_ffi")
 def _gesvdj(op: CustomCall, at: Site) -> Kernel:
-    """The right vectors are columns here."""
+    """Singular values; the right vectors are returned as columns."""
     is_full = bool(at.config.get("full_matrices", True))
 
     def factor(a: Array) -> tuple[Array, ...]:
@@ -315,13 +330,14 @@ def _gesvdj(op: CustomCall, at: Site) -> Kernel:
 
 @implements("cu_lu_pivots_to_permutation")
 def _permutation(op: CustomCall, at: Site) -> Kernel:
-    """The order of rows after the exchanges that pivots, counted from 0, tell."""
+    """Order of rows after a sequence of exchanges: row i with row `pivots[i]`, counted from 0."""
     size = _array(at.results[0]).shape[-1]
 
     def kernel(pivots: Any) -> Value:
         rows = pivots.reshape(-1, pivots.shape[-1])
         found = np.tile(np.arange(size, dtype=pivots.dtype), (len(rows), 1))
         each = np.arange(len(rows))
+        # The exchanges depend on each other, so they run in order; batches run together.
         for i in range(rows.shape[1]):
             found[each, i], found[each, rows[:, i]] = found[each, rows[:, i]], found[each, i]
         return found.reshape(*pivots.shape[:-1], size)

@@ -1,7 +1,7 @@
-"""Custom calls whose meaning is known: those that XLA and JAX make themselves.
+"""Custom calls that XLA and JAX make, such as `Sharding` and `TopK`.
 
-Source: XLA's `TopK` kernel, JAX's `approx_top_k` and shape assertions; what says where a value is
-to be, or how it is laid out, leaves the value as it is.
+Calls that state where a value is placed, or how it is laid out, return the value unchanged.
+Source: XLA's `TopK` kernel, JAX's `approx_top_k` and shape assertions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hloscope.ops import CustomCall, Parameter, Sort, TopK
     "CreateBuffer",
 )
 def _allocate(op: CustomCall, at: Site) -> Kernel:
-    """What a new buffer holds is not said: zeros."""
+    """Zeros; the contents of a new buffer are not specified."""
     type_ = at.result
     return lambda: np.zeros(type_.shape, dtype_of(type_.element))
 
@@ -43,7 +43,11 @@ def _allocate(op: CustomCall, at: Site) -> Kernel:
     "xla.sdy.PropagationBarrier",
 )
 def _same(op: CustomCall, at: Site) -> Kernel:
-    """The operand, where it is no part of it that is asked for."""
+    """The operand, if the result has its type.
+
+    Raises:
+        UnsupportedError: The call changes the type, such as to a part of an array on one device.
+    """
     (given,), asked = at.operands, at.ins.type
     if _may_stand_for(given, asked):
         return lambda value: value
@@ -55,7 +59,7 @@ def _same(op: CustomCall, at: Site) -> Kernel:
 
 
 def _may_stand_for(given: Type, asked: Type) -> bool:
-    """Is a value of one type one of the other, but for the precision of floats and layouts?"""
+    """Is a value of type `given` one of type `asked`, float precision and layouts aside?"""
     stack = [(given, asked)]
     while stack:
         match stack.pop():
@@ -72,7 +76,7 @@ def _may_stand_for(given: Type, asked: Type) -> bool:
 
 @implements("stablehlo.shape_refinement_operand_wrapper")
 def _wrapped(op: CustomCall, at: Site) -> Kernel:
-    """The operand, whose sizes refinement knows, where its users were made for unknown ones."""
+    """The operand, whose sizes may be known where the result's are not."""
     match at.operands[:1], at.ins.type:
         case [TensorType() as given], TensorType() as asked:
             pairs = zip(given.sizes, asked.sizes, strict=False)
@@ -85,12 +89,13 @@ def _wrapped(op: CustomCall, at: Site) -> Kernel:
 
 @implements("xla.sdy.ShardingGroup")
 def _nothing(op: CustomCall, at: Site) -> Kernel:
+    """A group of shardings constrains devices only: no results."""
     return lambda *_: ()
 
 
 @implements("X64Combine")
 def _combine(op: CustomCall, at: Site) -> Kernel:
-    """An integer of 64 bits, of its low and high words."""
+    """The 64-bit integer of two 32-bit words; operands: low word, high word."""
     dtype = dtype_of(at.result.element)
 
     def combine(low: Any, high: Any) -> Value:
@@ -103,13 +108,14 @@ def _combine(op: CustomCall, at: Site) -> Kernel:
 
 @implements("X64SplitLow", "X64SplitHigh")
 def _split(op: CustomCall, at: Site) -> Kernel:
+    """The low or high 32-bit word of a 64-bit integer."""
     dtype, shift = dtype_of(at.result.element), np.uint64(32 * op.call_target_name.endswith("High"))
     return lambda value: (np.asarray(value).view(np.uint64) >> shift).astype(dtype)
 
 
 @implements("TopK", "__gpu$TopK")
 def _top_k(op: CustomCall, at: Site) -> Kernel:
-    """The largest elements; how many the result's type says."""
+    """The k largest or smallest elements in order; k is the last size of the result."""
     values = at.results[0]
     assert isinstance(values, TensorType)
     size = values.sizes[-1]
@@ -118,15 +124,17 @@ def _top_k(op: CustomCall, at: Site) -> Kernel:
     top = TopK(size, not smallest)
     operands = (_stand_in(at.ins.operands[0], 0),)
     inner = kernel(Instruction(at.ins.name, TupleType(at.results[:2]), top, operands), at.world)
-    return lambda *given: inner(given[-1])  # what is before it are the regions
+    return lambda *given: inner(given[-1])  # regions, if any, come before the operand
 
 
 @implements("ApproxTopK", "PartialReduce")
 def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
-    """The first elements of the sorted operands: operands are arrays and initial values in turn.
+    """The first elements of sorted arrays; operands: the arrays, then their initial values.
 
-    Attributes say along which dimension; a result that holds more elements than asked for, for
-    others to aggregate, holds further ones in order.
+    The attribute `reduction_dim` names the dimension.  A result may hold more elements than k, for
+    a
+    later aggregation; it then holds the next ones in order.  An exact result is a valid
+    approximation.
     """
     count = len(at.results)
     operands = tuple(_stand_in(o, i) for i, o in enumerate(at.ins.operands[:count]))
@@ -148,12 +156,16 @@ def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
 
 
 def _stand_in(operand: Instruction, number: int) -> Instruction:
+    """A parameter of an operand's name and type."""
     return Instruction(operand.name, operand.type, Parameter(number), span=operand.span)
 
 
 @implements("shape_assertion")
 def _shape_assertion(op: CustomCall, at: Site) -> Kernel:
-    """A message, and the numbers it names, where the first operand is false."""
+    """Stop the program with a message if the first operand is false.
+
+    Other operands are integers that replace `{0}`, `{1}` … in the message.
+    """
     said = value_of([*op.settings, *at.ins.extras], "error_message")
     message = said if isinstance(said, str) else "the shapes are not as asserted"
 

@@ -1,8 +1,8 @@
-"""Custom calls of factorizations: `lapack_spotrf_ffi` and the like, by `numpy.linalg`.
+"""Custom calls of matrix factorizations, such as `lapack_spotrf_ffi`, by `numpy.linalg`.
 
-The result tuples are those of jaxlib's calls: LAPACK's outputs in order, and `info`, which is not
-zero where a factorization fails.  All dimensions but the last two are batch dimensions.
-Source: jaxlib's `lapack` kernels and LAPACK's own documents.
+The results are those of jaxlib's calls: LAPACK's outputs in order, then `info`, which is nonzero if
+the factorization fails.  All dimensions but the last two are batch dimensions.
+Source: jaxlib's `lapack` kernels and the LAPACK documentation.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ Factors: TypeAlias = tuple[Array, ...]
 
 
 def _names(routine: str, complex_routine: str = "") -> list[str]:
-    """The targets of a routine, which is called otherwise for complex numbers."""
+    """Targets of a routine for all element types; complex types may use another routine name."""
     other = complex_routine or routine
     return [f"lapack_{k}{other if k in 'cz' else routine}_ffi" for k in _KINDS]
 
 
 def _flag(at: Site, name: str, default: str = "") -> str:
-    """An attribute that is the code of a letter."""
+    """A letter in the configuration, which may be written as its character code."""
     value = at.config.get(name, default)
     return chr(value) if isinstance(value, int) else str(value)
 
 
 def _one_by_one(function: Callable[[Array], Factors], a: Array) -> Factors:
-    """Factors of every matrix of a batch."""
+    """Apply a factorization to each matrix of a batch, and stack the factors."""
     batch = a.shape[:-2]
     found = [function(m) for m in a.reshape(-1, *a.shape[-2:])]
     return tuple(np.stack(part).reshape(batch + part[0].shape) for part in zip(*found, strict=True))
 
 
 def check_finite(a: Array) -> None:
-    """Refuse matrices for which iterations do not end, or give whatever they find.
+    """Refuse matrices on which iterative factorizations may not converge.
 
     Raises:
         LinAlgError: A number is infinite or NaN.
@@ -54,7 +54,11 @@ def check_finite(a: Array) -> None:
 
 
 def each_matrix(function: Callable[[Array], Factors], failed: Callable[[Array], Factors]) -> Kernel:
-    """A kernel of factors and `info`; matrices that have no factors get `failed`'s results."""
+    """Kernel that returns factors and `info`.
+
+    A matrix without factors gets the results of `failed`.  The whole batch is tried first; if it
+    fails, each matrix is factored by itself.
+    """
 
     def one(a: Array) -> Factors:
         try:
@@ -77,7 +81,7 @@ def _potrf(op: CustomCall, at: Site) -> Kernel:
 
 
 def cholesky(is_lower: bool) -> Kernel:
-    """The kernel of factors; the triangle that is not asked for keeps the operand's elements."""
+    """Kernel of the Cholesky factor; the other triangle keeps the elements of the operand."""
     kept = np.triu if is_lower else np.tril
 
     def factor(a: Array) -> Factors:
@@ -92,7 +96,7 @@ def cholesky(is_lower: bool) -> Kernel:
 
 
 def _first_indefinite(a: Array) -> int:
-    """Size of the smallest leading block that is not positive definite."""
+    """Size of the smallest leading block that is not positive definite: LAPACK's `info`."""
     for size in range(1, len(a)):
         try:
             np.linalg.cholesky(a[:size, :size])
@@ -108,7 +112,7 @@ def _getrf(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("geqrf"), "cusolver_geqrf_ffi", "cublas_geqrf_batched_ffi")
 def _geqrf(op: CustomCall, at: Site) -> Kernel:
-    """Some versions return `info` too."""
+    """QR factorization: reflectors and their scales; `info` too if there are three results."""
     count = len(at.results)
 
     def kernel(a: Any) -> Value:
@@ -121,7 +125,7 @@ def _geqrf(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("orgqr", "ungqr"), "cusolver_orgqr_ffi")
 def _orgqr(op: CustomCall, at: Site) -> Kernel:
-    """Some versions return `info` too."""
+    """The matrix Q of reflectors and their scales; `info` too if there are two results."""
     count = len(at.results)
 
     def kernel(a: Any, scales: Any) -> Value:
@@ -132,9 +136,14 @@ def _orgqr(op: CustomCall, at: Site) -> Kernel:
 
 
 def _product_of_reflectors(a: Array, scales: Array) -> Array:
+    """Product of Householder reflectors `1 - s v v*`, stored below the diagonal of `a`."""
     rows, columns = a.shape[-2:]
     q = np.broadcast_to(np.eye(rows, columns, dtype=a.dtype), a.shape).copy()
+    # Applied from the last to the first, reflector i changes only rows from i on: the rows above
+    # are
+    # still those of the identity.
     for i in reversed(range(scales.shape[-1])):
+        # LAPACK does not store the first element of a reflector's vector, which is 1.
         v = np.concatenate([np.ones_like(a[..., :1, i]), a[..., i + 1 :, i]], -1)[..., None]
         tail = q[..., i:, :]
         q[..., i:, :] = tail - scales[..., i, None, None] * (v @ (_adjoint(v) @ tail))
@@ -147,7 +156,7 @@ def _syevd(op: CustomCall, at: Site) -> Kernel:
 
 
 def eigenvectors(is_lower: bool) -> Kernel:
-    """The kernel of eigenvectors and eigenvalues; one triangle is read."""
+    """Kernel of eigenvectors and eigenvalues of a Hermitian matrix; reads one triangle."""
 
     def factor(a: Array) -> Factors:
         check_finite(np.tril(a) if is_lower else np.triu(a))
@@ -163,7 +172,7 @@ def eigenvectors(is_lower: bool) -> Kernel:
 
 @implements(*_names("gesdd"), *_names("gesvd"))
 def _gesdd(op: CustomCall, at: Site) -> Kernel:
-    """Mode `N` computes no vectors: they are zero."""
+    """Singular value decomposition; mode `N` returns zeros for the vectors."""
     mode = _flag(at, "mode", "S")
     _, _, u_type, v_type, *_ = at.results
     u_shape, v_shape = u_type.sizes[-2:], v_type.sizes[-2:]  # type: ignore[union-attr]
@@ -185,12 +194,16 @@ def _gesdd(op: CustomCall, at: Site) -> Kernel:
 
 
 def _zeros(a: Array, shape: tuple[int | None, ...]) -> Array:
+    """Zeros with the batch dimensions of `a`; unknown sizes are 0."""
     return np.zeros(a.shape[:-2] + tuple(s or 0 for s in shape), a.dtype)
 
 
 @implements(*_names("geev"))
 def _geev(op: CustomCall, at: Site) -> Kernel:
-    """Left vectors are the rows of the inverse of the right ones, made to have length one."""
+    """Eigenvalues, left and right eigenvectors of a general matrix.
+
+    The left vectors are the rows of the inverse of the right ones, scaled to length 1.
+    """
     is_real = len(at.results) == 5
 
     def factor(a: Array) -> Factors:
@@ -219,7 +232,14 @@ def _trsm(op: CustomCall, at: Site) -> Kernel:
 
 
 def solver(is_left: bool, is_lower: bool, is_unit: bool, transposed: str) -> Kernel:
-    """The kernel of the x of `a x = b` or `x a = b` for triangular a: `N`, `T` or `C` of it."""
+    """Kernel that solves `op(a) x = b`, or `x op(a) = b`, for triangular a.
+
+    Args:
+        is_left: Is a on the left of x?
+        is_lower: Is a lower triangular?
+        is_unit: Are the diagonal elements taken as 1?
+        transposed: `N` for a itself, `T` for its transpose, `C` for its adjoint.
+    """
 
     def kernel(a: Any, b: Any) -> Value:
         lower = is_lower
@@ -228,6 +248,7 @@ def solver(is_left: bool, is_lower: bool, is_unit: bool, transposed: str) -> Ker
             a = a.conj() if transposed == "C" else a
         if is_left:
             return substitute(a, b, lower=lower, unit=is_unit)
+        # `x a = b` is `a^T x^T = b^T`, and the transpose of a lower triangular matrix is upper.
         flipped = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
         return np.swapaxes(substitute(*flipped, lower=not lower, unit=is_unit), -1, -2)
 
@@ -236,7 +257,11 @@ def solver(is_left: bool, is_lower: bool, is_unit: bool, transposed: str) -> Ker
 
 @implements(*_names("gtsv"))
 def _gtsv(op: CustomCall, at: Site) -> Kernel:
-    """The diagonals come back as they were; the first element below and the last above are none."""
+    """Solution of a tridiagonal system; the three diagonals are returned unchanged.
+
+    The first element below the diagonal and the last one above it are not used, if they are
+    present.
+    """
 
     def kernel(below: Any, diagonal: Any, above: Any, b: Any) -> Value:
         size = diagonal.shape[-1]
@@ -257,19 +282,22 @@ def _gtsv(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("gehrd"))
 def _gehrd(op: CustomCall, at: Site) -> Kernel:
-    """Hessenberg's form, and the reflectors that lead to it below."""
+    """Hessenberg form of a matrix, with the reflectors stored below the first subdiagonal."""
     config = at.config
 
     def factor(a: Array) -> Factors:
         low, high = int(config.get("low", 1)), int(config.get("high", len(a)))
         x, scales = a.copy(), np.zeros(max(len(a) - 1, 0), a.dtype)
         for k in range(low - 1, high - 1):
+            # The reflector H clears column k below the subdiagonal.  `H* x H` keeps the
+            # eigenvalues.
             v, scales[k], x[k + 1, k] = _reflector(x[k + 1 : high, k])
             kept = x[k + 1, k]
             right = x[:high, k + 1 : high]
             right -= scales[k] * np.outer(right @ v, v.conj())
             left = x[k + 1 : high, k + 1 :]
             left -= scales[k].conj() * np.outer(v, v.conj() @ left)
+            # The cleared elements store the vector, whose first element is 1.
             x[k + 1, k], x[k + 2 : high, k] = kept, v[1:]
         return x, scales
 
@@ -278,7 +306,7 @@ def _gehrd(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("sytrd", "hetrd"))
 def _sytrd(op: CustomCall, at: Site) -> Kernel:
-    """A tridiagonal matrix, and the reflectors that lead to it in the triangle that is read."""
+    """Tridiagonal form of a Hermitian matrix, with the reflectors in the triangle that is read."""
     is_lower = _flag(at, "uplo", "L") == "L"
     count = len(at.results)
 
@@ -289,6 +317,9 @@ def _sytrd(op: CustomCall, at: Site) -> Kernel:
             v, scale, beta = _reflector(x[k + 1 :, k])
             scales[k] = scale
             rest = x[k + 1 :, k + 1 :]
+            # The two-sided update `H* rest H` as a symmetric rank-2 update, with `w = s A v - s
+            # (w* v) / 2 v`:
+            # one product with the matrix instead of two.
             w = scale * (rest @ v)
             w -= scale * (w.conj() @ v) / 2 * v
             rest -= np.outer(v, w.conj()) + np.outer(w, v.conj())
@@ -299,7 +330,8 @@ def _sytrd(op: CustomCall, at: Site) -> Kernel:
         if is_lower:
             x, diagonal, beside, scales = lower(a)
             return np.tril(x) + np.triu(a, 1), diagonal, beside, scales
-        x, diagonal, beside, scales = lower(a[::-1, ::-1])  # the last row becomes the first one
+        # Reversing rows and columns turns the upper triangle into a lower one.
+        x, diagonal, beside, scales = lower(a[::-1, ::-1])
         flipped = np.triu(x[::-1, ::-1]) + np.tril(a, -1)
         return flipped, diagonal[::-1], beside[::-1], scales[::-1]
 
@@ -311,12 +343,13 @@ def _sytrd(op: CustomCall, at: Site) -> Kernel:
 
 
 def _reflector(x: Array) -> tuple[Array, Any, Any]:
-    """`v`, `s`, `b` so that `(1 - s* v v*) x = (b, 0, …)` with real `b` and `v[0] = 1`."""
+    """Return `v`, `s`, `b` with `(1 - conj(s) v v*) x = (b, 0, …)`, real `b` and `v[0] = 1`."""
     first, rest = x[0], np.linalg.norm(x[1:])
     if rest == 0 and not np.imag(first):
         v = np.zeros_like(x)
         v[0] = 1
         return v, x.dtype.type(0), first
+    # The sign opposite to that of `first` avoids cancellation in `first - beta`.
     beta = -np.copysign(np.hypot(np.abs(first), rest), first.real).astype(x.real.dtype)
     v = x / (first - beta)
     v[0] = 1
@@ -324,4 +357,5 @@ def _reflector(x: Array) -> tuple[Array, Any, Any]:
 
 
 def _adjoint(a: Any) -> Any:
+    """Conjugate transpose of the last two dimensions."""
     return np.conj(np.swapaxes(a, -1, -2))

@@ -1,6 +1,5 @@
-"""Computations begun in one place and ended in another.
+"""Asynchronous ops, which are evaluated where they start.
 
-They are evaluated where they begin.
 Source: StableHLO spec `async_start`, `async_done`; XLA docs "Async HLO instructions".
 """
 
@@ -18,22 +17,22 @@ from hloscope.ops import BARE_STARTS, AsyncDone, AsyncStart, AsyncUpdate, Call, 
 
 @evaluates(AsyncStart)
 def _async_start(op: AsyncStart, at: Site) -> Kernel:
-    """In StableHLO a tuple of results; in HLO (operands, result, contexts of no meaning)."""
+    """StableHLO: the tuple of results.  HLO: (operands, result, contexts, which are zeros)."""
     if op.region:
         return lambda regions, *values: regions[0](*values)
     type_, has_regions = at.ins.type, bool(at.ins.calls)
     if op.wrapped is not None and op.wrapped.name in BARE_STARTS:
-        return _wrapped(op, at, type_)
+        return _wrapped_kernel(op, at, type_)
     if not isinstance(type_, TupleType):
-        return _wrapped(op, at, type_)
+        return _wrapped_kernel(op, at, type_)
     given, result, *contexts = type_.elements
     if result == TupleType(()):
         raise UnsupportedError(f"`{op.name}` whose result is there only when it is done")
-    if has_regions and len(at.operands) < len(at.ins.calls[0].parameters) and _calls(op):
+    if has_regions and len(at.operands) < len(at.ins.calls[0].parameters) and _is_call(op):
         raise UnsupportedError(f"`{op.name}` to which an update brings operands")
     rest = tuple(map(zeros, contexts))
     packs = isinstance(given, TupleType)
-    inner = _called(result) if _calls(op) else _wrapped(op, at, result)
+    inner = _call_kernel(result) if _is_call(op) else _wrapped_kernel(op, at, result)
 
     def start(*values: Any) -> Value:
         operands = values[1:] if has_regions else values
@@ -42,12 +41,13 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
     return start
 
 
-def _calls(op: AsyncStart) -> bool:
-    """Is the computation itself what is begun?"""
+def _is_call(op: AsyncStart) -> bool:
+    """Is the asynchronous work a call of the computation, not an op that uses it?"""
     return op.wrapped is None or isinstance(op.wrapped, Call | Fusion)
 
 
-def _called(result: Type) -> Kernel:
+def _call_kernel(result: Type) -> Kernel:
+    """Kernel that calls the computation; its value is one result or a tuple of several."""
     several = isinstance(result, TupleType)
 
     def inner(regions: tuple[Region, ...], *values: Value) -> Value:
@@ -57,8 +57,8 @@ def _called(result: Type) -> Kernel:
     return inner
 
 
-def _wrapped(op: AsyncStart, at: Site, result: Type) -> Kernel:
-    """The kernel of the op itself, as if it stood there."""
+def _wrapped_kernel(op: AsyncStart, at: Site, result: Type) -> Kernel:
+    """Kernel of the wrapped op, evaluated synchronously."""
     assert op.wrapped is not None
     ins = at.ins
     alone = Instruction(ins.name, result, op.wrapped, ins.operands, ins.calls, span=ins.span)
@@ -77,5 +77,5 @@ def _async_done(op: AsyncDone, at: Site) -> Kernel:
         several = isinstance(at.ins.type, TupleType)
         return lambda begun: begun if several else begun[0]
     if op.wrapped_name in BARE_STARTS:
-        return lambda *begun: begun[-1]  # after the computation, where it is named again
+        return lambda *begun: begun[-1]  # a region comes first where the op repeats it
     return lambda *begun: begun[-1][1]

@@ -1,4 +1,4 @@
-"""Batch normalisation.  Narrow floating-point numbers are computed with in 32 bits, rounded once.
+"""Batch normalisation.  Floats narrower than 32 bits are computed in 32 bits and rounded once.
 
 Source: StableHLO spec `batch_norm_training`, `batch_norm_inference`, `batch_norm_grad`.
 """
@@ -14,7 +14,15 @@ from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining
 
 
 class _Layout:
-    """Which axis has the features."""
+    """Sums and broadcasts of an operand with a feature dimension.
+
+    Attributes:
+        axes: All dimensions but the feature dimension.
+        shape: Shape that puts a vector of features along the feature dimension.
+        count: Number of elements of each feature.
+        dtype: Type of the operand.
+        wide: Type to compute in.
+    """
 
     def __init__(self, x: Array, feature: int) -> None:
         self.axes = tuple(d for d in range(x.ndim) if d != feature)
@@ -24,23 +32,23 @@ class _Layout:
         self.wide = computing(x.dtype)
 
     def whole(self, x: Array) -> Array:
-        """All values, in the type to compute with."""
+        """Return an array in the type to compute in."""
         return x.astype(self.wide, copy=False)
 
     def spread(self, x: Array) -> Array:
-        """One value per feature, along their axis."""
+        """Return a vector of features, shaped to broadcast along the feature dimension."""
         return x.astype(self.wide, copy=False).reshape(self.shape)
 
     def sums(self, x: Array) -> Array:
-        """The sum of each feature's values."""
+        """Return the sum of each feature's elements."""
         return np.asarray(x.sum(self.axes, dtype=self.wide))
 
     def means(self, x: Array) -> Array:
-        """The mean of each feature's values."""
+        """Return the mean of each feature's elements."""
         return np.asarray(self.sums(x) / self.wide.type(self.count))
 
     def rounded(self, *values: Array) -> tuple[Array, ...]:
-        """Values in the type of the operand."""
+        """Return arrays rounded to the operand's type."""
         return tuple(v.astype(self.dtype, copy=False) for v in values)
 
 
@@ -81,6 +89,7 @@ def _grad(op: BatchNormGrad, at: Site) -> Kernel:
         deviation = np.sqrt(spread)
         number = layout.wide.type(layout.count)
         total = layout.sums(given)
+        # The variance depends on every element too: this is the gradient that flows through it.
         along = layout.spread(layout.sums(given * centred)) * centred / spread
         inner = given * number - layout.spread(total) - along
         result = layout.spread(scale) / deviation / number * inner

@@ -1,10 +1,9 @@
-"""Arrays with a bound: behind the elements that exist there is memory up to the bound.
+"""Arrays of bounded dynamic size: run-time elements in front of memory up to the bound.
 
-The value of a type such as `f32[<=8]` has its run-time sizes, and nothing else counts for most ops.
-Some look behind them, as they do on a machine, where an array of a bounded type lies in memory that
-the bound is the size of: clamped starts are clamped to the bound, and what a slice finds there is
-what the memory holds.  What is there was put there by ops that compute in place, element by
-element; behind what others make there are zeros.
+A value of type `f32[<=8]` is an array of its run-time size, which is enough for most ops.  On a
+device it lies in memory of the size of the bound, and some ops see that memory: start indices are
+clamped to the bound, and a slice reads elements after the run-time size.  Elementwise ops write
+that memory too.  After the results of other ops it is taken to be zero.
 
 Source: XLA `dynamic_padder.cc`, `dynamic_dimension_inference.cc`.
 """
@@ -53,17 +52,21 @@ from hloscope.ops import (
 
 
 class Bounded(np.ndarray[Any, Any]):
-    """The elements of an array that exist, in front of the memory up to the bound."""
+    """The run-time elements of a bounded array, with the memory that holds them.
+
+    Attributes:
+        memory: Array of the bounds' size, of which this array is the start; `None` if unknown.
+    """
 
     memory: Array | None = None
 
     def __array_finalize__(self, source: Any) -> None:
-        """What is made of such an array is another one."""
+        """Drop the memory: an array that numpy derives from this one does not share its layout."""
         self.memory = None
 
 
 def in_memory(memory: Array, sizes: Sequence[int]) -> Array:
-    """The first elements of a memory."""
+    """Return the first `sizes` elements of each dimension of a memory, as a bounded array."""
     memory = np.asarray(memory)
     found = memory[tuple(map(slice, sizes))].view(Bounded)
     found.memory = memory
@@ -71,12 +74,12 @@ def in_memory(memory: Array, sizes: Sequence[int]) -> Array:
 
 
 def is_bounded(type_: Type) -> bool:
-    """Is it an array of sizes known only at run time that all have a bound?"""
+    """Is it an array type with dynamic sizes that all have a bound?"""
     return isinstance(type_, TensorType) and type_.is_bounded
 
 
 def memory_of(value: Any, type_: Type) -> Any:
-    """The memory of a value up to its bounds; zeros behind what was never in memory."""
+    """Return the memory of a value up to its bounds; elements that were never written are zero."""
     known = getattr(value, "memory", None) if isinstance(value, Bounded) else None
     if known is not None:
         return known
@@ -91,19 +94,19 @@ def memory_of(value: Any, type_: Type) -> Any:
 
 
 _IN_PLACE: Final[tuple[type[Op], ...]] = Elementwise, Transpose, BroadcastInDim, Broadcast
-"""Ops that compute in all of the memory."""
-_PICK: Final[tuple[type[Op], ...]] = DynamicSlice, RealDynamicSlice, Gather, DynamicGather
-"""Ops that look for elements of their first operand in all of its memory."""
+"""Ops that are computed on all of the memory."""
+_READS_MEMORY: Final[tuple[type[Op], ...]] = DynamicSlice, RealDynamicSlice, Gather, DynamicGather
+"""Ops that read elements of their first operand anywhere in its memory."""
 _PASSED_ON: Final[tuple[type[Op], ...]] = (
     AddDependency, AsyncDone, AsyncStart, AsyncUpdate, Case, Composite, CopyDone, CopyStart,
     CustomCall, Domain, GetTupleElement, OptimizationBarrier, Tuple, While,
 )  # fmt: skip
-"""Ops that hand values on as they are; custom calls say themselves what they do."""
+"""Ops that return values unchanged, memory included, and custom calls, which have own makers."""
 
 
 @adapts(Concern.UNKNOWN_SIZES)
 def with_memory(maker: Maker, ins: Instruction) -> Maker:
-    """The maker, of an instruction with bounded types one that knows the memory behind."""
+    """Return the maker, wrapped to handle the memory if the instruction has bounded types."""
     types = [ins.type, *[operand.type for operand in ins.operands]]
     if not any(map(is_bounded, types)) or isinstance(ins.op, (SetDimensionSize, *_PASSED_ON)):
         return maker
@@ -112,8 +115,8 @@ def with_memory(maker: Maker, ins: Instruction) -> Maker:
         inner = maker(op, at)
         if isinstance(op, _IN_PLACE):
             return _in_place(inner, at)
-        if isinstance(op, _PICK):
-            return _picking(inner, at)
+        if isinstance(op, _READS_MEMORY):
+            return _read_from_memory(inner, at)
         match op:
             case Slice():
                 return _slice(op, at)
@@ -128,10 +131,14 @@ def with_memory(maker: Maker, ins: Instruction) -> Maker:
 
 
 def _in_place(inner: Kernel, at: Site) -> Kernel:
+    """Kernel that computes on the run-time elements and on the memory."""
+
     def kernel(*values: Any) -> Value:
         existing = _expanded([np.asarray(v)[()] for v in values], at)
         result: Any = inner(*existing)
         memories = [memory_of(v, t) for v, t in zip(values, at.operands, strict=True)]
+        # An operand was broadcast at run time, so the memories do not correspond element by
+        # element.
         if any(a.shape != np.shape(v) for a, v in zip(existing, values, strict=True)):
             return result  # type: ignore[no-any-return]
         memory: Any = inner(*memories)
@@ -143,7 +150,7 @@ def _in_place(inner: Kernel, at: Site) -> Kernel:
 
 
 def _expanded(values: list[Any], at: Site) -> list[Any]:
-    """The operands of a binary op; where one has the run-time size 1, it expands to the other's.
+    """Broadcast the operands of a binary op where a dynamic dimension has run-time size 1.
 
     Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
     """
@@ -159,14 +166,16 @@ def _expanded(values: list[Any], at: Site) -> list[Any]:
     return list(np.broadcast_arrays(a, b))
 
 
-def _picking(inner: Kernel, at: Site) -> Kernel:
-    """The window or the indices are found in the memory; sizes of the operand go on."""
+def _read_from_memory(inner: Kernel, at: Site) -> Kernel:
+    """Kernel that reads from the memory; result sizes follow the operand's run-time sizes."""
     op, result, whole = at.ins.op, at.result, at.operands[0]
 
     def kernel(value: Any, *others: Any) -> Value:
         found: Any = inner(memory_of(value, whole), *map(plain, others))
         sizes = list(found.shape)
-        for k, (declared, d) in enumerate(zip(result.sizes, _followed(op, result), strict=True)):
+        for k, (declared, d) in enumerate(
+            zip(result.sizes, _sources_of_sizes(op, result), strict=True)
+        ):
             if declared is None and d is not None:
                 sizes[k] = min(sizes[k], value.shape[d])
         return found if tuple(sizes) == found.shape else in_memory(found, sizes)
@@ -174,8 +183,8 @@ def _picking(inner: Kernel, at: Site) -> Kernel:
     return kernel
 
 
-def _followed(op: Op, result: TensorType) -> list[int | None]:
-    """For each dimension of what is picked, that of the operand whose size it has."""
+def _sources_of_sizes(op: Op, result: TensorType) -> list[int | None]:
+    """Operand dimension that each result dimension takes its size from; `None` if from none."""
     if not isinstance(op, Gather | DynamicGather):
         return list(range(result.rank))
     gone = {*op.collapsed_slice_dims, *op.operand_batching_dims}
@@ -185,6 +194,7 @@ def _followed(op: Op, result: TensorType) -> list[int | None]:
 
 
 def _slice(op: Slice, at: Site) -> Kernel:
+    """Kernel that slices the memory; dynamic result sizes count the run-time elements only."""
     index = tuple(map(slice, op.start_indices, op.limit_indices, op.strides))
     declared, whole = at.result.sizes, at.operands[0]
 
@@ -200,7 +210,7 @@ def _slice(op: Slice, at: Site) -> Kernel:
 
 
 def _update(inner: Kernel, at: Site) -> Kernel:
-    """The place is clamped as if all of the update's memory were written."""
+    """Kernel that clamps the start as if the update's whole memory were written."""
     whole, part = at.operands[:2]
 
     def kernel(value: Any, update: Any, *starts: Any) -> Value:
@@ -210,6 +220,7 @@ def _update(inner: Kernel, at: Site) -> Kernel:
             given = tuple(starts[0])
         place = window(memory.shape, patch.shape, given)
         there = [w.start for w in place]
+        # Only the run-time elements of the update are written.
         first = [slice(s, s + n) for s, n in zip(there, update.shape, strict=True)]
         result = np.array(memory, dtype=memory.dtype)
         result[tuple(first)] = np.asarray(update)
@@ -219,7 +230,7 @@ def _update(inner: Kernel, at: Site) -> Kernel:
 
 
 def _scatter(inner: Kernel, at: Site) -> Kernel:
-    """What lands behind the elements that exist is in the memory."""
+    """Kernel that scatters into the memory, also after the run-time elements."""
     whole = at.operands[0]
 
     def kernel(regions: Any, value: Any, *others: Any) -> Value:
@@ -231,9 +242,9 @@ def _scatter(inner: Kernel, at: Site) -> Kernel:
 
 @evaluates(SetDimensionSize)
 def _set_dimension_size(op: SetDimensionSize, at: Site) -> Kernel:
-    """The first elements of the memory.
+    """The first elements of the memory, up to the new size.
 
-    If the type of the result says how many there are, all of the memory stays.
+    If the result's type is static, the result is the whole memory.
     """
     d, (whole, _) = op.dimension, at.operands
     is_static, known = at.result.is_static, at.result.sizes[d]
@@ -251,7 +262,7 @@ def _set_dimension_size(op: SetDimensionSize, at: Site) -> Kernel:
 
 
 def _long_enough(memory: Array, sizes: Sequence[int]) -> Array:
-    """The memory; of a type without bounds longer, if the sizes are."""
+    """The memory, extended with zeros if the sizes exceed it; that needs a type without bounds."""
     longer = tuple(map(max, memory.shape, sizes))
     if longer == memory.shape:
         return memory
@@ -262,7 +273,7 @@ def _long_enough(memory: Array, sizes: Sequence[int]) -> Array:
 
 @implements("SliceToDynamic")
 def _slice_to_dynamic(op: CustomCall, at: Site) -> Kernel:
-    """Operands: an array, the size of each of its dimensions."""
+    """Operands: an array, then the run-time size of each dimension."""
     declared = at.result.sizes
 
     def kernel(value: Any, *given: Any) -> Value:
@@ -274,7 +285,7 @@ def _slice_to_dynamic(op: CustomCall, at: Site) -> Kernel:
 
 @implements("PadToStatic")
 def _pad_to_static(op: CustomCall, at: Site) -> Kernel:
-    """All of the memory, then the size of each dimension."""
+    """Results: the whole memory, then the run-time size of each dimension."""
     whole = at.operands[0]
 
     def kernel(value: Any) -> Value:

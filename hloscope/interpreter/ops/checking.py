@@ -1,6 +1,6 @@
-"""The ops that compare values: dialect `check`, and the custom calls of the same names.
+"""Ops that compare values: dialect `check`, and custom calls of the same names.
 
-Source: StableHLO's `CheckOps.cpp`; the custom calls have limits of their own.
+Source: StableHLO's `CheckOps.cpp`; the custom calls have other tolerances.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ Comparison = Callable[[Array, Array], Difference | None]
 
 
 def _number(text: Written, default: int) -> int:
+    """Integer value of an attribute, or the default if it has none."""
     found = text.value
     return default if found is None else int(found)
 
@@ -40,7 +41,7 @@ def _compared(what: str, compare: Comparison, found: Any, expected: Any) -> None
     """Compare two values.
 
     Raises:
-        EvaluationError: They differ, in shape or in elements.
+        EvaluationError: Their shapes or elements differ.
     """
     if found.shape != expected.shape:
         raise EvaluationError(
@@ -52,6 +53,8 @@ def _compared(what: str, compare: Comparison, found: Any, expected: Any) -> None
 
 
 def _pair(what: str, compare: Comparison) -> Kernel:
+    """Kernel that compares its two operands."""
+
     def kernel(found: Value, expected: Value) -> Value:
         _compared(what, compare, found, expected)
         return ()
@@ -60,6 +63,7 @@ def _pair(what: str, compare: Comparison) -> Kernel:
 
 
 def _with_constant(op: ExpectEqConst | ExpectAlmostEqConst, compare: Comparison) -> Kernel:
+    """Kernel that compares its operand with the constant of the op."""
     what, expected = op.name, op.value.array(op.value.type or TupleType(()))
 
     def kernel(found: Value) -> Value:
@@ -127,7 +131,7 @@ def _call_close(op: CustomCall, at: Site) -> Kernel:
 
 @implements("check.eq")
 def _call_check(op: CustomCall, at: Site) -> Kernel:
-    """Returns true, if it returns."""
+    """True; it raises an error if the operands differ."""
     compare, true = partial(within, tolerance=TOLERANCE), np.bool_(True)
     shape = at.result.sizes if isinstance(at.ins.type, TensorType) else ()
     result = np.broadcast_to(true, [size or 1 for size in shape])

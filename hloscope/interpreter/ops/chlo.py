@@ -1,4 +1,4 @@
-"""CHLO's ops that broadcast their operands first, and its constants shaped like others.
+"""CHLO ops with implicit broadcasting, and constants shaped like an operand.
 
 Source: StableHLO `ChloOps.td`.
 """
@@ -20,6 +20,7 @@ from hloscope.ops import ELEMENTWISE, IMPLICIT_BROADCAST, ConstantLike, Implicit
 
 @evaluates(*IMPLICIT_BROADCAST.values())
 def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
+    """Elementwise op on operands that are broadcast to a common shape first."""
     cls = ELEMENTWISE[op.applies]
     shared = [name for name in cls.__struct_fields__ if name in op.__struct_fields__]
     applied = cls(**{name: getattr(op, name) for name in shared})
@@ -28,15 +29,15 @@ def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
 
     def kernel(*operands: Any) -> Any:
         if dims is not None and len(operands) == 2:
-            operands = _along(op, *operands)
+            operands = _broadcast_smaller(op, *operands)
         shape = np.broadcast_shapes(*[x.shape for x in operands])
         return function(*[np.broadcast_to(x, shape) if x.shape != shape else x for x in operands])
 
     return kernel
 
 
-def _along(op: ImplicitBroadcast, a: Any, b: Any) -> tuple[Any, Any]:
-    """The smaller of two arrays put along dimensions of the larger."""
+def _broadcast_smaller(op: ImplicitBroadcast, a: Any, b: Any) -> tuple[Any, Any]:
+    """Put the dimensions of the array of lower rank along those of the other."""
     if a.ndim <= b.ndim:
         return spread(np.asarray(a), op.places(a.ndim, b.ndim), b.ndim), b
     return a, spread(np.asarray(b), op.places(b.ndim, a.ndim), a.ndim)

@@ -1,4 +1,4 @@
-"""Ops by which the processes of a grid exchange values.
+"""Collective ops, by which processes of a grid exchange values.
 
 Source: StableHLO spec, the ops named `all_…`, `collective_…`, `reduce_scatter`; for HLO's forms XLA
 docs "Operation semantics".
@@ -38,7 +38,7 @@ from hloscope.ops import (
 )
 
 Parts = list[tuple[Any, ...]]
-"""The operands of every member of a group."""
+"""The operands of each member of a group, in the order of the group."""
 
 
 @evaluates(ReplicaId)
@@ -57,6 +57,7 @@ def _partition_id(op: PartitionId, at: Site) -> Kernel:
 
 
 def _rows(groups: Groups, world: World) -> tuple[Dims, ...]:
+    """Rows of ids that `replica_groups` states; empty rows of a padded table are left out."""
     if isinstance(groups, MeshGroups):
         return mesh_groups(groups, world)
     rows = groups.rows
@@ -64,19 +65,20 @@ def _rows(groups: Groups, world: World) -> tuple[Dims, ...]:
 
 
 _BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
-"""Ops for which a channel means that groups are of partitions only."""
+"""Ops whose groups, with a channel, consist of partitions of one replica."""
 
 
 def groups_of(
     op: Collective | CrossReplicaSum, process: Process, world: World
 ) -> tuple[Group, ...]:
-    """The groups of processes, by one of the four ways to read `replica_groups`.
+    """Return the groups of processes, by one of the four interpretations of `replica_groups`.
 
-    Between replicas of all partitions, HLO has those of one replica side by side, StableHLO those
-    of one partition.
+    Ids are replicas, partitions or global ids, by channel and `use_global_device_ids`.  If a group
+    of
+    replicas includes all partitions, HLO orders members replica by replica, StableHLO partition by
+    partition.  Empty `replica_groups` mean one group of all.
 
-    Source: StableHLO spec, "Collective ops"; XLA `GetParticipatingDevices`.  No groups stand for
-    one of all.
+    Source: StableHLO spec, "Collective ops"; XLA `GetParticipatingDevices`.
     """
     grid = process.grid
     replicas, partitions = range(grid.replicas), range(grid.partitions)
@@ -97,13 +99,15 @@ def groups_of(
 
 
 def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
-    """The group of the process, if it is in one.
+    """Return the group of the process; `None` if no group contains it.
 
     Raises:
-        EvaluationError: There is a process in it that the grid does not have.
+        EvaluationError: The group contains a process that is not in the grid.
     """
     process = process_of(world)
     grid = process.grid
+    # Kept in the grid, as every process of it makes a kernel for the op, and the groups of all
+    # processes together are linear in the grid.
     known = grid.groups.get(op)
     if known is None:
         known = grid.groups[op] = {}
@@ -120,6 +124,11 @@ def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
 
 
 def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
+    """Return the group of the process.
+
+    Raises:
+        EvaluationError: No group contains the process.
+    """
     group = _group(op, world)
     if group is None:
         raise EvaluationError(f"process {process_of(world).id} is in no group of `{op.name}`")
@@ -127,7 +136,7 @@ def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
 
 
 def check_arrays(op: Collective | CrossReplicaSum, at: Site) -> None:
-    """Refuse what no collective takes.
+    """Check that all operands are arrays.
 
     Raises:
         EvaluationError: An operand is a tuple.
@@ -143,14 +152,15 @@ def _exchange(
     combine: Callable[[Parts, Sequence[Region]], Any],
     mine: Callable[[Any, int, tuple[Any, ...]], tuple[Value, ...]],
 ) -> Kernel:
-    """A kernel that brings the operands together.
+    """Return a kernel that exchanges operands among the members of a group.
 
     Args:
         op: The collective.
-        at: Where it stands.
-        combine: Makes one thing of the operands of all members; called once for a group, or by
-            each member if the body reads values from outside, which are its own.
-        mine: The results of one member: of that thing, its place in the group, its operands.
+        at: The instruction and its world.
+        combine: Combines the operands of all members.  It is called once for the group, or once by
+            each member if the regions read outer values, since these may differ.
+        mine: Results of one member, from the combined value, its index in the group and its
+            operands.
     """
     check_arrays(op, at)
     process = process_of(at.world)
@@ -207,10 +217,10 @@ def _all_to_all(op: AllToAll, at: Site) -> Kernel:
 
 
 def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
-    """Every member's operand for this one.
+    """Return the operand that each member has for member `place`.
 
     Raises:
-        EvaluationError: There is not one operand for each member.
+        EvaluationError: The number of operands is not the number of members.
     """
     if len(operands) != len(parts):
         raise EvaluationError(
@@ -220,10 +230,10 @@ def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[
 
 
 def _part(array: Array, axis: int, count: int, number: int) -> Array:
-    """One of `count` equal parts along an axis.
+    """Return part `number` of `count` equal parts along an axis.
 
     Raises:
-        EvaluationError: It cannot be split so.
+        EvaluationError: The size is not divisible by `count`.
     """
     size, rest = divmod(array.shape[axis], count)
     if rest:
@@ -235,7 +245,7 @@ def _part(array: Array, axis: int, count: int, number: int) -> Array:
 
 @evaluates(RaggedAllToAll)
 def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
-    """Member `i` gets `sizes[i]` rows from `inputs[i]` on, at `outputs[i]` of its own output."""
+    """Each member sends `sizes[i]` rows from `inputs[i]` on, to row `outputs[i]` of member i."""
 
     def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
         result = np.array(operands[1])
@@ -255,7 +265,7 @@ def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
 
 
 def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
-    """The operands of a group reduced by the body, in the order of the group."""
+    """Function that reduces the operands of a group by the body, in the order of the group."""
     types = at.results
     body = at.ins.calls[0].arguments[0]
     accumulated = dtype_of(body.element) if isinstance(body, TensorType) else None
@@ -275,7 +285,7 @@ def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
 
 
 def _applied(region: Region, a: Any, b: Any) -> Any:
-    """A region of two scalars applied to all elements."""
+    """Apply a region of two scalars to all pairs of elements."""
     if region.is_elementwise:
         return np.broadcast_to(region(a, b)[0], a.shape)  # type: ignore[arg-type]
     pairs = zip(a.reshape(-1), b.reshape(-1), strict=True)
@@ -308,7 +318,7 @@ def _reduce_scatter(op: ReduceScatter, at: Site) -> Kernel:
 
 @evaluates(CollectiveReduce)
 def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
-    """Those that are not the root of an operand get zeros."""
+    """Reduction whose result only the root gets; other members get zeros."""
     size, fold = len(_needed(op, at.world)), _folded(at)
 
     def combine(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
@@ -326,11 +336,16 @@ def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
 
 
 def _data(op: Rooted, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The operands without the root indices."""
     return operands[:-1] if op.has_dynamic_root else operands
 
 
 def _roots(op: Rooted, operands: tuple[Any, ...], size: int) -> list[int]:
-    """For each operand with data, the place in the group of the member that is its root."""
+    """Index in the group of each data operand's root.
+
+    Raises:
+        EvaluationError: A root is not in the group.
+    """
     if not op.has_dynamic_root:
         return [0] * len(operands)
     roots = [int(root) for root in operands[-1]]
@@ -341,7 +356,7 @@ def _roots(op: Rooted, operands: tuple[Any, ...], size: int) -> list[int]:
 
 @evaluates(CollectiveBroadcast)
 def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
-    """Processes of no group get zeros."""
+    """The root's operands; processes in no group get zeros."""
     several = isinstance(at.ins.type, TupleType)
     group = _group(op, at.world)
     if group is None:

@@ -1,4 +1,4 @@
-"""Products summed over dimensions, by matrix products."""
+"""Contractions: dot products as matrix products, and einsum."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _F64: Final = ELEMENT_TYPES["f64"]
 
 
 def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]) -> Array:
-    """The contraction: batch dimensions, free ones of `lhs`, free ones of `rhs`.
+    """Return the contraction: batch dimensions, free ones of `lhs`, free ones of `rhs`.
 
     >>> a = np.arange(6.0).reshape(2, 3)
     >>> contracted(a, a, DotDimensions((), (), (1,), (1,)), a.dtype).tolist()
@@ -33,6 +33,7 @@ def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]
     summed = _count(lhs, dims.lhs_contracting)
     a = lhs.transpose(*dims.lhs_batch, *left, *dims.lhs_contracting)
     b = rhs.transpose(*dims.rhs_batch, *dims.rhs_contracting, *right)
+    # Dimensions of one role are merged, so that one batched matrix product does it all.
     a = a.reshape(*batch, _count(lhs, left), summed)
     b = b.reshape(*batch, summed, _count(rhs, right))
     shape = (*batch, *[lhs.shape[d] for d in left], *[rhs.shape[d] for d in right])
@@ -40,10 +41,12 @@ def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]
 
 
 def _free(x: Array, taken: Sequence[int]) -> list[int]:
+    """Dimensions of `x` that are not in `taken`."""
     return [d for d in range(x.ndim) if d not in taken]
 
 
 def _count(x: Array, dims: Sequence[int]) -> int:
+    """Number of elements along the dimensions `dims`."""
     number = 1
     for d in dims:
         number *= x.shape[d]
@@ -52,7 +55,7 @@ def _count(x: Array, dims: Sequence[int]) -> int:
 
 @evaluates(DotGeneral, on_reals=True)
 def _dot_general(op: DotGeneral, at: Site) -> Kernel:
-    """In arithmetic of the result's type; sums of floats are converted to integers, as by XLA."""
+    """Dot in the arithmetic of the result type; floats summed to an integer result convert last."""
     if len(at.ins.operands) > 2:
         raise UnsupportedError("`dot` of sparse operands cannot be evaluated", span=at.ins.span)
     result, dims = at.result.element, op.dimensions
@@ -65,7 +68,7 @@ def _dot_general(op: DotGeneral, at: Site) -> Kernel:
 
 
 def _contraction(at: Site, dims: DotDimensions, dtype: np.dtype[Any]) -> Kernel:
-    """`contracted`, with what follows from the types worked out before."""
+    """Kernel of `contracted`, with orders and shapes computed in advance if sizes are known."""
     lhs, rhs = at.operands
     if not (isinstance(lhs, TensorType) and isinstance(rhs, TensorType)):
         return lambda a, b: contracted(a, b, dims, dtype)
@@ -103,7 +106,10 @@ def _dot(op: Dot, at: Site) -> Kernel:
 
 @evaluates(ScaledDot)
 def _scaled_dot(op: ScaledDot, at: Site) -> Kernel:
-    """Each scale belongs to a block of elements along every dimension; an empty one is 1."""
+    """Dot of scaled operands; an absent scale is 1.
+
+    Each element of a scale applies to a block of elements of its operand along every dimension.
+    """
     dtype = element_of_products(at)
     dims = op.dimensions
 
@@ -116,6 +122,7 @@ def _scaled_dot(op: ScaledDot, at: Site) -> Kernel:
 
 
 def _scaled(x: Array, scale: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the operand times its scale, each element of which is repeated over its block."""
     x = x.astype(dtype)
     if scale.ndim != x.ndim:
         return x
@@ -127,10 +134,10 @@ def _scaled(x: Array, scale: Array, dtype: np.dtype[Any]) -> Array:
 
 @evaluates(RaggedDot)
 def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
-    """One masked product for each group: the rows of a group meet its part of `rhs`.
+    """Dot of groups of rows: one masked product for each group.
 
     A group of negative size has no rows.
-    Source: CHLO `ragged_dot`: three modes by the kind of the ragged dimension.
+    Source: CHLO `ragged_dot`, with three modes by the kind of the ragged dimension.
     """
     dims = op.dimensions
     dtype = element_of_products(at)
@@ -144,9 +151,13 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
         parts: list[Array] = []
         total: Any = None
         for group in range(group_sizes.shape[-1]):
+            # Rows outside the group are zeroed, not sliced off: the bounds of a group may differ
+            # along batch
+            # dimensions.
             mask = _mask(op, lhs, starts[..., group], ends[..., group])
             rows = np.where(mask, lhs, lhs.dtype.type(0))
             if is_contracting:
+                # Both sides are masked, because `0 * NaN` of the other side would not be 0.
                 met = np.where(_mask_of_rhs(dims, mask, rhs), rhs, rhs.dtype.type(0))
                 parts.append(contracted(rows, met, dims, dtype))
                 continue
@@ -155,6 +166,7 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
             else:
                 axis = op.rhs_group[0]
                 part = contracted(rows, rhs.take(group, axis), _without(dims, axis), dtype)
+            # Groups own disjoint parts of the result; what no group owns stays 0.
             own = _mask_of_result(dims, mask, part)
             total = np.where(own, part, dtype.type(0) if total is None else total)
         if is_contracting:
@@ -165,36 +177,40 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
 
 
 def _mask_of_rhs(dims: DotDimensions, mask: Array, rhs: Array) -> Array:
-    """The mask of `lhs`, whose free dimensions have size 1, along the dimensions of `rhs`."""
-    mine = dims.lhs_batch + dims.lhs_contracting
-    theirs = dims.rhs_batch + dims.rhs_contracting
+    """Reshape the mask of `lhs`, of size 1 along free dimensions, to the dimensions of `rhs`."""
+    of_lhs = dims.lhs_batch + dims.lhs_contracting
+    of_rhs = dims.rhs_batch + dims.rhs_contracting
     shape = [1] * rhs.ndim
-    for d, e in zip(mine, theirs, strict=True):
+    for d, e in zip(of_lhs, of_rhs, strict=True):
         shape[e] = mask.shape[d]
-    order = [mine[k] for k in np.argsort(theirs)]
-    return mask.transpose(*order, *_free(mask, mine)).reshape(shape)
+    order = [of_lhs[k] for k in np.argsort(of_rhs)]
+    return mask.transpose(*order, *_free(mask, of_lhs)).reshape(shape)
 
 
 def _mask_of_result(dims: DotDimensions, mask: Array, result: Array) -> Array:
-    """The mask of `lhs`, whose contracting dimensions have size 1, along those of the result."""
+    """Reshape the mask of `lhs`, of size 1 along contracting dimensions, to the result's."""
     kept = dims.lhs_batch + tuple(_free(mask, dims.lhs_batch + dims.lhs_contracting))
     shape = [mask.shape[d] for d in kept] + [1] * (result.ndim - len(kept))
     return mask.transpose(*kept, *dims.lhs_contracting).reshape(shape)
 
 
 def _nothing(at: Site, dtype: np.dtype[Any]) -> Array:
+    """Result of no groups: zeros."""
     return np.zeros([size or 0 for size in at.result.sizes], dtype)
 
 
 def _without(dims: DotDimensions, axis: int) -> DotDimensions:
-    """The dimensions of `rhs` when the group dimension is gone."""
+    """Dimension numbers after the group dimension `axis` of `rhs` is removed."""
     batch = tuple(d - (d > axis) for d in dims.rhs_batch)
     contracting = tuple(d - (d > axis) for d in dims.rhs_contracting)
     return DotDimensions(dims.lhs_batch, batch, dims.lhs_contracting, contracting)
 
 
 def _mask(op: RaggedDot, lhs: Array, start: Array, end: Array) -> Array:
-    """Which elements of `lhs` belong to a group; bounds may differ along dimensions before it."""
+    """Mask of the elements of `lhs` in one group; true from `start` to before `end`.
+
+    Bounds may differ along the dimensions before the ragged one.
+    """
     dims = op.dimensions
     (ragged,) = op.lhs_ragged
     if ragged in dims.lhs_batch:
@@ -217,7 +233,7 @@ def _mask(op: RaggedDot, lhs: Array, start: Array, end: Array) -> Array:
 
 @evaluates(Einsum, UnaryEinsum, on_reals=True)
 def _einsum(op: Einsum, at: Site) -> Kernel:
-    """Narrow floating-point numbers are rounded once; sums of booleans are `or`."""
+    """Einstein summation; narrow floats are rounded once, sums of booleans are `or`."""
     dtype = element_of_products(at)
     wide = np.dtype(np.int64) if dtype.kind == "b" else computing(dtype)
     config = op.einsum_config

@@ -1,4 +1,4 @@
-"""Tuples, branches, loops, barriers.  Calls are made by the evaluation itself (`plan`)."""
+"""Tuples, branches, loops and barriers.  Calls are evaluated by `plan` itself."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def _get_tuple_element(op: GetTupleElement, at: Site) -> Kernel:
 
 @evaluates(OptimizationBarrier, AddDependency, Domain)
 def _same(op: OptimizationBarrier, at: Site) -> Kernel:
+    """The operand, or the tuple of all operands of a barrier."""
     if isinstance(op, OptimizationBarrier) and len(at.ins.operands) != 1:
         return lambda *values: values
     return lambda value, *_: value
@@ -45,13 +46,13 @@ def _same(op: OptimizationBarrier, at: Site) -> Kernel:
 
 @evaluates(ELEMENTWISE["copy"], lifted=True)
 def _copy(op: Op, at: Site) -> Kernel:
-    """Values are never written to, so a copy is the value itself."""
+    """The operand itself, as no kernel writes to a value that another name may read."""
     return lambda value: value
 
 
 @evaluates(CopyStart)
 def _copy_start(op: CopyStart, at: Site) -> Kernel:
-    """Gives (target, source, context)."""
+    """Value: (target, source, context)."""
     context = np.zeros((), np.uint32)
     return lambda value: (value, value, context)
 
@@ -68,7 +69,7 @@ def _token(op: AfterAll, at: Site) -> Kernel:
 
 @evaluates(Case)
 def _case(op: Case, at: Site) -> Kernel:
-    """The last branch is taken for an index that is not one of a branch."""
+    """Value of the selected branch; an index out of range selects the last branch."""
     own_operands = len(at.ins.operands) > 1
     several = _is_several(at)
 
@@ -77,6 +78,7 @@ def _case(op: Case, at: Site) -> Kernel:
         index = (0 if selector else 1) if op.predicated else int(selector)
         if not 0 <= index < len(branches):
             index = len(branches) - 1
+        # The operands of other branches are dropped first, which frees their memory.
         given = [values[1 + index]] if own_operands else []
         values.clear()
         results = branches[index].taking(given)
@@ -87,6 +89,7 @@ def _case(op: Case, at: Site) -> Kernel:
 
 @evaluates(While)
 def _while(op: While, at: Site) -> Kernel:
+    """Loop whose state is passed on from iteration to iteration, so that the body may overwrite it."""
     several = _is_several(at)
     whole = len(at.ins.operands) == 1 and isinstance(at.ins.operands[0].type, TupleType)
 
@@ -95,12 +98,12 @@ def _while(op: While, at: Site) -> Kernel:
         while condition.taking([*state])[0]:
             results = body.taking(state)
             state = [results] if whole else [*results]
-            del results  # what only the state holds is written to
+            del results  # an array may be overwritten only if nothing but the state refers to it
         return state[0] if whole or not several else tuple(state)
 
     return Moving(run)
 
 
 def _is_several(at: Site) -> bool:
-    """Has the instruction a tuple of results, as its value?"""
+    """Is the value of the instruction a tuple?"""
     return isinstance(at.ins.type, TupleType)
