@@ -6,7 +6,6 @@ Source: StableHLO `StablehloCanonicalizeDynamism.cpp`, which replaces them by th
 
 from __future__ import annotations
 
-
 from typing import Any
 
 import numpy as np

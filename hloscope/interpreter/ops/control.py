@@ -89,7 +89,7 @@ def _case(op: Case, at: Site) -> Kernel:
 
 @evaluates(While)
 def _while(op: While, at: Site) -> Kernel:
-    """Loop whose state is passed on from iteration to iteration, so that the body may overwrite it."""
+    """Loop whose state only the loop refers to, so that the body may overwrite it."""
     several = _is_several(at)
     whole = len(at.ins.operands) == 1 and isinstance(at.ins.operands[0].type, TupleType)
 

@@ -1,7 +1,7 @@
-"""Convolutions: all windows side by side are a matrix, the kernel is another one.
+"""Convolutions, as the product of a matrix of all windows and a matrix of the filter.
 
-Padding and the holes between spread elements are not part of the sum: a NaN of the kernel that
-meets only these is not in the result, as in XLA (the specification multiplies zeros).
+Padding and the holes of a dilated input do not take part in the sum: a NaN of the filter that meets
+only these does not reach the result, as in XLA (the specification multiplies zeros).
 Source: StableHLO spec `convolution`; XLA:CPU, jaxlib 0.10.
 """
 
@@ -21,7 +21,7 @@ from hloscope.interpreter.values import Array, EvaluationError
 from hloscope.ops import Convolution, DynamicConv
 
 _MOST_BYTES: Final = 1 << 25
-"""Largest matrix of windows: more of them are taken in several parts."""
+"""Maximum bytes of a matrix of windows; larger ones are multiplied in several parts."""
 
 
 @evaluates(Convolution, on_reals=True)
@@ -49,7 +49,7 @@ def convolved(
     padding: Sequence[tuple[int, int]],
     dtype: np.dtype[Any],
 ) -> Array:
-    """The convolution in arithmetic of `dtype`, with this padding in place of the window's."""
+    """Return the convolution, computed in `dtype`, with `padding` in place of the window's."""
     dims, window = op.dimensions, op.window
     spatial = len(dims.input_spatial)
     _check(op, len(padding))
@@ -59,6 +59,9 @@ def convolved(
     nothing = [(0, 0)]
     edges, holes = [*nothing, *padding, *nothing], [1, *window.base_dilations, 1]
     is_element = None
+    # Zero padding gives the right sums unless the filter has infinities or NaNs, as `0 * inf` is
+    # NaN.
+    # Then a mask tells elements of the input from padding and holes.
     if dtype.kind in "fcV" and x.size and not np.isfinite(rhs).all():
         is_element = padded(np.ones_like(x[:1, ..., :1], np.bool_), np.False_, edges, holes)
     x = padded(x, dtype.type(0), edges, holes)
@@ -78,20 +81,23 @@ def convolved(
     if is_element is None:
         result = _grouped(op, windows, kernel)
     else:
-        result = _by_taps(op, windows, _windows(is_element, taps, positions, op), kernel)
+        result = _masked_sum(op, windows, _windows(is_element, taps, positions, op), kernel)
     order = (dims.output_batch, *dims.output_spatial, dims.output_feature)
     return result.transpose(np.argsort(order))
 
 
-def _by_taps(
+def _masked_sum(
     op: Convolution | DynamicConv, windows: Array, is_element: Array, kernel: Array
 ) -> Array:
-    """The result; where a tap that is not finite meets an element, the sum tap by tap."""
+    """The result for a filter with infinities or NaNs, which must not be multiplied by padding.
+
+    Outputs in which an element of the input meets such a number are summed tap by tap.
+    """
     spatial = kernel.ndim - 2
     before = (slice(None),) * (1 + spatial)
     is_finite = np.isfinite(kernel)
-    # Most outputs meet finite numbers of the kernel only: they are the same sums, to the last bit,
-    # as if the others were zeros, which the padding multiplies with in any case.
+    # Outputs that meet finite filter elements only have bitwise the sums of the usual way, with
+    # the other filter elements set to 0: these meet padding, which is 0 too.
     plain = _grouped(op, windows, np.where(is_finite, kernel, kernel.dtype.type(0)))
     total: Any = 0
     is_met: Any = False
@@ -104,7 +110,11 @@ def _by_taps(
 
 
 def _check(op: Convolution | DynamicConv, paddings: int) -> None:
-    """Check that the window has as many dimensions as the kernel."""
+    """Check that the window has as many dimensions as the filter.
+
+    Raises:
+        EvaluationError: It has more or fewer.
+    """
     window, spatial = op.window, len(op.dimensions.kernel_spatial)
     entries = (window.strides, window.base_dilations, window.window_dilations, window.reversal)
     for found in (paddings, *map(len, entries)):
@@ -116,7 +126,7 @@ def _check(op: Convolution | DynamicConv, paddings: int) -> None:
 def _windows(
     x: Array, taps: Sequence[int], positions: Sequence[int], op: Convolution | DynamicConv
 ) -> Array:
-    """A view: batch, positions of the window, taps, feature."""
+    """A view of all windows: batch, positions, taps, feature."""
     if 0 in (*positions, *taps, x.size):
         return np.zeros((x.shape[0], *positions, *taps, x.shape[-1]), x.dtype)
     steps = x.strides[1:-1]
@@ -131,7 +141,7 @@ def _windows(
 
 
 def _grouped(op: Convolution | DynamicConv, windows: Array, kernel: Array) -> Array:
-    """The result as batch, positions, feature, group by group of features or of the batch."""
+    """The result as batch, positions, feature; groups of features or of the batch are separate."""
     groups, batches = op.feature_group_count, op.batch_group_count
     spatial = kernel.ndim - 2
     features, made = kernel.shape[-2:]
@@ -148,15 +158,18 @@ def _grouped(op: Convolution | DynamicConv, windows: Array, kernel: Array) -> Ar
     summed = prod(taps) * features
     matrix = np.moveaxis(matrix, -2, 0).reshape(parts, summed, made // parts)
     result = np.zeros((parts, batch, *positions, made // parts), kernel.dtype)
-    for part in _parts(windows, spatial) if result.size and summed else ():
+    for part in _chunks(windows, spatial) if result.size and summed else ():
         rows = windows[part]
         table = rows.reshape(parts, prod(rows.shape[1 : 2 + spatial]), summed)
         result[part] = product(table, matrix, kernel.dtype).reshape(result[part].shape)
     return np.moveaxis(result, 0, -2).reshape(batch, *positions, made)
 
 
-def _parts(windows: Array, spatial: int) -> list[tuple[slice, ...]]:
-    """Parts of the windows that are made matrices one after the other: whole ones if small."""
+def _chunks(windows: Array, spatial: int) -> list[tuple[slice, ...]]:
+    """Index ranges of the windows that are copied to matrices of at most `_MOST_BYTES` each.
+
+    Windows overlap, so the matrix may be much larger than the input.
+    """
     bytes_ = windows.size * windows.itemsize
     if bytes_ <= _MOST_BYTES:
         return [(slice(None),)]

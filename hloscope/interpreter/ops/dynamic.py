@@ -1,4 +1,4 @@
-"""Ops about sizes known only at run time."""
+"""Ops that take sizes as operands, or return them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from hloscope.ops import (
 
 
 def run_time_sizes(given: Any, at: Site) -> list[int]:
-    """Sizes an operand gives, for the result of an instruction.
+    """Return the sizes that an operand gives for the result of an instruction.
 
     Raises:
-        EvaluationError: There are negative ones, they are not those of the type of the result,
-            or the result would be too large.
+        EvaluationError: A size is negative or contradicts the result's type, or the result would
+            exceed the memory limit.
     """
     sizes = [int(size) for size in given]
     return checked_sizes(sizes, at)
 
 
 def checked_sizes(sizes: list[int], at: Site) -> list[int]:
-    """The sizes, if the result of the instruction may have them.
+    """Check sizes of the result of an instruction, and return them.
 
     Raises:
-        EvaluationError: It may not.
+        EvaluationError: A size is negative or contradicts the result's type, or the result would
+            exceed the memory limit.
     """
     result = at.result
     if len(sizes) != result.rank or any(
@@ -52,7 +53,7 @@ def checked_sizes(sizes: list[int], at: Site) -> list[int]:
 @evaluates(DynamicReshape)
 def _dynamic_reshape(op: DynamicReshape, at: Site) -> Kernel:
     def kernel(value: Any, *given: Any) -> Value:
-        is_vector = len(given) == 1 and given[0].ndim == 1  # HLO gives scalars
+        is_vector = len(given) == 1 and given[0].ndim == 1  # HLO has a scalar for each size
         sizes = run_time_sizes(given[0] if is_vector else given, at)
         if prod(sizes) != value.size:
             raise EvaluationError(f"{value.size} elements cannot have sizes {sizes}")

@@ -1,4 +1,4 @@
-"""Element-wise ops: each picks, by its element types, one function of whole arrays."""
+"""Elementwise ops: the element types of an op select one function of whole arrays."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ _INTO: Final[dict[Function, np.ufunc]] = {
     operator.mul: np.multiply,
     operator.truediv: np.true_divide,
 }
-"""What Python's operators are for arrays, of which nothing else is asked."""
+"""Numpy's functions for Python's operators; these can write to a given array."""
 _LARGE: Final = 1 << 15
-"""Bytes from which on memory of the operand is used again, if nobody else has it."""
+"""Minimum bytes of a result that overwrites an operand which nothing else refers to."""
 _ELSEWHERE: Final = frozenset(("copy", "chlo.constant_like"))
-"""Ops that are evaluated elsewhere."""
+"""Ops with makers in other modules."""
 
 
 def element_of(type_: Type) -> ElementType:
-    """The element type of an array.
+    """Return the element type of an array type.
 
     Raises:
-        UnsupportedError: The type is no array.
+        UnsupportedError: The type is not an array type.
     """
     if isinstance(type_, TensorType | UnrankedTensorType):
         return type_.element
@@ -68,6 +68,12 @@ def element_of(type_: Type) -> ElementType:
 
 @evaluates(*[cls for name, cls in ELEMENTWISE.items() if name not in _ELSEWHERE], lifted=True)
 def _elementwise(op: Elementwise, at: Site) -> Kernel:
+    """Kernel of an elementwise op.
+
+    If sizes are unknown, it checks that the run-time shapes are equal; scalar operands of `select`
+    and
+    `clamp` may differ.
+    """
     function = function_of(op, [element_of(t) for t in at.operands], element_of(at.ins.type))
     types = at.operands
     if all(isinstance(t, TensorType) and t.is_static for t in types):
@@ -86,7 +92,7 @@ def _elementwise(op: Elementwise, at: Site) -> Kernel:
 
 
 def _is_large(at: Site) -> bool:
-    """Are operands and result alike, of numpy's own numbers and many of them?"""
+    """Is the result large, and are operands and result of one shape and one builtin number type?"""
     type_ = at.result
     dtype = dtype_of(type_.element)
     is_own = dtype.kind in "fiu" and dtype.isbuiltin == 1
@@ -96,14 +102,15 @@ def _is_large(at: Site) -> bool:
 
 
 def _into(ufunc: np.ufunc) -> Kernel:
+    """Kernel that writes its result to its first operand."""
     return lambda a, b: ufunc(a, b, out=a)
 
 
 def function_of(op: Elementwise, operands: Sequence[ElementType], result: ElementType) -> Function:
-    """The function that evaluates an element-wise op on operands of such element types.
+    """Return the function that evaluates an elementwise op on operands of these element types.
 
     Raises:
-        UnsupportedError: There is none.
+        UnsupportedError: The op has no evaluation for these types.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> s8 = ELEMENT_TYPES["s8"]
@@ -125,7 +132,11 @@ def function_of(op: Elementwise, operands: Sequence[ElementType], result: Elemen
 
 
 def _of_mixed(op: Elementwise, operands: Sequence[ElementType], result: ElementType) -> Function:
-    """HLO lets floats of several widths meet: all become the result, or the widest of them."""
+    """Function for floats of several widths, as HLO allows.
+
+    Operands are converted to the result's float type, or to the widest one if the result is not
+    float.
+    """
     floats = [e for e in operands if e.kind == "float"]
     target = result if result.kind == "float" else max(floats, key=lambda e: e.bits)
     function = function_of(op, [target if e.kind == "float" else e for e in operands], result)
@@ -136,7 +147,7 @@ def _of_mixed(op: Elementwise, operands: Sequence[ElementType], result: ElementT
 def _with_settings(
     op: Elementwise, operands: Sequence[ElementType], result: ElementType
 ) -> Function | None:
-    """The function of an op that depends on more than the type of its first operand."""
+    """Function of an op that depends on more than its first operand's type; `None` for others."""
     match op:
         case StochasticConvert():
             return _stochastic(result)
@@ -209,6 +220,7 @@ def _select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
 
 def _clamp(element: ElementType) -> Function | None:
+    """Function of `clamp`; `None` if the element type has no order."""
     maximum = plain_function("maximum", element)
     minimum = plain_function("minimum", element)
     if maximum is None or minimum is None:
@@ -217,6 +229,7 @@ def _clamp(element: ElementType) -> Function | None:
 
 
 def _complex(dtype: Any) -> Function:
+    """Function that builds complex numbers of `dtype` from real and imaginary parts."""
     part = np.dtype(f"f{dtype.itemsize // 2}")
 
     def kernel(real: Any, imag: Any) -> Any:
@@ -229,7 +242,11 @@ def _complex(dtype: Any) -> Function:
 
 
 def _stochastic(target: ElementType) -> Function:
-    """Up with the probability of the part that is cut off, which the random bits stand for."""
+    """Function of `stochastic_convert`, which rounds at random.
+
+    It rounds away from 0 with the probability of the fraction that is lost: if the random operand,
+    divided by 2 to the number of its bits, is less than the fraction.
+    """
     into = conversion(ELEMENT_TYPES["f64"], target)
 
     def kernel(x: Any, random: Any) -> Any:

@@ -1,10 +1,10 @@
-"""Folding arrays with a computation of two groups of values, over whole arrays at once.
+"""Reductions of arrays by a computation, on whole slices at once.
 
-Integers, minima and maxima do not mind the order, so numpy's reductions make them; so they do sums
-and products of wide floating-point numbers, which differ by rounding only.  Sums and products of
-narrow ones (below 32 bits) round after every step, in the order of the elements.  Other bodies are
-applied step by step to whole slices, or pairwise where there are many steps: the specification
-leaves the order open, elements keep theirs.
+Integers, minima and maxima give the same result in any order, so numpy reduces them.  So are sums
+and products of floats of 32 bits and more, where the order changes the rounding only.  Narrower
+sums and products round after every step, in the order of the elements.  Other bodies are applied to
+whole slices one by one, or pairwise if there are many: the specification allows any grouping that
+keeps the order of the elements.
 Source: StableHLO spec `reduce`.
 """
 
@@ -32,29 +32,29 @@ MONOIDS: Final[dict[str, Any]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
-"""Numpy's functions of the ops that fold alone."""
+"""Numpy's function for each op that can be the whole body of a reduction."""
 _EXTREMES: Final = ("maximum", "minimum")
 _MOST_STEPS: Final = 32
-"""Most slices that are folded one after the other with a body that takes whole slices."""
+"""Maximum number of slices that an elementwise body folds one by one; more go pairwise."""
 
 
 def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:
-    """The numpy types of results."""
+    """Numpy dtypes of the array types among `types`."""
     return [dtype_of(t.element) for t in types if isinstance(t, TensorType)]
 
 
 def is_quantized(types: tuple[Type, ...]) -> bool:
-    """Are there quantized numbers, which every op rounds and clamps?"""
+    """Is any type quantized?  Each op on quantized values rounds and clamps, so order matters."""
     return any(isinstance(t, TensorType) and isinstance(t.element, QuantizedType) for t in types)
 
 
 def one_or_all(at: Site, values: tuple[Value, ...]) -> Value:
-    """The value of an instruction that has these results."""
+    """Value of an instruction with these results: the only one, or their tuple."""
     return values if isinstance(at.ins.type, TupleType) else values[0]
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Is it a floating-point type below 32 bits?
+    """Is it a float type of fewer than 32 bits?
 
     >>> is_narrow(np.dtype("float16")), is_narrow(np.dtype("float32"))
     (True, False)
@@ -63,12 +63,12 @@ def is_narrow(dtype: np.dtype[Any]) -> bool:
 
 
 def _is_tiny(dtype: np.dtype[Any]) -> bool:
-    """Is it an integer type numpy itself does not have (4 bits and less)?"""
+    """Is it an integer type of 4 bits or fewer, which numpy itself does not have?"""
     return dtype.kind == "V" and "int" in dtype.name
 
 
 def computing(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """A type of numpy that holds all values of this one, and computes fast.
+    """Return a builtin numpy type that holds all values of `dtype`, to compute in.
 
     >>> computing(np.dtype("float16")), computing(np.dtype("int8"))
     (dtype('float32'), dtype('int8'))
@@ -81,11 +81,11 @@ def computing(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def lifted(region: Region, dtypes: Sequence[np.dtype[Any]]) -> Lifted:
-    """The region as a function of arrays of one shape.
+    """Return a function that applies a region of scalars to arrays of one shape.
 
     Args:
-        region: The region, of scalars.
-        dtypes: Types of its results.
+        region: The region.
+        dtypes: Dtypes of its results.
     """
     if region.is_elementwise:
 
@@ -108,16 +108,19 @@ def lifted(region: Region, dtypes: Sequence[np.dtype[Any]]) -> Lifted:
 
 
 def fold(region: Region, inits: Arrays, items: Arrays) -> Arrays:
-    """`body(body(init, items[0]), items[1]) …`, along the first axis.
+    """Return `body(body(init, items[0]), items[1]) …`, along the first axis.
 
     Args:
-        region: The body: accumulators, then items, to accumulators.
+        region: The body; takes accumulators, then items, and returns accumulators.
         inits: Initial accumulators, scalars.
         items: Arrays of one shape, of the accumulators' types.
     """
     count, shape = items[0].shape[0], items[0].shape[1:]
     body = lifted(region, [v.dtype for v in inits])
     if count > _MOST_STEPS and region.is_elementwise:
+        # The grouping changes, not the order, which the specification allows.  The initial value
+        # still
+        # comes first.
         items, count = _pairwise(body, items), 1
     totals = tuple([np.broadcast_to(v, shape) for v in inits])
     for k in range(count):
@@ -126,9 +129,12 @@ def fold(region: Region, inits: Arrays, items: Arrays) -> Arrays:
 
 
 def _pairwise(body: Lifted, items: Arrays) -> Arrays:
-    """Fold neighbours until one slice is left, as an array of one."""
+    """Fold neighbouring slices in rounds until one is left; its first axis has size 1."""
     rest: Arrays = ()
     while (count := len(items[0])) > 1:
+        # An odd slice at the end is folded in front of what was left over in earlier rounds, all
+        # of
+        # which came after it.
         if count % 2:
             last = tuple([x[-1:] for x in items])
             rest = body(*last, *rest) if rest else last
@@ -138,7 +144,7 @@ def _pairwise(body: Lifted, items: Arrays) -> Arrays:
 
 
 def reduced(monoid: str, x: Array, axes: tuple[int, ...], init: Array) -> Array | None:
-    """The reduction by one op of `MONOIDS`; `None` if numpy has none for the type.
+    """Reduce by one op of `MONOIDS`; `None` if the op needs the order or numpy has no such type.
 
     >>> reduced("add", np.arange(6, dtype="int32").reshape(2, 3), (1,), np.int32(10))
     array([13, 22], dtype=int32)
@@ -161,10 +167,13 @@ def reduced(monoid: str, x: Array, axes: tuple[int, ...], init: Array) -> Array 
 
 
 def _extreme(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Array:
-    """Maximum or minimum; zeros have a sign, the positive one is greater."""
+    """Maximum or minimum over axes; +0 is greater than -0."""
     wide = computing(x.dtype)
     y = x.astype(wide, copy=False)
     total = np.asarray(function.reduce(y, axes, initial=init.astype(wide)))
+    # Numpy takes zeros as equal and returns either sign, so the sign is decided separately: a
+    # minimum
+    # is -0 if there is any -0, a maximum is +0 if there is any +0.
     zero = total == 0
     if zero.any():
         wanted = function is np.minimum
@@ -176,10 +185,11 @@ def _extreme(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Arr
 
 
 def _in_order(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Array:
-    """A sum or product that rounds after every element."""
+    """Sum or product that rounds after every element, in the order of the elements."""
     kept = [d for d in range(x.ndim) if d not in axes]
     shape = [x.shape[d] for d in kept]
-    count = math.prod([x.shape[d] for d in axes])  # which -1 is not where nothing is kept
+    count = math.prod([x.shape[d] for d in axes])  # `-1` would be ambiguous for empty arrays
     rows = x.transpose(*axes, *kept).reshape(count, *shape)
     start = np.broadcast_to(np.asarray(init, x.dtype), (1, *shape))
+    # `accumulate` rounds each partial result to the type; `reduce` may not.
     return np.asarray(function.accumulate(np.concatenate((start, rows)), axis=0)[-1])

@@ -1,4 +1,4 @@
-"""Indexed reads and writes, by the numbers of the elements in row-major order."""
+"""Gather and scatter, by row-major numbers of the elements."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from hloscope.ops import Dims, DynamicGather, Gather, Scatter, TorchIndexSelect
 _LARGEST: Final = (1 << 63) - 1
 
 Starts = dict[int, Array]
-"""Where slices start along those dimensions of the operand where it is not always at 0."""
+"""Start indices by operand dimension; dimensions that always start at 0 are missing."""
 
 
 def _starts(indices: Array, axis: int, of: Dims, batching: Dims, of_indices: Dims) -> Starts:
-    """Starts by dimension of the operand, arrays that broadcast to that of the index vectors.
+    """Return start indices by operand dimension, broadcastable to the shape of the index vectors.
 
     Args:
         indices: The array of index vectors.
-        axis: The dimension of it that has the vectors' elements.
-        of: The dimension of the operand for each of these elements.
-        batching: Dimensions of the operand that go with dimensions of the indices.
-        of_indices: These dimensions.
+        axis: Its dimension along which the components of a vector lie.
+        of: Operand dimension of each component.
+        batching: Batching dimensions of the operand.
+        of_indices: The corresponding dimensions of `indices`.
     """
     if indices.dtype == np.uint64:
+        # An unsigned index beyond 2 ** 63 must not become negative, which would be clamped to 0.
         indices = np.minimum(indices, np.uint64(_LARGEST))
     indices = indices.astype(np.int64, copy=False)
     if axis == indices.ndim:
@@ -41,6 +42,7 @@ def _starts(indices: Array, axis: int, of: Dims, batching: Dims, of_indices: Dim
     found = {d: vectors[i] for i, d in enumerate(of)}
     rank = vectors.ndim - 1
     for d, given in zip(batching, of_indices, strict=True):
+        # Slices of a batching dimension start at their own batch number.
         place = given - (given > axis)
         numbers = np.arange(indices.shape[given])
         found[d] = numbers.reshape([-1 if i == place else 1 for i in range(rank)])
@@ -48,22 +50,22 @@ def _starts(indices: Array, axis: int, of: Dims, batching: Dims, of_indices: Dim
 
 
 def _flat(value: Any, shape: Sequence[int]) -> Array:
-    """The elements of what is broadcast to a shape."""
+    """Elements of a value broadcast to a shape, in row-major order."""
     if value.shape != tuple(shape):
         value = np.broadcast_to(value, shape)
     return value.reshape(-1)  # type: ignore[no-any-return]
 
 
 def _strides(sizes: Sequence[int]) -> list[int]:
-    """How many elements further the next one is along each dimension."""
+    """Row-major strides in elements."""
     return [prod(sizes[d + 1 :]) for d in range(len(sizes))]
 
 
 # -------------------------------------------------------------------------------------- gather
 
 
-def _gathering(op: Gather | DynamicGather, at: Site) -> Kernel:
-    """A kernel that takes the operand, the index vectors and the sizes of the slices."""
+def _gather_kernel(op: Gather | DynamicGather, at: Site) -> Kernel:
+    """Kernel that takes the operand, the index vectors and the slice sizes."""
     dropped = {*op.collapsed_slice_dims, *op.operand_batching_dims}
     batches = at.result.rank - len(op.offset_dims)
     order, batch, offset = [], iter(range(batches)), iter(range(batches, at.result.rank))
@@ -84,14 +86,18 @@ def _gathering(op: Gather | DynamicGather, at: Site) -> Kernel:
         if 0 in shape or 0 in sizes:  # where no slice has elements, zeros, as in XLA
             taken = np.zeros(shape + window, value.dtype)
         else:
-            taken = _taken(np.asarray(value), starts, sizes, shape).reshape(shape + window)
+            taken = _slices_at(np.asarray(value), starts, sizes, shape).reshape(shape + window)
         return taken if in_order else taken.transpose(order)
 
     return kernel
 
 
-def _taken(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
-    """Slices of an array, one for each element of the starts, moved such that they are inside."""
+def _slices_at(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
+    """Slices of an array at each start, clamped so that they are inside; shape `shape + sizes`.
+
+    Raises:
+        EvaluationError: A slice is larger than the array.
+    """
     for d, size in enumerate(sizes):
         most = value.shape[d] - size
         if most < 0:
@@ -101,10 +107,14 @@ def _taken(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
         elif d in starts:
             starts[d] = np.minimum(np.maximum(starts[d], 0), most)
     rank = value.ndim
+    # Trailing dimensions that slices cover wholly are contiguous.  If all others have size 1, a
+    # slice
+    # is one row of a matrix, and `take` copies rows.
     block = rank  # from this dimension on, slices take all
     while block and sizes[block - 1] == value.shape[block - 1]:
         block -= 1
     if not value.flags.c_contiguous or any(size != 1 for size in sizes[:block]):
+        # Otherwise all possible slices are a strided view, indexed by their starts.
         counts = [n - size + 1 for n, size in zip(value.shape, sizes, strict=True)]
         windows = strided(value, (*counts, *sizes), value.strides * 2)
         if not starts:
@@ -121,13 +131,13 @@ def _taken(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
 
 @evaluates(Gather)
 def _gather(op: Gather, at: Site) -> Kernel:
-    kernel, sizes = _gathering(op, at), op.slice_sizes
+    kernel, sizes = _gather_kernel(op, at), op.slice_sizes
     return lambda value, indices: kernel(value, indices, sizes)
 
 
 @evaluates(DynamicGather)
 def _dynamic_gather(op: DynamicGather, at: Site) -> Kernel:
-    gather = _gathering(op, at)
+    gather = _gather_kernel(op, at)
     dropped = {*op.collapsed_slice_dims, *op.operand_batching_dims}
 
     def kernel(value: Any, indices: Any, slice_sizes: Array) -> Value:
@@ -142,7 +152,7 @@ def _dynamic_gather(op: DynamicGather, at: Site) -> Kernel:
 
 @evaluates(TorchIndexSelect)
 def _torch_index_select(op: TorchIndexSelect, at: Site) -> Kernel:
-    """Rows by number along `dim`, for each place of the first `batch_dims` dimensions."""
+    """Slices along `dim` by number, separately for each index of the `batch_dims` first dimensions."""
     dim, batches = op.dim, op.batch_dims
 
     def kernel(value: Array, index: Array) -> Value:
@@ -172,11 +182,12 @@ def _torch_index_select(op: TorchIndexSelect, at: Site) -> Kernel:
 
 @evaluates(Scatter)
 def _scatter(op: Scatter, at: Site) -> Kernel:
-    """Updates in their order, those outside dropped.
+    """Updates in order; updates outside of the operand are dropped.
 
-    StableHLO drops elements that are outside and goes through the updates in row-major order of
-    all their dimensions (spec `scatter`); XLA drops a window that is not wholly inside and takes
-    window after window (`ScatterExpander`).  That indices are unique is checked, not believed.
+    StableHLO drops single elements and takes updates in row-major order of all their dimensions
+    (spec
+    `scatter`).  XLA drops a window that is not wholly inside and takes window by window
+    (`ScatterExpander`).  The attribute `unique_indices` is not relied on.
     """
     number = (len(at.ins.operands) - 1) // 2
     dtypes = [dtype_of(t.element) for t in at.results if isinstance(t, TensorType)]
@@ -184,7 +195,7 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
 
     def kernel(regions: tuple[Region, ...], *values: Any) -> Value:
         inputs, indices, updates = values[:number], values[number], values[number + 1 :]
-        targets, order = _targets(op, inputs[0], np.asarray(indices), updates[0])
+        targets, order = _target_rows(op, inputs[0], np.asarray(indices), updates[0])
         results = [
             np.array(promoted(x, t), order="C").reshape(targets.shape)
             for x, t in zip(inputs, dtypes, strict=True)
@@ -202,15 +213,15 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
     return kernel
 
 
-def _targets(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targets, list[int]]:
-    """Where the updates go.
+def _target_rows(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targets, list[int]]:
+    """Return the rows that the updates are written to.
 
-    Trailing dimensions of the operand that windows cover wholly are one row: it is rows that are
-    written to.
+    Trailing dimensions of the operand that windows cover wholly form one row.
 
     Returns:
-        The rows, in the order of the updates, and the order of the update's dimensions in which
-        those of a row are last.
+        The rows in the order of the updates, and an order of the update's dimensions with those of
+        a
+        row last.
     """
     dropped = {*op.inserted_window_dims, *op.input_batching_dims}
     kept = [d for d in range(value.ndim) if d not in dropped]
@@ -224,6 +235,9 @@ def _targets(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targ
         op.scatter_indices_batching_dims,
     )
     block = value.ndim
+    # Longer rows mean fewer numbers to compute.  A dimension with starts cannot be in a row, as
+    # its
+    # windows may begin at different elements.
     while block and block - 1 in axis_of and block - 1 not in starts:
         if sizes[block - 1] != value.shape[block - 1]:
             break
@@ -238,11 +252,11 @@ def _targets(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targ
     for d, stride in enumerate(_strides(value.shape[:block])):
         coordinate: Any = 0
         if d in starts:
-            coordinate = _placed(starts[d], batch, first)
+            coordinate = _along(starts[d], batch, first)
             if op.by_window:
                 inside = inside & (coordinate >= 0) & (coordinate <= value.shape[d] - sizes[d])
         if sizes[d] != 1:
-            coordinate = coordinate + _placed(np.arange(sizes[d]), [axis_of[d]], first)
+            coordinate = coordinate + _along(np.arange(sizes[d]), [axis_of[d]], first)
         if d in starts and not op.by_window:
             inside = inside & (coordinate >= 0) & (coordinate < value.shape[d])
         row = row + coordinate * stride
@@ -253,7 +267,7 @@ def _targets(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targ
     return Targets(whole, rows if keep is None else rows[keep], keep), [*first, *last]
 
 
-def _placed(value: Array, dims: list[int], among: list[int]) -> Array:
-    """A view whose dimensions stand where their numbers, which ascend, are `among` others."""
+def _along(value: Array, dims: list[int], among: list[int]) -> Array:
+    """View with dimensions `dims` (ascending) at their positions in `among`; others have size 1."""
     sizes = dict(zip(dims, value.shape, strict=True))
     return value.reshape([sizes.get(d, 1) for d in among])

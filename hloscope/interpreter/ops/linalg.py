@@ -1,4 +1,4 @@
-"""Linear algebra and transforms, for all matrices of a batch at once."""
+"""Linear algebra and Fourier transforms, on all matrices of a batch at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hloscope.interpreter.values import Array, dtype_of
 from hloscope.ops import Cholesky, Fft, TriangularSolve
 
 _BLOCK: Final = 32
-"""Rows that are solved one by one before the rest is updated by one matrix product."""
+"""Rows solved one by one before the rows below are updated by one matrix product."""
 
 
 @evaluates(Cholesky, on_reals=True)
 def _cholesky(op: Cholesky, at: Site) -> Kernel:
-    """Reads one triangle and fills the other one with zeros; a matrix without factor gives NaNs.
+    """Cholesky factor from one triangle; the other is zero.  NaNs if the matrix has no factor.
 
     Source: StableHLO spec `cholesky`; XLA gives NaNs.
     """
@@ -38,6 +38,7 @@ def _cholesky(op: Cholesky, at: Site) -> Kernel:
 
 
 def _one_by_one(x: Array) -> Array:
+    """Factors of each matrix of a batch; NaNs for a matrix without a factor."""
     matrices = x.reshape(-1, *x.shape[-2:])
     result = np.full_like(matrices, np.nan)
     for k, matrix in enumerate(matrices):
@@ -50,7 +51,7 @@ def _one_by_one(x: Array) -> Array:
 
 @evaluates(TriangularSolve, on_reals=True)
 def _triangular_solve(op: TriangularSolve, at: Site) -> Kernel:
-    """Substitution; only one triangle of `a` is read.  A zero on the diagonal divides."""
+    """Solution by substitution; reads one triangle of `a`.  A zero on the diagonal divides."""
     transposed = op.transpose_a.upper()
 
     def kernel(a: Array, b: Array) -> Array:
@@ -65,7 +66,7 @@ def _triangular_solve(op: TriangularSolve, at: Site) -> Kernel:
             matrix, right, lower = matrix.swapaxes(-1, -2), right.swapaxes(-1, -2), not lower
         if not lower:  # backwards, an upper triangle is a lower one
             matrix, right = matrix[..., ::-1, ::-1], right[..., ::-1, :]
-        result = _substituted(matrix, right, unit=op.unit_diagonal)
+        result = _solve_lower(matrix, right, unit=op.unit_diagonal)
         if not lower:
             result = result[..., ::-1, :]
         if not op.left_side:
@@ -75,10 +76,13 @@ def _triangular_solve(op: TriangularSolve, at: Site) -> Kernel:
     return kernel
 
 
-def _substituted(a: Array, b: Array, *, unit: bool) -> Array:
-    """Solve `a x = b` for the lower triangle of `a`."""
+def _solve_lower(a: Array, b: Array, *, unit: bool) -> Array:
+    """Solve `a x = b`, where only the lower triangle of `a` is read."""
     x = np.array(b)
     size = a.shape[-1]
+    # Blocks make most of the work one matrix product each.  When a block begins, the
+    # contributions of
+    # all rows above it have been subtracted.
     for start in range(0, size, _BLOCK):
         end = min(start + _BLOCK, size)
         for i in range(start, end):
@@ -93,7 +97,7 @@ def _substituted(a: Array, b: Array, *, unit: bool) -> Array:
 
 @evaluates(Fft)
 def _fft(op: Fft, at: Site) -> Kernel:
-    """Computed in doubles, rounded once.  Source: StableHLO spec `fft`."""
+    """Fourier transform, computed in doubles and rounded once.  Source: StableHLO spec `fft`."""
     transforms: dict[str, Any] = {
         "FFT": np.fft.fftn,
         "IFFT": np.fft.ifftn,

@@ -1,4 +1,4 @@
-"""Meshes of devices that a program names, and what is divided or grouped along their axes.
+"""Device meshes that a program defines, and groups along their axes.
 
 Source: StableHLO's `ReplicaGroupMeshAxesAttr`; Shardy's meshes.
 """
@@ -15,7 +15,7 @@ from hloscope.ops import MOST_DEVICES, AxisRef, Mesh, MeshGroups
 
 
 def meshes(attributes: Iterable[tuple[str, str]]) -> Mapping[str, Mesh]:
-    """The meshes by name that attributes of a module define."""
+    """Return the meshes that attributes of a module define, by name."""
     given = list(attributes)
     said = [value_of([pair], "sdy.mesh") for pair in given]
     said.append(frontend_attributes(given).get("xla.sdy.meshes"))
@@ -23,10 +23,10 @@ def meshes(attributes: Iterable[tuple[str, str]]) -> Mapping[str, Mesh]:
 
 
 def defined_mesh(given: Mesh | str, known: Mapping[str, Mesh]) -> Mesh:
-    """The mesh, or the one of that name.
+    """Return the mesh, or the mesh of that name.
 
     Raises:
-        EvaluationError: There is none, or it has a number of devices that cannot be right.
+        EvaluationError: The name is not defined, or devices and axis sizes do not match.
     """
     if isinstance(given, str):
         if given not in known:
@@ -44,7 +44,7 @@ def check_axes(mesh: Mesh, axes: Iterable[AxisRef]) -> None:
     """Check that the mesh has these axes, or parts of axes.
 
     Raises:
-        EvaluationError: It has not.
+        EvaluationError: An axis or part does not exist.
     """
     sizes = dict(mesh.axes)
     for axis in axes:
@@ -60,10 +60,10 @@ def check_axes(mesh: Mesh, axes: Iterable[AxisRef]) -> None:
 
 
 def mesh_groups(groups: MeshGroups, world: World) -> tuple[Dims, ...]:
-    """The groups of `#stablehlo.replica_group_mesh_axes<mesh = …, axes = […]>`.
+    """Return the groups of `#stablehlo.replica_group_mesh_axes<mesh = …, axes = […]>`.
 
     Raises:
-        EvaluationError: There is no such mesh, or the mesh has no such axis.
+        EvaluationError: The mesh or one of its axes does not exist.
     """
     mesh = defined_mesh(groups.mesh, meshes(world.attributes))
     check_axes(mesh, groups.axes)

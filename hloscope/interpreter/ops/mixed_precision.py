@@ -1,7 +1,7 @@
-"""Results whose declared floats are of another precision than the op computes in.
+"""Conversion of results whose declared float type is not the type the op computes in.
 
-HLO does not compare the precision of floats: the op computes in that of its operands, and what it
-makes is converted to what is declared.
+HLO does not compare float precisions: an op computes in the precision of its operands, and the
+result is converted to the declared type.
 Source: XLA `ShapeUtil::CompatibleIgnoringFpPrecision`, `float_normalization.cc`.
 """
 
@@ -22,17 +22,20 @@ from hloscope.ir import ELEMENT_TYPES, ElementType, Instruction, TensorType, Tup
 
 @adapts(Concern.PRECISIONS)
 def as_declared(maker: Maker, ins: Instruction) -> Maker:
-    """Of an instruction in which precisions meet, a maker that converts the result."""
+    """Return a maker whose kernels convert the result to the declared float type."""
 
     def make(op: Any, at: Site) -> Kernel:
-        inner, leave = maker(op, Site(_computing(at.ins), at.world)), _leaving(at.ins.type)
+        inner, leave = (
+            maker(op, Site(_in_computed_precision(at.ins), at.world)),
+            _to_declared(at.ins.type),
+        )
         return lambda *values: leave(inner(*values))
 
     return make
 
 
-def _computing(ins: Instruction) -> Instruction:
-    """The instruction; if it calls a body, declared of the precision in which that computes."""
+def _in_computed_precision(ins: Instruction) -> Instruction:
+    """The instruction with its inferred float types, if it calls a body that computes in these."""
     if not ins.calls:
         return ins
     try:
@@ -44,6 +47,7 @@ def _computing(ins: Instruction) -> Instruction:
 
 
 def _with_floats_of(inferred: Type, declared: Type) -> Type:
+    """The declared type with the float element types of the inferred one."""
     match inferred, declared:
         case TensorType(), TensorType():
             is_float = inferred.element.kind == declared.element.kind == "float"
@@ -54,17 +58,17 @@ def _with_floats_of(inferred: Type, declared: Type) -> Type:
             return declared
 
 
-def _leaving(type_: Type) -> Callable[[Any], Any]:
-    """The function that makes a value one of the declared precision."""
+def _to_declared(type_: Type) -> Callable[[Any], Any]:
+    """Function that converts a value to the declared float types."""
     if isinstance(type_, TupleType):
-        parts = [_leaving(part) for part in type_.elements]
+        parts = [_to_declared(part) for part in type_.elements]
 
-        def leave_all(values: Any) -> Any:
-            if len(values) != len(parts):  # what only the op that ends it takes apart
+        def convert_all(values: Any) -> Any:
+            if len(values) != len(parts):  # the value of an asynchronous start, used by its end
                 return values
             return tuple([f(v) for f, v in zip(parts, values, strict=True)])
 
-        return leave_all
+        return convert_all
     if not isinstance(type_, TensorType) or type_.element.kind != "float":
         return lambda value: value
     target, dtype = type_.element, dtype_of(type_.element)
@@ -78,6 +82,7 @@ def _leaving(type_: Type) -> Callable[[Any], Any]:
 
 @cache
 def _float_of(dtype: Any) -> ElementType | None:
-    """The float type whose values have this dtype."""
+    """Float type with this dtype; `None` if the dtype is not a float's."""
+    # Cached, as each run of a converting kernel asks, with very few different types.
     known = {dtype_of(e): e for e in ELEMENT_TYPES.values() if e.kind == "float"}
     return known.get(dtype)

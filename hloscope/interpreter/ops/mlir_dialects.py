@@ -1,7 +1,7 @@
-"""Ops of MLIR's own dialects `shape`, `tensor` and `arith` that work out run-time sizes.
+"""Ops of MLIR's dialects `shape`, `tensor` and `arith`, which compute run-time sizes.
 
-StableHLO's passes leave them around its dynamic ops, and the graph has them as ops nothing is known
-about.  Integers outside of tensors, `index` among them, are numpy scalars; shapes are vectors.
+StableHLO's passes leave them around its dynamic ops; in the graph they are `UnknownOp`s.  Integers
+outside of tensors, such as `index`, are numpy scalars.  Shapes are vectors.
 Source: MLIR's `ShapeOps.td`, `TensorOps.td`, `ArithOps.td`.
 """
 
@@ -37,9 +37,9 @@ _ARITH: Final = {
     "shift_right_logical": "shrui",
     "shift_right_arithmetic": "shrsi",
 }
-"""Ops of `arith` by the op of StableHLO that computes the same."""
+"""Ops of `arith` by the equivalent StableHLO op."""
 _UNSIGNED: Final = ("divui", "remui", "maxui", "minui")
-"""Those that take integers to have no sign."""
+"""Ops of `arith` on unsigned integers."""
 _IDENTITIES: Final = """
     tensor.cast shape.to_extent_tensor shape.from_extent_tensor shape.value_as_shape
     shape.size_to_index shape.index_to_size builtin.unrealized_conversion_cast
@@ -48,9 +48,9 @@ _CONVERSIONS: Final = (
     "index_cast index_castui extsi extui trunci extf truncf sitofp uitofp fptosi fptoui"
 )
 _PREDICATES: Final = ("EQ", "NE", "LT", "LE", "GT", "GE", "LT", "LE", "GT", "GE")
-"""Comparisons of integers by the number of their predicate, those without sign from 6 on."""
+"""Integer comparisons by predicate number; unsigned ones begin at 6."""
 _FLOAT_PREDICATES: Final = ("EQ", "GT", "GE", "LT", "LE", "NE")
-"""Ordered comparisons of floats by the number of their predicate less 1."""
+"""Ordered float comparisons by predicate number minus 1."""
 
 
 def _element(type_: Type) -> ElementType:
@@ -155,10 +155,10 @@ def _elements(op: UnknownOp, at: Site) -> Kernel:
 
 
 def joint_shape(*shapes: Any) -> Any:
-    """The shape that several are broadcast to.
+    """Return the shape that several shapes broadcast to.
 
     Raises:
-        EvaluationError: There is none.
+        EvaluationError: The shapes cannot be broadcast to one.
 
     >>> joint_shape(np.array([3, 1]), np.array([4])).tolist()
     [3, 4]

@@ -1,4 +1,4 @@
-"""`interpreter.print` and `interpreter.probe`: values shown, and written to files.
+"""`interpreter.print` and `interpreter.probe`: values printed, and written to files.
 
 Source: StableHLO's `InterpreterOps.cpp` and `NumPy.cpp`.
 """
@@ -19,7 +19,7 @@ from hloscope.ir import QuantizedType, TensorType, Type
 from hloscope.ops import Print, Probe
 
 PROBE: Final = "probe"
-"""Key of `World.extra`: the folder to write values to."""
+"""Key of `World.extra`: folder that probes write to."""
 PRINT: Final = "print"
 """Key of `World.extra`: function that takes the text of `interpreter.print`."""
 
@@ -41,7 +41,7 @@ def _print(op: Print, at: Site) -> Kernel:
 
 @evaluates(Probe)
 def _probe(op: Probe, at: Site) -> Kernel:
-    """Each value is a file; `index.csv` lists them in the order in which they were written."""
+    """Write each value to a file, and add it to `index.csv`, in the order of evaluation."""
     type_, world = at.ins.type, at.world
 
     def kernel(value: Value) -> Value:
@@ -64,10 +64,10 @@ def _probe(op: Probe, at: Site) -> Kernel:
 
 
 def probed(world: World, probe_id: str, number: int, type_: Type) -> Any:
-    """The `number`-th value of the probe, counted from 0.
+    """Return value number `number` of the probe, counted from 0.
 
     Raises:
-        EvaluationError: There is no such line, or its value is of another type.
+        EvaluationError: The probe wrote fewer values, or a value of another type.
     """
     folder = _folder(world)
     rows = [row for row in _rows(folder / _INDEX) if row[:1] == [probe_id]]
@@ -100,7 +100,7 @@ def _rows(index: Path) -> list[list[str]]:
 
 
 def _stored(value: Any, type_: Type) -> np.ndarray[Any, Any]:
-    """The bytes of the value as an array of the storage class that a probe's file states."""
+    """The value as an array of the numpy type that probe files use for it."""
     assert isinstance(type_, TensorType)
     element = type_.element
     code = _code("u" if isinstance(element, QuantizedType) else element.kind, value.dtype)
@@ -108,7 +108,11 @@ def _stored(value: Any, type_: Type) -> np.ndarray[Any, Any]:
 
 
 def _code(kind: str, dtype: np.dtype[Any]) -> str:
-    """Of signless integers and small floats it is unsigned, of unsigned ones signed."""
+    """Numpy type code in a probe file.
+
+    As in StableHLO's files, signless integers and small floats are unsigned, unsigned integers
+    signed.
+    """
     size = dtype.itemsize
     match kind:
         case "float" if size >= 4:

@@ -1,7 +1,7 @@
-"""Values divided among the devices of a mesh: Shardy's ops, and the custom calls they become.
+"""Values divided among the devices of a mesh: Shardy's ops and custom calls.
 
-A manual computation has a process for each device of its mesh, which get their parts of the
-operands along the manual axes; the parts of the results are put together again.
+A manual computation runs as one process for each device of its mesh.  Each gets its part of the
+operands along the manual axes, and the parts of the results are joined.
 Source: Shardy's `manual_computation` and sharding attributes.
 """
 
@@ -33,13 +33,17 @@ from hloscope.ops import (
 
 
 class Division(NamedTuple):
-    """How a value is divided: along each dimension by these axes of a mesh, the first coarsest."""
+    """The axes of a mesh that divide each dimension of a value; the first axis divides coarsest."""
 
     mesh: Mesh
     dimensions: tuple[tuple[AxisRef, ...], ...]
 
     def part(self, array: Array, device: int) -> Array:
-        """What a device has of an array."""
+        """Return the part of an array on a device.
+
+        Raises:
+            EvaluationError: A size is not divisible by the number of parts.
+        """
         for dimension, axes in enumerate(self.dimensions):
             count = self._count(axes)
             size = array.shape[dimension]
@@ -52,11 +56,13 @@ class Division(NamedTuple):
         return array
 
     def whole(self, parts: Mapping[int, Array]) -> Array:
-        """The array that is made of the parts of the devices."""
+        """Return the array joined from the parts of all devices."""
         some = next(iter(parts.values()))
         counts = list(map(self._count, self.dimensions))
         counts += [1] * (some.ndim - len(counts))
         at = {
+            # Devices may hold equal copies; reversed, the part of the first device is the one
+            # used.
             tuple(self._number(axes, device) for axes in self.dimensions): part
             for device, part in reversed(list(parts.items()))
         }
@@ -67,24 +73,27 @@ class Division(NamedTuple):
         return result
 
     def place(self, device: int) -> tuple[int, ...]:
-        """Which part along each dimension a device has."""
+        """Number of the part of a device along each dimension."""
         return tuple([self._number(axes, device) for axes in self.dimensions])
 
     def _count(self, axes: tuple[AxisRef, ...]) -> int:
+        """Number of parts along axes."""
         return prod(map(self.mesh.size, axes))
 
     def _number(self, axes: tuple[AxisRef, ...], device: int) -> int:
-        """Which part along a dimension a device has."""
+        """Number of the part of a device along one dimension."""
         number = 0
         for axis in axes:
             size = self.mesh.size(axis)
+            # A sub-axis `(before)size` is a digit of the coordinate: `after` is the weight of
+            # that digit.
             after = self.mesh.size(AxisRef(axis.name)) // (axis.before * size)
-            number = number * size + _place(self.mesh, axis.name, device) // after % size
+            number = number * size + _coordinate(self.mesh, axis.name, device) // after % size
         return number
 
 
-def _place(mesh: Mesh, axis: str, device: int) -> int:
-    """The coordinate of a device along an axis."""
+def _coordinate(mesh: Mesh, axis: str, device: int) -> int:
+    """Coordinate of a device along an axis of the mesh."""
     names = [name for name, _ in mesh.axes]
     later = prod(size for _, size in mesh.axes[names.index(axis) + 1 :])
     number = device if mesh.device_ids is None else mesh.devices.index(device)
@@ -94,15 +103,15 @@ def _place(mesh: Mesh, axis: str, device: int) -> int:
 def divided(
     sharding: NamedSharding, known: Mapping[str, Mesh], manual: Sequence[str] | None = None
 ) -> Division:
-    """How a sharding divides values.
+    """Return the division of values by a sharding.
 
     Args:
         sharding: The sharding.
         known: The meshes of the module.
-        manual: Names of the axes that count; all unless given.
+        manual: Names of the axes that divide; all axes by default.
 
     Raises:
-        EvaluationError: It is on a mesh that nobody defines, or along axes that the mesh has not.
+        EvaluationError: The mesh or one of the axes does not exist.
     """
     mesh = defined_mesh(sharding.mesh, known)
     check_axes(mesh, (axis for axes in sharding.dimensions for axis in axes))
@@ -116,7 +125,7 @@ def divided(
 def _divisions(
     in_shardings: Any, out_shardings: Any, manual_axes: Any, world: World
 ) -> tuple[list[Division], list[Division]]:
-    """How operands and results are divided along manual axes; what nobody could read is `None`."""
+    """Divisions of operands and results along the manual axes; `None` counts as no shardings."""
     known = meshes(world.attributes)
     ins, outs = (
         [divided(s, known, manual_axes or ()) for s in shardings or ()]
@@ -132,7 +141,12 @@ def _sharding_constraint(op: ShardingConstraint, at: Site) -> Kernel:
 
 @evaluates(ManualComputation)
 def _manual_computation(op: ManualComputation, at: Site) -> Kernel:
-    """In a grid of the mesh's size each process does its part; else there is a grid of its own."""
+    """Run the body on every device of the mesh.
+
+    In a grid of the mesh's size, each process runs it on its own part.  Otherwise the op makes a
+    grid
+    of its own.
+    """
     world, (body,) = at.world, at.ins.calls
     ins, outs = _divisions(
         op.in_shardings.value, op.out_shardings.value, op.manual_axes.value, world
@@ -160,6 +174,7 @@ def _manual_computation(op: ManualComputation, at: Site) -> Kernel:
 
 
 def _in_grid(world: World, mesh: Mesh) -> Process | None:
+    """The process, if its grid has a partition for each of several devices of the mesh."""
     process = world.extra.get(PROCESS)
     is_in = isinstance(process, Process) and process.grid.partitions == len(mesh.devices) > 1
     return process if is_in else None
@@ -168,7 +183,7 @@ def _in_grid(world: World, mesh: Mesh) -> Process | None:
 def _together(
     outs: Sequence[Division], found: Mapping[int, tuple[Value, ...]]
 ) -> tuple[Value, ...]:
-    """The whole results, of those of each device."""
+    """The whole results, joined from those of each device."""
     return tuple(
         s.whole({device: values[i] for device, values in found.items()})  # type: ignore[misc]
         for i, s in enumerate(outs)
@@ -178,7 +193,7 @@ def _together(
 def _gathered(
     process: Process, at: Site, outs: Sequence[Division], values: tuple[Value, ...]
 ) -> tuple[Value, ...]:
-    """The whole results, in every process of the replica."""
+    """The whole results, joined in every process of the replica."""
     group = tuple(id for id in process.grid.processes if id[0] == process.id[0])
     devices = [partition for _, partition in group]
 
@@ -190,7 +205,7 @@ def _gathered(
 
 
 def _of_call(at: Site) -> tuple[list[Division], list[Division]]:
-    """How frontend attributes say that operands and results of a custom call are divided."""
+    """Divisions of operands and results that a custom call's frontend attributes state."""
     said = frontend_attributes(at.ins.extras)
     given = [said.get(f"xla.sdy.{n}") for n in ("in_shardings", "out_shardings", "manual_axes")]
     ins, outs, manual = (entry if isinstance(entry, tuple) else () for entry in given)

@@ -1,8 +1,8 @@
-"""`collective_permute`: values go from device to device, whole or slice by slice.
+"""`collective_permute`: values sent from device to device, whole or slice by slice.
 
-HLO's form in place has four operands: buffers that are sent, buffers that are written into, and for
-each buffer where its slices start, there and here.  Buffers are an array or a tuple of arrays, the
-starts of a slice a tuple of integers, and those of several slices a tuple of such.
+HLO's in-place form has four operands: the buffers to send, the buffers to write, the starts of the
+slices to send, and the starts of the slices to write.  Buffers are an array or a tuple of arrays.
+The starts of one slice are a tuple of integers, those of several slices a tuple of such tuples.
 Source: StableHLO spec `collective_permute`; XLA `hlo_verifier.cc`, `CheckInplaceCollectivePermute`.
 """
 
@@ -23,7 +23,11 @@ from hloscope.ops import CollectivePermute, is_in_place
 
 
 class _Mail:
-    """What a process sends, and from whom it receives."""
+    """The queues that one process sends to and receives from.
+
+    Raises:
+        EvaluationError: A pair names a device that is not in the grid.
+    """
 
     def __init__(self, op: CollectivePermute, at: Site) -> None:
         self._process, self._ins = process_of(at.world), at.ins
@@ -43,7 +47,10 @@ class _Mail:
         self._sender = f"{kind} {sources[0]}" if sources else ""
 
     def exchange(self, values: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        """Send before waiting; `None`: nobody sends anything to this process."""
+        """Send values, then wait for those sent to this process; `None` if no process sends to it.
+
+        Sending never waits, so a cycle of processes cannot deadlock.
+        """
         for key in self._sent:
             self._process.post(key, self._ins, values)
         if self._received is None:
@@ -53,7 +60,7 @@ class _Mail:
 
 @evaluates(CollectivePermute)
 def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
-    """Who is no target gets zeros."""
+    """The values received; a process that receives nothing gets zeros."""
     mail = _Mail(op, at)
     if is_in_place(tuple([o.type for o in at.ins.operands])):
         return _in_place(op, mail)
@@ -70,10 +77,10 @@ def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
 
 
 def _in_place(op: CollectivePermute, mail: _Mail) -> Kernel:
-    """Who is no target keeps what it has.
+    """Kernel of the in-place form; a process that receives nothing keeps its buffers.
 
     Raises:
-        UnsupportedError: A device receives from several.
+        UnsupportedError: A device receives from several devices.
     """
     targets = [target for _, target in op.pairs]
     if len(set(targets)) < len(targets):
@@ -97,10 +104,10 @@ Window = tuple[slice, ...]
 
 
 def _windows(buffers: Any, starts: Any, sizes: Sequence[Dims]) -> list[tuple[Array, Window]]:
-    """Every slice: of which buffer, and where.
+    """Return the buffer and the index ranges of each slice.
 
     Raises:
-        EvaluationError: There are not as many sizes as starts, or a slice is not in its buffer.
+        EvaluationError: Numbers of starts and sizes differ, or a slice is not inside its buffer.
     """
     parts = [(buffers, starts)]
     if isinstance(buffers, tuple):
@@ -121,7 +128,7 @@ def _check_count(what: str, count: int, starts: Any) -> None:
 
 
 def _starts(starts: Any) -> Iterator[tuple[Any, ...]]:
-    """The starts of each slice of one buffer."""
+    """Yield the starts of each slice of one buffer."""
     if not isinstance(starts, tuple):
         yield (starts,)
     elif starts and all(isinstance(some, tuple) for some in starts):

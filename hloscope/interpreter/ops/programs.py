@@ -1,4 +1,4 @@
-"""Ops that run whole functions: `interpreter.run_parallel`, and `composite`."""
+"""Ops that run whole functions: `interpreter.run_parallel` and `composite`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hloscope.ops import Composite, RunParallel
 
 @evaluates(Composite)
 def _composite(op: Composite, at: Site) -> Kernel:
-    """What its decomposition returns."""
+    """The results of its decomposition."""
     several = isinstance(at.ins.type, TupleType)
 
     def kernel(regions: tuple[Region, ...], *values: Value) -> Value:
@@ -31,7 +31,7 @@ def _composite(op: Composite, at: Site) -> Kernel:
 
 @evaluates(RunParallel)
 def _run_parallel(op: RunParallel, at: Site) -> Kernel:
-    """Operands and results of the functions follow one another, replica by replica."""
+    """Run functions in a grid; operands and results are listed replica by replica."""
     world = at.world
     rows = [[_function(world, name) for name in row] for row in op.programs.value or ()]
     if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
@@ -62,7 +62,11 @@ def _once(function: Computation, world: World) -> Callable[[], tuple[Value, ...]
 
 
 def _function(world: World, text: str) -> Computation:
-    """The function of that name; of one in a module in the module, the name ends with it."""
+    """Return the function of a name; in a nested module, its full name ends with `::name`.
+
+    Raises:
+        UnknownNameError: No function, or several functions, have the name.
+    """
     found = world.functions.get(text)
     if found is None:
         inner = [f for full, f in world.functions.items() if full.endswith(f"::{text}")]

@@ -1,7 +1,8 @@
-"""Quantized values: `uniform_quantize`, `uniform_dequantize`, and ops that compute on such values.
+"""Quantized values: `uniform_quantize`, `uniform_dequantize`, and other ops on such values.
 
-A quantized array holds its storage integers.  Ops that move data leave them alone; those that
-compute are evaluated on the real numbers the operands stand for, and what comes out is quantized.
+A quantized array holds its storage integers.  Ops that move data do not look at them.  Ops that
+compute are evaluated on the real numbers that the operands represent, and their results are
+quantized.
 Source: StableHLO spec, "Quantization computations".
 """
 
@@ -21,18 +22,18 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _MOVING: Final = (Select, UniformDequantize, UniformQuantize)
-"""Element-wise ops whose own makers take quantized types."""
+"""Elementwise ops whose makers take quantized types themselves."""
 
 
 def computes_reals(op: Op) -> bool:
-    """Does the op compute, on quantized operands, the real numbers they stand for?"""
+    """Is the op evaluated on the real numbers that quantized operands represent?"""
     computes = isinstance(op, Elementwise) or type(op) in ON_REALS
     return computes and not isinstance(op, _MOVING)
 
 
 @evaluates(UniformQuantize, lifted=True)
 def _uniform_quantize(op: UniformQuantize, at: Site) -> Kernel:
-    """Quantized operands are dequantized first."""
+    """Quantize a real operand, or change the quantization of a quantized one."""
     (source,) = at.operands
     assert isinstance(source, TensorType)
     target = at.result.element
@@ -53,7 +54,7 @@ def _uniform_dequantize(op: UniformDequantize, at: Site) -> Kernel:
 
 
 def quantizer(element: QuantizedType) -> Callable[[Any], Any]:
-    """The function from real numbers to the nearest integers that stand for them.
+    """Return the function from real numbers to the nearest storage integers.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> from hloscope.mlir.types import quantized
@@ -70,15 +71,16 @@ def quantizer(element: QuantizedType) -> Callable[[Any], Any]:
         shape = np.shape(value)
         scaled = value / scales(shape) + zeros(shape)
         rounded = np.rint(np.minimum(np.maximum(scaled, low), high)).astype(np.float64)
-        known = np.where(np.isnan(rounded), 0.0, rounded)  # as `convert` has it
+        known = np.where(np.isnan(rounded), 0.0, rounded)  # a NaN becomes 0, as in `convert`
         whole = known.astype(np.int64)
+        # Again in integers: the largest storage value may have been rounded up as a float.
         return np.minimum(np.maximum(whole, least), most).astype(storage)
 
     return quantize
 
 
 def dequantizer(element: QuantizedType) -> Callable[[Any], Any]:
-    """The function from integers to the real numbers they stand for.
+    """Return the function from storage integers to the real numbers they represent.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> from hloscope.mlir.types import quantized
@@ -101,7 +103,7 @@ def dequantizer(element: QuantizedType) -> Callable[[Any], Any]:
 def _parameters(
     element: QuantizedType, zeros_as: np.dtype[Any]
 ) -> tuple[Callable[[Dims], Array], Callable[[Dims], Array]]:
-    """Functions from a shape to the scales and zero points of its elements, which broadcast."""
+    """Functions from a shape to scales and zero points that broadcast to it."""
     scales = np.array(element.scales).astype(dtype_of(element.expressed))
     zeros = np.array(element.zero_points, np.int64).astype(zeros_as)
     if element.is_per_tensor:
@@ -128,7 +130,7 @@ def _parameters(
 
 @adapts(Concern.QUANTIZED)
 def on_reals(maker: Maker, ins: Instruction) -> Maker:
-    """The maker, or what computes on the real numbers that quantized values stand for."""
+    """Return a maker that evaluates the op on real numbers, if it computes on quantized values."""
     if not computes_reals(ins.op) or not any(map(_is_quantized, (ins, *ins.operands))):
         return maker
 
@@ -140,7 +142,7 @@ def on_reals(maker: Maker, ins: Instruction) -> Maker:
         type_ = expressed_type(ins.type)
         real = Instruction(ins.name, type_, op, operands, ins.calls, ins.extras, span=ins.span)
         kernel = maker(op, Site(real, at.world))
-        enter, leave = [_entering(o.type) for o in ins.operands], _leaving(ins.type)
+        enter, leave = [_dequantizing(o.type) for o in ins.operands], _quantizing(ins.type)
         return lambda *values: leave(kernel(*[f(v) for f, v in zip(enter, values, strict=True)]))
 
     return real_maker
@@ -152,7 +154,7 @@ def _is_quantized(ins: Instruction) -> bool:
 
 
 def expressed_type(type_: Type) -> Type:
-    """The type with its quantized element type replaced by the one that it expresses.
+    """Return the type with quantized element types replaced by their expressed types.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> from hloscope.mlir.types import quantized, type_text
@@ -167,20 +169,20 @@ def expressed_type(type_: Type) -> Type:
     return type_
 
 
-def _entering(type_: Type) -> Callable[[Any], Any]:
+def _dequantizing(type_: Type) -> Callable[[Any], Any]:
     if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType):
         return dequantizer(type_.element)
-    return _as_it_is
+    return _unchanged
 
 
-def _leaving(type_: Type) -> Callable[[Any], Any]:
+def _quantizing(type_: Type) -> Callable[[Any], Any]:
     if isinstance(type_, TupleType):
-        parts = [_leaving(t) for t in type_.elements]
+        parts = [_quantizing(t) for t in type_.elements]
         return lambda values: tuple([f(v) for f, v in zip(parts, values, strict=True)])
     if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType):
         return quantizer(type_.element)
-    return _as_it_is
+    return _unchanged
 
 
-def _as_it_is(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value

@@ -1,7 +1,7 @@
-"""Random numbers: bits bit for bit as XLA has them, `rng` by the same generator.
+"""Random numbers: the same bits as XLA, and `rng` from the same generator.
 
-StableHLO leaves open which numbers `rng` gives, and what the `DEFAULT` algorithm is; as in XLA on
-CPUs it is Philox here, and the numbers are the same in every evaluation.
+StableHLO does not specify the numbers of `rng` or the `DEFAULT` algorithm.  As in XLA on CPUs it is
+Philox here, and every evaluation gives the same numbers.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from hloscope.ir import Dims, ElementType, TensorType
 from hloscope.ops import Rng, RngBitGenerator, RngGetAndUpdateState
 
 _STATE: Final = "rng"
-"""Key of `World.extra`: the state that `rng` and `rng-get-and-update-state` share."""
+"""Key of `World.extra`: the 128-bit state that `rng` and `rng-get-and-update-state` share."""
 _FIRST: Final = 0x7012395
-"""Its first value, that of XLA on CPUs."""
+"""Initial state, that of XLA on CPUs."""
 _SEED: Final = 42
 _ALGORITHMS: Final = {
     "DEFAULT": philox_bits,
@@ -35,7 +35,7 @@ _WORDS: Final = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 @evaluates(RngBitGenerator)
 def _rng_bit_generator(op: RngBitGenerator, at: Site) -> Kernel:
-    """Elements of fewer than 32 bits are the low bits of words of 32."""
+    """Random bits; elements of fewer than 32 bits are the low bits of 32-bit words."""
     generate = _ALGORITHMS.get(op.rng_algorithm.removeprefix("RNG_").upper())
     if generate is None:
         raise UnsupportedError(f"`{op.name}` knows no algorithm {op.rng_algorithm}")
@@ -65,7 +65,11 @@ def _rng_bit_generator(op: RngBitGenerator, at: Site) -> Kernel:
 
 
 def bits_as(element: ElementType) -> Callable[[Array], Array]:
-    """The function from words of 32 or 64 bits to elements made of their low bits."""
+    """Return the function from words of 32 or 64 bits to elements made of their low bits.
+
+    Raises:
+        UnsupportedError: Elements of this type cannot be made of bits.
+    """
     dtype = dtype_of(element)
     if element.kind == "pred":
         return lambda words: (words & 1).astype(bool)
@@ -91,7 +95,7 @@ def _rng_get_and_update_state(op: RngGetAndUpdateState, at: Site) -> Kernel:
 
 
 def _next_state(world: World, delta: int) -> Array:
-    """The two words of the global state, which is advanced by `delta`."""
+    """Return the two 64-bit words of the shared state, and advance it by `delta`."""
     state: int = world.extra.get(_STATE, _FIRST)
     world.extra[_STATE] = (state + delta) % (1 << 128)
     return np.array([state % (1 << 64), state >> 64], np.uint64)
@@ -99,7 +103,7 @@ def _next_state(world: World, delta: int) -> Array:
 
 @evaluates(Rng)
 def _rng(op: Rng, at: Site) -> Kernel:
-    """Numbers of the interval `[a, b)`, or of the normal distribution of mean a, deviation b."""
+    """Numbers in `[a, b)`, or normally distributed with mean a and deviation b."""
     element, sizes = at.result.element, at.result.sizes
     world, dtype = at.world, dtype_of(element)
     is_normal = op.rng_distribution.removeprefix("RNG_").upper() == "NORMAL"
@@ -128,14 +132,14 @@ def _rng(op: Rng, at: Site) -> Kernel:
 
 
 def _unit(words: Array, bits: int) -> Array:
-    """Floats in [0, 1): the high bits of the words, as many as a mantissa has."""
+    """Floats in [0, 1), made of the high bits of the words, as many as the mantissa has."""
     mantissa, kind = (52, np.float64) if bits == 64 else (23, np.float32)
     high = (words >> words.dtype.type(bits - mantissa)).astype(kind)
     return np.asarray(high * kind(2.0**-mantissa))
 
 
 def _whole(words: Array, least: int, most: int, dtype: Any) -> Array:
-    """Integers in [least, most); `least` if there are none."""
+    """Integers in `[least, most)`; all are `least` if the interval is empty."""
     if most <= least:
         return np.full(words.shape, least).astype(dtype)
     found = words % words.dtype.type(most - least)
@@ -146,9 +150,10 @@ def _whole(words: Array, least: int, most: int, dtype: Any) -> Array:
 def _normal(
     words: Callable[[Dims], Array], shape: Dims, bits: int, mean: Any, spread: Any
 ) -> Array:
-    """Pairs of numbers by the transform of Box and Muller."""
+    """Normally distributed numbers by the Box-Muller transform."""
     count = prod(shape)
     unit = _unit(words((2, (count + 1) // 2)), bits)
+    # The lower limit avoids the logarithm of 0.
     length = np.sqrt(-2 * np.log(np.maximum(unit[0], unit.dtype.type(1e-7))))
     angle = unit.dtype.type(2 * pi) * unit[1]
     both = np.concatenate([np.sin(angle) * length, np.cos(angle) * length])[:count].reshape(shape)

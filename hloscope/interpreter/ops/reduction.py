@@ -1,4 +1,4 @@
-"""Reductions, scans, computations applied element by element."""
+"""Reductions, scans, and computations applied to each element."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hloscope.ops import Map, Reduce, Scan
 
 
 def _as(kinds: list[np.dtype[Any]], values: tuple[Array, ...]) -> list[Array]:
-    """Values of other types: accumulators may have wider ones than what they are given."""
+    """Values converted to other types; accumulators may be wider than the operands."""
     return [promoted(x, t) for x, t in zip(values, kinds, strict=True)]
 
 
@@ -38,6 +38,8 @@ def _reduce(op: Reduce, at: Site) -> Kernel:
         (body,) = regions
         inputs = _as(kinds, operands[:number])
         inits = tuple(_as(kinds, operands[number:]))
+        # Several results depend on each other and quantized ops round, so those are never
+        # regrouped.
         if may_regroup and body.monoid in MONOIDS:
             total = reduced(body.monoid, inputs[0], axes, inits[0])
             if total is not None:
@@ -63,7 +65,7 @@ def _map(op: Map, at: Site) -> Kernel:
 
 @evaluates(Scan)
 def _scan(op: Scan, at: Site) -> Kernel:
-    """One step after the other along the dimension, on whole slices."""
+    """Apply the body to one slice after another along the scanned dimension."""
     axis, number = op.scan_dimension, len(at.ins.operands) - op.num_carries
     results = at.results
     outputs = results[: len(results) - op.num_carries]

@@ -1,6 +1,6 @@
-"""Constants, and ops that move elements without computing.
+"""Constants, and ops that rearrange elements.
 
-What can be is a view: broadcasts repeat nothing, transposes and slices copy nothing.
+Results are views where possible: broadcasts, transposes and slices copy nothing.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ from hloscope.ops import (
 )
 
 _SMALL: Final = 4096
-"""Arrays of at most so many elements are filled rather than broadcast, which is faster."""
+"""Maximum elements of an array that is filled, not broadcast: later ops on it are faster."""
 
 
 def _once(make: Callable[[], Value]) -> Kernel:
-    """A kernel without operands, whose value is made when it is first asked for."""
+    """Kernel without operands, whose value is computed when it first runs."""
     value: Value | None = None
 
     def kernel() -> Value:
         nonlocal value
+        # Kept, as a constant in a loop runs at every iteration.
         if value is None:
             value = make()
         return value
@@ -55,12 +56,12 @@ def _constant(op: Constant, at: Site) -> Kernel:
 
 
 def _of_type(value: Any, type_: Type) -> Value:
-    """Arrays without dimensions as numpy's scalars, with which it computes faster."""
+    """The value with arrays of the right dtype; rank 0 becomes a numpy scalar, which is faster."""
     if isinstance(type_, TupleType):
         return tuple(map(_of_type, value, type_.elements))
     assert isinstance(type_, TensorType)
     array = np.asarray(value.astype(dtype_of(type_.element), copy=False)).view()
-    array.flags.writeable = False  # it stays with the program
+    array.flags.writeable = False  # every later run returns the same memory
     return array if array.shape else array[()]
 
 
@@ -71,7 +72,7 @@ def _iota(op: Iota, at: Site) -> Kernel:
 
 
 def iota(sizes: Sequence[int], dimension: int, dtype: Any) -> Array:
-    """The array of the numbers of its elements along a dimension."""
+    """Return the array whose elements are their own index along `dimension`."""
     if 0 in sizes:
         return np.empty(sizes, dtype)
     size = sizes[dimension]
@@ -83,10 +84,10 @@ def iota(sizes: Sequence[int], dimension: int, dtype: Any) -> Array:
 
 
 def known_sizes(type_: TensorType) -> Dims:
-    """The sizes of a type.
+    """Return the sizes of a static type.
 
     Raises:
-        EvaluationError: It leaves some open.
+        EvaluationError: A size is not known.
     """
     if not type_.is_static:
         raise EvaluationError("the size of the result is not known")
@@ -94,7 +95,7 @@ def known_sizes(type_: TensorType) -> Dims:
 
 
 def spread(value: Array, dims: Dims, rank: int) -> Array:
-    """A view with dimensions of size 1 put in, such that dimension `i` becomes `dims[i]`."""
+    """Return a view of rank `rank` with dimension `i` at `dims[i]`; the others have size 1."""
     order = sorted(range(len(dims)), key=dims.__getitem__)
     if order != list(range(len(dims))):
         value = value.transpose(order)
@@ -105,7 +106,7 @@ def spread(value: Array, dims: Dims, rank: int) -> Array:
 
 
 def broadcast(value: Array, dims: Dims, sizes: Sequence[int]) -> Array:
-    """`value` along `dims` of an array of the given sizes, repeated along the others."""
+    """Put the dimensions of `value` at `dims` of an array of shape `sizes`, repeating it along others."""
     sizes = tuple(sizes)
     apart = spread(value, dims, len(sizes))
     if apart.shape == sizes:
@@ -122,10 +123,11 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
     (operand,), result = at.operands, at.result
     dims, dtype = op.broadcast_dimensions, dtype_of(result.element)
     assert isinstance(operand, TensorType)
-    if dtype_of(operand.element) != dtype:  # HLO may mix widths of floats
+    if dtype_of(operand.element) != dtype:  # HLO allows mixed float widths
         return lambda x: broadcast(x.astype(dtype), dims, _given(result, dims, x.shape))
     if not (operand.is_static and result.is_static):
         return lambda x: broadcast(x, dims, _given(result, dims, x.shape))
+    # All sizes are known: the shapes are computed once, for all runs.
     shape, apart = result.shape, [1] * result.rank
     for d, size in zip(dims, operand.shape, strict=True):
         apart[d] = size
@@ -150,7 +152,11 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
 
 
 def _given(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
-    """Sizes of the result, those that are not known taken from the operand, else from bounds."""
+    """Sizes of the result; unknown ones are those of the operand, or else the bounds.
+
+    Raises:
+        EvaluationError: A size is known by none of them.
+    """
     found = dict(zip(dims, of_operand, strict=True))
     sizes = [
         found.get(d, most) if size is None else size
@@ -176,7 +182,7 @@ def _broadcast(op: Broadcast, at: Site) -> Kernel:
 def _reshape(op: Reshape, at: Site) -> Kernel:
     sizes = at.result.sizes
     if None in sizes:
-        bounds, places = at.result.each_bound, _places_kept(at.operands[0], at.result)
+        bounds, places = at.result.each_bound, _source_dimensions(at.operands[0], at.result)
         if places is not None:
             return lambda x: reshaped(x, [1 if k is None else x.shape[k] for k in places])
         return lambda x: reshaped(x, _open_sizes(sizes, bounds, x.size))
@@ -187,17 +193,19 @@ def _reshape(op: Reshape, at: Site) -> Kernel:
 
 
 def reshaped(value: Array, sizes: Sequence[int]) -> Array:
-    """The elements under other sizes; those of a splat stay one."""
+    """Reshape an array; a splat (one element broadcast) stays a broadcast."""
     if any(value.strides) or not value.size or prod(sizes) != value.size:
         return value.reshape(sizes)
     return np.broadcast_to(value[(0,) * value.ndim], tuple(sizes))
 
 
-def _places_kept(operand: Type, result: TensorType) -> list[int | None] | None:
-    """Where only sizes of 1 come or go: each dimension's place in the operand; `None` if it came.
+def _source_dimensions(operand: Type, result: TensorType) -> list[int | None] | None:
+    """Operand dimension of each result dimension, `None` for an added one of size 1.
+
+    Returns `None` if the reshape does more than add and drop dimensions of size 1.
 
     >>> from hloscope.hlo_parser.types import parse_type
-    >>> _places_kept(parse_type("f32[<=4,1,<=2]"), parse_type("f32[1,<=4,<=2]"))
+    >>> _source_dimensions(parse_type("f32[<=4,1,<=2]"), parse_type("f32[1,<=4,<=2]"))
     [None, 0, 2]
     """
     assert isinstance(operand, TensorType)
@@ -213,7 +221,11 @@ def _places_kept(operand: Type, result: TensorType) -> list[int | None] | None:
 def _open_sizes(
     sizes: Sequence[int | None], bounds: Sequence[int | None], count: int
 ) -> tuple[int, ...]:
-    """Sizes of `count` elements: one that is open follows from the others, several from bounds."""
+    """Sizes of `count` elements: one unknown size follows from the others, several are the bounds.
+
+    Raises:
+        EvaluationError: The sizes do not follow.
+    """
     if sum(s is None for s in sizes) > 1:
         full = [b if s is None else s for s, b in zip(sizes, bounds, strict=True)]
         if None in full or prod(s for s in full if s is not None) != count:
@@ -267,13 +279,15 @@ def _pad(op: Pad, at: Site) -> Kernel:
 def pad(
     value: Array, padding: Array, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
 ) -> Array:
-    """The array with `padding` before, behind and between its elements; negative amounts cut.
+    """Return the array with `padding` before, after and between elements; negative amounts cut.
 
     >>> pad(np.array([1, 2, 3]), np.array(0), [-1], [1], [1]).tolist()
     [0, 2, 0, 3, 0]
     """
     source, target, sizes = [], [], []
     for size, before, after, between in zip(value.shape, low, high, interior, strict=True):
+        # Elements lie `step` apart.  `first` to `last` are those that negative padding does not
+        # cut.
         step = between + 1
         whole = before + size + max(size - 1, 0) * between + after
         if whole < 0:
@@ -301,7 +315,7 @@ def _bitcast_convert(op: BitcastConvert, at: Site) -> Kernel:
     (operand,), result = at.operands, at.result
     assert isinstance(operand, TensorType)
     old, new = (packed_bits(t.element, 1) for t in (operand, result))
-    if not _fits(operand, old, result, new):  # a boolean of HLO is a byte
+    if not _fits(operand, old, result, new):  # in HLO a boolean has 8 bits
         old, new = (packed_bits(t.element, 8) for t in (operand, result))
     dtype = dtype_of(result.element)
     if old == new:
@@ -312,7 +326,7 @@ def _bitcast_convert(op: BitcastConvert, at: Site) -> Kernel:
 
 
 def _fits(operand: TensorType, old: int, result: TensorType, new: int) -> bool:
-    """Is a last dimension added or dropped exactly where the width differs, and of that size?"""
+    """Is a dimension added or dropped exactly if the width differs, of the size of the ratio?"""
     if operand.rank == result.rank:
         return old == new
     wide, narrow = (old, new) if operand.rank < result.rank else (new, old)
@@ -322,7 +336,7 @@ def _fits(operand: TensorType, old: int, result: TensorType, new: int) -> bool:
 
 @evaluates(Bitcast)
 def _bitcast(op: Bitcast, at: Site) -> Kernel:
-    """The elements in the order of memory are the same bits."""
+    """Reinterpretation of the bits of the elements in memory order."""
     (operand,), result = at.operands, at.result
     if not isinstance(operand, TensorType):
         raise UnsupportedError("a bitcast between tuples cannot be evaluated")
@@ -354,7 +368,7 @@ def _tiles(type: TensorType) -> tuple[Dims, ...]:
 
 
 def _have_equal_tiles(a: TensorType, b: TensorType) -> bool:
-    """Are elements in the same order whether there are tiles or not?"""
+    """Do the tiles of both types, if any, order the elements equally?"""
     if not _tiles(a) and not _tiles(b):
         return True
     sizes = []
@@ -368,7 +382,7 @@ def _have_equal_tiles(a: TensorType, b: TensorType) -> bool:
 
 
 def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
-    """Elements at the same places in memory; what was padding is zero."""
+    """Kernel that keeps elements at their address in tiled memory; padding becomes 0."""
     shape, dtype = known_sizes(result), dtype_of(result.element)
     before, after = (
         elements_in_memory(known_sizes(t), _major_to_minor(t.layout, t.rank), _tiles(t))
@@ -380,4 +394,5 @@ def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
 
 
 def _major_to_minor(layout: Layout | None, rank: int) -> Dims:
+    """Dimensions from major to minor; row-major if there is no layout."""
     return tuple(range(rank)) if layout is None else layout.major_to_minor

@@ -1,4 +1,4 @@
-"""Slices with fixed and with run-time starts: views of the operand."""
+"""Slices with static and run-time starts, as views of the operand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _is_vector(at: Site, first: int) -> bool:
 
 
 def window(sizes: Sequence[int], part: Sequence[int], starts: Sequence[Any]) -> tuple[slice, ...]:
-    """Where a part of an array is, moved such that it is inside.
+    """Return the index ranges of a part of an array, clamped so that it is inside.
 
     >>> window([8], [3], [7])
     (slice(5, 8, None),)
@@ -53,14 +53,15 @@ def window(sizes: Sequence[int], part: Sequence[int], starts: Sequence[Any]) -> 
 Place: TypeAlias = Callable[[Sequence[Any]], tuple[slice, ...]]
 
 
-def _placing(whole: Type, part: Sequence[int] | None) -> Place | None:
-    """`window` for sizes that are known; `None` where they are not."""
+def _clamp_to(whole: Type, part: Sequence[int] | None) -> Place | None:
+    """Return `window` for known sizes; `None` if sizes are not known or the part is too large."""
     if not isinstance(whole, TensorType) or not whole.is_static or part is None:
         return None
     most = [size - n for size, n in zip(whole.shape, part, strict=True)]
     if min(most, default=0) < 0:
         return None
     fixed = [slice(0, n) for n in part]
+    # A part that covers a dimension always starts at 0 there, whatever the start index is.
     moving = [(d, m, part[d]) for d, m in enumerate(most) if m]
 
     def place(starts: Sequence[Any]) -> tuple[slice, ...]:
@@ -77,7 +78,7 @@ def _placing(whole: Type, part: Sequence[int] | None) -> Place | None:
 @evaluates(DynamicSlice)
 def _dynamic_slice(op: DynamicSlice, at: Site) -> Kernel:
     part = op.slice_sizes
-    place = _placing(at.operands[0], part)
+    place = _clamp_to(at.operands[0], part)
     if _is_vector(at, 1):
         return lambda x, starts: x[window(x.shape, part, starts)]
     if place is not None:
@@ -94,7 +95,7 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
     known = None
     if isinstance(update_type, TensorType) and update_type.is_static:
         known = update_type.shape
-    place = _placing(at.operands[0], known)
+    place = _clamp_to(at.operands[0], known)
 
     def into(value: Any, update: Any, *starts: Any) -> Value:
         index = place(starts) if place else window(value.shape, update.shape, starts)
@@ -102,7 +103,7 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
         return value  # type: ignore[no-any-return]
 
     def copied(value: Any, update: Any, *starts: Any) -> Value:
-        if not same:  # HLO may mix widths of floats
+        if not same:  # HLO allows mixed float widths
             value, update = value.astype(dtype), update.astype(dtype)
         if value.shape == update.shape:
             return update  # type: ignore[no-any-return]
@@ -110,20 +111,20 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
 
     kernels = (copied, into) if same else (copied, copied)
     if _is_vector(at, 2):
-        return Writing(*[_of_vector(k) for k in kernels])
+        return Writing(*[_with_vector_of_starts(k) for k in kernels])
     return Writing(*kernels)
 
 
-def _of_vector(kernel: Kernel) -> Kernel:
-    """The kernel with its starts in one vector."""
+def _with_vector_of_starts(kernel: Kernel) -> Kernel:
+    """Kernel that takes its starts as one vector."""
     return lambda x, update, starts: kernel(x, update, *starts)
 
 
 @evaluates(RealDynamicSlice)
 def _real_dynamic_slice(op: RealDynamicSlice, at: Site) -> Kernel:
-    """What is not inside is moved inside, as `dynamic_slice` does.
+    """Slice from run-time starts to limits, moved inside as `dynamic_slice` does.
 
-    Source: StableHLO `StablehloCanonicalizeDynamism.cpp`, which makes it one.
+    Source: StableHLO `StablehloCanonicalizeDynamism.cpp`, which replaces it by a `dynamic_slice`.
     """
 
     def kernel(value: Array, starts: Array, limits: Array, strides: Array) -> Value:

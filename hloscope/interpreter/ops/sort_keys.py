@@ -1,4 +1,4 @@
-"""What a sort's comparator compares: keys computed from each side's elements."""
+"""Keys of sort comparators, so that numpy can sort by them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hloscope.ops import Compare, Constant, Return
 
 
 class SortKey(NamedTuple):
-    """One key of a comparator.
+    """One key that a comparator compares.
 
     Attributes:
-        compute: From the sort's operands to the key of every element.
-        operand: Number of the operand that is the key itself.
+        compute: Function from the sort's operands to the keys of all elements.
+        operand: Number of the operand that is the key itself; `None` if the key is computed.
         is_descending: Does the greater key come first?
         is_total: Are floats compared in the total order of IEEE 754?
     """
@@ -29,26 +29,29 @@ class SortKey(NamedTuple):
 
 
 class _Found(NamedTuple):
+    """A comparison of one key: its left side and how it compares."""
+
     left: Instruction
     is_descending: bool
     is_total: bool
 
 
 _Sides: TypeAlias = dict[Instruction, tuple[int, int]]
-"""Parameters of a comparator: left or right (0 or 1), and number of the operand."""
+"""Side (0 left, 1 right) and operand number of each parameter of a comparator."""
 
 
 def sort_keys(comparator: Computation, world: World) -> list[SortKey]:
-    """The keys that the comparator compares one after the other; none if it does otherwise.
+    """Return the keys that a comparator compares, most significant first; empty if it does not.
 
-    It is `f(left) < f(right)`, or `first or (tie and …)`, where `tie` compares what `first` does.
+    It has to be `f(left) < f(right)`, or `first or (tie and rest)`, where `tie` compares the key of
+    `first` for equality and `rest` has one of these forms.
     """
     load_families()
     sides = {p: (i % 2, i // 2) for i, p in enumerate(comparator.body.parameters)}
     root = comparator.body.root
     return [
         SortKey(
-            _computing(found.left, sides, world),
+            _key_function(found.left, sides, world),
             sides[found.left][1] if found.left in sides else None,
             found.is_descending,
             found.is_total,
@@ -58,6 +61,7 @@ def sort_keys(comparator: Computation, world: World) -> list[SortKey]:
 
 
 def _keys(ins: Instruction, sides: _Sides) -> list[_Found]:
+    """Keys of a comparator with the value `ins`; empty if it does not have one of the forms."""
     if ins.op.name == "compare":
         key = _key(ins, sides)
         return [key] if key else []
@@ -74,7 +78,7 @@ def _keys(ins: Instruction, sides: _Sides) -> list[_Found]:
 
 
 def _settings(ins: Instruction) -> tuple[str, bool]:
-    """Direction of a comparison, and whether it is by the total order of floats."""
+    """Direction of a comparison, and whether floats are in total order."""
     op, type_ = ins.op, ins.operands[0].type
     assert isinstance(op, Compare)
     is_float = isinstance(type_, TensorType) and type_.element.kind == "float"
@@ -82,6 +86,7 @@ def _settings(ins: Instruction) -> tuple[str, bool]:
 
 
 def _key(ins: Instruction, sides: _Sides) -> _Found | None:
+    """Key of a comparison of one function of both sides; `None` if it is not one."""
     direction, is_total = _settings(ins)
     a, b = ins.operands
     if direction not in ("LT", "GT"):
@@ -96,7 +101,7 @@ def _key(ins: Instruction, sides: _Sides) -> _Found | None:
 
 
 def _is_tie(ins: Instruction, key: _Found, sides: _Sides) -> bool:
-    """Is it `f(left) == f(right)` with the key's `f`?"""
+    """Is it `f(left) == f(right)` with the function of the key?"""
     if ins.op.name != "compare" or _settings(ins)[0] != "EQ":
         return False
     return any(
@@ -106,7 +111,7 @@ def _is_tie(ins: Instruction, key: _Found, sides: _Sides) -> bool:
 
 
 def _same(left: Instruction, other: Instruction, sides: _Sides, side: int) -> bool:
-    """Does `other` compute of the parameters of a side what `left` computes of the left ones?"""
+    """Is `other` the function of one side's parameters that `left` is of the left ones?"""
     work, seen = [(left, other)], set()
     while work:
         x, y = pair = work.pop()
@@ -119,16 +124,17 @@ def _same(left: Instruction, other: Instruction, sides: _Sides, side: int) -> bo
             continue
         if x.type != y.type or x.op != y.op or len(x.operands) != len(y.operands):
             return False
+        # Keys are computed on whole arrays, which only elementwise ops allow.
         if type(x.op) not in LIFTED and not isinstance(x.op, Constant):
             return False
         work.extend(zip(x.operands, y.operands, strict=True))
     return True
 
 
-def _computing(
+def _key_function(
     root: Instruction, sides: _Sides, world: World
 ) -> Callable[[Sequence[Array]], Value]:
-    """The function that computes an instruction for whole operands."""
+    """Function that computes an instruction for all elements of the sort's operands."""
     steps: list[tuple[Instruction, Kernel]] = []
     done: set[Instruction] = set()
     work = [root]

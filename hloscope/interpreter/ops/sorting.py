@@ -1,9 +1,9 @@
 """Sorting by comparators.
 
-A comparator that compares one key of each side (or several, one after the other), as `a < b` and
-JAX's do, is read as what it computes the keys from (`sort_keys`); numpy sorts those.  Any other one
-is applied to whole arrays by a merge sort, in `log2(n)**2 / 2` calls; one that is no order at all
-(it may see NaNs) to one pair at a time.  All of them are stable.
+A comparator that compares keys of the two sides one after another, such as `a < b`, is replaced by
+its keys (`sort_keys`), by which numpy sorts.  Any other one is applied to whole arrays in a merge
+sort, `log2(n)**2 / 2` calls.  If that finds it inconsistent, which NaNs can cause, it is applied to
+one pair at a time.  All ways are stable.
 Source: StableHLO spec `sort`.
 """
 
@@ -28,7 +28,7 @@ _LOW: Final = (1 << 32) - 1
 
 
 def sortable(x: Array) -> Array:
-    """Integers in the order of the values: both zeros are equal, NaNs come last.
+    """Return integers in the order of the values: -0 equals +0, NaNs are last.
 
     >>> sortable(np.array([1.0, -2.0, np.nan, -0.0])).argsort().tolist()
     [1, 3, 0, 2]
@@ -42,7 +42,10 @@ def sortable(x: Array) -> Array:
 
 
 def order_of(keys: list[Array], axis: int) -> Array:
-    """The stable order of the lines along an axis by keys of integers, the first one first."""
+    """Return the stable order of elements along an axis, by integer keys.
+
+    The first key is the most significant one.
+    """
     if not keys[0].size:  # numpy would walk along each of the lines
         return np.zeros(keys[0].shape, np.int64)
     if len(keys) > 1:
@@ -51,6 +54,8 @@ def order_of(keys: list[Array], axis: int) -> Array:
     count = key.shape[axis]
     if key.dtype.itemsize > 4 or count > _LOW:
         return np.argsort(key, axis, kind="stable")
+    # Key and position packed in one integer: a plain sort of these is stable, and faster than
+    # `argsort`.  It needs keys of 32 bits and positions below 2 ** 32.
     if key.dtype == np.uint32:  # as signed numbers of the same order
         key = (key ^ np.uint32(1 << 31)).view(np.int32)
     shape = [1] * key.ndim
@@ -70,30 +75,36 @@ def _sort(op: Sort, at: Site) -> Kernel:
         axis = op.dimension % max(operands[0].ndim, 1)
         if operands[0].ndim == 0 or operands[0].shape[axis] < 2:
             return one_or_all(at, operands)
-        if len(operands) == 1 and len(keys) == 1 and (whole := _sorted(keys[0], *operands, axis)):
+        if (
+            len(operands) == 1
+            and len(keys) == 1
+            and (whole := _sort_values(keys[0], *operands, axis))
+        ):
             return one_or_all(at, whole)
         if keys:
             order = order_of([_integers(k, operands) for k in keys], axis)
         else:
-            order = _merged(regions[0], operands, axis)
+            order = _merge_order(regions[0], operands, axis)
         return one_or_all(at, tuple([np.take_along_axis(x, order, axis) for x in operands]))
 
     return kernel
 
 
 def _integers(key: SortKey, operands: tuple[Array, ...]) -> Array:
+    """Integers in the order of a key."""
     values = np.broadcast_to(np.asarray(key.compute(operands)), operands[0].shape)
     ordered = total_order(values.dtype)(values) if key.is_total else sortable(values)
     return ~ordered if key.is_descending else ordered
 
 
-def _sorted(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
-    """The one operand sorted, where equal values are the same; otherwise nothing."""
+def _sort_values(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
+    """The only operand, sorted; empty if equal keys may be different values."""
     if key.operand is None:
         return ()
     if key.is_total and x.dtype in _FLOATS:
         ints = np.sort(total_order(x.dtype)(x), axis)
         size = np.iinfo(ints.dtype).max
+        # The map to total-order integers is its own inverse.
         result = (ints ^ ((ints >> (8 * ints.itemsize - 1)) & size)).view(x.dtype)
     elif x.dtype.kind in "biu":
         result = np.sort(x, axis)
@@ -105,8 +116,8 @@ def _sorted(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
 # ------------------------------------------------------------------------------ any comparator
 
 
-def _merged(region: Region, operands: tuple[Array, ...], axis: int) -> Array:
-    """The order by a comparator, from merges of longer and longer blocks, all at once."""
+def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Array:
+    """Order by a comparator, by a merge sort that merges all pairs of blocks at once."""
     less = lifted(region, (_PRED,))
     values = [np.moveaxis(x, axis, 0) for x in operands]
     shape = values[0].shape
@@ -117,6 +128,9 @@ def _merged(region: Region, operands: tuple[Array, ...], axis: int) -> Array:
         places = _places(less, [np.take_along_axis(x, order, 0) for x in lines], width)
         merged = np.full_like(order, -1)
         np.put_along_axis(merged, places, order, 0)
+        # If two elements have one place, another place stays empty: the comparator is not a
+        # strict weak
+        # order.
         if (merged < 0).any():
             order = _one_by_one(region, lines)
             break
@@ -126,10 +140,12 @@ def _merged(region: Region, operands: tuple[Array, ...], axis: int) -> Array:
 
 
 def _places(less: Lifted, lines: list[Array], width: int) -> Array:
-    """Where every element goes when neighbouring blocks of this width, sorted ones, are merged.
+    """Places of all elements when neighbouring sorted blocks of this width are merged.
 
-    It is its index plus the number of elements of the other block that go before it: those less
-    than one of the left block, and those one of the right block is not less than.
+    The place is the index plus the number of elements of the other block that come first.  For an
+    element of the left block these are the smaller ones, for one of the right block those that are
+    not
+    greater, which makes the merge stable.
     """
     count = len(lines[0])
     index = np.arange(count)[:, None]
@@ -138,6 +154,7 @@ def _places(less: Lifted, lines: list[Array], width: int) -> Array:
     size = np.clip(count - other, 0, width)
     low = np.zeros(lines[0].shape, np.int64)
     high = np.broadcast_to(size, low.shape)
+    # A binary search in the other block, for all elements at once.
     while (open_ := low < high).any():
         middle = (low + high) // 2
         probe = np.minimum(other + middle, count - 1)
@@ -154,6 +171,7 @@ def _places(less: Lifted, lines: list[Array], width: int) -> Array:
 
 
 def _one_by_one(region: Region, lines: list[Array]) -> Array:
+    """Order by a comparator that is applied to one pair of scalars at a time."""
     order: Array = np.empty(lines[0].shape, np.int64)
     for line in range(order.shape[1]):
 
@@ -166,6 +184,7 @@ def _one_by_one(region: Region, lines: list[Array]) -> Array:
 
 
 def _stable(count: int, compare: Any) -> list[int]:
+    """Stable order of indices by a three-way comparison."""
     return sorted(range(count), key=cmp_to_key(compare))
 
 
@@ -174,7 +193,7 @@ def _stable(count: int, compare: Any) -> list[int]:
 
 @evaluates(TopK)
 def _top_k(op: TopK, at: Site) -> Kernel:
-    """NaNs are greater than all numbers; of equal elements the first one comes first."""
+    """The k greatest or least elements; NaN is greatest, equal elements keep their order."""
     values, indices = tuple(at.results)
     assert isinstance(values, TensorType)
     assert isinstance(indices, TensorType)

@@ -1,4 +1,4 @@
-"""Values sent and received in pairs of ops, and taken from and given to the host.
+"""Values sent and received by pairs of ops, and exchanged with the host.
 
 Source: StableHLO spec `send`, `recv`, `infeed`, `outfeed`; XLA docs "Operation semantics".
 """
@@ -22,7 +22,7 @@ def _channel(op: Send | Recv | RecvDone) -> Hashable:
 
 
 def _peers(ins: Instruction) -> Sequence[tuple[int, int]] | None:
-    """Pairs of sender and receiver: an attribute in StableHLO, which front ends of HLO attach."""
+    """Pairs of sender and receiver: an attribute in StableHLO, a frontend attribute in HLO."""
     table = getattr(ins.op, "source_target_pairs", None)
     if table is not None:
         return [(row[0], row[1]) for row in table.rows if len(row) == 2]
@@ -31,14 +31,14 @@ def _peers(ins: Instruction) -> Sequence[tuple[int, int]] | None:
 
 
 def _number(at: Site) -> int:
-    """The number by which pairs mean this process."""
+    """Number of this process in such pairs: its partition; its replica if there is one partition."""
     grid = process_of(at.world).grid
     return at.world.partition if grid.partitions > 1 else at.world.replica
 
 
 @evaluates(Send)
 def _send(op: Send, at: Site) -> Kernel:
-    """Sending waits for nobody; what nobody takes is an error in the end."""
+    """Send without waiting; values that are never received are an error at the end of the run."""
     process, ins = process_of(at.world), at.ins
     channel, pairs = _channel(op), _peers(ins)
     in_hlo = op.channel_type is None
@@ -60,10 +60,10 @@ def _context() -> Any:
 
 @evaluates(Recv)
 def _recv(op: Recv, at: Site) -> Kernel:
-    """In HLO the value is there once `recv-done` has been reached."""
+    """StableHLO: the received values.  HLO: a placeholder, as `recv-done` receives."""
     if op.channel_type is None:
         return lambda token: ((), _context(), TOKEN)
-    return _taking(at, _channel(op), _peers(at.ins))
+    return _receiving(at, _channel(op), _peers(at.ins))
 
 
 @evaluates(RecvDone)
@@ -72,11 +72,11 @@ def _recv_done(op: RecvDone, at: Site) -> Kernel:
     pairs = _peers(at.ins)
     if pairs is None:
         pairs = _peers(recv)
-    return _taking(at, _channel(recv.op if isinstance(recv.op, Recv) else op), pairs)
+    return _receiving(at, _channel(recv.op if isinstance(recv.op, Recv) else op), pairs)
 
 
-def _taking(at: Site, channel: Hashable, pairs: Sequence[tuple[int, int]] | None) -> Kernel:
-    """What was sent to this process on a channel, and a token; zeros where nobody sends to it."""
+def _receiving(at: Site, channel: Hashable, pairs: Sequence[tuple[int, int]] | None) -> Kernel:
+    """Kernel that receives values on a channel, and a token; zeros if no pair sends here."""
     process, ins, types = process_of(at.world), at.ins, at.results
     what = f"a `send` on channel {getattr(ins.op, 'channel_id', None) or 0}"
     if pairs is not None:
@@ -100,7 +100,7 @@ def _send_done(op: SendDone, at: Site) -> Kernel:
 
 @evaluates(Infeed)
 def _infeed(op: Infeed, at: Site) -> Kernel:
-    """The next value of the queue: as many arrays as there are results."""
+    """The next entry of the queue, which has an array for each result."""
     world, types = at.world, at.results
     in_tuple = len(types) == 2 and isinstance(types[0], TupleType)  # HLO's form
 
@@ -117,6 +117,7 @@ def _infeed(op: Infeed, at: Site) -> Kernel:
 
 @evaluates(Outfeed)
 def _outfeed(op: Outfeed, at: Site) -> Kernel:
+    """Append the operands to the output list."""
     world = at.world
 
     def kernel(*operands: Value) -> Value:
@@ -127,10 +128,10 @@ def _outfeed(op: Outfeed, at: Site) -> Kernel:
 
 
 def _fitting(found: tuple[Value, ...], types: tuple[Type, ...]) -> Value:
-    """The results; one alone is the value.
+    """Received values as the value of the instruction.
 
     Raises:
-        EvaluationError: They are of other types.
+        EvaluationError: They are not of the declared types.
     """
     why = fits(found, TupleType(types))
     if why:
@@ -139,7 +140,7 @@ def _fitting(found: tuple[Value, ...], types: tuple[Type, ...]) -> Value:
 
 
 def zeros(type_: Type) -> Value:
-    """A value of the type with nothing but zeros."""
+    """Return a value of the type that is all zeros."""
     if isinstance(type_, TupleType):
         return tuple(map(zeros, type_.elements))
     if isinstance(type_, TensorType):

@@ -1,6 +1,6 @@
 """Ops over sliding windows: `reduce_window`, `select_and_scatter`.
 
-All windows are handled at once: one tap of all of them is a strided view of the padded operand.
+All windows are computed at once: one tap of all windows is a strided view of the padded operand.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from hloscope.ir import TensorType
 from hloscope.ops import ReduceWindow, SelectAndScatter, Window
 
 _MOST_TAPS = 128
-"""Most taps that are folded one after the other where the order changes the result."""
+"""Maximum number of taps folded one by one where the order changes the result."""
 _CALL = 4000
-"""Elements that are computed in the time of one call."""
+"""Elements that numpy computes in the time of one call."""
 
 
 def padded(
     x: Array, fill: Any, padding: Sequence[tuple[int, int]], dilations: Sequence[int]
 ) -> Array:
-    """The array with elements spread and `fill` between and around; negative padding cuts.
+    """Return the array with `fill` around and between its elements; negative padding cuts.
 
     >>> padded(np.array([1, 2, 3]), 0, [(1, -1)], [2]).tolist()
     [0, 1, 0, 2, 0]
@@ -62,12 +62,19 @@ def padded(
 
 
 def counts(window: Window, shape: Sequence[int]) -> tuple[int, ...]:
-    """Numbers of window positions over an array of this shape."""
+    """Number of window positions along each dimension of an array of this shape."""
     return tuple(window.positions(d, size) for d, size in enumerate(shape))
 
 
 class _Slide(NamedTuple):
-    """A window that moves along one axis: taps, their distance, step, positions."""
+    """A window that moves along one axis.
+
+    Attributes:
+        taps: Size of the window.
+        dilation: Distance between taps.
+        stride: Distance between positions.
+        positions: Number of positions.
+    """
 
     taps: int
     dilation: int
@@ -75,7 +82,7 @@ class _Slide(NamedTuple):
     positions: int
 
     def at(self, tap: int) -> slice:
-        """What one tap of all positions touches."""
+        """Slice of the elements that one tap reads, over all positions."""
         start = tap * self.dilation
         return slice(start, start + (self.positions - 1) * self.stride + 1, self.stride)
 
@@ -114,34 +121,39 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
         )
         body = lifted(region, kinds)
         slides = _slides(window, positions)
-        few = taps <= _MOST_TAPS and not _any_order(region, kinds[0])
+        # Tap by tap is the order of the specification.  Folding axis by axis regroups, which is
+        # much less
+        # work for large windows.
+        few = taps <= _MOST_TAPS and not _is_order_free(region, kinds[0])
         if few or in_order or not region.is_elementwise or _needs_order(region, kinds[0]):
             for tap in product(*[range(s.taps) for s in slides]):
                 place = tuple([s.at(k) for s, k in zip(slides, tap, strict=True)])
                 starts = body(*starts, *[x[place] for x in items])
             return one_or_all(at, starts)
         for axis in reversed(range(len(slides))):
-            items = _along(body, items, axis, slides[axis])
+            items = _fold_axis(body, items, axis, slides[axis])
         return one_or_all(at, body(*starts, *items))
 
     return kernel
 
 
-def _any_order(region: Region, kind: np.dtype[Any]) -> bool:
-    """Is the result the same in any order?"""
+def _is_order_free(region: Region, kind: np.dtype[Any]) -> bool:
+    """Does any order of the elements give the same result?"""
     name = region.monoid
     return name in ("maximum", "minimum") or (name in MONOIDS and kind.kind in "biu")
 
 
 def _needs_order(region: Region, kind: np.dtype[Any]) -> bool:
-    """Is it a sum or product whose every step rounds much?"""
+    """Is it a sum or product of narrow floats, where each step rounds much?"""
     return region.monoid in ("add", "multiply") and is_narrow(kind)
 
 
-def _along(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
-    """Fold the windows along one axis, in order: tap by tap, or by doubling if that is less work.
+def _fold_axis(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
+    """Fold the windows along one axis, tap by tap, or by doubling if that is less work.
 
-    Doubling: windows of 1, 2, 4, … taps at all positions; any window consists of some of them.
+    Doubling folds windows of 1, 2, 4, … taps at all positions; a window of any size is a sequence
+    of
+    these.  The order of the elements is kept.
     """
     before = (slice(None),) * axis
     length = items[0].shape[axis]
@@ -155,6 +167,7 @@ def _along(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
     found: Arrays = ()
     taken, wide = 0, 1
     while True:
+        # `taken` is the number of taps folded so far; the next part starts right after them.
         if slide.taps & wide:
             part = tuple([x[(*before, slide.at(taken))] for x in items])
             found = body(*found, *part) if found else part
@@ -169,10 +182,9 @@ def _along(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
 
 @evaluates(SelectAndScatter)
 def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
-    """First every window selects a tap; then tap by tap the source is scattered to the elements.
+    """Select a tap in every window, then add the source to the selected elements.
 
-    The windows of one tap select different elements; the last tap of an element belongs to its
-    first window, so taps are taken backwards.  Padding is never selected.
+    Padding is never selected.
     """
     window = op.window
     kinds = dtypes(at.results)
@@ -200,6 +212,9 @@ def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
             best = np.where(taken, candidate, best)
             chosen = np.where(taken, number, chosen)
         source = promoted(source, kinds[0])
+        # For one tap, all windows select different elements, so they can be added at once.  The
+        # last tap of
+        # an element belongs to its first window, so backwards keeps the order of windows.
         for number in sorted({*chosen.ravel().tolist()} - {-1}, reverse=True):
             tap = np.unravel_index(number, [s.taps for s in slides])
             place = tuple([s.at(int(k)) for s, k in zip(slides, tap, strict=True)])
@@ -218,7 +233,7 @@ def unpadded(
     padding: Sequence[tuple[int, int]],
     dilations: Sequence[int],
 ) -> Array:
-    """`result` with its elements taken back out of a padded array; those cut keep their value.
+    """Copy elements of a padded array back to `result`; elements that padding cut stay unchanged.
 
     >>> unpadded(np.array([9, 1, 9, 2, 9]), np.array([0, 0, 7]), [(1, -1)], [2]).tolist()
     [1, 2, 7]
