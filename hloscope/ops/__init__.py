@@ -1,6 +1,6 @@
-"""What each operation is: one class per op, in files named after the op families.
+"""The operations: one class per op, in files named after the op families.
 
-An op class is a name of this package by being in its family's file: `import *` takes them all.
+Every op class of a family's file is a name of this package, by `import *`.
 """
 
 from hloscope.ops import (

@@ -1,4 +1,4 @@
-"""What all op classes share: registration by name, small value types of their parameters."""
+"""Registration of op classes by name, and value types of their parameters."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final, TypeVar
 from hloscope.ir import Callee, Dims, Op, Type
 
 OPS: Final[dict[str, type[Op]]] = {}
-"""Every op class by its name."""
+"""Op classes by name."""
 
 _O = TypeVar("_O", bound=type[Op])
 
 
 def op(name: str) -> Callable[[_O], _O]:
-    """Register a class as the op called `name` (class decorator, outermost)."""
+    """Return a class decorator that registers an op class under `name`; it comes outermost."""
 
     def register(cls: _O) -> _O:
         assert name not in OPS, name
@@ -26,6 +26,6 @@ def op(name: str) -> Callable[[_O], _O]:
 
 
 Pairs = tuple[tuple[int, int], ...]
-"""(low, high) per dimension, (source, target) pairs and the like."""
+"""Pairs of integers, such as (low, high) for each dimension or (source, target)."""
 
 __all__ = ["OPS", "Callee", "Dims", "Op", "Pairs", "Type", "op"]

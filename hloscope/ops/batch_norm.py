@@ -27,8 +27,8 @@ def _feature(
 
     Args:
         name: Name of the op.
-        whole: Arrays of all values.
-        single: Arrays of one value per feature.
+        whole: Arrays with all dimensions.
+        single: Arrays with one value per feature.
         index: The feature dimension.
     """
     index_rule, shape_rule, *size_rules = _RULES[name]
@@ -84,7 +84,7 @@ _RULES = {
 
 
 def _check_elements(operands: tuple[Type, ...], names: str, rule: str) -> None:
-    """Check that all operands have one element type; HLO may mix floating-point types."""
+    """Check that all operands have one element type; HLO allows mixed float types."""
     message = f"failed to verify that all of {{{names}}} have same element type"
     require(same_elements(tensors(names, operands)), rule, message)
 
@@ -146,7 +146,7 @@ class BatchNormGrad(Op):
 
 
 def _broken(inferred: tuple[Type, ...], declared: tuple[Type, ...], rules: tuple[str, ...]) -> str:
-    """Label of the first result that does not fit."""
+    """Label of the constraint of the first incompatible result."""
     for a, b, rule in zip(inferred, declared, rules, strict=False):
         if not compatible(a, b):
             return rule

@@ -1,4 +1,4 @@
-"""Shapes that meet as numpy broadcasts them: aligned at the end, size 1 stretched.
+"""Broadcasting of shapes as in numpy: aligned at the end, size 1 repeated.
 
 Source: StableHLO `StablehloBroadcastLowering.cpp`; MLIR `Traits.cpp`, `getBroadcastedShape`.
 """
@@ -15,13 +15,13 @@ ONE: Extent = (1, None)
 
 
 def numpy_broadcast(types: Sequence[Type]) -> list[Extent] | None:
-    """The dimensions that arrays have once broadcast; `None` where they do not meet.
+    """Return the dimensions of arrays after broadcasting; `None` if they are not compatible.
 
-    Arrays whose sizes or bounds are all known have to meet; where a size is known at run time
-    only it may, and then the result says less.
+    Arrays whose sizes or bounds are all known have to be compatible.  If sizes are unknown, the
+    result may have unknown sizes.
 
     Raises:
-        VerifyError: There is nothing to broadcast, or arrays of known sizes do not meet.
+        VerifyError: There are no arrays, or arrays of known sizes are not compatible.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> numpy_broadcast([TensorType(ELEMENT_TYPES["f32"], s) for s in ((3, 1), (4,))])
@@ -32,22 +32,28 @@ def numpy_broadcast(types: Sequence[Type]) -> list[Extent] | None:
     require(len(arrays) == len(types), "", "expected ranked tensor type for broadcast inputs")
     dims = [extents(t) for t in arrays]
     if all(t.is_static or any(b is not None for b in t.bounds) for t in arrays):
-        return reduce(_of_known, dims)
-    return _lenient(dims)
+        return reduce(_broadcast_known, dims)
+    return _broadcast_unknown(dims)
 
 
 def _aligned(a: list[Extent], b: list[Extent]) -> Iterable[tuple[Extent, Extent]]:
+    """Pair the dimensions of two arrays, aligned at the end."""
     rank = max(len(a), len(b))
     return zip([ONE] * (rank - len(a)) + a, [ONE] * (rank - len(b)) + b, strict=True)
 
 
-def _of_known(a: list[Extent], b: list[Extent]) -> list[Extent]:
-    """The dimensions of two arrays, from the last one, which is the first to be refused."""
+def _broadcast_known(a: list[Extent], b: list[Extent]) -> list[Extent]:
+    """Broadcast dimensions; the last incompatible dimension is the one reported, as in StableHLO."""
     pairs = list(_aligned(a, b))
     return [_known_dimension(x, y) for x, y in reversed(pairs)][::-1]
 
 
 def _known_dimension(a: Extent, b: Extent) -> Extent:
+    """Broadcast a dimension of known size or bound.
+
+    Raises:
+        VerifyError: The sizes are not compatible.
+    """
     if a == ONE or b == ONE:
         return b if a == ONE else a
     x, y = (most if size is None else size for size, most in (a, b))
@@ -58,19 +64,24 @@ def _known_dimension(a: Extent, b: Extent) -> Extent:
     return a
 
 
-def _lenient(dims: Sequence[list[Extent]]) -> list[Extent] | None:
+def _broadcast_unknown(dims: Sequence[list[Extent]]) -> list[Extent] | None:
+    """Broadcast dimensions of which some are unknown; `None` if they are not compatible."""
     result: list[Extent] = []
     for other in dims:
-        met = [_lenient_dimension(a, b) for a, b in _aligned(result, other)]
+        met = [_unknown_dimension(a, b) for a, b in _aligned(result, other)]
         if None in met:
             return None
         result = [x for x in met if x is not None]
     return result
 
 
-def _lenient_dimension(a: Extent, b: Extent) -> Extent | None:
+def _unknown_dimension(a: Extent, b: Extent) -> Extent | None:
+    """Broadcast a dimension whose size may be unknown; `None` if it is not compatible."""
     if None not in (a[0], b[0]) and 1 in (a[0], b[0]):
         return (b if a[0] == 1 else a)[0], None
+    # A size above 1 is the size of the result, whatever the other one is at run time: that has to
+    # be
+    # the same or 1.
     for mine, other in ((a[0], b[0]), (b[0], a[0])):
         if mine is not None and mine > 1:
             return (mine, None) if other in (None, 1, mine) else None
@@ -78,9 +89,9 @@ def _lenient_dimension(a: Extent, b: Extent) -> Extent | None:
 
 
 def broadcast_along(lhs: TensorType, rhs: TensorType, dimensions: Dims) -> list[Extent] | None:
-    """The dimensions of two arrays once the smaller is put along `dimensions` of the larger.
+    """Return the dimensions of two arrays, the smaller one placed at `dimensions` of the larger.
 
-    `None` where they do not meet, as `chlo` says nothing of the result then.  Bounds get lost.
+    `None` if they are not compatible, which `chlo` allows.  Bounds are lost.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32 = ELEMENT_TYPES["f32"]
@@ -92,7 +103,7 @@ def broadcast_along(lhs: TensorType, rhs: TensorType, dimensions: Dims) -> list[
         return None
     result: list[Extent] = [(size, None) for size in large.sizes]
     for d, mine in zip(dimensions, extents(small), strict=True):
-        met = _lenient_dimension(mine, (large.sizes[d], None))
+        met = _unknown_dimension(mine, (large.sizes[d], None))
         if met is None:
             return None
         result[d] = met

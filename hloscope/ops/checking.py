@@ -1,4 +1,4 @@
-"""Ops of StableHLO's own tests: `check` compares values, `interpreter` runs, prints and probes."""
+"""Ops of StableHLO's tests: `check` compares values, `interpreter` runs, prints and probes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import bare, count, require
 
 TOLERANCE: Final = 1e-4
-"""Largest absolute difference, unless another is given."""
+"""Default maximum absolute difference."""
 
 
 class Expectation(Op):
-    """Base of the ops that compare values and have no result."""
+    """Base of ops that compare values and have no results."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return TupleType(())
 
 
 class _Pair(Expectation):
-    """Base of those that compare two operands."""
+    """Base of ops that compare two operands."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
@@ -35,7 +35,7 @@ class _Pair(Expectation):
 
 
 class _Single(Expectation):
-    """Base of those that compare one operand with something written."""
+    """Base of ops that compare one operand with an attribute."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
@@ -44,22 +44,22 @@ class _Single(Expectation):
 
 @op("check.expect_eq")
 class ExpectEq(_Pair):
-    """The operands are equal, floats as IEEE 754 compares them."""
+    """Expects equal operands, floats compared as in IEEE 754."""
 
 
 @op("check.expect_eq_const")
 class ExpectEqConst(_Single):
-    """The operand equals a constant, `value`."""
+    """Expects the operand to equal the constant `value`."""
 
     value: Literal
 
 
 @op("check.expect_almost_eq")
 class ExpectAlmostEq(_Pair):
-    """The operands differ by `tolerance` at most.
+    """Expects operands that differ by at most `tolerance`.
 
     Attributes:
-        tolerance: Largest absolute difference.
+        tolerance: Maximum absolute difference.
     """
 
     tolerance: float = TOLERANCE
@@ -67,11 +67,11 @@ class ExpectAlmostEq(_Pair):
 
 @op("check.expect_almost_eq_const")
 class ExpectAlmostEqConst(_Single):
-    """The operand differs from a constant by `tolerance` at most.
+    """Expects the operand to differ from a constant by at most `tolerance`.
 
     Attributes:
         value: The constant.
-        tolerance: Largest absolute difference.
+        tolerance: Maximum absolute difference.
     """
 
     value: Literal
@@ -80,11 +80,11 @@ class ExpectAlmostEqConst(_Single):
 
 @op("check.expect_close")
 class ExpectClose(_Pair):
-    """The distance of the operands, in units in the last place, is within limits.
+    """Expects operands whose distance, in units in the last place, is within limits.
 
     Attributes:
-        max_ulp_difference: Largest distance; 1 where none is written.
-        min_ulp_difference: Least distance; 0 where none is written.
+        max_ulp_difference: Maximum distance; 1 if not written.
+        min_ulp_difference: Minimum distance; 0 if not written.
     """
 
     max_ulp_difference: Written = Written()
@@ -93,11 +93,11 @@ class ExpectClose(_Pair):
 
 @op("check.expect_serialized_eq")
 class ExpectSerializedEq(_Single):
-    """The operand equals a value that a probe has written to a file.
+    """Expects the operand to equal a value that a probe has written to a file.
 
     Attributes:
         probe_id: Name of the probe.
-        iteration: Which of its values; the first where nothing is written.
+        iteration: Number of the value among the probe's values; the first if not written.
     """
 
     probe_id: str = ""
@@ -114,12 +114,12 @@ class _Observed(Op):
 
 @op("interpreter.print")
 class Print(_Observed):
-    """The operand, printed."""
+    """Prints its operand and returns it."""
 
 
 @op("interpreter.probe")
 class Probe(_Observed):
-    """The operand, written to a file.
+    """Writes its operand to a file and returns it.
 
     Attributes:
         probe_id: Name of the probe.
@@ -130,11 +130,13 @@ class Probe(_Observed):
 
 @op("interpreter.run_parallel")
 class RunParallel(Op):
-    """Runs functions on a grid of processes; operands and results are theirs, one after another.
+    """Runs functions in a grid of processes.
+
+    Operands are the arguments of all functions in order, results are their results.
 
     Attributes:
-        programs: Names of the functions, one row for each replica.
-        infeed: Names of the functions that feed them from the host.
+        programs: Names of the functions, a row for each replica.
+        infeed: Names of the functions that supply the values for `infeed`.
     """
 
     programs: Written = Written()

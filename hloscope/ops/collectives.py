@@ -1,4 +1,4 @@
-"""Ops that talk to other devices."""
+"""Collective ops, and ops that return the number of a device."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from hloscope.ops.reducers import ReducerRules, check_reducer
 
 
 class Collective(Op):
-    """Base: who takes part, and on which channel.
+    """Base of collective ops.
 
     Attributes:
-        replica_groups: From StableHLO a table or mesh axes, from HLO lists, an iota or a mesh.
+        replica_groups: Groups: a table or mesh axes in StableHLO; lists, an iota or a mesh in HLO.
         channel_id: Channel, or `None`.
-        channel_type: StableHLO's number for the kind of the channel, or `None`.
-        use_global_device_ids: Groups hold flattened device ids.
-        settings: Everything else that has no meaning for the data, as written.
+        channel_type: StableHLO's number of the channel's kind, or `None`.
+        use_global_device_ids: Do groups hold flattened device ids?
+        settings: Other attributes, as written; they do not affect the data.
     """
 
     replica_groups: Groups = NO_GROUPS
@@ -57,11 +57,12 @@ class Collective(Op):
 
     @property
     def has_channel(self) -> bool:
-        """Does it take place between partitions?  Source: StableHLO spec, "Collective ops"."""
+        """Is it between partitions?  Source: StableHLO spec, "Collective ops"."""
         return (self.channel_id or 0) > 0
 
 
 def _check_channel(op: Collective, rule: str) -> None:
+    """Check that a channel is given if groups hold global device ids."""
     channel = op.channel_id or 0
     require(
         not op.use_global_device_ids or channel > 0,
@@ -101,6 +102,7 @@ class AllGather(Collective):
             self._verify_one(operand, result)
 
     def _verify_one(self, operand: TensorType, result: TensorType) -> None:
+        """Check one operand and its result."""
         d = self.all_gather_dim
         require(
             0 <= d < operand.rank,
@@ -134,7 +136,7 @@ class AllGather(Collective):
 
 
 def _reduced(op: Collective, operands: list[TensorType], calls: tuple[Callee, ...]) -> Type:
-    """In StableHLO the body says what elements the results have, in HLO the operands do."""
+    """Type of the result of a reduction; StableHLO takes element types from the body."""
     if not calls or not from_mlir(op.replica_groups):
         return packed(operands)
     found = leaves(returned(op.name, calls))
@@ -190,20 +192,22 @@ class AllReduce(Collective):
 
 
 class Rooted(Collective):
-    """Base of collectives with one device in each group whose part is another.
+    """Base of collectives with a root device in each group.
 
     Attributes:
-        has_dynamic_root: The last operand says which device of the group it is, for each of the
-            other operands; else it is the first one.
+        has_dynamic_root: Is the last operand a vector with the root's index in the group for each
+            of
+            the other operands?  Otherwise the root is the first device.
     """
 
     has_dynamic_root: bool = False
 
     def data(self, operands: tuple[Type, ...]) -> tuple[Type, ...]:
-        """The operands that are sent."""
+        """Return the operands without the root indices."""
         return operands[:-1] if self.has_dynamic_root else operands
 
     def _check_root(self, operands: tuple[Type, ...], data_rule: str, root_rule: str) -> None:
+        """Check that there are data operands, and an index of the root for each of them."""
         name = Name(self.name)
         if not self.has_dynamic_root:
             message = said("{} requires at least one data operand", name)
@@ -238,7 +242,7 @@ _COLLECTIVE_REDUCE_BODY: Final = ReducerRules("collective_reduce_c5")
 
 @op("collective_reduce")
 class CollectiveReduce(Rooted):
-    """`all_reduce` whose result only one member of each group keeps.  Calls: the body."""
+    """`all_reduce` whose result only the root of each group gets.  Calls: the body."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return _reduced(self, tensors(self.name, self.data(operands)), calls)
@@ -275,7 +279,7 @@ _REDUCE_SCATTER_BODY: Final = ReducerRules("reduce_scatter_c7")
 
 @op("reduce_scatter")
 class ReduceScatter(Collective):
-    """`all_reduce`, then each member keeps its part along `scatter_dimension`.  Calls: the body.
+    """`all_reduce`, of which each member gets its part along `scatter_dimension`.  Calls: the body.
 
     Source: StableHLO spec `reduce_scatter` (C1)-(C9).
     """
@@ -353,7 +357,7 @@ _ALL_TO_ALL: Final = GroupRules("all_to_all_i5", "all_to_all_c5", "all_to_all_c7
 class AllToAll(Collective):
     """Splits along `split_dimension`, exchanges, concatenates along `concat_dimension`.
 
-    HLO's tuple form (one operand per member) has no dimension.
+    HLO's tuple form, with one operand per member, has no dimensions.
     Source: StableHLO spec `all_to_all` (C1)-(C9).
     """
 
@@ -378,10 +382,10 @@ class AllToAll(Collective):
 
 
 def exchanged(t: TensorType, split: int, concat: int, number: int) -> TensorType:
-    """What an operand of `all_to_all` becomes among `number` members.
+    """Return the type of an operand after `all_to_all` among `number` members.
 
     Raises:
-        VerifyError: There are no such dimensions, or they cannot be split.
+        VerifyError: A dimension is out of bounds, or its size is not divisible.
     """
     for name, d, rule in (("split", split, "all_to_all_c1"), ("concat", concat, "all_to_all_c3")):
         require(
@@ -408,7 +412,7 @@ _BROADCAST: Final = GroupRules(
 
 @op("collective_broadcast")
 class CollectiveBroadcast(Rooted):
-    """One member's value for all.
+    """Sends the root's operands to all members of its group.
 
     Source: StableHLO spec `collective_broadcast` (C1)-(C4).
     """
@@ -437,12 +441,12 @@ _PERMUTE: Final = PairRules(
 
 
 def is_in_place(operands: tuple[Type, ...]) -> bool:
-    """Is it HLO's `collective-permute` that writes into a buffer: input, output, two offsets?"""
+    """Are these the operands of HLO's in-place `collective-permute`: input, output, two offsets?"""
     return len(operands) == 4 and all(map(_is_offset, operands[2:]))
 
 
 def _is_offset(type_: Type) -> bool:
-    """Is it an integer, or a tuple of such for each dimension or array?"""
+    """Is it the type of an integer, or a tuple of such types for each dimension or array?"""
     if isinstance(type_, TensorType):
         return type_.rank == 0 and type_.element.kind in ("signed", "unsigned")
     return isinstance(type_, TupleType) and all(map(_is_offset, type_.elements))
@@ -450,11 +454,11 @@ def _is_offset(type_: Type) -> bool:
 
 @op("collective_permute")
 class CollectivePermute(Collective):
-    """Sends along `source_target_pairs`; who receives nothing gets zeros.
+    """Sends along `source_target_pairs`; a device that receives nothing gets zeros.
 
     Attributes:
-        source_target_pairs: Who sends to whom.
-        slice_sizes: Of HLO's form in place, the sizes of each slice that is sent.
+        source_target_pairs: Pairs of sender and receiver.
+        slice_sizes: Sizes of each slice in HLO's in-place form.
 
     Source: StableHLO spec `collective_permute` (C1)-(C5).
     """
@@ -465,7 +469,7 @@ class CollectivePermute(Collective):
 
     @property
     def pairs(self) -> Pairs:
-        """The pairs, also of a table."""
+        """The pairs of sender and receiver, also if they are written as a table."""
         pairs = self.source_target_pairs
         if not isinstance(pairs, Table):
             return pairs
@@ -486,9 +490,9 @@ class CollectivePermute(Collective):
 
 @op("ragged_all_to_all")
 class RaggedAllToAll(Collective):
-    """`all_to_all` with sizes and offsets given at run time.
+    """`all_to_all` with run-time sizes and offsets.
 
-    Operands: the input, the output, then its offsets, sizes, the output's offsets, received sizes.
+    Operands: the input, the output, input offsets, send sizes, output offsets, receive sizes.
     """
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
@@ -533,7 +537,7 @@ class ReplicaId(Op):
 
 @op("cross-replica-sum")
 class CrossReplicaSum(Op):
-    """StableHLO's old `cross-replica-sum`."""
+    """The former `cross-replica-sum` of StableHLO, an `all_reduce` with addition."""
 
     replica_groups: Groups = NO_GROUPS
 
@@ -552,4 +556,4 @@ COLLECTIVE_KINDS: Final[dict[type[Op], str]] = {
     RaggedAllToAll: "ragged-all-to-all",
     ReduceScatter: "reduce-scatter",
 }
-"""The kinds of collectives as HLO spells them."""
+"""Kinds of collectives, in HLO's spelling."""

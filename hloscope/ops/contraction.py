@@ -1,4 +1,4 @@
-"""Products summed over dimensions: dot, scaled-dot, ragged-dot, einsum."""
+"""Contractions: dot, scaled-dot, ragged-dot, einsum."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hloscope.ops.quantization import any_quantized, check_dot
 
 
 class DotDimensions(Struct, frozen=True):
-    """Batch and contracting dimensions of both sides, pairwise in order."""
+    """Batch and contracting dimensions of both operands; entry k of `lhs` pairs with entry k of `rhs`."""
 
     lhs_batch: Dims
     rhs_batch: Dims
@@ -38,7 +38,7 @@ class DotDimensions(Struct, frozen=True):
 def _check_dimensions(
     dims: DotDimensions, lhs: TensorType, rhs: TensorType, *, sparse: bool = False
 ) -> None:
-    """Check the dimension numbers of a dot.  A sparse one may contract fewer elements."""
+    """Check the dimension numbers of a dot; a sparse operand may have fewer contracted elements."""
     pairs = (
         ("batching", dims.lhs_batch, dims.rhs_batch, "dot_general_c1"),
         ("contracting", dims.lhs_contracting, dims.rhs_contracting, "dot_general_c2"),
@@ -87,16 +87,16 @@ def _contracted(dims: DotDimensions, lhs: TensorType, rhs: TensorType) -> list[E
 class DotGeneral(Op):
     """`result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]`; HLO `dot` is the same op.
 
-    Result dimensions: batch, free dimensions of `lhs`, free dimensions of `rhs`.  A program may
-    write another element type of the result than the wider one of the operands.
+    Result dimensions: batch, free dimensions of `lhs`, free dimensions of `rhs`.  Its element type
+    is the wider one of the operands, unless the program declares another.
     Source: StableHLO spec `dot_general`.
 
     Attributes:
-        dimensions: Which are batch dimensions, and which are summed over.
-        precision_config: How precise the product is; as the hardware likes it if not given.
-        algorithm: How it is computed, as written, if that is asked for.
-        sparsity: Which elements of an operand are left out, as written, if some are (HLO), and
-            `sparsity_config` the same in another form.
+        dimensions: Batch and contracting dimensions.
+        precision_config: Precision of each operand; the hardware's default if `None`.
+        algorithm: Requested algorithm, as written; `None` for any.
+        sparsity: Sparsity pattern of an operand, as written (HLO); `None` for dense operands.
+        sparsity_config: Sparsity pattern in another notation.
     """
 
     dimensions: DotDimensions
@@ -131,7 +131,7 @@ class DotGeneral(Op):
 
 @op("dot")
 class Dot(Op):
-    """StableHLO's old `dot`: contracts the last dimension of `lhs` with the first of `rhs`."""
+    """The former `dot` of StableHLO; contracts the last dimension of `lhs` with the first of `rhs`."""
 
     precision_config: Precisions | None = None
 
@@ -178,7 +178,7 @@ class ScaledDot(Op):
 
 
 def _is_blocked(scaled: TensorType, scale: TensorType) -> bool:
-    """Is there an element of the scale for each block of the array?"""
+    """Does the scale have an element for each block of the array?"""
     sizes = zip(scaled.sizes, scale.sizes, strict=False)
     return scale.rank == scaled.rank and all(
         whole is None or blocks is None or (whole % blocks == 0 if blocks else whole == 0)
@@ -215,6 +215,8 @@ class RaggedDot(Op):
         _check_dimensions(dims, lhs, rhs)
         self._check_ragged(lhs, rhs, group_sizes)
         dropped = dims.rhs_batch + dims.rhs_contracting + self.rhs_group
+        # The part of the result that comes from `lhs`; from `rhs`, the group dimension goes as
+        # well.
         result = _contracted(dims, lhs, rhs)[: lhs.rank - len(dims.lhs_contracting)]
         result += without(extents(rhs), dropped)
         if self.lhs_ragged[0] in dims.lhs_contracting:
@@ -222,6 +224,7 @@ class RaggedDot(Op):
         return array(product_element(lhs, rhs), result)
 
     def _check_ragged(self, lhs: TensorType, rhs: TensorType, group_sizes: TensorType) -> None:
+        """Check the ragged dimension, the group dimension and the group sizes."""
         dims = self.dimensions
         message = "There must be exactly one ragged dimension in the lhs."
         require(len(self.lhs_ragged) == 1, "", message)
@@ -255,7 +258,7 @@ class RaggedDot(Op):
         require(fit(groups, found), "", message)
 
     def _check_group_sizes(self, lhs: TensorType, group_sizes: TensorType, ragged: int) -> None:
-        """Check group sizes that depend on the dimensions of `lhs` before the ragged one."""
+        """Check group sizes of rank above 1, one vector for each index of the dimensions before."""
         batch, contracting = self.dimensions.lhs_batch, self.dimensions.lhs_contracting
         if ragged in batch:
             before = batch[: batch.index(ragged)]
@@ -277,13 +280,13 @@ class RaggedDot(Op):
 
 @op("einsum")
 class Einsum(Op):
-    """Sum of products by an Einstein summation text."""
+    """Einstein summation of the operands by the text `einsum_config`."""
 
     einsum_config: str
 
 
 @op("unary_einsum")
 class UnaryEinsum(Op):
-    """`einsum` of one operand."""
+    """Einstein summation of one operand by the text `einsum_config`."""
 
     einsum_config: str

@@ -1,4 +1,4 @@
-"""Structure: parameters, tuples, calls, fusions, branches, loops, async pairs, custom calls."""
+"""Structural ops: parameters, tuples, calls, fusions, branches, loops, custom calls."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hloscope.ops.windows import Window
 
 
 def _listed(types: Sequence[Type]) -> Said:
+    """Types as a list for a message."""
     return said(", ".join(["{}"] * len(types)), *types)
 
 
@@ -25,7 +26,7 @@ def _all_compatible(a: Sequence[Type], b: Sequence[Type]) -> bool:
 
 @op("parameter")
 class Parameter(Op):
-    """Argument `number` of the computation."""
+    """Parameter `number` of the computation."""
 
     number: int
     settings: tuple[tuple[str, str], ...] = ()  # parameter_replication …
@@ -75,12 +76,12 @@ class GetTupleElement(Op):
 
 @op("result")
 class Result(GetTupleElement):
-    """Result `index` of a StableHLO op with several; not an operation of its own (`%0#1`)."""
+    """Result `index` of a StableHLO op with several results (`%0#1`); it is not an op in the text."""
 
 
 @op("call")
 class Call(Op):
-    """Calls a computation (HLO `call`, StableHLO `func.call`)."""
+    """Calls a computation (HLO `call`, StableHLO `func.call`).  Calls: the computation."""
 
     settings: tuple[tuple[str, str], ...] = ()
 
@@ -90,11 +91,11 @@ class Call(Op):
 
 @op("fusion")
 class Fusion(Op):
-    """A fused computation, run as one kernel (HLO).
+    """A fused computation, run as one kernel (HLO).  Calls: the computation.
 
     Attributes:
         kind: `kLoop`, `kInput`, `kOutput`, `kCustom`.
-        settings: `output_to_operand_aliasing` and the like, as written.
+        settings: Other attributes such as `output_to_operand_aliasing`, as written.
     """
 
     kind: str
@@ -105,7 +106,7 @@ class Fusion(Op):
 
 
 def fused_twice(fused: str, first: str, second: str) -> str:
-    """What is wrong where two fusions call one computation, which belongs to one."""
+    """Return the message for a computation that two fusions call, although one has to own it."""
     return f"{fused} is fused twice, by {first} and {second}"
 
 
@@ -146,7 +147,7 @@ class While(Op):
 
 
 def _check_condition(results: tuple[Type, ...]) -> None:
-    """Check what the condition of a loop returns."""
+    """Check that the condition of a loop returns one boolean."""
     require(
         len(results) == 1,
         "while_c1",
@@ -164,7 +165,15 @@ def _check_condition(results: tuple[Type, ...]) -> None:
 
 
 class _BranchRules(NamedTuple):
-    """Labels: the operand is a scalar, there is a branch, none takes arguments, all agree."""
+    """Labels of the constraints on branches.
+
+    Attributes:
+        scalar: The selecting operand is a scalar.
+        some: There is a branch.
+        arguments: Branches take no arguments.
+        agree: All branches return the same types.
+        result: The result has these types.
+    """
 
     scalar: str
     some: str
@@ -179,7 +188,7 @@ _IF: Final = _BranchRules("if_i1", "if_i2", "if_c1", "if_c2", "if_c3")
 
 @op("case")
 class Case(Op):
-    """One of several branches by operand 0; HLO `conditional` too.  Calls: the branches.
+    """One of several branches, selected by operand 0; also HLO `conditional`.  Calls: the branches.
 
     HLO gives each branch its own operand (operands 1…); StableHLO's branches read outer values.
 
@@ -222,20 +231,19 @@ class Case(Op):
 
 
 BARE_STARTS: Final = ("all_reduce", "all-reduce")
-"""Ops whose `-start` has the type of the op; of others it is (operands, result, …)."""
+"""Ops whose `-start` has the type of the op itself; for others it is (operands, result, …)."""
 
 
 @op("async_start")
 class AsyncStart(Op):
-    """Begins an asynchronous computation.
+    """Starts an asynchronous computation.  Calls: the computation or region.
 
     HLO has `async-start`, or `<op>-start` for any op; the result of StableHLO's is a future.
 
     Attributes:
-        wrapped: The op itself in the sugared form `<op>-start`, `None` where it calls a
-            computation.
-        settings: `async_execution_thread` and the like, as written.
-        region: It is StableHLO's.  Calls: the region.
+        wrapped: The op in the short form `<op>-start`; `None` if it calls a computation.
+        settings: Other attributes such as `async_execution_thread`, as written.
+        region: Is it StableHLO's op, which has a region?
 
     Source: StableHLO spec `async_start` (C1).
     """
@@ -259,7 +267,7 @@ class AsyncStart(Op):
 
 
 def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
-    """The future of what the region returns, which takes the operands."""
+    """Type of the future of the region's results, after checking that it takes the operands."""
     rule, found, at = "async_start_c1", body.arguments, "'stablehlo.async_start' op"
     require(
         len(found) == len(operands),
@@ -282,7 +290,12 @@ def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
 
 @op("async_update")
 class AsyncUpdate(Op):
-    """A step of an asynchronous computation; `wrapped_name` for the sugared spelling."""
+    """A step of an asynchronous computation (HLO).
+
+    Attributes:
+        wrapped_name: Name of the op in the short form `<op>-update`.
+        settings: Other attributes, as written.
+    """
 
     wrapped_name: str = ""
     settings: tuple[tuple[str, str], ...] = ()
@@ -295,12 +308,12 @@ class AsyncUpdate(Op):
 
 @op("async_done")
 class AsyncDone(Op):
-    """Ends an asynchronous computation.
+    """Waits for an asynchronous computation and returns its results.
 
     Attributes:
-        wrapped_name: Name of the op in HLO's sugared form `<op>-done`.
-        settings: Everything else, as written.
-        region: It is StableHLO's, which waits for a future.
+        wrapped_name: Name of the op in HLO's short form `<op>-done`.
+        settings: Other attributes, as written.
+        region: Is it StableHLO's op, which waits for a future?
 
     Source: StableHLO spec `async_done` (C1).
     """
@@ -363,7 +376,7 @@ class AfterAll(Op):
 
 @op("create_token")
 class CreateToken(Op):
-    """StableHLO's old `create_token`."""
+    """The former `create_token` of StableHLO."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return TokenType()
@@ -371,7 +384,7 @@ class CreateToken(Op):
 
 @op("add-dependency")
 class AddDependency(Op):
-    """Operand 0, after operand 1 (HLO)."""
+    """Operand 0, computed after operand 1 (HLO)."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
@@ -380,7 +393,7 @@ class AddDependency(Op):
 
 @op("optimization_barrier")
 class OptimizationBarrier(Op):
-    """The operands, unmoved by the optimizer.
+    """The operands; optimizers must not move ops across it.
 
     Source: StableHLO spec `optimization_barrier` (C1).
     """
@@ -393,7 +406,7 @@ class OptimizationBarrier(Op):
 
 @op("domain")
 class Domain(Op):
-    """Boundary between domains such as shardings (HLO)."""
+    """Boundary between domains, such as regions of one sharding (HLO)."""
 
     settings: tuple[tuple[str, str], ...] = ()
 
@@ -404,16 +417,16 @@ class Domain(Op):
 
 @op("custom_call")
 class CustomCall(Op):
-    """A call out of the language.
+    """A call of a function outside of the program.
 
     Attributes:
-        call_target_name: Name of the target.
-        has_side_effect: May not be removed.
-        settings: Everything else, as written (schedules, constraints …).
-        window: That of a convolution, as are the further ones.
-        dimensions: What the dimensions of input, kernel and output are.
-        feature_group_count: Groups of features.
-        batch_group_count: Groups of the batch.
+        call_target_name: Name of the function.
+        has_side_effect: Must it be kept even if its results are not used?
+        settings: Other attributes, as written (schedules, constraints …).
+        window: Window of a convolution.
+        dimensions: Dimension numbers of a convolution.
+        feature_group_count: Number of feature groups of a convolution.
+        batch_group_count: Number of batch groups of a convolution.
     """
 
     call_target_name: str
@@ -429,7 +442,7 @@ API_VERSIONS: Final = (
     "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
     "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI",
 )  # fmt: skip
-"""How a custom call's target is called, by number in StableHLO and by name in HLO and VHLO.
+"""Calling conventions of custom calls: StableHLO has their number, HLO and VHLO the name.
 
 Source: `CustomCallApiVersion` in XLA's `xla_data.proto`, `VhloEnums.td`.
 """
@@ -437,7 +450,7 @@ Source: `CustomCallApiVersion` in XLA's `xla_data.proto`, `VhloEnums.td`.
 
 @op("composite")
 class Composite(Op):
-    """A named op with a decomposition, which it calls."""
+    """A named op with a decomposition.  Calls: the decomposition."""
 
     composite_name: str
     version: int = 0
@@ -449,7 +462,7 @@ class Composite(Op):
 
 @op("return")
 class Return(Op):
-    """StableHLO's terminator: a computation's root with the values it returns as operands."""
+    """StableHLO's terminator, the root of a computation; its operands are the results."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return packed(operands)
@@ -457,7 +470,7 @@ class Return(Op):
 
 @op("unknown")
 class UnknownOp(Op):
-    """An op nothing is known about, kept as written."""
+    """An op that is not known; its attributes stay as written."""
 
     opcode: str
     settings: tuple[tuple[str, str], ...] = ()

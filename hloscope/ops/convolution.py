@@ -1,4 +1,4 @@
-"""Convolution: a kernel slides over an input."""
+"""Convolutions: a filter slides over an input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hloscope.ops.windows import Window, WindowRules, check_padding_shape
 
 
 class ConvDimensions(Struct, frozen=True):
-    """Which dimension of input, kernel and output is what."""
+    """Roles of the dimensions of a convolution's input, kernel (filter) and output."""
 
     input_batch: int
     input_feature: int
@@ -136,7 +136,7 @@ class DynamicConv(Op):
 def _check_operands(
     op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType, *, mixed: bool = False
 ) -> None:
-    """Check what does not depend on the window.  Element types may be `mixed` in HLO."""
+    """Check operands, apart from the window; with `mixed`, HLO's mixed element types are allowed."""
     name, dims = op.name, op.dimensions
     both = said("Got: {} and {}.", lhs, rhs)
     expects = "expects convolution arguments to have"
@@ -160,6 +160,7 @@ def _check_operands(
 
 
 def _check_dimensions(name: str, dims: ConvDimensions, rank: int) -> None:
+    """Check the dimension numbers: as many as there are dimensions, in range and distinct."""
     numbers = [len(d) for d in (dims.input_spatial, dims.kernel_spatial, dims.output_spatial)]
     require(
         numbers[0] == numbers[1] == numbers[2],
@@ -188,6 +189,7 @@ def _check_dimensions(name: str, dims: ConvDimensions, rank: int) -> None:
 
 
 def _check_groups(op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType) -> None:
+    """Check that batch and feature sizes are divisible by the numbers of groups."""
     name, dims, groups, batches = (
         op.name,
         op.dimensions,
@@ -241,7 +243,11 @@ def _check_groups(op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorTyp
 def _convolved(
     op: Convolution | DynamicConv, window: Window, lhs: TensorType, rhs: TensorType
 ) -> TensorType:
-    """Type of the result if it has the wider element type of the operands."""
+    """Type of the result, with the wider element type of the operands.
+
+    Raises:
+        VerifyError: The window is not valid for the operands.
+    """
     name, dims = op.name, op.dimensions
     base, kernel = extents(lhs), extents(rhs)
     sizes = [kernel[k][0] for k in dims.kernel_spatial]
@@ -260,6 +266,7 @@ def _convolved(
 
 
 def _rules(name: str) -> WindowRules:
+    """Labels of the constraints on the window."""
     return WindowRules(
         strides=f"{name}_c2",
         padding=f"{name}_c4",

@@ -1,4 +1,4 @@
-"""Results whose sizes follow from the operands and whose element type is the program's choice."""
+"""Results with inferred sizes and a declared element type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def mismatch(
     sizes: str,
     element: str,
 ) -> str:
-    """Which of three labels is that of the difference: number of results, sizes, element type.
+    """Return the label of the first difference: number of results, sizes or element type.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32, s32 = TensorType(ELEMENT_TYPES["f32"], ()), TensorType(ELEMENT_TYPES["s32"], ())
@@ -38,13 +38,17 @@ _NUMBERS: Final = frozenset({"pred", "unsigned", "signed", "float", "complex"})
 
 
 def product_element(lhs: TensorType, rhs: TensorType) -> ElementType:
-    """Element type of sums of products unless another is declared: the wider one."""
+    """Return the default element type of sums of products: the wider one of the operands."""
     a, b = lhs.element, rhs.element
     return wider(a, b) if {a.kind, b.kind} <= _NUMBERS else a
 
 
 def check_declared_sizes(inferred: TensorType, results: tuple[Type, ...], rule: str) -> TensorType:
-    """The declared result, which has to have the inferred sizes."""
+    """Return the declared result, after checking that it has the inferred sizes.
+
+    Raises:
+        VerifyError: The sizes differ, or the result is not one array.
+    """
     result = results[0] if len(results) == 1 else None
     if not isinstance(result, TensorType):
         raise VerifyError(f"{len(results)} results, needs one array")

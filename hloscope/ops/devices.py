@@ -1,4 +1,4 @@
-"""Devices in a grid: meshes with named axes, and numbers in the order of a transposed array."""
+"""Device meshes with named axes, and device numbers in transposed order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from msgspec import Struct
 from hloscope.ir import Dims
 
 MOST_DEVICES: Final = 1 << 24
-"""Longer lists are refused before memory is allocated for them."""
+"""Maximum number of devices; longer lists are refused before they are made."""
 
 
 class DeviceIota(Struct, frozen=True):
-    """The numbers 0, 1, 2 … in an array of `source` sizes, transposed by `permutation`.
+    """The numbers 0, 1, 2 … in an array of sizes `source`, transposed by `permutation`.
 
     >>> DeviceIota((2, 3), (1, 0)).values
     (0, 3, 1, 4, 2, 5)
@@ -40,7 +40,10 @@ class DeviceIota(Struct, frozen=True):
 
 
 class AxisRef(Struct, frozen=True):
-    """An axis of a mesh, or the part of it with `size` elements after `before` larger ones."""
+    """An axis of a mesh, or a sub-axis of `size` elements.
+
+    `before` is the product of the sizes of all coarser sub-axes.
+    """
 
     name: str
     before: int = 1
@@ -52,7 +55,7 @@ class AxisRef(Struct, frozen=True):
 
 
 class Mesh(Struct, frozen=True):
-    """Named axes with their sizes, and the device at each point (in row-major order)."""
+    """Named axes with sizes, and the device at each point, in row-major order of the axes."""
 
     axes: tuple[tuple[str, int], ...]
     device_ids: DeviceIota | Dims | None = None
@@ -78,6 +81,9 @@ class Mesh(Struct, frozen=True):
         >>> Mesh((("x", 2), ("y", 2))).groups([AxisRef("x")])
         ((0, 2), (1, 3))
         """
+        # Each piece is a digit of the row-major point number, with the product of the later sizes
+        # as its
+        # weight.  A group varies the digits of `along`; the others number the groups.
         pieces = self._pieces(along)
         strides = [prod(size for _, size in pieces[i + 1 :]) for i in range(len(pieces))]
         at = {ref: (size, stride) for (ref, size), stride in zip(pieces, strides, strict=True)}
@@ -94,6 +100,7 @@ class Mesh(Struct, frozen=True):
         """Split the axes at the parts that `along` names; `(piece, size)`, slowest first."""
         pieces: list[tuple[AxisRef, int]] = []
         for name, total in self.axes:
+            # Sub-axes of one axis, coarsest first; gaps between them become pieces of their own.
             refs = sorted((r for r in along if r.name == name), key=lambda ref: ref.before)
             at = 1
             for ref in refs:
@@ -117,13 +124,13 @@ class Mesh(Struct, frozen=True):
 
 
 class NamedSharding(Struct, frozen=True):
-    """An array cut along the axes of a mesh.
+    """A sharding of an array along the axes of a mesh.
 
     Attributes:
-        mesh: The devices, or the name of their mesh.
-        dimensions: Axes that cut each dimension, the first cuts coarsest.
-        open_dimensions: Dimensions that may be cut further (`?`).
-        others: Axes by role, `replicated`, `unreduced`, `manual`.
+        mesh: The mesh, or its name.
+        dimensions: Axes that divide each dimension; the first axis divides coarsest.
+        open_dimensions: Dimensions that may be divided further (`?`).
+        others: Axes by role: `replicated`, `unreduced`, `manual`.
     """
 
     mesh: Mesh | str
@@ -133,4 +140,5 @@ class NamedSharding(Struct, frozen=True):
 
 
 def _steps(size: int, stride: int) -> range:
+    """Weighted values of a digit of this size and weight."""
     return range(0, size * stride, stride)

@@ -1,4 +1,4 @@
-"""Ops about sizes known only at run time."""
+"""Ops that take sizes as operands, or return them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _check_dimension(d: int, rank: int, rule: str) -> None:
 
 
 def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
-    """Check that the sizes an operand gives, if they are known, can be the result's."""
+    """Check that sizes given by an operand, if they are constants, fit the result's type."""
     sizes = known(shape)
     if sizes is None:
         return
@@ -56,6 +56,7 @@ def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
 
 
 def _check_elements_agree(operand: TensorType, result: TensorType, rule: str) -> None:
+    """Check that operand and result have compatible element types; quantized ones are not checked."""
     if not any_quantized(operand, result):
         require(
             compatible(array(operand.element, ()), array(result.element, ())),
@@ -70,7 +71,7 @@ def _check_elements_agree(operand: TensorType, result: TensorType, rule: str) ->
 
 @op("dynamic_reshape")
 class DynamicReshape(Op):
-    """`reshape` to sizes given by operands."""
+    """`reshape` to sizes that operands give."""
 
     reads_values: ClassVar[Dims] = (1,)
 
@@ -106,7 +107,13 @@ class DynamicReshape(Op):
 
 @op("dynamic_broadcast_in_dim")
 class DynamicBroadcastInDim(Op):
-    """`broadcast_in_dim` to sizes given by operand 1."""
+    """`broadcast_in_dim` to the sizes in operand 1.
+
+    Attributes:
+        broadcast_dimensions: Result dimension of each operand dimension.
+        known_expanding_dimensions: Operand dimensions that are known to expand.
+        known_nonexpanding_dimensions: Operand dimensions that are known not to expand.
+    """
 
     broadcast_dimensions: Dims
     known_expanding_dimensions: Dims | None = None
@@ -190,7 +197,7 @@ class DynamicBroadcastInDim(Op):
 
 @op("dynamic_iota")
 class DynamicIota(Op):
-    """`iota` of sizes given by operand 0."""
+    """`iota` with the sizes in operand 0."""
 
     iota_dimension: int
     reads_values: ClassVar[Dims] = (0,)
@@ -211,7 +218,7 @@ class DynamicIota(Op):
 
 @op("dynamic_pad")
 class DynamicPad(Op):
-    """`pad` with amounts given by operands 2, 3 and 4."""
+    """`pad` with the amounts in operands 2 (low), 3 (high) and 4 (interior)."""
 
     reads_values: ClassVar[Dims] = (2, 3, 4)
 
@@ -258,7 +265,7 @@ class DynamicPad(Op):
 
 @op("get_dimension_size")
 class GetDimensionSize(Op):
-    """Size of a dimension as a scalar."""
+    """Size of dimension `dimension`, a scalar."""
 
     dimension: int
 
@@ -271,9 +278,10 @@ class GetDimensionSize(Op):
 
 @op("set_dimension_size")
 class SetDimensionSize(Op):
-    """The operand with a dimension's run-time size set.
+    """The operand with the run-time size of dimension `dimension` set to operand 1.
 
-    The size before is the bound; set to a constant equal to it, the size is known.
+    The former size becomes the bound.  If operand 1 is a constant equal to it, the size stays
+    static.
     """
 
     dimension: int

@@ -1,4 +1,4 @@
-"""One type for several: what the types of one value say together, what holds for any of several.
+"""Joins of types: the most specific and the least specific type of several.
 
 Source: StableHLO `type_inference.md`, tables of dimensions with bounds.
 """
@@ -20,8 +20,12 @@ from hloscope.ops.infer_util import (
 )
 
 
-def _in_one(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Extent]) -> Type:
-    """One type for all of `types`, dimension by dimension; tuples element by element."""
+def _join(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Extent]) -> Type:
+    """Join types, arrays dimension by dimension by `meet`, tuples element by element.
+
+    Raises:
+        VerifyError: The types cannot be joined.
+    """
     if any(isinstance(t, TupleType) for t in types):
         tuples = [t for t in types if isinstance(t, TupleType)]
         message = "Mismatched type kinds: either all types must be tuples, or no types must be"
@@ -29,7 +33,7 @@ def _in_one(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], E
         message = "Mismatched tuple sizes: all tuple sizes must be the same"
         require(len({len(t.elements) for t in tuples}) == 1, rule, message)
         parts = zip(*(t.elements for t in tuples), strict=True)
-        return TupleType(tuple(_in_one(part, rule, meet) for part in parts))
+        return TupleType(tuple(_join(part, rule, meet) for part in parts))
     arrays = [t for t in types if isinstance(t, TensorType)]
     if len(arrays) < len(types):
         return bare(types[0])
@@ -44,22 +48,22 @@ def _in_one(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], E
 
 
 def most_specific(types: Sequence[Type], rule: str = "") -> Type:
-    """All that `types`, which are the type of one value, say together.
+    """Return the type with all that is known of one value from several types of it.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32 = ELEMENT_TYPES["f32"]
     >>> most_specific([TensorType(f32, (2, None)), TensorType(f32, (None, 3))]).sizes
     (2, 3)
     """
-    return _in_one(types, rule, merged)
+    return _join(types, rule, merged)
 
 
 def least_specific(types: Sequence[Type], rule: str = "") -> Type:
-    """What holds for a value of any one of `types`, as of the branches of a conditional.
+    """Return the type that all of `types` refine, such as that of a conditional's result.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32 = ELEMENT_TYPES["f32"]
     >>> least_specific([TensorType(f32, (2, None)), TensorType(f32, (2, 3))]).sizes
     (2, None)
     """
-    return _in_one(types, rule, either)
+    return _join(types, rule, either)

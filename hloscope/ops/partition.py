@@ -1,4 +1,4 @@
-"""Ops of Shardy, `sdy`: how values are divided among the devices of a mesh."""
+"""Shardy ops (`sdy`), which state how values are divided among the devices of a mesh."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hloscope.ops.infer_util import bare, count
 
 @op("sdy.sharding_constraint")
 class ShardingConstraint(Op):
-    """The operand, divided among the devices as `sharding` says.
+    """The operand, with a sharding.
 
     Attributes:
-        sharding: Its value is a `NamedSharding`.
+        sharding: The sharding; its value is a `NamedSharding`.
     """
 
     sharding: Written = Written()
@@ -27,9 +27,9 @@ class ManualComputation(Op):
     """A computation on each device's part of the operands.  Calls: the computation.
 
     Attributes:
-        in_shardings: How operands are divided; the value is a `NamedSharding` for each.
-        out_shardings: How results are.
-        manual_axes: Along which axes by hand; the value is their names.
+        in_shardings: Shardings of the operands; the value is a tuple of `NamedSharding`.
+        out_shardings: Shardings of the results, in the same form.
+        manual_axes: Axes along which the computation works on parts; the value is their names.
     """
 
     in_shardings: Written = Written()

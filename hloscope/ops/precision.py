@@ -1,4 +1,4 @@
-"""Precisions and algorithms that dots and convolutions ask for."""
+"""Precisions and algorithms of dots and convolutions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def check_dot_algorithm(
     *,
     imprecise: bool,
 ) -> None:
-    """Check that some hardware is known to support the algorithm.  Types as MLIR prints them.
+    """Check that some hardware is known to support the algorithm.
+
+    Types are written as MLIR prints them.
 
     Source: StableHLO spec `dot_general`, (C22)-(C24), (I8)-(I14).
 
@@ -57,7 +59,7 @@ def check_dot_algorithm(
 
 
 def check_precisions(precisions: Precisions | None, rule: str) -> None:
-    """Check that no more precisions are given than there are operands."""
+    """Check that at most two precisions are given."""
     number = len(precisions or ())
     message = f"expects precision config to be empty or have <= 2 elements, got {number}"
     require(number <= 2, rule, message)

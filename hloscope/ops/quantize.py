@@ -1,4 +1,4 @@
-"""The two ops between numbers and quantized ones."""
+"""Conversions between real numbers and quantized ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hloscope.ops.quantization import quantized
 def _pair(
     op: str, operands: tuple[Type, ...], results: tuple[Type, ...], rule: str
 ) -> tuple[TensorType, TensorType]:
-    """The operand and the declared result, which have to have the same shape."""
+    """Return the operand and the declared result, after checking that their shapes agree."""
     count(op, operands, 1)
     require(len(results) == 1, "", said(f"`{{}}` has {len(results)} results, needs 1", Name(op)))
     operand, result = tensor(op, operands[0], "the operand"), tensor(op, results[0], "the result")
@@ -29,7 +29,7 @@ def _pair(
 
 @op("uniform_quantize")
 class UniformQuantize(Elementwise):
-    """Converts real numbers, or quantized ones, to the quantized type that is declared."""
+    """Converts real or quantized numbers to the declared quantized type."""
 
     arity: ClassVar[int] = 1
 
@@ -53,7 +53,7 @@ class UniformQuantize(Elementwise):
 
 @op("uniform_dequantize")
 class UniformDequantize(Elementwise):
-    """The real numbers that quantized ones stand for."""
+    """Converts quantized numbers to the real numbers they represent."""
 
     arity: ClassVar[int] = 1
     result_rule: ClassVar[str] = "uniform_dequantize_c2"

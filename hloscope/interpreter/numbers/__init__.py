@@ -1,1 +1,1 @@
-"""Arithmetic that numpy alone does not have: narrow formats, rounding, special functions."""
+"""Arithmetic that numpy lacks: narrow formats, rounding, special functions."""

@@ -1,4 +1,4 @@
-"""Elements as other elements of the same bits, of any widths."""
+"""Bit casts between elements of any widths."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from hloscope.ir import ElementType, QuantizedType
 
 
 def packed_bits(element: ElementType, bits_of_pred: int) -> int:
-    """Bits of an element where elements lie next to each other."""
+    """Return the bits of an element, or of its storage integer, where elements are packed."""
     if isinstance(element, QuantizedType):
         element = element.storage
     return bits_of_pred if element.kind == "pred" else element.bits
 
 
 def rebit(value: Array, old: int, new: int, dtype: Any) -> Array:
-    """The bits of the last dimension as elements of another type, the low ones first.
+    """Return the bits of the last dimension as elements of another type, low bits first.
 
     Args:
-        value: Elements of `old` bits.
-        old: Their width; elements of less than a byte are in the low bits of one.
-        new: Width of the elements wanted.
-        dtype: Their type.
+        value: The elements.
+        old: Their width in bits; an element of less than a byte is in the low bits of one.
+        new: Width of the new elements in bits.
+        dtype: Numpy dtype of the new elements.
 
     >>> rebit(np.array([0x1234], "u2"), 16, 4, np.dtype("u1")).tolist()
     [4, 3, 2, 1]
@@ -48,12 +48,14 @@ def rebit(value: Array, old: int, new: int, dtype: Any) -> Array:
 
 
 def _split(pieces: Array, old: int, new: int) -> Array:
+    """Split each byte, of `old` used bits, into pieces of `new` bits."""
     shifts = np.arange(0, old, new, dtype=np.uint8)
     parts = pieces[..., None] >> shifts & ((1 << new) - 1)
     return parts.reshape(*pieces.shape[:-1], -1)
 
 
 def _joined(pieces: Array, old: int, new: int) -> Array:
+    """Join pieces of `old` bits to bytes of `new` used bits."""
     shifts = np.arange(0, new, old, dtype=np.uint8)
     groups = (pieces & ((1 << old) - 1)).reshape(*pieces.shape[:-1], -1, len(shifts))
     joined: Array = np.bitwise_or.reduce(groups << shifts, axis=-1)
@@ -61,7 +63,7 @@ def _joined(pieces: Array, old: int, new: int) -> Array:
 
 
 def _from_bytes(pieces: Array, bits: int, dtype: Any) -> Array:
-    """Bytes, each the low bits of an element, as elements."""
+    """Elements of `bits` bits from bytes that hold them in their low bits."""
     if bits < 8:
         pieces = pieces & ((1 << bits) - 1)
     elements: Array = pieces != 0 if dtype.kind == "b" else np.asarray(pieces).view(dtype)

@@ -1,6 +1,6 @@
-"""Element-wise functions of complex numbers, one for each op and numpy type.
+"""Elementwise functions of complex numbers, one for each op and numpy type.
 
-Functions that are not exact run in double; those of `complex64` round once.
+Inexact functions are computed in double precision; for `complex64` the result is rounded once.
 Source: StableHLO spec.
 """
 
@@ -31,7 +31,7 @@ _NUMPY: Final[dict[str, Function]] = {
 
 
 def complex_function(name: str, dtype: Any) -> Function | None:
-    """The function of an op for a complex type; `None` if it has none.
+    """Return the function of an op for a complex type; `None` if the op has none.
 
     >>> complex_function("multiply", np.dtype("complex64"))(np.complex64(1j), np.complex64(1j))
     np.complex64(-1+0j)
@@ -48,6 +48,8 @@ def complex_function(name: str, dtype: Any) -> Function | None:
 
 
 def _by_double(function: Function) -> Function:
+    """Function computed in double precision and rounded once."""
+
     def kernel(*operands: Any) -> Any:
         result = function(*[x.astype(np.complex128) for x in operands])
         return result.astype(np.complex64 if result.dtype.kind == "c" else np.float32)
@@ -56,14 +58,14 @@ def _by_double(function: Function) -> Function:
 
 
 def _extremum(wins: Function) -> Function:
-    """The one that is first or last by the real parts, then the imaginary parts."""
+    """Function that selects by the real parts, then by the imaginary parts."""
     before = lexicographic(wins, wins)
 
     return lambda a, b: np.where(before(a, b), a, b)
 
 
 def lexicographic(strictly: Function, last: Function) -> Function:
-    """Comparison of pairs: `strictly` on the real parts, `last` where those are equal."""
+    """Return a comparison that applies `strictly` to real parts, and `last` if these are equal."""
 
     def compare(a: Any, b: Any) -> Any:
         return strictly(a.real, b.real) | ((a.real == b.real) & last(a.imag, b.imag))
@@ -72,11 +74,12 @@ def lexicographic(strictly: Function, last: Function) -> Function:
 
 
 def _divide(z: Any, w: Any) -> Any:
-    """The quotient; infinity over a number is one, and a number over infinity zero.
+    """Quotient; infinity over a finite number is infinite, a finite number over infinity is zero.
 
     Source: ISO C, annex G.5.1.
     """
     quotient = np.asarray(z / w)
+    # Numpy returns NaN + NaN i for these cases, although their magnitude is known.
     lost = np.isnan(quotient.real) & np.isnan(quotient.imag) | (w == 0)
     if not lost.any():
         return quotient[()]
@@ -93,17 +96,22 @@ def _divide(z: Any, w: Any) -> Any:
 
 
 def _unit(z: Any, infinite: Any) -> tuple[Any, Any]:
-    """The parts; where one is infinite, that is a 1 and the other a 0 of its sign."""
+    """Parts of z; where z is infinite, infinite parts become 1 and finite ones 0, signs kept."""
     parts = z.real, z.imag
     units = [np.copysign(np.where(np.isinf(x), 1.0, 0.0), x) for x in parts]
     return np.where(infinite, units[0], z.real), np.where(infinite, units[1], z.imag)
 
 
 def _atan2(y: Any, x: Any) -> Any:
+    """`-i log((x + i y) / sqrt(x² + y²))`, as the specification defines it."""
     return -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
 
 
 def _of_parts(real: Any, imag: Any) -> Any:
+    """Complex numbers of real and imaginary parts.
+
+    A sum `real + 1j * imag` would lose signed zeros and infinities.
+    """
     result = np.empty((*np.broadcast_shapes(real.shape, imag.shape), 2))
     result[..., 0] = real
     result[..., 1] = imag
@@ -111,6 +119,7 @@ def _of_parts(real: Any, imag: Any) -> Any:
 
 
 def _exp(z: Any) -> Any:
+    """`exp(z)`, also where `exp(x)` overflows but a product with it is finite."""
     x, y = z.real, z.imag
     size = np.exp(x)
     half = np.exp(x / 2)  # twice: where `exp(x)` overflows, a product with it need not
@@ -121,6 +130,7 @@ def _exp(z: Any) -> Any:
 
 
 def _expm1(z: Any) -> Any:
+    """`exp(z) - 1` without cancellation near 0: `cos(y) - 1 = -2 sin²(y / 2)`."""
     x, y = z.real, z.imag
     half = np.sin(y / 2)
     whole = _exp(z)
@@ -129,10 +139,11 @@ def _expm1(z: Any) -> Any:
 
 
 def _log1p(z: Any) -> Any:
-    """By `|1 + z|^2 - 1`, added up in twice the precision where it is small."""
+    """`log(1 + z)`; near 0 from `|1 + z|² - 1`, summed in twice the precision."""
     x, y = z.real, z.imag
     is_far = ~((np.abs(x) < 4) & (np.abs(y) < 4))
     a, b = np.where(is_far, 0.0, x), np.where(is_far, 0.0, y)
+    # `|1 + z|² - 1 = 2x + x² + y²`, whose terms may cancel almost completely.
     excess = _exact_sum(2 * a, *_exact_product(a, a), *_exact_product(b, b))
     near = np.where(excess > -0.75, 0.5 * np.log1p(excess), np.log(np.hypot(1 + a, b)))
     far = np.log(np.hypot(x / 2 + 0.5, y / 2)) + np.log(2.0)
@@ -140,20 +151,24 @@ def _log1p(z: Any) -> Any:
 
 
 def _exact_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """The product and what rounding took from it.  Source: T. J. Dekker, 1971."""
+    """The product and its rounding error.  Source: T. J. Dekker, 1971."""
     product = a * b
     (a1, a0), (b1, b0) = _halves(a), _halves(b)
     return product, ((a1 * b1 - product) + a1 * b0 + a0 * b1) + a0 * b0
 
 
 def _halves(a: Any) -> tuple[Any, Any]:
+    """The upper and the lower half of the bits of doubles; their sum is exact."""
     scaled = a * 134217729.0
     high = scaled - (scaled - a)
     return high, a - high
 
 
 def _exact_sum(*terms: Any) -> Any:
-    """The sum rounded as if twice the bits were kept.  Source: Ogita, Rump and Oishi, 2005."""
+    """The sum, rounded as if computed with twice the bits.
+
+    Source: Ogita, Rump and Oishi, 2005.
+    """
     total, lost = terms[0], 0.0
     for term in terms[1:]:
         new = total + term
@@ -164,6 +179,7 @@ def _exact_sum(*terms: Any) -> Any:
 
 
 def _square(z: Any) -> Any:
+    """`z²`, whose real part is 0 if `|x| = |y|`."""
     x, y = z.real, z.imag
     is_zero = (np.abs(x) == np.abs(y)) & np.isfinite(x)
     return _of_parts(np.where(is_zero, 0.0, (x - y) * (x + y)), 2 * (x * y))
@@ -172,7 +188,7 @@ def _square(z: Any) -> Any:
 def _asin_acos_kernel(z: Any) -> Any:
     """`sqrt(a² - x²) + i log(a + sqrt(a² - 1))` with `a = (|z + 1| + |z - 1|) / 2`.
 
-    Which are the size of the real part of `sqrt(1 - z²)`, and of the imaginary one of `asin(z)`.
+    These are the magnitudes of the real part of `sqrt(1 - z²)` and the imaginary part of `asin(z)`.
     """
     real = (np.sqrt(1 - z) * np.sqrt(1 + z)).real
     return _of_parts(np.abs(real), np.abs(np.arcsin(z).imag))

@@ -1,4 +1,4 @@
-"""How far apart two arrays are: exactly, by a tolerance, in units in the last place."""
+"""Comparison of arrays: exact, with a tolerance, or in units in the last place."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from hloscope.arrays import ml_dtypes
 from hloscope.interpreter.values import Array
 
 FAR: Final = (1 << 64) - 1
-"""Distance of two values one of which is not finite, unless they are the same."""
+"""Distance of two different values of which at least one is not finite."""
 
 
 class Difference(Struct, frozen=True, eq=False):
-    """Where two arrays differ.
+    """A difference of two arrays.
 
     Attributes:
-        count: How many elements do.
-        size: How many there are.
-        index: The one that is furthest off.
-        found: Its value, and `expected` the other one.
-        off: By how much, in words.
+        count: Number of elements that differ.
+        size: Number of all elements.
+        index: Index of the element that differs most.
+        found: Its value.
+        expected: The value expected there.
+        off: Its distance, in words.
     """
 
     count: int
@@ -41,7 +42,7 @@ class Difference(Struct, frozen=True, eq=False):
 
 
 def exactly(found: Array, expected: Array) -> Difference | None:
-    """The difference unless all elements are equal, as IEEE 754 compares floats.
+    """Compare all elements for equality, floats by IEEE 754; `None` if they are equal.
 
     >>> import numpy, ml_dtypes
     >>> print(exactly(numpy.array([1, 2]), numpy.array([1, 3])))
@@ -54,15 +55,15 @@ def exactly(found: Array, expected: Array) -> Difference | None:
 def within(
     found: Array, expected: Array, tolerance: float, *, relative: bool = False
 ) -> Difference | None:
-    """The difference unless all elements are equal, both NaN, or finite and about the same.
+    """Compare elements with a tolerance; `None` if all are close, equal or both NaN.
 
-    Each part of a complex number counts for itself; what is no float has to be equal.
+    Both parts of a complex number have to be close.  Elements that are not floats have to be equal.
 
     Args:
-        found: What there is.
-        expected: What there should be.
-        tolerance: Largest distance.
-        relative: Distances from numbers larger than 1 are parts of them.
+        found: The array.
+        expected: The array it should be close to.
+        tolerance: Largest allowed distance.
+        relative: Divide distances by the expected magnitude where that is larger than 1.
 
     >>> import numpy, ml_dtypes
     >>> print(within(numpy.array([1.0, numpy.nan]), numpy.array([1.1, numpy.nan]), 0.2))
@@ -92,7 +93,10 @@ def within(
 
 
 def within_ulps(found: Array, expected: Array, most: int = 1, least: int = 0) -> Difference | None:
-    """The difference unless all elements are between `least` and `most` units apart."""
+    """Compare elements in units in the last place.
+
+    Returns `None` if all are at least `least` and at most `most` units apart.
+    """
     distance = ulps(found, expected)
     differ = (distance > most) | (distance < least)
     limits = f"at most {most}" if not least else f"{least} to {most}"
@@ -106,9 +110,11 @@ def within_ulps(found: Array, expected: Array, most: int = 1, least: int = 0) ->
 
 
 def ulps(a: Array, b: Array) -> Array:
-    """How many values of the type lie between the elements, of complex ones the larger part.
+    """Return the distance of each pair of elements in units in the last place.
 
-    Both zeros are one; NaN is no distance from NaN, and `FAR` from everything else.
+    For complex elements it is that of the part that differs more.
+
+    Both zeros count as one value.  NaN is at distance 0 from NaN and `FAR` from all other values.
 
     >>> import numpy, ml_dtypes
     >>> ulps(numpy.float32([1, -1e-45]), numpy.float32([1.0000001, 1e-45])).tolist()
@@ -131,10 +137,11 @@ def _ulps(a: Array, b: Array) -> Array:
 
 
 def _sized(a: Array) -> tuple[Array, Array]:
-    """Magnitudes as numbers counted from zero, and which ones are negative."""
+    """Magnitudes as integers that count the values from zero, and a mask of negative elements."""
     bits = np.ascontiguousarray(a).view(f"u{a.dtype.itemsize}").astype(np.uint64).reshape(a.shape)
     if a.dtype.name == "float8_e8m0fnu":  # it has no sign
         return bits, np.zeros(a.shape, bool)
+    # The bit patterns of positive floats are in the order of their values, without gaps.
     sign = np.uint64(1 << (ml_dtypes.finfo(a.dtype).bits - 1))
     return bits & (sign - np.uint64(1)), (bits & sign) != 0
 
@@ -159,7 +166,7 @@ def _difference(
     if not differ.any():
         return None
     at = int(np.argmax(np.where(differ, distance, 0).reshape(-1)))
-    if not differ.reshape(-1)[at]:  # all that differ do so by less than is asked for
+    if not differ.reshape(-1)[at]:  # all that differ have distance 0, below the least allowed one
         at = int(np.argmax(differ.reshape(-1)))
     index = tuple(int(i) for i in np.unravel_index(at, differ.shape))
     return Difference(

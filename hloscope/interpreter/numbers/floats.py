@@ -1,7 +1,7 @@
-"""Element-wise functions of floats, one for each op and numpy type.
+"""Elementwise functions of floats, one for each op and numpy type.
 
-Functions that are not exact run in double and round once.  They take arrays of any shape, or
-numpy scalars, which loops count with: those get their own short way.
+Inexact functions are computed in double precision and rounded once.  Functions take arrays of any
+shape, and numpy scalars, which loop counters are, on a faster path.
 Source: StableHLO spec.
 """
 
@@ -22,12 +22,13 @@ Function = Callable[..., Any]
 
 
 def _sign(x: Any) -> Any:
+    """Sign of x: ±1, ±0 or NaN."""
     size = np.copysign((x != 0).astype(x.dtype), x)
     return np.where(x == x, size, x)
 
 
 def _afz(x: Any) -> Any:
-    """To the nearest integer, halves away from zero."""
+    """Nearest integer; halves are rounded away from zero."""
     whole = np.trunc(x)
     return whole + np.copysign((abs(x - whole) >= 0.5).astype(x.dtype), x)
 
@@ -37,7 +38,7 @@ def _rsqrt(x: Any) -> Any:
 
 
 def _asin_acos_kernel(x: Any) -> Any:
-    """Of a real number, the part of the complex kernel that is not zero."""
+    """The complex kernel at a real number: its real part if `|x| <= 1`, else its imaginary part."""
     size = np.abs(x)
     outside = np.arccosh(np.where(size > 1, size, 1.0))
     return np.where(size > 1, outside, np.sqrt((1 - x) * (1 + x)))
@@ -84,12 +85,12 @@ _SPECIAL: Final[dict[str, Function]] = {
     "chlo._asin_acos_kernel": _asin_acos_kernel,
 }
 _BLOCK: Final = 1 << 15
-"""Elements that are worked on at a time."""
+"""Number of elements that are converted to doubles at a time."""
 _WITHOUT_INFINITY: Final = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
 
 
 def float_function(name: str, dtype: Any) -> Function | None:
-    """The function of an op for a type of floats; `None` if it has none.
+    """Return the function of an op for a float type; `None` if the op has none.
 
     >>> float_function("exponential", np.dtype("float32"))(np.float32([0, 1])).tolist()
     [1.0, 2.7182817459106445]
@@ -116,7 +117,7 @@ def float_function(name: str, dtype: Any) -> Function | None:
 
 
 def by_double(ufunc: np.ufunc, dtype: Any) -> Function:
-    """A numpy function evaluated in double, without a copy of the operands in double."""
+    """Return a numpy function computed in double precision, without a copy of the operands."""
     if dtype == np.float64:
         return ufunc
     if dtype != np.float32:
@@ -138,9 +139,9 @@ def by_double(ufunc: np.ufunc, dtype: Any) -> Function:
 
 
 def rounded(function: Function, dtype: Any) -> Function:
-    """A function of doubles for a type of floats, rounded once.
+    """Return a function of doubles as one of a float type, rounded once.
 
-    Large arrays are worked through block by block, which are the only ones to be doubles.
+    Large arrays are computed block by block, so that few doubles exist at a time.
     """
     if dtype == np.float64:
         return function
@@ -166,7 +167,7 @@ _expm1: Final = by_double(np.expm1, np.dtype("float32"))
 
 
 def _logistic(dtype: Any) -> Function:
-    """Three steps, each rounded, as the specification writes it."""
+    """`1 / (1 + exp(-x))`, each step rounded, as the specification defines it."""
     exponential = by_double(np.exp, dtype)
     one = dtype.type(1)
 
@@ -177,19 +178,19 @@ def _logistic(dtype: Any) -> Function:
 
 
 def _cosh(x: Any) -> Any:
-    """In steps of `float32`: JAX's own values, which are some ULPs off, are taken for right."""
+    """`cosh` in `float32` steps, which gives JAX's values; these are some ULPs off."""
     return _exp(x + _LOG_HALF) + _exp(_LOG_HALF - x)
 
 
 def _sinh(x: Any) -> Any:
-    """In steps of `float32`, as `_cosh`."""
+    """`sinh` in `float32` steps, which gives JAX's values; these are some ULPs off."""
     small = _expm1(x)
     small = np.float32(0.5) * (small + small / (small + np.float32(1)))
     return np.where(np.abs(x) < 1, small, _exp(x + _LOG_HALF) - _exp(_LOG_HALF - x))
 
 
 def _extremum(is_maximum: bool, dtype: Any) -> Function:
-    """NaN if there is one; -0 is less than 0."""
+    """Maximum or minimum; NaN if an operand is NaN, and -0 is less than +0."""
     ufunc = np.maximum if is_maximum else np.minimum
     wins = operator.gt if is_maximum else operator.lt
     both = operator.and_ if is_maximum else operator.or_
@@ -212,10 +213,10 @@ def _extremum(is_maximum: bool, dtype: Any) -> Function:
 
 
 def total_order(dtype: Any) -> Function:
-    """The function to integers that are ordered as IEEE 754's `totalOrder` has the floats.
+    """Return the function to integers in the order of IEEE 754's `totalOrder` of floats.
 
-    It orders bit patterns, so that the payloads of NaNs count.  A conversion to float32 loses the
-    payloads of 8-bit floats.
+    It works on the bit patterns, because payloads of NaNs count, which a conversion of 8-bit floats
+    to float32 would lose.
 
     >>> total_order(np.dtype("float32"))(np.float32([-0.0, 0, np.nan])).tolist()
     [-1, 0, 2143289344]
@@ -237,6 +238,6 @@ def total_order(dtype: Any) -> Function:
 
     if not name.endswith("fnuz"):
         return key
-    # The pattern of minus zero is the NaN, which XLA has before all numbers, and here
-    # `key` of it is -1, of the least number the least integer.
+    # In these types the pattern of -0 is the NaN, which XLA orders before all numbers.  Its key
+    # would be -1, so it gets an integer below those of all numbers instead.
     return lambda x: np.where(np.isnan(x), np.iinfo(bits).min - 1, key(x).astype(np.int16))

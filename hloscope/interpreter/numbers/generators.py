@@ -1,7 +1,7 @@
-"""Counter-based generators of random bits: ThreeFry-2x32 and Philox-4x32, bit for bit as XLA's.
+"""Counter-based random generators, ThreeFry-2x32 and Philox-4x32, bitwise equal to XLA's.
 
-Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), for the functions; how
-counters are laid out over the elements is as XLA's `prng.cc` has it.
+Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), for the functions;
+XLA's `prng.cc` for the order of counters over the elements.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _U32, _U64 = np.uint32, np.uint64
 
 
 def halves(x: Array) -> Pair:
-    """The low and the high words of 64-bit integers."""
+    """Return the low and the high 32-bit words of 64-bit integers."""
     return x.astype(_U32), (x >> _HALF).astype(_U32)
 
 
 def joined(low: Array, high: Array) -> Array:
-    """64-bit integers of their low and high words."""
+    """Return the 64-bit integers of low and high 32-bit words."""
     return low.astype(_U64) | (high.astype(_U64) << _HALF)
 
 
 def threefry(counter: Pair, key: Pair) -> Pair:
-    """ThreeFry-2x32 with 20 rounds.
+    """Return the 32-bit words of ThreeFry-2x32 with 20 rounds.
 
     >>> zero = np.zeros(1, np.uint32)
     >>> [hex(x[0]) for x in threefry((zero, zero), (zero, zero))]
@@ -54,7 +54,7 @@ def threefry(counter: Pair, key: Pair) -> Pair:
 
 
 def philox(counter: Four, key: Pair) -> Four:
-    """Philox-4x32 with 10 rounds.
+    """Return the 32-bit words of Philox-4x32 with 10 rounds.
 
     >>> zero = np.zeros(1, np.uint32)
     >>> [hex(x[0]) for x in philox((zero,) * 4, (zero, zero))]
@@ -70,17 +70,20 @@ def philox(counter: Four, key: Pair) -> Four:
 
 
 def threefry_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
-    """New state and random words of 32 or 64 bits.
+    """Return a new state, and random words of 32 or 64 bits.
 
     Args:
-        state: Key and counter.
-        shape: Of the words.
-        bits: Of each word.
+        state: Key and counter, a 64-bit word each.
+        shape: Shape of the result.
+        bits: Bits of a word, 32 or 64.
     """
     key = halves(state[:1])
     if bits == 64:
         words = joined(*threefry(_counters(state, prod(shape)), key))
         return _advanced(state, prod(shape)), words.reshape(shape)
+    # Each call gives two words, the halves of a pair.  XLA interleaves the halves along one axis
+    # of
+    # the result, so counters run over an array of half the size there.
     axis = _split_axis(shape)
     half = tuple(-(-n // 2) if i == axis else n for i, n in enumerate(shape)) or (1,)
     count = prod(half)
@@ -93,39 +96,42 @@ def threefry_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
 
 
 def _split_axis(shape: Dims) -> int:
-    """The first dimension of even size, else the largest: the pairs' second halves go there."""
+    """Axis along which pairs are interleaved: the first of even size, else the largest."""
     even = [i for i, n in enumerate(shape) if n % 2 == 0]
     return even[0] if even else max(range(len(shape)), key=lambda i: shape[i], default=0)
 
 
 def _counters(state: Array, count: int) -> Pair:
+    """Low and high words of `count` consecutive counters."""
     return halves(state[1:2] + np.arange(count, dtype=_U64))
 
 
 def _advanced(state: Array, count: int) -> Array:
+    """The state after `count` counters."""
     return np.concatenate([state[:1], state[1:2] + _U64(count)])
 
 
 def philox_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
-    """New state and random words of 32 or 64 bits.
+    """Return a new state, and random words of 32 or 64 bits.
 
     Args:
-        state: Key and counter, the low word of the counter first; where there is none for the
-            high word it is the key.
-        shape: Of the words.
-        bits: Of each word.
+        state: Key and counter, low word first; without a high word, the key is used for it.
+        shape: Shape of the result.
+        bits: Bits of a word, 32 or 64.
     """
     low, high = (state[1:2], state[2:3]) if len(state) > 2 else (state[1:2], state[:1])
     count = -(-prod(shape) * (bits // 32) // 4)
     a, b, c, d = philox(_wide_counters(low, high, count), halves(state[:1]))
     columns = (joined(a, b), joined(c, d)) if bits == 64 else (a, b, c, d)
     words = np.stack(columns, axis=1).reshape(-1)[: prod(shape)].reshape(shape)
+    # Unsigned sums wrap around; the sum is less than a summand exactly if there is a carry.
     after, carry = low + _U64(count), low
     counter = (after, high + (after < carry)) if len(state) > 2 else (after,)
     return np.concatenate([state[:1], *counter]).astype(_U64), words
 
 
 def _wide_counters(low: Array, high: Array, count: int) -> Four:
+    """The four words of `count` consecutive 128-bit counters."""
     lows = low + np.arange(count, dtype=_U64)
     highs = high + (lows < low)
     return (*halves(lows), *halves(highs))

@@ -1,8 +1,8 @@
-"""Element-wise functions of integers and booleans, one for each op and numpy type.
+"""Elementwise functions of integers and booleans, one for each op and numpy type.
 
-They take arrays of any shape, or numpy scalars, which loops count with: those get their own short
-way.  Everything wraps around.  What the specification leaves open is as XLA has it: `x / 0` has
-all bits set, `x % 0` is `x`.
+Functions take arrays of any shape, and numpy scalars, which loop counters are, on a faster path.
+Arithmetic wraps around.  Where the specification leaves a result open it is XLA's: `x / 0` has all
+bits set, `x % 0` is `x`.
 Source: StableHLO spec; XLA `elemental_ir_emitter.cc`.
 """
 
@@ -37,7 +37,7 @@ _NATIVE: Final[dict[str, Function]] = {
 
 
 def integer_function(name: str, element: ElementType) -> Function | None:
-    """The function of an op for an integer type; `None` if it has none.
+    """Return the function of an op for an integer type; `None` if the op has none.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> integer_function("divide", ELEMENT_TYPES["s32"])(np.int32([7, -7]), np.int32(2)).tolist()
@@ -55,11 +55,11 @@ def integer_function(name: str, element: ElementType) -> Function | None:
         return _native(name, dtype, element.bits)
     wide = np.dtype("int8" if is_signed else "uint8")
     function = _native(name, wide, element.bits)
-    return None if function is None else _through(function, wide, dtype)
+    return None if function is None else _in_wide(function, wide, dtype)
 
 
-def _through(function: Function, wide: Any, dtype: Any) -> Function:
-    """The function of a small type by that of a wide one."""
+def _in_wide(function: Function, wide: Any, dtype: Any) -> Function:
+    """The function of a narrow type, computed in the type `wide`."""
 
     def kernel(*operands: Any) -> Any:
         return function(*[x.astype(wide) for x in operands]).astype(dtype)
@@ -68,6 +68,7 @@ def _through(function: Function, wide: Any, dtype: Any) -> Function:
 
 
 def _boolean(name: str) -> Function | None:
+    """Function of an op on booleans; sums and maxima are `or`, products and minima `and`."""
     match name:
         case "add" | "maximum":
             return operator.or_
@@ -80,6 +81,7 @@ def _boolean(name: str) -> Function | None:
 
 
 def _native(name: str, dtype: Any, bits: int) -> Function | None:
+    """Function of an op on one of numpy's integer types, of which `bits` bits are used."""
     if name in _NATIVE:
         return _NATIVE[name]
     match name:
@@ -118,6 +120,7 @@ def _minimum(a: Any, b: Any) -> Any:
 
 
 def _division(dtype: Any) -> Function:
+    """Division that rounds towards zero; `x / 0` has all bits set."""
     if dtype.kind == "u":
         return _unsigned_division
     least = int(np.iinfo(dtype).min)
@@ -129,6 +132,7 @@ def _division(dtype: Any) -> Function:
             x, y = int(a), int(b)
             if y == 0:
                 return all_set
+            # The least integer has no positive counterpart; its negation wraps around to itself.
             if y == -1:
                 return a if x == least else make(-x)
             quotient = abs(x) // abs(y)
@@ -147,6 +151,7 @@ def _unsigned_division(a: Any, b: Any) -> Any:
 
 
 def _remainder(a: Any, b: Any) -> Any:
+    """Remainder with the sign of the dividend; `x % 0` is `x`."""
     if a.ndim == b.ndim == 0:
         x, y = int(a), int(b)
         rest = abs(x) % abs(y) if y else abs(x)
@@ -157,6 +162,7 @@ def _remainder(a: Any, b: Any) -> Any:
 
 
 def _power(a: Any, b: Any) -> Any:
+    """Power; a negative exponent gives 0, except for the bases 1 and -1."""
     negative = b < 0
     if not negative.any():
         return np.power(a, b)
@@ -166,6 +172,7 @@ def _power(a: Any, b: Any) -> Any:
 
 
 def _logical_shift(dtype: Any, bits: int) -> Function:
+    """Right shift that fills with zeros, also for signed types."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     if dtype == unsigned:
         return operator.rshift
@@ -180,7 +187,7 @@ def _logical_shift(dtype: Any, bits: int) -> Function:
 
 
 def _signed_shift(dtype: Any, bits: int) -> Function:
-    """Of unsigned integers too, the first bit is a sign."""
+    """Right shift that fills with the first bit, which counts as a sign in unsigned types too."""
     if dtype.kind == "i":
         return operator.rshift
     signed = np.dtype(f"i{dtype.itemsize}")
@@ -193,7 +200,7 @@ def _signed_shift(dtype: Any, bits: int) -> Function:
 
 
 def _on_bits(function: Function, dtype: Any, bits: int) -> Function:
-    """A function of the bits, which it gets as `uint64`."""
+    """Apply a function of the used bits, given as `uint64`."""
     unsigned = np.dtype(f"u{dtype.itemsize}")
     mask = np.uint64((1 << bits) - 1)
 
@@ -204,14 +211,14 @@ def _on_bits(function: Function, dtype: Any, bits: int) -> Function:
 
 
 def _smeared(x: Any) -> Any:
-    """Every bit at and below the highest that is set."""
+    """Set all bits below the highest one that is set."""
     for distance in (1, 2, 4, 8, 16, 32):
         x = x | (x >> np.uint64(distance))
     return x
 
 
 def _ones(x: Any) -> Any:
-    """How many bits are set: sums in fields of 2, 4 and 8 bits, then all fields at once."""
+    """Number of bits set: sums in fields of 2, 4 and 8 bits, then of all fields."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     pairs = np.uint64(0x3333333333333333)
     x = (x & pairs) + ((x >> np.uint64(2)) & pairs)
@@ -220,7 +227,7 @@ def _ones(x: Any) -> Any:
 
 
 def _high_product(dtype: Any, bits: int) -> Function:
-    """The upper half of the product of twice as many bits."""
+    """Upper half of a product of twice as many bits."""
     if bits <= 32:
         wide = np.dtype(f"{dtype.kind}8")
         return lambda a, b: ((a.astype(wide) * b.astype(wide)) >> wide.type(bits)).astype(dtype)
@@ -230,11 +237,13 @@ def _high_product(dtype: Any, bits: int) -> Function:
     def high(a: Any, b: Any) -> Any:
         x, y = a.view(np.uint64), b.view(np.uint64)
         x0, x1, y0, y1 = x & low, x >> half, y & low, y >> half
+        # The product of 32-bit halves, term by term; no partial sum exceeds 64 bits.
         middle = x1 * y0 + ((x0 * y0) >> half)
         other = x0 * y1 + (middle & low)
         product = (x1 * y1 + (middle >> half) + (other >> half)).view(dtype)
         if dtype.kind == "u":
             return product
+        # As an unsigned number a negative a is `a + 2^64`, which adds `b` to the upper half.
         zero = dtype.type(0)
         return product - np.where(a < zero, b, zero) - np.where(b < zero, a, zero)
 

@@ -1,9 +1,9 @@
-"""Matrix products in the arithmetic of the element type of the result.
+"""Matrix products in the arithmetic of the result's element type.
 
-The specification leaves the order of additions open.  Small matrices are multiplied as it is
-written: products and sums are rounded one after the other.  For large ones floating-point numbers
-go to numpy's BLAS, narrow ones in 32 bits, rounded once.  So do integers where all sums are exact
-in doubles; others go to numpy's own loops, which wrap around.
+The specification leaves the order of additions open.  Small float products are computed as it is
+written: products and sums are rounded one after another.  Large ones use numpy's BLAS; narrow
+floats are computed in 32 bits and rounded once.  Integers use BLAS in doubles if all sums are exact
+there, else numpy's own loops, which wrap around.
 Source: StableHLO spec `dot_general`.
 """
 
@@ -22,17 +22,17 @@ from hloscope.interpreter.values import Array, claim, dtype_of
 from hloscope.ir import TensorType
 
 _EXACT: Final = 1 << 53
-"""Doubles hold all integers up to this."""
+"""Doubles represent all integers up to this exactly."""
 _SMALL: Final = 1 << 12
-"""Most products that are made before they are added up in order."""
+"""Maximum number of products that are kept to be added in order."""
 
 
 def element_of_products(at: Site) -> np.dtype[Any]:
-    """The element type of the result, in which operands are multiplied and added up.
+    """Return the dtype of the result's elements, in which products are computed.
 
     Raises:
-        UnsupportedError: It is real, but an operand is complex: verifiers let that pass, and no
-            specification says what becomes of the imaginary parts.
+        UnsupportedError: The result is real, but an operand is complex.  Verifiers accept this, and
+            the specification does not define it.
     """
     result = at.result.element
     for type_ in at.operands:
@@ -46,7 +46,7 @@ def element_of_products(at: Site) -> np.dtype[Any]:
 
 
 def product(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:
-    """`sum over k of a[…, m, k] * b[…, k, n]`, in arithmetic of `dtype`.
+    """Return `sum over k of a[…, m, k] * b[…, k, n]`, in arithmetic of `dtype`.
 
     >>> a = np.full((1, 2), 100, "int8")
     >>> product(a, a.T, np.dtype("int8")).tolist(), product(a, a.T, np.dtype("int32")).tolist()
@@ -66,7 +66,10 @@ def product(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:
         return np.asarray(counted > 0)
     wide = computing(dtype)
     a, b = a.astype(wide, copy=False), b.astype(wide, copy=False)
-    if a.shape[-1] * _size(a) * _size(b) < _EXACT:
+    # No partial sum exceeds this bound, so doubles are exact, and BLAS is much faster than
+    # numpy's
+    # integer loops.
+    if a.shape[-1] * _magnitude(a) * _magnitude(b) < _EXACT:
         exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
         return np.asarray(exact.astype(np.int64).astype(wide).astype(dtype, copy=False))
     return np.asarray(np.matmul(a, b).astype(dtype, copy=False))
@@ -75,7 +78,7 @@ def product(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:
 def product_of(
     a_shape: Sequence[int], b_shape: Sequence[int], dtype: np.dtype[Any]
 ) -> Callable[[Array, Array], Array]:
-    """`product` of arrays of these shapes, which decide how it is computed."""
+    """Return `product` for operands of these shapes, with the method chosen in advance."""
     if dtype.kind not in "fc" and not is_narrow(dtype):
         return lambda a, b: product(a, b, dtype)
     rows = max(prod(a_shape[:-2]), prod(b_shape[:-2])) * a_shape[-2]
@@ -101,15 +104,15 @@ def product_of(
     return large
 
 
-def _size(x: Array) -> int:
-    """The greatest magnitude of the elements, or what is known of it."""
+def _magnitude(x: Array) -> int:
+    """Largest magnitude of the elements; 0 for an empty array."""
     if x.size == 0:
         return 0
     return max(int(x.max()), -int(x.min()))
 
 
 def _in_order(a: Array, b: Array) -> Array:
-    """The rounded products, added up from left to right."""
+    """Products rounded one by one and added from left to right."""
     parts = a[..., None] * b[..., None, :, :]
     if a.shape[-1] > 1:
         parts = np.add.accumulate(parts, axis=-2)

@@ -1,9 +1,9 @@
-"""Numbers of one element type as those of another: `convert`, and `reduce_precision`.
+"""Conversions between element types: `convert` and `reduce_precision`.
 
-Every conversion rounds once, to nearest, ties to even.  Integers wrap around among themselves;
-floats saturate towards integers, NaN is 0.
-Source: StableHLO spec `convert`, `reduce_precision`; what it leaves open is as its reference
-interpreter has it.
+Every conversion rounds once, to nearest, ties to even.  Integers wrap around when converted to
+integers.  Floats saturate when converted to integers, and NaN becomes 0.
+Source: StableHLO spec `convert`, `reduce_precision`; cases it leaves open follow its reference
+interpreter.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from hloscope.ir import ElementType
 Function = Callable[..., Any]
 
 _STICKY: Final = np.int64(1 << 29)
-"""The last bit of a double that is kept by `float32`."""
+"""The last bit of a double's mantissa that `float32` keeps."""
 _FINITE: Final = ("float4", "float6")
-"""Types without infinity and NaN, by the beginning of their names."""
+"""Prefixes of the names of types without infinity and NaN."""
 
 _REGISTERED: Final = 2
-"""What numpy's `dtype.isbuiltin` is of a type that another library has brought."""
+"""Value of numpy's `dtype.isbuiltin` for a type registered by another library."""
 
 
 def is_native(dtype: Any) -> bool:
-    """Is it one of numpy's own types of floats?"""
+    """Is it one of numpy's own float types?"""
     return dtype.name in ("float16", "float32", "float64")
 
 
 def rounds_to(dtype: Any) -> Function:
-    """The function from doubles to the nearest numbers of a type of floats.
+    """Return the function from doubles to the nearest numbers of a float type.
 
     >>> rounds_to(np.dtype("float16"))(np.float64([1.0004, 0.1])).tolist()
     [1.0, 0.0999755859375]
@@ -45,12 +45,17 @@ def rounds_to(dtype: Any) -> Function:
         return lambda x: x.astype(dtype)
     cast = _cast(dtype)
     if dtype.name.startswith(_FINITE):  # numbers beyond `float32` are large, not infinite
-        return lambda x: cast(_odd(np.where(np.isinf(x), x, np.clip(x, -1e9, 1e9))))
-    return lambda x: cast(_odd(x))
+        return lambda x: cast(_round_to_odd(np.where(np.isinf(x), x, np.clip(x, -1e9, 1e9))))
+    return lambda x: cast(_round_to_odd(x))
 
 
-def _odd(x: Any) -> Any:
-    """Doubles as `float32`, so that what is lost shows in the last bit: rounding again is right."""
+def _round_to_odd(x: Any) -> Any:
+    """Doubles as `float32`, rounded to odd.
+
+    The last bit is set if bits were lost.  Rounding such a number again to fewer bits gives the
+    same
+    result as rounding the double once.
+    """
     bits = np.asarray(x).view(np.int64)
     lost = (bits & (_STICKY - 1)) != 0
     kept = (bits & -_STICKY) | np.where(lost, _STICKY, np.int64(0))
@@ -58,7 +63,7 @@ def _odd(x: Any) -> Any:
 
 
 def _cast(dtype: Any) -> Function:
-    """The function from `float32` to a type that numpy has not itself."""
+    """Function from `float32` to a type that numpy does not have."""
     if dtype.name == "float8_e8m0fnu":  # which has no zero
         least = np.float32(2**-127)
         return lambda x: np.where(x == 0, least, x).astype(dtype)
@@ -69,9 +74,9 @@ def _cast(dtype: Any) -> Function:
 
 
 def promoted(x: Any, dtype: Any) -> Any:
-    """Numbers as those of a wider type of their kind, as accumulators may have.
+    """Return numbers converted to a wider type of their kind, such as an accumulator's.
 
-    Between types that numpy has not itself there is not always a way: it leads over one it has.
+    Two registered types may have no direct conversion; it then goes through one of numpy's types.
 
     >>> import ml_dtypes
     >>> promoted(np.array([-2, 1], ml_dtypes.int2), np.dtype(ml_dtypes.uint4)).tolist()
@@ -87,7 +92,7 @@ def promoted(x: Any, dtype: Any) -> Any:
 
 
 def conversion(source: ElementType, target: ElementType) -> Function:
-    """The function that makes numbers of one element type those of another.
+    """Return the function that converts numbers of one element type to another.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES as types
     >>> conversion(types["f32"], types["s8"])(np.float32([300, -1.9, np.nan])).tolist()
@@ -113,6 +118,7 @@ def conversion(source: ElementType, target: ElementType) -> Function:
 
 
 def _of_complex(source: ElementType, target: ElementType) -> Function:
+    """Conversion from complex numbers; to a real type it takes the real part."""
     into = dtype_of(target)
     if target.kind == "complex":
         return lambda x: x.astype(into)
@@ -124,9 +130,11 @@ def _of_complex(source: ElementType, target: ElementType) -> Function:
 
 
 def _float_conversion(source: ElementType, into: Any) -> Function:
-    """From any real type to floats."""
+    """Conversion from any real type to a float type."""
     dtype = dtype_of(source)
     if source.kind != "float":
+        # Numpy rounds an integer once here.  Wide integers to 16-bit floats it may convert in two
+        # steps.
         if is_native(into) and (into.itemsize > 2 or source.bits < 32):
             return lambda x: x.astype(into)
         rounded = rounds_to(into)
@@ -140,6 +148,7 @@ def _float_conversion(source: ElementType, into: Any) -> Function:
 
 
 def _saturating(target: ElementType, source: Any) -> Function:
+    """Conversion from a float type to an integer type, which saturates."""
     into = dtype_of(target)
     signed = target.kind == "signed"
     least = -(1 << (target.bits - 1)) if signed else 0
@@ -150,6 +159,9 @@ def _saturating(target: ElementType, source: Any) -> Function:
     start, end = float(least), float(most + 1)
 
     def kernel(x: Any) -> Any:
+        # If all numbers are in range, numpy's conversion is defined and much faster.  NaN fails
+        # the
+        # comparison.
         if x.size > 1 and x.min() >= start and x.max() < end:
             return x.astype(into)
         return clipped(x)
@@ -158,6 +170,8 @@ def _saturating(target: ElementType, source: Any) -> Function:
 
 
 def _clipped(into: Any, least: int, most: int) -> Function:
+    """Saturating conversion to integers of fewer than 64 bits, whose limits are exact doubles."""
+
     def kernel(x: Any) -> Any:
         x = x.astype(np.float64)
         inside = np.clip(x, least, most)  # NaN stays
@@ -167,6 +181,7 @@ def _clipped(into: Any, least: int, most: int) -> Function:
 
 
 def _saturating_64(into: Any) -> Function:
+    """Saturating conversion to 64-bit integers, whose upper limit is not exact as a double."""
     info = np.iinfo(into)
     least, most = into.type(info.min), into.type(info.max)
     end = 2.0 ** (63 if into.kind == "i" else 64)
@@ -183,10 +198,10 @@ def _saturating_64(into: Any) -> Function:
 
 
 def reduced_precision(element: ElementType, exponent_bits: int, mantissa_bits: int) -> Function:
-    """The function to the nearest numbers of so many bits, in the same element type.
+    """Return the function that rounds to fewer exponent and mantissa bits, in the same type.
 
-    What would be subnormal is zero; what is too large infinite, and so is NaN where there are no
-    bits of mantissa to tell it from infinity.
+    Results that would be subnormal are zero, and results that are too large are infinite.  With 0
+    mantissa bits a NaN becomes infinite too.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES as types
     >>> reduced_precision(types["f32"], 5, 2)(np.float32([3.3, 1e5, -1e-5])).tolist()
@@ -208,6 +223,7 @@ def reduced_precision(element: ElementType, exponent_bits: int, mantissa_bits: i
 
 
 def _bits_of(dtype: Any) -> tuple[int, int]:
+    """Numbers of exponent and mantissa bits of a float type."""
     if dtype == np.float16:
         return 5, 10
     info = ml_dtypes.finfo(dtype)
@@ -215,7 +231,11 @@ def _bits_of(dtype: Any) -> tuple[int, int]:
 
 
 def _reduced(dtype: Any, mantissa: int, bias: int, exponent_bits: int, kept: int) -> Function:
-    """By the bits: add half of what is dropped, cut, and look at the exponent."""
+    """Function that rounds on the bit patterns, for a format of `mantissa` bits.
+
+    Magnitudes of floats are ordered like their bit patterns, so an overflow of the mantissa carries
+    into the exponent, as it should.
+    """
     bits = np.dtype(f"i{dtype.itemsize}").type
     sign = bits(-1 << (8 * dtype.itemsize - 1))
     infinity = bits((2 * bias + 1) << mantissa)
@@ -233,6 +253,8 @@ def _reduced(dtype: Any, mantissa: int, bias: int, exponent_bits: int, kept: int
         size = own & ~sign
         result = size
         if dropped:
+            # Adding half of the dropped unit, minus one, plus the last kept bit, and cutting:
+            # ties go to even.
             last = (size >> bits(dropped)) & bits(1)
             result = (size + (bits((1 << (dropped - 1)) - 1) + last)) & bits(-1 << dropped)
         if is_narrower:

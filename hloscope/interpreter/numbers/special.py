@@ -1,8 +1,8 @@
-"""Special functions of doubles: gamma, error and Bessel functions and their kin.
+"""Special functions of doubles: gamma, zeta, error and Bessel functions.
 
-Each takes arrays of any shape and is right to a few units in the last place, which is more than
-narrower types can show.  Elsewhere than where they are defined they are as CHLO has them: `lgamma`
-is infinite and `digamma` NaN at 0, -1, -2, ….
+Each takes arrays of any shape and is accurate to a few units in the last place, more than narrower
+types can represent.  Outside of their domain they follow CHLO: `lgamma` is infinite and `digamma`
+NaN at 0, -1, -2, ….
 Source: Abramowitz and Stegun, "Handbook of Mathematical Functions"; NIST's Digital Library of
 Mathematical Functions, chapters 5, 7, 10 and 25.
 """
@@ -25,11 +25,11 @@ _BERNOULLI: Final = tuple(
         (43867, 798), (-174611, 330), (854513, 138), (-236364091, 2730),
     )
 )  # fmt: skip
-"""The Bernoulli numbers of index 2, 4, 6, …"""
+"""Bernoulli numbers of index 2, 4, 6, …"""
 
 
 def each(function: Callable[[float], float]) -> Function:
-    """The function of arrays that applies one of Python's to each element."""
+    """Return the function of arrays that applies a Python function to each element."""
 
     def kernel(x: Any) -> Any:
         if x.ndim == 0:
@@ -50,14 +50,14 @@ _lgamma: Final = each(math.lgamma)
 
 
 _POINTS: Final = 512
-"""Points to each unit of the table behind `erf_of_narrow`."""
+"""Number of points per unit in the table of `erf_of_narrow`."""
 _GRID: Final = np.arange(6 * _POINTS + 1) / _POINTS
 _ERF: Final = erf(_GRID)
 _SLOPE: Final = 2 / math.sqrt(math.pi) * np.exp(-_GRID * _GRID)
 
 
 def erf_of_narrow(x: Any) -> Any:
-    """The error function to 12 digits, several times faster: Taylor's series at the next point.
+    """Return the error function to 12 digits, by a Taylor series at the nearest table point.
 
     >>> erf_of_narrow(np.float64([0, -0.5, 9])).round(12).tolist()
     [0.0, -0.520499877813, 1.0]
@@ -71,7 +71,7 @@ def erf_of_narrow(x: Any) -> Any:
 
 
 def zeta(s: Any, q: Any) -> Any:
-    """Hurwitz's `sum over k >= 0 of (q + k)^-s`.
+    """Return Hurwitz's `sum over k >= 0 of (q + k)^-s`.
 
     >>> zeta(np.float64([2, 1, 0.5]), np.float64([1, 2, 1])).round(4).tolist()
     [1.6449, inf, nan]
@@ -92,7 +92,7 @@ def zeta(s: Any, q: Any) -> Any:
 
 
 def _hurwitz(s: Any, q: Any) -> Any:
-    """For `s > 1` and `q > 0`: ten terms, then the formula of Euler and Maclaurin."""
+    """Hurwitz's zeta for `s > 1` and `q > 0`: ten terms, then the Euler-Maclaurin formula."""
     total = np.zeros(s.shape)
     for k in range(10):
         total = total + np.power(q + k, -s)
@@ -110,16 +110,16 @@ def _hurwitz(s: Any, q: Any) -> Any:
 _EULER: Final = 0.57721566490153286
 _ROOT: Final = 1.4616321449683622
 _ROOT_REST: Final = 9.549995429965697e-17
-"""Where `digamma` is zero, in two parts."""
+"""The positive zero of `digamma` is the sum of these two."""
 _POWERS: Final = np.arange(2.0, 44.0)
 _NEAR_TWO: Final = zeta(_POWERS, np.float64(2)) / _POWERS * np.where(_POWERS % 2 == 0, 1.0, -1.0)
-"""The terms of `lgamma(2 + x) - (1 - gamma) x`."""
+"""Taylor coefficients of `lgamma(2 + x) - (1 - gamma) x`, from `x^2` on."""
 _NEAR_ROOT: Final = zeta(_POWERS, np.float64(_ROOT)) * np.where(_POWERS % 2 == 0, 1.0, -1.0)
-"""The terms of `digamma(root + x)`."""
+"""Taylor coefficients of `digamma(root + x)`, from `x` on."""
 
 
 def _series(terms: Any, x: Any) -> Any:
-    """`sum of terms[k] x^k`."""
+    """The polynomial `sum of terms[k] x^k`, by Horner's scheme."""
     total = np.zeros_like(x)
     for term in terms[::-1]:
         total = term + x * total
@@ -127,12 +127,14 @@ def _series(terms: Any, x: Any) -> Any:
 
 
 def lgamma(x: Any) -> Any:
-    """The logarithm of the size of the gamma function, by its Taylor series near its zeros.
+    """Return the logarithm of the magnitude of the gamma function.
 
     >>> lgamma(np.float64([4, 0, -0.5])).round(4).tolist()
     [1.7918, inf, 1.2655]
     """
     infinite = (x <= 0) & (x == np.floor(x)) | (x > 2.5e305)
+    # At its zeros, 1 and 2, the library function loses relative accuracy; a Taylor series does
+    # not.
     near = (x > 0.5) & (x < 2.5)
     rest = _lgamma(np.where(infinite | near, 1.0, x))
     if near.any():
@@ -144,14 +146,16 @@ def lgamma(x: Any) -> Any:
 
 
 def digamma(x: Any) -> Any:
-    """The derivative of `lgamma`: shifted to where the asymptotic series is exact.
+    """Return the derivative of `lgamma`.
 
     >>> digamma(np.float64([1, 0.5, -1])).round(4).tolist()
     [-0.5772, -1.9635, nan]
     """
+    # `digamma(1 - x) = digamma(x) + pi / tan(pi x)` leads to arguments above 1/2.
     reflected = x < 0.5
     z = np.where(reflected, 1 - x, x)
     result = _asymptotic_digamma(z)
+    # Near the zero the asymptotic series would cancel.
     near = np.abs(z - _ROOT) < 0.5
     if near.any():
         offset = np.where(near, (z - _ROOT) - _ROOT_REST, 0.0)
@@ -163,6 +167,7 @@ def digamma(x: Any) -> Any:
 
 
 def _asymptotic_digamma(z: Any) -> Any:
+    """`digamma` by its asymptotic series, after shifting the argument to 10 or more."""
     steps = np.zeros_like(z)
     for _ in range(10):
         low = z < 10
@@ -176,7 +181,7 @@ def _asymptotic_digamma(z: Any) -> Any:
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """The `n`-th derivative of `digamma`; NaN unless `n` is a whole number, 0 or more.
+    """Return the `n`-th derivative of `digamma`; NaN unless `n` is a whole number, 0 or more.
 
     >>> polygamma(np.float64([0, 1, 2, 0.5]), np.float64(1)).round(4).tolist()
     [-0.5772, 1.6449, -2.4041, nan]
@@ -189,7 +194,7 @@ def polygamma(n: Any, x: Any) -> Any:
 
 
 def erf_inv(y: Any) -> Any:
-    """The `x` with `erf(x) = y`: an estimate, refined by Halley's method.
+    """Return the `x` with `erf(x) = y`: an estimate, refined by Halley's method.
 
     Source of the estimate: S. Winitzki, "A handy approximation for the error function and its
     inverse" (2008).
@@ -200,18 +205,21 @@ def erf_inv(y: Any) -> Any:
     size = np.abs(y)
     inside = (size < 1) & (size > 1e-8)
     x = np.asarray(np.where(size <= 1e-8, size * (math.sqrt(math.pi) / 2), np.inf))
-    for part, missed in ((inside & (size < 0.5), _missed_low), (inside & (size >= 0.5), _missed)):
+    for part, missed in (
+        (inside & (size < 0.5), _residual_small),
+        (inside & (size >= 0.5), _residual),
+    ):
         if part.any():
             x[part] = _refined(np.asarray(size)[part], missed)
     return np.where(size <= 1, np.copysign(x, y), np.nan)
 
 
-def _missed_low(x: Any, y: Any) -> Any:
+def _residual_small(x: Any, y: Any) -> Any:
     return erf(x) - y
 
 
-def _missed(x: Any, y: Any) -> Any:
-    return (1 - y) - erfc(x)  # where little is left to 1, that little is exact
+def _residual(x: Any, y: Any) -> Any:
+    return (1 - y) - erfc(x)  # near 1, `1 - y` is exact, and `erf(x)` would be rounded
 
 
 def _refined(y: Any, missed: Function) -> Any:
@@ -225,7 +233,7 @@ def _refined(y: Any, missed: Function) -> Any:
 
 
 def bessel_i1e(x: Any) -> Any:
-    """`exp(-|x|) I1(x)`: the power series, of positive terms, or the asymptotic one.
+    """Return `exp(-|x|) I1(x)`, by the power series below 30, else by the asymptotic series.
 
     >>> bessel_i1e(np.float64([0, 1, -30])).round(4).tolist()
     [0.0, 0.2079, -0.0719]

@@ -1,4 +1,4 @@
-"""Triangular systems and LU factors, of all matrices of a batch at once."""
+"""Triangular systems and LU factors, for all matrices of a batch at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hloscope.interpreter.values import Array
 
 
 def substitute(a: Array, b: Array, *, lower: bool, unit: bool) -> Array:
-    """The `x` of `a @ x = b` for a triangular `a`; the other triangle is not read.
+    """Return the `x` of `a @ x = b` for a triangular `a`; the other triangle is not read.
 
     >>> a = np.array([[2.0, 9.0], [1.0, 4.0]])
     >>> substitute(a, np.array([[2.0], [9.0]]), lower=True, unit=False).ravel().tolist()
@@ -26,9 +26,10 @@ def substitute(a: Array, b: Array, *, lower: bool, unit: bool) -> Array:
 
 
 def lu(a: Array) -> tuple[Array, Array, Array]:
-    """The two factors in one matrix, the row each row was exchanged with, counted from 1, `info`.
+    """Return both LU factors in one matrix, the pivot rows and `info`.
 
-    `info` is the number of the first column without a pivot, counted from 1, or 0.
+    Pivot k, counted from 1, is the row that row k was exchanged with.  `info` is the first column
+    without a nonzero pivot, counted from 1, or 0.
     Source: LAPACK `getrf`.
 
     >>> factors, rows, info = lu(np.array([[1.0, 2.0], [4.0, 2.0]]))
@@ -43,6 +44,7 @@ def lu(a: Array) -> tuple[Array, Array, Array]:
     for k in range(pivots.shape[1]):
         column = x[:, k:, k]
         size = np.abs(column.real) + np.abs(column.imag)
+        # LAPACK compares magnitudes of complex numbers by the sum of their parts.
         row = k + np.argmax(size, axis=1)
         pivots[:, k] = row + 1
         x[each, k], x[each, row] = x[each, row], x[each, k]

@@ -1,4 +1,4 @@
-"""Arrays in memory that is laid out in tiles: which element is where."""
+"""Order of elements in tiled memory."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from hloscope.interpreter.values import claim
 from hloscope.ir import Dims
 
 NOTHING = -1
-"""The number of what is padding of a tile."""
+"""Element number of padding."""
 
 
 def elements_in_memory(sizes: Dims, order: Dims, tiles: Sequence[Dims]) -> NDArray[np.int64]:
-    """The number of the element at each place in memory, `NOTHING` in the padding of tiles.
+    """Return the element number at each place in memory, `NOTHING` in the padding of tiles.
 
-    A tile of k sizes divides the k minor dimensions; the next one divides the tile.
+    A tile of k sizes divides the k minor dimensions; the next tile divides that tile.
 
     Args:
-        sizes: Of the array; elements are numbered in row-major order.
+        sizes: Shape of the array; elements are numbered in row-major order.
         order: Its dimensions from the slowest to the fastest varying.
         tiles: Sizes of tiles, the outermost first.
 
     Raises:
-        UnsupportedError: A tile takes dimensions together.
+        UnsupportedError: A tile merges dimensions (`*`).
 
     >>> elements_in_memory((3, 4), (0, 1), [(2, 2)]).tolist()
     [0, 1, 4, 5, 2, 3, 6, 7, 8, 9, -1, -1, 10, 11, -1, -1]
@@ -40,12 +40,12 @@ def elements_in_memory(sizes: Dims, order: Dims, tiles: Sequence[Dims]) -> NDArr
     for tile in tiles:
         if any(t <= 0 for t in tile):
             raise UnsupportedError("tiles that take dimensions together are not evaluated")
-        found = _divided(found, tile)
+        found = _cut_into_tiles(found, tile)
     return found.reshape(-1)
 
 
-def _divided(array: NDArray[np.int64], tile: Dims) -> NDArray[np.int64]:
-    """The array with its minor dimensions cut into tiles, which are the minor dimensions now."""
+def _cut_into_tiles(array: NDArray[np.int64], tile: Dims) -> NDArray[np.int64]:
+    """Cut the minor dimensions into tiles; numbers of tiles come first, sizes of the tile last."""
     if array.ndim < len(tile):
         array = array.reshape((1,) * (len(tile) - array.ndim) + array.shape)
     first = array.ndim - len(tile)
@@ -62,13 +62,13 @@ def _divided(array: NDArray[np.int64], tile: Dims) -> NDArray[np.int64]:
 
 
 def moved_in_memory(before: NDArray[np.int64], after: NDArray[np.int64]) -> Any:
-    """A function of the elements of an array to those at the same places of another one.
+    """Return a function from the elements of one array to those of another at the same addresses.
 
     Args:
-        before: Which element is at each place, by `elements_in_memory`.
-        after: Which element of the result is there.
+        before: Element of the first array at each place, from `elements_in_memory`.
+        after: Element of the second array at each place.
 
-    An element of the result that lies where the array has padding is zero.
+    An element that lies in the padding of the first array is zero.
     """
     places = min(len(before), len(after))
     there = (after[:places] != NOTHING) & (before[:places] != NOTHING)

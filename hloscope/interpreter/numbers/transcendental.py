@@ -1,4 +1,4 @@
-"""Functions of mathematics that numpy has for floats and for complex numbers."""
+"""Transcendental functions that numpy has for floats and for complex numbers."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ TRANSCENDENTAL: Final[dict[str, np.ufunc]] = {
     "chlo.cosh": np.cosh,
     "chlo.sinh": np.sinh,
 }
-"""By the name of the op."""
+"""Numpy function by the name of the op."""

@@ -1,4 +1,4 @@
-"""Views of arrays by strides, for every element type."""
+"""Strided views of arrays of any element type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from hloscope.interpreter.values import Array
 
 
 def strided(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
-    """A read-only view of `x`; numpy alone does not know the types of all narrow floats.
+    """Return a read-only view of `x` with other strides, in bytes.
+
+    Numpy's own function does not accept all registered types.
 
     >>> import numpy as np
     >>> strided(np.arange(4), (3, 2), (8, 8)).tolist()

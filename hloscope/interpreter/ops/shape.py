@@ -106,7 +106,7 @@ def spread(value: Array, dims: Dims, rank: int) -> Array:
 
 
 def broadcast(value: Array, dims: Dims, sizes: Sequence[int]) -> Array:
-    """Put the dimensions of `value` at `dims` of an array of shape `sizes`, repeating it along others."""
+    """Put the dimensions of `value` at `dims` of an array of shape `sizes`, repeated elsewhere."""
     sizes = tuple(sizes)
     apart = spread(value, dims, len(sizes))
     if apart.shape == sizes:

@@ -31,7 +31,10 @@ def _peers(ins: Instruction) -> Sequence[tuple[int, int]] | None:
 
 
 def _number(at: Site) -> int:
-    """Number of this process in such pairs: its partition; its replica if there is one partition."""
+    """Number of this process in such pairs.
+
+    It is the partition, or the replica in a grid of one partition.
+    """
     grid = process_of(at.world).grid
     return at.world.partition if grid.partitions > 1 else at.world.replica
 
