@@ -1,6 +1,7 @@
-"""What the MLIR dialects declare: one row for an op, in `<dialect>/<family>.py` or `<dialect>.py`.
+"""Definitions of the ops of MLIR dialects, a row per op.
 
-`rows` explains the notation; `registry` puts the rows together.
+The rows are in `<dialect>/<family>.py` or `<dialect>.py`.  `rows` explains their notation;
+`registry` collects them.
 """
 
 from typing import TYPE_CHECKING

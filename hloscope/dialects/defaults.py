@@ -1,7 +1,7 @@
 """Values of attributes that are not written, from the rows.
 
-Source: `DefaultValuedAttr` and `DefaultValuedOptionalAttr` in the definitions of the dialects; what
-jaxlib prints of each op.
+Source: `DefaultValuedAttr` and `DefaultValuedOptionalAttr` in the definitions of the dialects; the
+texts that jaxlib prints for each op.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EMPTY: Final[dict[str, Attribute]] = {
 
 
 def default(slot: AttributeSlot) -> Attribute | None:
-    """What a missing attribute means, if that is something.
+    """Return the value that a missing attribute stands for; `None` if it stands for none.
 
     >>> default(AttributeSlot("lower", "bool", optional=True, default="false"))
     BoolAttr(value=False)
@@ -55,12 +55,15 @@ def default(slot: AttributeSlot) -> Attribute | None:
 
 
 def elided(definition: Definition) -> Mapping[str, Attribute]:
-    """Values that pretty forms leave out, by attribute."""
+    """Return the values that pretty forms leave out, by attribute."""
     found = {slot.name: default(slot) for slot in definition.attributes if not slot.given}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def given(definition: Definition) -> Mapping[str, Attribute]:
-    """Values an op has though nobody wrote them, by attribute; the generic form prints them."""
+    """Return the values that MLIR adds to an op when it reads it, by attribute.
+
+    The generic form prints them.
+    """
     found = {slot.name: default(slot) for slot in definition.attributes if slot.given}
     return {name: value for name, value in found.items() if value is not None}

@@ -1,6 +1,6 @@
-"""What results and block arguments of ops would like to be called: `%cst` instead of `%0`.
+"""Suggested names of results and block arguments, such as `%cst` instead of `%0`.
 
-Fixed names stand in the rows; here are those that depend on the op.
+Fixed names are in the rows; this module has those that depend on the op.
 
 Source: `getAsmResultNames` and `getAsmBlockArgumentNames` in MLIR and StableHLO.
 """
@@ -25,7 +25,7 @@ from hloscope.mlir import (
 
 
 def _constant(op: Operation) -> Sequence[str]:
-    """`c` for integers and booleans, `cst` for everything else."""
+    """`c` for integers and booleans, else `cst`."""
     type_ = op.results[0].type
     element = type_.element if isinstance(type_, TensorType) else None
     whole = element is not None and element.kind in ("pred", "signed", "unsigned")
@@ -33,7 +33,7 @@ def _constant(op: Operation) -> Sequence[str]:
 
 
 def _number(op: Operation) -> Sequence[str]:
-    """`true`, `c0` for an index, `c0_i32` for an integer, `cst` for everything else."""
+    """`true`, `c0` for an index, `c0_i32` for an integer, else `cst`."""
     match op.get("value"):
         case BoolAttr(value):
             return ("true" if value else "false",)
@@ -53,7 +53,7 @@ def _iterated(region: Region) -> Sequence[str]:
 
 
 def _scanned(region: Region) -> Sequence[str]:
-    """Those of the inputs, then those carried along."""
+    """Names of a scan's arguments: those for inputs, then those for carries."""
     sizes = region.parent.get("operandSegmentSizes") if region.parent is not None else None
     count = len(region.blocks[0].arguments)
     inputs = sizes.values[0] if isinstance(sizes, DenseArrayAttr) and sizes.values else 0
@@ -70,7 +70,7 @@ _COMPUTED: Final[dict[str, Suggestion]] = {
 
 
 def suggestion(definition: Definition) -> Suggestion | None:
-    """What the values of an op would like to be called; `None` for nothing in particular."""
+    """Return the suggested names of an op's values; `None` if there are none."""
     computed = _COMPUTED.get(definition.name)
     if computed is not None or not definition.suggested:
         return computed

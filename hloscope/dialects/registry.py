@@ -1,4 +1,4 @@
-"""All dialects: the definitions of their ops, the classes that stand for them, reader and printer.
+"""All dialects: definitions of their ops, op classes, readers and printers.
 
 >>> sorted(DIALECTS.named)[:4]
 ['arith', 'bufferization', 'builtin', 'cf']
@@ -65,9 +65,9 @@ _TABLES: Final[dict[str, tuple[str, ...]]] = {
     "scf": (scf.ROWS,),
 }
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter"})
-"""Dialects whose ops are all known."""
+"""Dialects all of whose ops are known."""
 _TAKEN: Final = ("llvm", "quant")
-"""Dialects that upstream's tools register, of whose ops nothing is known here."""
+"""Dialects that upstream's tools register, but whose ops are not known."""
 
 _ROWS: Final = {
     f"{dialect}.{head(row)[0]}": row
@@ -78,8 +78,8 @@ _ROWS: Final = {
 _EVERY: Final = Definitions(_ROWS)
 
 DEFINITIONS: Final = Definitions({name: row for name, row in _ROWS.items() if "|" in row})
-"""What is known of every op of StableHLO, CHLO, its test dialects, `func`, `builtin`, and some ops
-of `sdy`, `arith`, `tensor`, `shape` and `cf`.
+"""Definitions by full op name: all ops of StableHLO, CHLO, the test dialects, `func` and `builtin`,
+and some ops of `sdy`, `arith`, `tensor`, `shape` and `cf`.
 
 >>> [slot.name for slot in DEFINITIONS["stablehlo.dot_general"].operands]
 ['lhs', 'rhs']
@@ -87,7 +87,7 @@ of `sdy`, `arith`, `tensor`, `shape` and `cf`.
 
 
 def is_isolated(name: str) -> bool:
-    """Do the regions of an op read no value that is defined outside of them?
+    """Are the regions of an op isolated, so that they cannot read outer values?
 
     Source: MLIR's trait `IsolatedFromAbove`.
 
@@ -99,7 +99,10 @@ def is_isolated(name: str) -> bool:
 
 
 def _classes() -> Iterator[tuple[str, type[Op]]]:
-    """An op has the class of its full name, or in StableHLO and CHLO of its name alone."""
+    """Yield the full name of each op with its class.
+
+    A class is found by the full name; in StableHLO and CHLO also by the name without dialect.
+    """
     for name, row in _ROWS.items():
         dialect, _, short = name.partition(".")
         found = OPS.get(name)
@@ -110,7 +113,7 @@ def _classes() -> Iterator[tuple[str, type[Op]]]:
 
 
 CLASSES: Final[dict[str, type[Op]]] = dict(_classes())
-"""The class that stands for an op, by the op's full name.
+"""Op class by the op's full name.
 
 >>> CLASSES["stablehlo.if"].name
 'case'
@@ -123,7 +126,7 @@ CALLEES: Final = {
     for slot in definition.attributes
     if slot.constraint in ("callee", "callees")
 }
-"""The attribute of an op that names the functions it calls, by the op's full name.
+"""Name of the attribute that lists called functions, by the op's full name.
 
 >>> CALLEES["stablehlo.composite"]
 'decomposition'
@@ -131,6 +134,7 @@ CALLEES: Final = {
 
 
 def _dialect(name: str) -> Dialect:
+    """Put together the dialect of a name from the rows of its ops."""
     rows = {op: row for op, row in _ROWS.items() if op.partition(".")[0] == name}
     definitions: dict[str, Definition] = {op: _EVERY[op] for op in rows}
     forms = {op: form_of(row, partial(_EVERY.__getitem__, op)) for op, row in rows.items()}
@@ -150,8 +154,8 @@ def _dialect(name: str) -> Dialect:
     )
 
 
-def _renewed(name: str, properties: Mapping[str, Attribute]) -> dict[str, Attribute]:
-    """Attributes of an op of MHLO as StableHLO has them: lists of numbers are arrays."""
+def _from_mhlo(name: str, properties: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    """Attributes of an MHLO op as StableHLO has them: lists of numbers become arrays."""
     types = {slot.name: slot.constraint for slot in DEFINITIONS[name].attributes}
     found = dict(properties)
     for key, value in properties.items():
@@ -162,19 +166,20 @@ def _renewed(name: str, properties: Mapping[str, Attribute]) -> dict[str, Attrib
 
 
 _LISTS: Final = {"dims": I64, "bools": I1}
-"""Element type of attributes that are arrays in StableHLO, by their constraint."""
+"""Element type of attributes that are arrays in StableHLO, by constraint."""
 
 
 def _is_list(value: DenseAttr) -> bool:
+    """Is it a vector of integers or booleans?"""
     type = value.type
     return isinstance(type, TensorType) and type.rank == 1 and type.element in (I64, I1)
 
 
 DIALECTS: Final = Dialects(
-    map(_dialect, sorted({*_TABLES, *_TAKEN})), {"mhlo": Older("stablehlo", _renewed)}
+    map(_dialect, sorted({*_TABLES, *_TAKEN})), {"mhlo": Older("stablehlo", _from_mhlo)}
 )
 """All dialects.
 
-MHLO came before StableHLO: the ops of its that StableHLO has mean the same.
+MHLO preceded StableHLO; ops that both dialects have are equivalent.
 Source: XLA, `stablehlo_legalize_to_hlo` and `hlo_legalize_to_stablehlo`.
 """

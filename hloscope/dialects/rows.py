@@ -1,24 +1,25 @@
-"""The notation of a row, which says all that is declared about an op.
+"""Notation of a row, which declares everything about one op.
 
-A row stands on one line, or goes on in lines indented deeper.  Its columns, with `|` between them:
+A row is one line; deeper indented lines continue it.  It has columns, separated by `|`:
 
-1. The op's name without its dialect; then what is not as usual: `class=case`, the name of its
-   class; `since=1.4.0`, the version of portable artifacts that brought it; `names=a,b`, what its
-   results are called; `effect` if it may not be left out though nobody reads its results;
-   `terminator` if it ends a block and the row has no column of traits.
-2. Operands: `name:constraint`, with `*` or `?` after the name of one that may come any number of
-   times or be missing.
-3. Attributes: the same, with `?` for one that may be left out.  `name>field` says what the class
-   calls it.  `=value` at the end is what a missing one means: without `?` MLIR gives the attribute
-   to an op that is read.
-4. Results, as operands.
-5. Regions and traits: `^name` is a region of one block, `^name*` any number of them, `^name+` a
-   region of any number of blocks.  `elements=a,b`, `types=a,b` and `ranks=a,b` say what these
-   operands and results share, `sizes=a,b` that attributes are equally long.  `@c3` after a trait is
-   the specification's label, without it `c1`.
+1. The op's name without its dialect, then exceptions: `class=case`, the name of its class;
+   `since=1.4.0`, the version of portable artifacts that introduced it; `names=a,b`, names of its
+   results in texts; `effect` if it must be kept even if its results have no users; `terminator` if
+   it ends a block and the row has no column of traits.
+2. Operands: `name:constraint`.  `*` after the name means any number of operands, `?` that it may be
+   missing.
+3. Attributes: in the same form, with `?` if it may be missing.  `name>field` gives the name of the
+   class's field.  `=value` at the end is the meaning of a missing attribute; without `?`, MLIR adds
+   the attribute to an op that is read.
+4. Results, in the form of operands.
+5. Regions and traits: `^name` is a region of one block, `^name*` any number of such regions,
+   `^name+` a region of any number of blocks.  `elements=a,b`, `types=a,b` and `ranks=a,b` name
+   operands and results with a common element type, type or rank; `sizes=a,b` names attributes of
+   equal length.  `@c3` after a trait is the label in the specification; the default is `c1`.
 
-A row of two columns, name and attributes, says nothing of the rest; one of a single column is of an
-op whose definition is not known.  What stands after `~` is the pretty form, or the name of one that
+A row of two columns, name and attributes, leaves the rest undeclared.  A row of one column is for
+an
+op whose definition is not known.  After `~` follows the pretty form, or the name of a form that
 several ops share.
 """
 
@@ -31,7 +32,7 @@ from hloscope.mlir import AttributeSlot, Definition, RegionSlot, Slot
 
 
 def split_rows(text: str) -> list[str]:
-    r"""The rows of a table, each as one line.
+    r"""Return the rows of a table, each as one line.
 
     >>> split_rows("    a | b\n        c\n    d")
     ['a | b c', 'd']
@@ -41,13 +42,13 @@ def split_rows(text: str) -> list[str]:
 
 
 def head(row: str) -> tuple[str, dict[str, str]]:
-    """The name a row begins with, and what else its first column says."""
+    """Return the name of a row, and the other entries of its first column."""
     name, *words = row.partition(" ~")[0].partition("|")[0].split()
     return name, {key: value for key, _, value in (word.partition("=") for word in words)}
 
 
 def compile_row(row: str, dialect: str) -> Definition:
-    """The definition a row stands for.
+    """Return the definition that a row declares.
 
     >>> compile_row("reverse | operand:FC | dimensions:dims | result:FC | infer", "d").traits
     ('infer',)
@@ -72,6 +73,8 @@ def compile_row(row: str, dialect: str) -> Definition:
             pure=pure,
         )
     operands, given, results, rest = columns
+    # Traits and agreements are labelled by the op's name; ops outside of the specification have
+    # none.
     labels = _labels(dialect, name, len(operands), len(given))
     traits = [word for word in rest if not word.startswith("^") and "=" not in word]
     prefix = f"{name}_" if labels[0] else ""
@@ -95,7 +98,7 @@ def compile_row(row: str, dialect: str) -> Definition:
 
 
 def _names(results: tuple[Slot, ...]) -> tuple[str, ...]:
-    """MLIR names the results of an op that has several, as its definition does."""
+    """Names of the results: those of the definition if there are several, as in MLIR."""
     each_is_one = len(results) > 1 and not any(slot.count for slot in results)
     return tuple([slot.name for slot in results]) if each_is_one else ()
 
@@ -104,18 +107,19 @@ _UNSPECIFIED: Final = frozenset(
     "broadcast create_token cross-replica-sum dot einsum real_dynamic_slice return"
     " set_dimension_size torch_index_select unary_einsum".split()
 )
-"""Ops of StableHLO that its specification leaves out."""
+"""StableHLO ops that its specification does not define."""
 _SPREAD: Final = frozenset(
     "convolution dot_general dynamic_conv dynamic_gather gather scatter".split()
 )
-"""Ops some of whose attributes are several inputs in the specification."""
+"""Ops with attributes that the specification splits into several inputs."""
 
 
 def _labels(dialect: str, name: str, operands: int, attributes: int) -> list[str]:
-    """The specification's labels of an op's inputs: operands first, then attributes.
+    """Labels of an op's inputs in the specification: of operands first, then of attributes.
 
-    The first one is empty if the specification has none; an op without inputs has one all the
-    same.  Source: StableHLO spec, the tables "Inputs".
+    The list has at least one entry.  Its first entry is empty if the specification does not define
+    the
+    op.  Source: StableHLO spec, the tables "Inputs".
     """
     count = operands + attributes
     if dialect != "stablehlo" or name in _UNSPECIFIED:
@@ -129,6 +133,7 @@ def _labels(dialect: str, name: str, operands: int, attributes: int) -> list[str
 
 
 def _split(text: str) -> tuple[str, str, str]:
+    """Split `name?:constraint` into name, constraint and `*`, `?` or nothing."""
     name, _, constraint = text.partition(":")
     count = name[-1] if name[-1] in "*?" else ""
     return name.rstrip("*?"), constraint, count
@@ -149,7 +154,10 @@ def _attribute(text: str, label: str = "") -> AttributeSlot:
 
 
 def _default(text: str) -> tuple[str, bool, str]:
-    """What stands before and after the `=` of a default; `>=` belongs to a constraint."""
+    """Split at the `=` of a default: text before, whether there is one, text after.
+
+    The `=` of `>=` belongs to a constraint.
+    """
     at = text.find("=", text.find(">=") + 2 if ">=" in text else 0)
     return (text, False, "") if at < 0 else (text[:at], True, text[at + 1 :])
 
@@ -158,6 +166,7 @@ _SHARED: Final = {"elements": "element type", "types": "type", "ranks": "rank", 
 
 
 def _agreement(text: str, prefix: str) -> tuple[str, tuple[str, ...], str]:
+    """The property that operands, results or attributes share, their names, and the label."""
     first, _, names = text.partition("=")
     what, _, label = first.partition("@")
     return _SHARED[what], tuple(names.split(",")), prefix and prefix + (label or "c1")
@@ -168,7 +177,7 @@ def _region(text: str) -> RegionSlot:
 
 
 class Definitions(Mapping[str, Definition]):
-    """Definitions by the op's full name; a row is compiled when it is asked for.
+    """Definitions by full op name; a row is compiled on first use.
 
     Args:
         rows: Rows by the op's full name.
@@ -179,6 +188,7 @@ class Definitions(Mapping[str, Definition]):
         self._compiled: dict[str, Definition] = {}
 
     def __getitem__(self, name: str) -> Definition:
+        # Kept, as readers and printers look up a definition for every op of a text.
         found = self._compiled.get(name)
         if found is None:
             row = self.rows[name]

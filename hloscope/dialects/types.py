@@ -1,4 +1,4 @@
-"""Reads StableHLO's own types.  Source: StableHLO spec, "Types"."""
+"""Reader of StableHLO's own types.  Source: StableHLO spec, "Types"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hloscope.mlir import AsmParser, type_text
 
 
 def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
-    """Read what follows `!stablehlo.token` or `!stablehlo.future`."""
+    """Read a type after its mnemonic, `!stablehlo.token` or `!stablehlo.future`."""
     match mnemonic:
         case "token":
             return TokenType()

@@ -1,4 +1,4 @@
-"""Types, layouts, and the graph of instructions that every language is read into."""
+"""Types, layouts, and the graph of instructions that all front ends produce."""
 
 from hloscope.ir.arrays import (
     Array as Array,

@@ -1,4 +1,4 @@
-"""Numpy types of elements.  Numpy and ml_dtypes are loaded when the first one is asked for."""
+"""Numpy types of elements; numpy and ml_dtypes are loaded on first use."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ Value: TypeAlias = "Array | tuple[Value, ...]"
 
 @cache
 def numpy_dtype(element: ElementType) -> np.dtype[Any]:
-    """Return the numpy (or ml_dtypes) type of an element type.
+    """Return the numpy or ml_dtypes type of an element type.
 
     Raises:
-        ValueError: Tokens and opaque values have none.
+        ValueError: The elements have no value, as tokens and opaque values.
     """
+    # Cached, as evaluation asks for every value; there are few different element types.
     if not element.numpy:
         raise ValueError(f"elements of type {element.name} have no value")
     if element.numpy == "bool" or hasattr(np, element.numpy):

@@ -1,4 +1,4 @@
-"""Tables by class of op, in which a class stands for its subclasses too."""
+"""Tables by op class, in which an entry holds for subclasses too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class ByOp(Generic[T]):
-    """What belongs to classes of ops.
+    """A table with one entry for each op class.
 
     >>> from hloscope.ops import Reshape, Transpose
     >>> names = ByOp[str]()
@@ -25,7 +25,7 @@ class ByOp(Generic[T]):
         self._known: dict[type[Op], T] = {}
 
     def add(self, *classes: type[Op]) -> Callable[[T], T]:
-        """The decorator that makes something belong to these classes."""
+        """Return a decorator that enters something for these classes."""
 
         def register(what: T) -> T:
             self._known.update(dict.fromkeys(classes, what))
@@ -34,6 +34,6 @@ class ByOp(Generic[T]):
         return register
 
     def find(self, op: Op) -> T | None:
-        """What belongs to the op's class, or to its nearest base that has something."""
+        """Return the entry of the op's class or of its nearest base class; `None` without one."""
         known = self._known
         return next((known[cls] for cls in type(op).__mro__ if cls in known), None)

@@ -1,4 +1,4 @@
-"""Values inside a called computation, as one of its calls computes them."""
+"""Values inside a called computation, distinguished by the call."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from hloscope.locks import shared_lock
 
 
 class CalledValue(Instruction):
-    """A value inside a computation, as one of its calls computes it.
+    """A value inside a computation, as one call of it computes it.
 
-    Two calls of one function compute two values of each of its instructions, which a runtime
-    variable has to tell apart.  There is one object for each value of each call: `called_value`.
+    Two calls of one function compute two values of each of its instructions, which runtime
+    variables
+    have to distinguish.  `called_value` makes one object for each value of each call.
 
     Attributes:
-        value: The instruction; a `CalledValue` where the computation has called another one.
-        call: The instruction that calls.
-        first: Which operand of it is the computation's first parameter; tells branches apart.
-        instruction: The instruction without any call.
+        value: The instruction, or a `CalledValue` if the computation makes a call in turn.
+        call: The calling instruction.
+        first: Operand number that is the computation's first parameter; distinguishes branches.
+        instruction: The instruction itself, apart from any call.
     """
 
     __slots__ = ("__weakref__", "call", "first", "instruction", "value")
@@ -39,7 +40,7 @@ _LOCK: Final = shared_lock()
 
 
 def called_value(value: Instruction, call: Instruction, first: int = 0) -> CalledValue:
-    """A value of a called computation as this call computes it; always the same object.
+    """Return the value of a called computation as one call computes it; always the same object.
 
     >>> from hloscope.ir import TupleType
     >>> from hloscope.ops import Parameter
@@ -47,6 +48,8 @@ def called_value(value: Instruction, call: Instruction, first: int = 0) -> Calle
     >>> called_value(value, call).name, called_value(value, call) is called_value(value, call)
     ('k in c', True)
     """
+    # Weak references: an entry lives as long as its value is in use.  Identity matters, because
+    # instructions compare by identity.
     key = (value, call, first)
     with _LOCK:
         known = _CALLED.get(key)
@@ -56,5 +59,5 @@ def called_value(value: Instruction, call: Instruction, first: int = 0) -> Calle
 
 
 def uncalled(value: Instruction) -> Instruction:
-    """The instruction that computes a value, in whatever call."""
+    """Return the instruction that computes a value, whatever call it belongs to."""
     return value.instruction if isinstance(value, CalledValue) else value

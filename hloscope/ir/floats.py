@@ -1,4 +1,4 @@
-"""Floating-point numbers by their bits: every format there is, read and printed as MLIR does.
+"""Floating-point formats: bits to numbers and back, and texts as in MLIR.
 
 Source: LLVM `APFloat::toString`, `APFloat::convert`; MLIR `AsmPrinter.cpp` (`printFloatValue`).
 """
@@ -11,11 +11,16 @@ from typing import Final, NamedTuple
 
 
 class Format(NamedTuple):
-    """A format: sign, `exponent` bits, `mantissa` bits; the value is `1.m * 2 ** (e - bias)`.
+    """A float format; a normal number is `1.m * 2 ** (e - bias)`.
 
-    `special` tells what the highest bit patterns are: `ieee` infinities and NaNs; `fn` no infinity,
-    all ones is NaN; `fnuz` no infinity and no negative zero, whose bits are the NaN; `finite` only
-    numbers; `scale` no sign, no zero, all ones is NaN.
+    Attributes:
+        exponent: Exponent bits.
+        mantissa: Mantissa bits.
+        bias: Bias of the exponent.
+        special: Meaning of special bit patterns.  `ieee`: the highest exponent is infinity and
+            NaNs;
+            `fn`: no infinity, all ones is NaN; `fnuz`: no infinity, the pattern of -0 is NaN;
+            `finite`: only numbers; `scale`: no sign, no zero, all ones is NaN.
     """
 
     exponent: int
@@ -25,7 +30,7 @@ class Format(NamedTuple):
 
     @property
     def precision(self) -> int:
-        """Bits of a normal number's significand."""
+        """Bits of the significand of a normal number."""
         return self.mantissa + 1
 
     @property
@@ -57,11 +62,11 @@ FORMATS: Final[dict[str, Format]] = {
     name: Format(int(e), int(m), int(bias), special)
     for name, e, m, bias, special in map(str.split, _ROWS.strip().splitlines())
 }
-"""The formats by the names of `ir.types.ELEMENT_TYPES`, and `tf32`."""
+"""Formats by name: those of `ir.types.ELEMENT_TYPES`, and `tf32`."""
 
 
 def decode(bits: int, name: str) -> float:
-    """The number that these bits are.
+    """Return the number with these bits.
 
     >>> decode(0x3F80, "bf16"), decode(0x7E, "f8e4m3fn"), decode(0x80, "f8e4m3fnuz")
     (1.0, 448.0, nan)
@@ -90,7 +95,9 @@ def decode(bits: int, name: str) -> float:
 
 
 def encode(value: float, name: str) -> int:
-    """The bits of the nearest number, ties to the even one; too large is infinity or what is there.
+    """Return the bits of the nearest number, ties to even.
+
+    A number that is too large becomes infinity, or what `_not_finite` has in its place.
 
     >>> hex(encode(0.1, "bf16")), hex(encode(1e6, "f8e4m3fn")), hex(encode(-math.inf, "f16"))
     ('0x3dcd', '0x7f', '0xfc00')
@@ -104,18 +111,21 @@ def encode(value: float, name: str) -> int:
     if value == 0:
         return 0 if form.special == "fnuz" else sign
     numerator, denominator = abs(value).as_integer_ratio()
-    power = numerator.bit_length() - denominator.bit_length()  # of 2 is the value, or one less
+    # 2 ** power <= value < 2 ** (power + 1), after correcting the estimate by bit lengths.
+    power = numerator.bit_length() - denominator.bit_length()
     if numerator << max(-power, 0) < denominator << max(power, 0):
         power -= 1
     least = _least(form)
     if form.special == "scale" and power < least:
         return 0
-    unit = max(power, least) - form.mantissa  # the value is a multiple of 2 ** unit, rounded
+    # Representable numbers near the value are multiples of 2 ** unit; subnormal ones share the unit
+    # of the least exponent.  The division is exact, so the value is rounded only once.
+    unit = max(power, least) - form.mantissa
     half = denominator << max(unit, 0)
     count, rest = divmod(numerator << max(-unit, 0), half)
     if 2 * rest > half or (2 * rest == half and count & 1):
         count += 1
-    # Counting on from the least number of this exponent carries into the next exponent.
+    # Bit patterns count the numbers, so rounding up to a power of two carries into the exponent.
     bits = (
         count
         if power < least
@@ -127,12 +137,12 @@ def encode(value: float, name: str) -> int:
 
 
 def _least(form: Format) -> int:
-    """The least exponent of a number with all its precision."""
+    """Exponent of the smallest normal number."""
     return (0 if form.special == "scale" else 1) - form.bias
 
 
 def _largest(form: Format) -> int:
-    """The bits of the largest finite number."""
+    """Bits of the largest finite number."""
     everything = (1 << form.exponent + form.mantissa) - 1
     match form.special:
         case "ieee":
@@ -144,7 +154,7 @@ def _largest(form: Format) -> int:
 
 
 def _not_finite(form: Format, sign: int, nan: bool) -> int:
-    """The bits for infinity, or for NaN; the nearest thing to it that the format has."""
+    """Bits of infinity or NaN; a format without infinity has NaN or its largest number instead."""
     fields = form.exponent + form.mantissa
     match form.special:
         case "ieee":
@@ -162,10 +172,10 @@ def _not_finite(form: Format, sign: int, nan: bool) -> int:
 
 @lru_cache(maxsize=65536)
 def format_float(bits: int, name: str) -> str:
-    """The number as MLIR prints it, so that reading it gives these bits again.
+    """Return the text of a number as MLIR prints it; reading the text gives the same bits.
 
-    Six digits and an exponent if they are enough, else as many as tell all numbers apart; what
-    would look like an integer, infinities and NaNs by their bits.
+    It has six digits and an exponent if these are enough, else as many digits as distinguish all
+    numbers.  Infinities, NaNs and texts that would look like an integer are printed as bits.
 
     >>> format_float(0x3F800000, "f32"), format_float(0x3F666666, "f32")
     ('1.000000e+00', '0.899999976')
@@ -194,15 +204,15 @@ def format_float(bits: int, name: str) -> str:
 
 
 def _digits(form: Format) -> int:
-    """How many digits tell all numbers apart; 59 / 196 is a little less than log10(2)."""
+    """Number of digits that distinguish all numbers; 59 / 196 is slightly below log10(2)."""
     return 2 + form.precision * 59 // 196
 
 
 def _decimal(significand: int, exponent: int, limit: int) -> tuple[str, int]:
-    """Digits, and the power of ten of the last one, of `significand * 2 ** exponent`.
+    """Return the digits of `significand * 2 ** exponent`, and the power of ten of the last digit.
 
-    There are at most `limit` digits.  As LLVM does it, bits that exceed the limit are cut off
-    before what remains is rounded, halves up.
+    There are at most `limit` digits.  As in LLVM, excess bits are cut off first, and the rest is
+    rounded, halves up.
     """
     power = min(exponent, 0)
     number = significand << exponent if exponent > 0 else significand * 5**-exponent
@@ -220,11 +230,12 @@ def _decimal(significand: int, exponent: int, limit: int) -> tuple[str, int]:
 
 
 def _reads_back(digits: str, power: int, significand: int, exponent: int, form: Format) -> bool:
-    """Is `significand * 2 ** exponent`, which the format has, the nearest to these digits?"""
+    """Is `significand * 2 ** exponent` the number of the format that is nearest to these digits?"""
     number = int(digits)
     top = exponent + significand.bit_length() - 1
     unit = max(top, _least(form)) - form.mantissa
-    # All over a common scale: times 2 ** (2 - unit) and, for negative powers, times 10 ** -power.
+    # Integers with a common factor: 2 ** (2 - unit) and, for negative powers, 10 ** -power.  The
+    # factor 4 leaves room for the quarter unit below a power of two.
     ten = 10 ** abs(power)
     exact = significand << (exponent - unit + 2)
     shown = number * ten if power > 0 else number
@@ -240,13 +251,14 @@ def _reads_back(digits: str, power: int, significand: int, exponent: int, form: 
     apart = shown - exact
     half = one // 2
     if apart < 0 and significand == 1 and top > _least(form):
-        half //= 2  # numbers are twice as dense below a power of two
+        half //= 2  # below a power of two the distance of numbers is half as large
+    # Exactly halfway, reading rounds to the even number.
     even = not (significand << (exponent - unit)) & 1
     return abs(apart) < half or (abs(apart) == half and even)
 
 
 def _plain(digits: str, power: int, limit: int) -> str:
-    """The digits without an exponent if that takes at most three zeros, else with one."""
+    """Text without an exponent if that takes at most three extra zeros, else with one."""
     count = len(digits)
     first = power + count - 1
     if power >= 0:

@@ -1,13 +1,12 @@
-"""The program graph shared by the HLO text and the StableHLO front ends.
+"""The program graph that the HLO and the StableHLO front end produce.
 
-One kind of node: an `Instruction` is its own value.  An op with several results (StableHLO) has a
-tuple type, and `ops.control.Result` nodes project the parts, as HLO's get-tuple-element does.
-Function and region arguments are instructions too (`ops.control.Parameter`).
+There is one kind of node: an `Instruction` is also its value.  A StableHLO op with several results
+has a tuple type, and `ops.control.Result` nodes take the elements, as HLO's get-tuple-element does.
+Arguments of functions and regions are instructions too (`ops.control.Parameter`).
 
-Nodes compare by identity, types and ops by value.  Everything is immutable after construction: a
-pass returns a new module.  There are no parent or use pointers to keep in step; `ir.views`
-computes them when an analysis asks.  Bodies and ops may be read from the text on first use, which
-no reader can tell from having been there all along.
+Nodes compare by identity, types and ops by value.  Everything is immutable after construction, and
+a pass returns a new module.  Nodes do not refer to their users or parents; `ir.views` computes
+these.  Bodies and ops may be read from the text on first use, which is not visible to callers.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ class Instruction:
     """One operation and its value.
 
     Attributes:
-        name: Unique in its computation, without `%`.
+        name: Name without `%`, unique in its computation.
         type: Type of the value; a `TupleType` for several results.
-        op: What is computed; shared between equal instructions.
-        operands: Values read, in order.
-        calls: Called computations (`to_apply`, `body`, `calls` …) in the order of the op's
-            definition; StableHLO regions.
-        extras: `(name, text)` of everything kept as written: metadata, sharding, backend_config,
-            frontend_attributes, unknown attributes.
+        op: The operation; equal instructions may share the object.
+        operands: The values that it reads, in order.
+        calls: Called computations (`to_apply`, `body`, `calls` …) or StableHLO regions, in the
+            order of the op's definition.
+        extras: `(name, text)` of attributes that stay as written: metadata, sharding,
+            backend_config, frontend_attributes, unknown attributes.
         control_predecessors: Instructions that must run before this one.
-        span: Where it stands in the source.
+        span: Location in the source.
     """
 
     __slots__ = (
@@ -76,11 +75,11 @@ class Instruction:
 
     @property
     def extras(self) -> tuple[tuple[str, str], ...]:
-        """Metadata, sharding, unknown attributes …: `(name, text)` as written."""
+        """Attributes that stay as written, `(name, text)`: metadata, sharding, unknown ones …."""
         return self._extras
 
     def extra(self, name: str) -> str | None:
-        """The text of an attribute that is kept as written, `None` if there is none."""
+        """Return the text of an attribute that stays as written; `None` if it is absent."""
         for key, text in self.extras:
             if key == name:
                 return text
@@ -88,18 +87,18 @@ class Instruction:
 
     @property
     def span(self) -> Span | None:
-        """Where the instruction stands in the source."""
+        """Location in the source; `None` if it is not from a text."""
         return self._span
 
     @property
     def line(self) -> int | None:
-        """The line of the source where it begins, counted from 1."""
+        """Line of the source where it begins, counted from 1."""
         span = self.span
         return None if span is None else span.line
 
     @property
     def location(self) -> object:
-        """Where MLIR says that it comes from, `None` in HLO, which has metadata among `extras`."""
+        """MLIR's location of the op's origin; `None` in HLO, which has metadata in `extras`."""
         return None
 
     def __repr__(self) -> str:
@@ -108,15 +107,16 @@ class Instruction:
 
 
 class Body:
-    """What a computation holds: its instructions in text order, definitions before uses.
+    """The instructions of a computation, in text order, definitions before uses.
 
     Attributes:
-        callees: The computations called, each once in order, once `Computation.callees` was asked.
+        callees: Called computations, each once, in order; `None` until `Computation.callees` is
+            used.
         instructions: The instructions.
-        parameters: Those that are parameters, by number.
-        root: The one whose value is returned.
-        captures: Values read without being handed in, once `captures` was asked for them.
-        kept: What evaluation has made ready, each with what it is for.
+        parameters: The parameters by number.
+        root: The instruction whose value is returned.
+        captures: Values read from enclosing computations; `None` until `captures` is used.
+        kept: Plans of the interpreter, each with its key.
     """
 
     __slots__ = ("_by_name", "callees", "captures", "instructions", "kept", "parameters", "root")
@@ -137,9 +137,9 @@ class Body:
 
     @property
     def by_name(self) -> Mapping[str, Instruction]:
-        """The instructions by name."""
-        # Made when it is first asked for, as few bodies are asked: 192,000 bodies of three
-        # instructions take 290 MB without, 325 MB with it.
+        """Instructions by name."""
+        # Made on first use, as few bodies need it: 192,000 bodies of three instructions take 290 MB
+        # without the dictionary, 325 MB with it.
         if self._by_name is None:
             self._by_name = {ins.name: ins for ins in self.instructions}
         return self._by_name
@@ -148,7 +148,7 @@ class Body:
 class Computation:
     """Straight-line code: an HLO computation, a StableHLO function or a single-block region.
 
-    The body may be given, or a function that reads it when it is first asked for.
+    It is made from a body, or from a function that reads the body when it is first needed.
     """
 
     __slots__ = ("_body", "_extras", "_span", "name")
@@ -168,12 +168,12 @@ class Computation:
 
     @property
     def body(self) -> Body:
-        """Instructions, parameters and root."""
+        """The instructions, parameters and root."""
         body = self._body
         return body if isinstance(body, Body) else self._read()
 
     def _read(self) -> Body:
-        with _READING:  # two threads must not make two sets of nodes
+        with _READING:  # nodes compare by identity, so two threads must not make two sets of them
             body = self._body
             if not isinstance(body, Body):
                 body = self._body = body()
@@ -181,7 +181,7 @@ class Computation:
 
     @property
     def is_read(self) -> bool:
-        """Has the body been read from the text already?"""
+        """Has the body been read from the text?"""
         return isinstance(self._body, Body)
 
     @property
@@ -191,13 +191,14 @@ class Computation:
 
     @property
     def span(self) -> Span | None:
-        """Where the computation stands in the source."""
+        """Location in the source; `None` if it is not from a text."""
         return self._span
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
         """All instructions in text order, definitions before uses."""
-        body = self._body  # looked at here and below, as these are asked all the time
+        # Without a call of `body`, here and below, as these properties are used most.
+        body = self._body
         return (body if isinstance(body, Body) else self._read()).instructions
 
     @property
@@ -208,11 +209,12 @@ class Computation:
 
     @property
     def callees(self) -> tuple[Computation, ...]:
-        """The computations that its instructions call, each once, in order."""
+        """Computations that its instructions call, each once, in order."""
         body = self._body
         if not isinstance(body, Body):
             body = self._read()
         if body.callees is None:
+            # Kept in the body, as every traversal of the call graph asks for it.
             called = [callee for ins in body.instructions if ins.calls for callee in ins.calls]
             body.callees = tuple(dict.fromkeys(called)) if called else ()
         return body.callees
@@ -230,7 +232,7 @@ class Computation:
 
     @property
     def results(self) -> tuple[Type, ...]:
-        """Types of what it returns: those a StableHLO `return` reads, else that of the root."""
+        """Types of the results: of the operands of a StableHLO `return`, else of the root."""
         root = self.body.root
         if root.op.name == "return":
             return tuple(o.type for o in root.operands)
@@ -253,9 +255,13 @@ class Module:
     """A program: computations by name, one of them the entry.
 
     Attributes:
-        has_tree: It was made of a syntax tree of MLIR, which it remembers.
-        spell: How the language of its text writes types and names of ops.
-        notes: What the reader did with a text that is not quite of its language.
+        name: Name of the module.
+        computations: Computations by name.
+        entry: The computation that runs when the program runs.
+        preamble: Text before the first computation, as written.
+        has_tree: Was it made from an MLIR syntax tree, which it keeps?
+        spell: Function that writes types and op names in the language of its text.
+        notes: Diagnostics about deviations from the language that the reader accepted.
     """
 
     has_tree: ClassVar[bool] = False
@@ -287,7 +293,7 @@ class Module:
         return iter(self.computations.values())
 
     def possible_callers(self) -> dict[Computation, list[Computation]]:
-        """By each computation that is called, those that may call it: who does is among them."""
+        """Return, for each called computation, the computations that call it."""
         found: dict[Computation, list[Computation]] = {}
         for caller in self:
             for callee in caller.callees:
@@ -299,9 +305,9 @@ class Module:
 
 
 def captured(ins: Instruction) -> tuple[Instruction, ...]:
-    """Values that the computations called by `ins` read without being handed them, in text order.
+    """Return the outer values that computations called by `ins` read, in text order.
 
-    Only StableHLO regions do: also those of instructions inside what is called.
+    Only StableHLO regions read such values, also in nested regions.
     """
     if len(ins.calls) == 1:
         return captures(ins.calls[0])
@@ -309,14 +315,15 @@ def captured(ins: Instruction) -> tuple[Instruction, ...]:
 
 
 def captures(computation: Computation) -> tuple[Instruction, ...]:
-    """Values that a computation, or one it calls, reads from outside of it, in text order.
+    """Return the outer values that a computation, or one that it calls, reads, in text order.
 
-    Each computation is looked at once, callees first, however deep calls are nested.  What a
-    function that calls itself reads from outside is what its own instructions read.
+    For a recursive function these are only the values that its own instructions read.
     """
     known = computation.body.captures
     if known is not None:
         return known
+    # Depth first with an explicit stack: each computation is opened once, and completed after its
+    # callees.  Results are kept in the bodies, as evaluation and analyses ask for every region.
     opened: set[Computation] = set()
     stack = [computation]
     while stack:
@@ -329,6 +336,7 @@ def captures(computation: Computation) -> tuple[Instruction, ...]:
             below = top.callees
             stack += [c for c in below if c not in opened and c.body.captures is None]
             continue
+        # A value that a nested region reads may be defined here; then it is not an outer value.
         own = {*top.instructions, *top.parameters}
         read: dict[Instruction, None] = {}
         for ins in top:
@@ -342,11 +350,11 @@ def captures(computation: Computation) -> tuple[Instruction, ...]:
 
 T = TypeVar("T")
 WIDE: Final = 256
-"""Of instructions with more operands what was found last is remembered."""
+"""Number of operands above which `of_last` keeps a result."""
 
 
 class of_last(Generic[T]):  # noqa: N801  # a decorator
-    """A function of an instruction that remembers its last answer about a wide one.
+    """Decorator of a function of instructions that keeps its last result for a wide instruction.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo("ENTRY e { p = f32[1] parameter(0) ROOT t = (f32[1]) tuple(p) }")
@@ -359,17 +367,21 @@ class of_last(Generic[T]):  # noqa: N801  # a decorator
         self._last: tuple[Instruction, T] | None = None
 
     def __call__(self, ins: Instruction) -> T:
-        """The answer about an instruction."""
+        """Return the result for an instruction."""
         if len(ins.operands) <= WIDE:
             return self._function(ins)
+        # A pass asks several times in a row for one instruction, and each answer about an
+        # instruction of
+        # many operands takes time linear in their number.
         last = self._last
         if last is None or last[0] is not ins:
-            last = self._last = ins, self._function(ins)  # one assignment, for threads
+            # One assignment of a pair, so that other threads never see a mixture.
+            last = self._last = ins, self._function(ins)
         return last[1]
 
 
 class Hashed:
-    """What is the same of many operands, hashed once."""
+    """A tuple whose hash is computed once, for keys of many elements."""
 
     __slots__ = ("_hash", "values")
 
@@ -385,14 +397,14 @@ class Hashed:
 
 
 def value_types(ins: Instruction) -> tuple[Any, ...] | Hashed:
-    """The types of the value and of the operands, as part of a key."""
+    """Return the types of the value and of the operands, as part of a cache key."""
     if len(ins.operands) <= WIDE:
         return tuple([ins.type, *[operand.type for operand in ins.operands]])
     return _types(ins)
 
 
 def operand_type_ids(ins: Instruction) -> tuple[int, ...] | Hashed:
-    """The identities of the types of the operands, as part of a key."""
+    """Return the identities of the operands' types, as part of a cache key."""
     if len(ins.operands) <= WIDE:
         return tuple([id(operand.type) for operand in ins.operands])
     return _type_ids(ins)

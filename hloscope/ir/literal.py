@@ -1,4 +1,4 @@
-"""The values of constants: kept as written, decoded to arrays on demand."""
+"""Values of constants: stored as written, decoded to arrays on demand."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from hloscope.ir.arrays import Value
 
 MOST_WRITTEN: Final = 1 << 20
-"""Characters of a literal in which integers are looked for."""
+"""Maximum number of characters of a literal that is read for its integers."""
 
 
 class Literal:
-    """The value of a constant, which each front end reads from what is written in its language.
+    """The value of a constant, in the notation of a language, which a front end's subclass reads.
 
-    Equal literals are written alike in one language; that their numbers are equal is not enough.
+    Literals are equal if they have equal text in one language.  Equal numbers are not enough.
 
     Attributes:
-        written: The literal in a form of its language: a text, or an attribute of MLIR.
-        type: The type written with it; HLO writes none.
+        written: The literal in a form of its language: a text or an MLIR attribute.
+        type: The type written with it; `None` in HLO.
     """
 
     __slots__ = ("type", "written")
@@ -36,22 +36,22 @@ class Literal:
         return False
 
     def array(self, type: Type) -> Value:
-        """The value as an array, of a tuple as a tuple of arrays.
+        """Return the value as an array; for a tuple, a tuple of arrays.
 
         Args:
-            type: That of the constant.
+            type: Type of the constant.
 
         Raises:
-            ParseError: The literal is none of that type.
+            ParseError: The literal is not of that type.
             UnsupportedError: The value is not in the program, or too large for an array.
         """
         raise UnsupportedError("the value of this constant is not in the program")
 
     def integers(self, type: TensorType) -> tuple[int, ...] | None:
-        """The elements in row-major order, those of a splat once; booleans are 0 and 1.
+        """Return integer elements in row-major order, without numpy; booleans are 0 and 1.
 
-        Numpy is not needed for them.  `None` if they are no integers, or not all there, or if
-        the literal is longer than `MOST_WRITTEN`.
+        A splat has one element.  Returns `None` if the elements are not integers, if some are
+        missing, or if the literal is longer than `MOST_WRITTEN`.
         """
         if type.element.kind not in ("pred", "signed", "unsigned"):
             return None
@@ -77,7 +77,7 @@ class Literal:
 
 
 class ComputedLiteral(Literal):
-    """A value that was computed and is written in no language yet."""
+    """A computed value that is not written in any language."""
 
     __slots__ = ("value",)
 
@@ -86,7 +86,7 @@ class ComputedLiteral(Literal):
         self.value = value
 
     def array(self, type: Type) -> Value:
-        """The value."""
+        """Return the value."""
         return self.value  # type: ignore[no-any-return]
 
     def _integers(self, type: TensorType) -> tuple[int, ...] | None:
@@ -100,7 +100,7 @@ class ComputedLiteral(Literal):
 
 
 def _key(value: Any) -> Any:
-    """What equal values have in common, bit by bit."""
+    """Key that is equal for bitwise equal values."""
     if isinstance(value, tuple):
         return tuple(map(_key, value))
     return str(value.dtype), value.shape, value.tobytes()

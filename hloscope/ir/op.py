@@ -1,4 +1,4 @@
-"""The part of an op the graph needs to know: a name, its typing and, in subclasses, parameters."""
+"""Base class of ops: a name, type rules and, in subclasses, parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hloscope.ir.types import TupleType, Type, compatible
 
 
 class Callee(Protocol):
-    """What typing reads of a called computation or region: the types it takes and returns."""
+    """The types of a called computation or region, as type rules see it."""
 
     @property
     def arguments(self) -> tuple[Type, ...]:
@@ -19,22 +19,22 @@ class Callee(Protocol):
 
     @property
     def results(self) -> tuple[Type, ...]:
-        """Types of what it returns; an HLO computation returns one, perhaps a tuple."""
+        """Types of the results; an HLO computation has one, perhaps a tuple."""
 
 
 class Signature(NamedTuple):
-    """The types a function or region takes and returns."""
+    """Types of the arguments and results of a function or region."""
 
     arguments: tuple[Type, ...] = ()
     results: tuple[Type, ...] = ()
 
 
 class NotInferredError(VerifyError):
-    """The type of the result does not follow from the operands: it has to be declared."""
+    """The type of the result does not follow from the operands and has to be declared."""
 
 
 class InferenceError(VerifyError):
-    """What `Op.verify` raises where `infer` refuses, to tell it from the other checks."""
+    """`Op.infer` refuses the operands or parameters; raised by `Op.verify`."""
 
 
 class IncompatibleTypesError(VerifyError):
@@ -49,36 +49,35 @@ class IncompatibleTypesError(VerifyError):
 
 @dataclass_transform(frozen_default=True)
 class OpClass(StructMeta):
-    """Metaclass of ops: tells type checkers that a class of ops is frozen, as `Op` is."""
+    """Metaclass that tells type checkers that subclasses of `Op` are frozen too."""
 
 
 class Op(Struct, metaclass=OpClass, frozen=True):
-    """Base of all ops: what an instruction does, without its operands and types.
+    """Base of all ops: the operation of an instruction, without its operands and types.
 
-    Subclasses are in `hloscope.ops`.  Ops are immutable; equal parameters mean equal ops.
+    Subclasses are in `hloscope.ops`.  Ops are immutable, and ops of equal parameters are equal.
     """
 
     name: ClassVar[str] = ""
-    """The StableHLO mnemonic where StableHLO has the op, else the HLO opcode."""
+    """StableHLO mnemonic, or the HLO opcode if StableHLO does not have the op."""
     result_rule: ClassVar[str] = ""
-    """Label of the constraint that says what the type of the result is."""
+    """Label of the constraint on the type of the result."""
     reads_values: ClassVar[tuple[int, ...]] = ()
-    """Operands whose values typing reads where they are constants: their type may be a
-    `KnownTensor`."""
+    """Operands whose constant values the type rules read; their type may be a `KnownTensor`."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        """Type of the result, from the operands' types, the parameters and the computations.
+        """Return the type of the result, from the operands' types, parameters and computations.
 
-        The type has no layout.  Several results make a `TupleType`.  What it refuses no result
-        type could mend; what depends on the declared result is the business of `verify`.
+        The type has no layout.  Several results are a `TupleType`.  Only errors that no result type
+        could avoid are reported here; `verify` checks the declared result.
 
         Args:
             operands: Types of the operands, in order.
             calls: Called computations, in the order of the op's definition.
 
         Raises:
-            VerifyError: The operands or parameters break a constraint of the op (`rule` names
-                it), or the type does not follow from them and has to be written.
+            VerifyError: The operands or parameters break a constraint of the op (`rule` names it).
+            NotInferredError: The type does not follow from them and has to be declared.
         """
         raise NotInferredError(
             f"the type of `{self.name}` does not follow from its operands: write it before the op"
@@ -89,14 +88,13 @@ class Op(Struct, metaclass=OpClass, frozen=True):
     ) -> None:
         """Check the declared types of the results, all of them in order.
 
-        Ops whose result type follows from their operands need no more than `infer`: the declared
-        types have to be compatible with the inferred ones.  The others check what was declared;
-        where there is nothing to check, every type will do.
+        If the type of the result can be inferred, the declared types have to be compatible with it.
+        Otherwise subclasses check them; if they check nothing, every type is accepted.
 
         Raises:
             InferenceError: `infer` refuses the operands or parameters.
-            IncompatibleTypesError: The declared types do not fit the inferred ones.
-            VerifyError: Another constraint is broken; subclasses check those first.
+            IncompatibleTypesError: The declared types are not compatible with the inferred ones.
+            VerifyError: Another constraint is broken; subclasses check these first.
         """
         try:
             inferred = self.infer(operands, calls)
@@ -111,12 +109,12 @@ class Op(Struct, metaclass=OpClass, frozen=True):
             raise IncompatibleTypesError(found, results, self.broken_rule(found, results))
 
     def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
-        """Label of the constraint that `declared`, which does not fit `inferred`, breaks."""
+        """Return the label of the constraint that incompatible declared types break."""
         return self.result_rule
 
 
 def defaults_of(cls: type[Op]) -> dict[str, Any]:
-    """Return the default of each field of a class of ops, `NODEFAULT` where it has none.
+    """Return the default of each field of an op class; `NODEFAULT` for fields without one.
 
     >>> from hloscope.ops import Iota
     >>> defaults_of(Iota)

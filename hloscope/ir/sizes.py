@@ -1,4 +1,4 @@
-"""Bytes of arrays in memory: the data, and the array with the padding of its tiles."""
+"""Bytes of arrays in memory, with and without the padding of tiles."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Bytes(Struct, frozen=True):
     Attributes:
         data: Bytes of the elements, each as wide as the layout stores it; XLA's `ByteSizeOf`.
         padded: Bytes with the padding of tiles and of the tail (`L(n)`).
-        unpadded: Bytes of the elements at their natural width: less than `data` where the layout
+        unpadded: Bytes of the elements at their natural width; less than `data` if the layout
             widens elements, as in `pred[8]{0:E(32)}`.  TPU compilers report this figure.
-        metadata: Bytes of the sizes that stand behind arrays of bounded dynamic sizes, 4 for each
-            dimension.
+        metadata: Bytes of the run-time sizes stored after arrays of bounded dynamic sizes, 4 for
+            each dimension.
     """
 
     data: int
@@ -41,16 +41,16 @@ class Bytes(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Bytes that hold no data: padding of tiles, and of elements wider than natural."""
+        """Bytes without data: padding of tiles, and of elements wider than natural."""
         return self.padded - self.unpadded
 
     @property
     def ratio(self) -> float:
-        """Padded bytes for each unpadded byte; 1 for an empty array."""
+        """Padded bytes per unpadded byte; 1 for an empty array."""
         return self.padded / self.unpadded if self.unpadded else 1.0
 
     def __add__(self, other: Bytes) -> Bytes:
-        """Sizes of both together."""
+        """Sum of both sizes."""
         return Bytes(
             self.data + other.data,
             self.padded + other.padded,
@@ -60,7 +60,7 @@ class Bytes(Struct, frozen=True):
 
 
 def storage_bits(type: TensorType) -> int:
-    """Bits of an element in memory: `E(n)` of the layout, else the natural width, at least 8.
+    """Return the bits of an element in memory: `E(n)` of the layout, else its width, at least 8.
 
     Source: XLA `ShapeUtil::ByteSizeOfElements`.
 
@@ -74,11 +74,11 @@ def storage_bits(type: TensorType) -> int:
 
 
 def array_bytes(type: Type) -> Bytes | None:
-    """Bytes of all arrays of a type; `None` if an array has a size without a bound.
+    """Return the bytes of all arrays of a type; `None` if an array has a size without a bound.
 
-    A bounded size counts as its bound.  Tuples are the sums of their arrays; tokens and values
-    that are not arrays take 0 bytes.  All tiles of a layout pad; XLA's `ArraySize` pads by the
-    first tile only, which is less where a later tile is larger: `bf16[1,5]{1,0:T(1,128)(2,1)}`.
+    A bounded size counts as its bound.  Sizes of a tuple's arrays are added; values that are not
+    arrays have 0 bytes.  All tiles of a layout pad.  XLA's `ArraySize` pads by the first tile only,
+    which is less if a later tile is larger: `bf16[1,5]{1,0:T(1,128)(2,1)}`.
 
     Source: XLA `ShapeUtil::ArraySize`, `docs/tiled_layout`.
 
@@ -111,6 +111,7 @@ def _parts(type: Type) -> Sequence[Type]:
 
 
 def _of_array(type: TensorType) -> Bytes | None:
+    """Bytes of one array; `None` if a size has no bound."""
     if None in type.most:
         return None
     count, stored = prod(type.shape), storage_bits(type)
@@ -129,7 +130,7 @@ def _in_bytes(elements: int, bits: int) -> int:
 
 
 def padded_elements(type: TensorType) -> int:
-    """Elements of an array in memory, with those that only pad tiles and the tail.
+    """Return the number of elements in memory, with those that pad tiles and the tail.
 
     Raises:
         UnsupportedError: A dimension has neither size nor bound.
@@ -150,7 +151,7 @@ def padded_elements(type: TensorType) -> int:
 
 
 def tiled_sizes(sizes: Sequence[int], tiles: Sequence[Sequence[int]]) -> list[int]:
-    """Sizes of the physical index, major to minor, after every tile has cut the last dimensions.
+    """Return the sizes of the physical index, major to minor; each tile cuts the last dimensions.
 
     A tile of more dimensions than the array takes the missing major ones as 1.  A tile size that is
     not positive (`*`) joins its dimension with the next minor one before tiling.
@@ -162,6 +163,7 @@ def tiled_sizes(sizes: Sequence[int], tiles: Sequence[Sequence[int]]) -> list[in
     for tile in tiles:
         sizes = [1] * (len(tile) - len(sizes)) + sizes
         head, tail = sizes[: len(sizes) - len(tile)], sizes[len(sizes) - len(tile) :]
+        # A `*` multiplies its size into the next dimension that has a tile size.
         joined: list[int] = []
         factor = 1
         for size, t in zip(tail, tile, strict=True):
@@ -184,7 +186,7 @@ _BINARY_UNITS: Final = (
 
 
 def four_digits(value: float) -> str:
-    """A number with four digits, or all digits before the point if these are more; no exponent.
+    """Return a number with four digits, or all digits before the point if these are more.
 
     >>> four_digits(1.23456), four_digits(1234.5), four_digits(123456.7)
     ('1.235', '1234', '123,457')
@@ -193,7 +195,7 @@ def four_digits(value: float) -> str:
 
 
 def size_text(count: float) -> str:
-    """Bytes in the largest binary unit that gives at least 1.
+    """Return bytes in the largest binary unit that gives at least 1.
 
     >>> size_text(96), size_text(16384), size_text(3 << 29), size_text(3923 << 30)
     ('96 bytes', '16 KiB', '1.5 GiB', '3.831 TiB')

@@ -1,7 +1,6 @@
 """Types of values.  All compare by value and are immutable.
 
-Element types are named as HLO spells them (`f32`, `pred`, `s4`, `f8e4m3fn`); `mlir.types` knows
-how MLIR spells them.
+Element types have HLO's names (`f32`, `pred`, `s4`, `f8e4m3fn`); `mlir.types` has MLIR's.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Dims: TypeAlias = tuple[int, ...]
 class ElementType(Struct, frozen=True):
     """Type of one element: its HLO name, width in bits, kind and numpy (or ml_dtypes) name.
 
-    MLIR also has values of such a type (`i32`, `index`); HLO has arrays of them only.
+    In MLIR, values outside of tensors have such a type (`i32`, `index`).
     """
 
     name: str
@@ -37,22 +36,22 @@ class ElementType(Struct, frozen=True):
 
 
 class QuantizedType(ElementType, frozen=True, kw_only=True):
-    """Integers that stand for real numbers: `(integer - zero_point) * scale`.
+    """Integers that represent real numbers, `(integer - zero_point) * scale`.
 
-    `name` is the text MLIR prints, `bits` the width of the storage type.
+    `name` is MLIR's text of the type, `bits` the width of the storage type.
 
     Attributes:
         storage: Type of the integers.
-        expressed: Type of the numbers.
-        scales: One for the whole tensor, one for each slice along `axes[0]`, or, by blocks, those
-            of all blocks in row-major order.
-        zero_points: As many.
-        storage_min: Least integer in use.
+        expressed: Type of the real numbers.
+        scales: One scale for the tensor, one for each slice along `axes[0]`, or one for each block
+            in row-major order.
+        zero_points: The zero point for each scale.
+        storage_min: Smallest integer in use.
         storage_max: Largest integer in use.
-        axes: The dimensions along which scales differ; empty if there is one scale.
+        axes: Dimensions along which scales differ; empty if there is one scale.
         blocks: Size of a block along each axis; empty unless quantized by blocks (sub-channels).
-        blocks_shape: Numbers of blocks along all dimensions; empty unless quantized by blocks.
-        by_blocks: Is it quantized by blocks, if only by one?
+        blocks_shape: Number of blocks along each dimension; empty unless quantized by blocks.
+        by_blocks: Is it quantized by blocks, even if there is only one?
     """
 
     storage: ElementType
@@ -68,7 +67,7 @@ class QuantizedType(ElementType, frozen=True, kw_only=True):
 
     @property
     def is_per_tensor(self) -> bool:
-        """Is there one scale for everything?"""
+        """Is there one scale for the whole tensor?"""
         return not self.axes and not self.by_blocks
 
     @property
@@ -78,7 +77,7 @@ class QuantizedType(ElementType, frozen=True, kw_only=True):
 
     @property
     def axis(self) -> int | None:
-        """The quantized dimension, `None` if there is one scale for everything."""
+        """The quantized dimension; `None` if there is one scale for the whole tensor."""
         return self.axes[0] if self.axes else None
 
 
@@ -121,7 +120,7 @@ ELEMENT_TYPES: Final[dict[str, ElementType]] = {
     name: ElementType(name, int(bits), kind, numpy)
     for name, bits, kind, numpy in (row.split() for row in _ELEMENT_ROWS.strip().splitlines())
 }
-"""Every element type of HLO and StableHLO by its HLO name."""
+"""Element types of HLO and StableHLO by HLO name."""
 
 
 class Layout(Struct, frozen=True):
@@ -132,7 +131,7 @@ class Layout(Struct, frozen=True):
         tiles: Tile sizes in elements, outermost tiling first (`T(8,128)(2,1)`).
         memory_space: `S(n)`; 0 is the default space.
         element_bits: `E(n)`; 0 means the natural width of the element type.
-        extras: Parts kept as written (`D(..)`, `L(..)`, `P(..)`, `SC(..)`), in text order.
+        extras: Other parts as written (`D(..)`, `L(..)`, `P(..)`, `SC(..)`), in text order.
     """
 
     minor_to_major: Dims
@@ -148,16 +147,16 @@ class Layout(Struct, frozen=True):
 
     @property
     def is_row_major(self) -> bool:
-        """Is the last dimension the fastest-varying, and so on down?"""
+        """Do dimensions vary faster from the first to the last?"""
         return self.minor_to_major == tuple(range(len(self.minor_to_major) - 1, -1, -1))
 
 
 class TensorType(Struct, frozen=True):
     """An array type.
 
-    A size is `None` where it is only known at run time (HLO `<=8` and `?`, StableHLO `?`);
-    `bounds` then holds its upper bound, or `None` where it has none.  `bounds` is empty when no
-    dimension is dynamic.  `encoding` is an attribute of MLIR other than bounds, as written.
+    A size is `None` if it is known at run time only (HLO `<=8` and `?`, StableHLO `?`); `bounds`
+    then has its upper bound, or `None` if it has none.  `bounds` is empty if no dimension is
+    dynamic.  `encoding` is an MLIR attribute other than bounds, as written.
 
     >>> TensorType(ELEMENT_TYPES["f32"], (2, None, None), Layout((2, 1, 0)), bounds=(None, 8, None))
     TensorType('f32[2,<=8,?]{2,1,0}')
@@ -192,7 +191,7 @@ class TensorType(Struct, frozen=True):
 
     @property
     def is_tiled(self) -> bool:
-        """Does the layout say that tiles of elements follow each other in memory?"""
+        """Does the layout have tiles?"""
         return self.layout is not None and bool(self.layout.tiles)
 
     @property
@@ -202,7 +201,7 @@ class TensorType(Struct, frozen=True):
 
     @property
     def shape(self) -> Dims:
-        """The sizes in elements, a bounded dynamic size by its bound.
+        """The sizes in elements; a dynamic size counts as its bound.
 
         Raises:
             UnsupportedError: A dimension has neither size nor bound.
@@ -214,7 +213,7 @@ class TensorType(Struct, frozen=True):
 
     @property
     def most(self) -> tuple[int | None, ...]:
-        """The sizes, dynamic ones by their bounds; `None` where there is no bound either."""
+        """The sizes, dynamic ones by their bounds; `None` for a size without a bound."""
         if None not in self.sizes:
             return self.sizes
         pairs = zip(self.sizes, self.each_bound, strict=True)
@@ -222,29 +221,29 @@ class TensorType(Struct, frozen=True):
 
     @property
     def is_bounded(self) -> bool:
-        """Are there sizes known only at run time, and has each of them a bound?"""
+        """Are some sizes dynamic, and do all dynamic sizes have a bound?"""
         return None in self.sizes and None not in self.most
 
     @property
     def has_bounds(self) -> bool:
-        """Has any size a bound?"""
+        """Does any size have a bound?"""
         return any([bound is not None for bound in self.bounds])
 
     @property
     def each_bound(self) -> tuple[int | None, ...]:
-        """The bound of every dimension, `None` where it has none."""
+        """The bound of each dimension; `None` for a dimension without one."""
         return self.bounds or (None,) * len(self.sizes)
 
     @property
     def num_elements(self) -> int:
-        """Number of elements, bounded dynamic sizes by their bounds."""
+        """Number of elements; a dynamic size counts as its bound."""
         return prod(self.shape)
 
 
 class KnownTensor(TensorType, frozen=True):
-    """The type of an array of integers whose value is known, for typing that reads it.
+    """The type of an integer array with a known value, for type rules that read it.
 
-    Only operands that the op names in `reads_values` are described so; results never are.
+    Only operands named in the op's `reads_values` have such a type; results never do.
     """
 
     value: tuple[int, ...] = ()
@@ -257,8 +256,8 @@ class TupleType(Nested, Struct, frozen=True):
 
     Attributes:
         elements: The types.
-        depth: How deep tuples are nested in it, itself included.
-        leaves: How many of its parts, and of theirs, are no tuples.
+        depth: Nesting depth of tuples, itself included.
+        leaves: Number of types in it, at any depth, that are not tuples.
 
     >>> type = TupleType((TupleType(()), TokenType()))
     >>> type.depth, type.leaves
@@ -299,14 +298,14 @@ class TokenType(Struct, frozen=True):
 
 
 class OpaqueType(Struct, frozen=True):
-    """A value nothing is known about (`opaque[]`)."""
+    """A value of unknown contents (`opaque[]`)."""
 
     def __str__(self) -> str:
         return "opaque[]"
 
 
 class DialectType(OpaqueType, frozen=True):
-    """A type of MLIR nothing is known about, as written, such as `!shape.shape`."""
+    """An unknown type of MLIR, as written, such as `!shape.shape`."""
 
     text: str = ""
 
@@ -318,13 +317,19 @@ class BufferType(Struct, frozen=True):
 
 
 class UnrankedTensorType(Struct, frozen=True):
-    """A tensor of MLIR whose number of dimensions is not known (`tensor<*xf32>`)."""
+    """A tensor of MLIR with an unknown number of dimensions (`tensor<*xf32>`)."""
 
     element: ElementType
 
 
 class VectorType(Struct, frozen=True):
-    """A vector of MLIR (`vector<4x[8]xf32>`); `scalable` tells of each size if it is a unit."""
+    """A vector of MLIR (`vector<4x[8]xf32>`).
+
+    Attributes:
+        element: Type of the elements.
+        sizes: The sizes.
+        scalable: For each size, is it multiplied by a run-time factor (`[8]`)?
+    """
 
     element: ElementType
     sizes: Dims
@@ -332,14 +337,14 @@ class VectorType(Struct, frozen=True):
 
 
 class FunctionType(Nested, Struct, frozen=True):
-    """`(a, b) -> c` of MLIR."""
+    """A function type of MLIR, `(a, b) -> c`."""
 
     inputs: tuple[Type, ...]
     results: tuple[Type, ...]
 
 
 class FutureType(Nested, Struct, frozen=True):
-    """Results of an asynchronous op that are still to come (`!stablehlo.future<a, b>`)."""
+    """Future results of an asynchronous op (`!stablehlo.future<a, b>`)."""
 
     elements: tuple[Type, ...]
 
@@ -359,10 +364,10 @@ Type: TypeAlias = (
 
 
 def compatible(a: Type, b: Type) -> bool:
-    """Could `a` and `b` be the type of one value?  Layouts and encodings do not matter.
+    """Could `a` and `b` be types of one value, layouts and encodings aside?
 
-    Element types are equal, quantized ones but for their scales; a size that is not known fits
-    every size, if that keeps the bound.
+    Element types have to be equal, apart from scales of quantized types.  An unknown size is
+    compatible with every size that does not exceed its bound.
 
     Source: StableHLO `type_inference.md`, (P2).
 
@@ -392,7 +397,7 @@ def compatible(a: Type, b: Type) -> bool:
 
 
 def compatible_elements(a: ElementType, b: ElementType) -> bool:
-    """Could `a` and `b` be the type of the elements of one tensor?
+    """Could `a` and `b` be element types of one tensor?
 
     Source: StableHLO `Base.cpp`, `isCompatibleElementTypeForHloTypeInference`.
     """
@@ -409,6 +414,7 @@ def compatible_elements(a: ElementType, b: ElementType) -> bool:
 
 
 def _fits(a: int | None, most_a: int | None, b: int | None, most_b: int | None) -> bool:
+    """Could both be one dimension?  Each has a size, or `None`, and a bound."""
     if a is not None and b is not None:
         return a == b
     return (b is None or most_a is None or b <= most_a) and (

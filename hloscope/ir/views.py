@@ -1,7 +1,7 @@
-"""The graph seen from other sides: who uses a value, in which order to visit, as a networkx graph.
+"""Views of the graph: users of values, orders of traversal, networkx graphs.
 
-Nothing is kept in step with the graph: a view is computed when it is asked for, in time linear in
-what it looks at.  Control predecessors count as edges of order, not as uses.
+Views are computed on demand, in time linear in the part of the graph they cover, and not updated.
+Control predecessors count for the order of instructions, not as uses.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ else:
     nx = lazy("networkx")
 
 Uses: TypeAlias = dict[Instruction, tuple[Instruction, ...]]
-"""Users of each instruction, in text order; one that reads a value twice stands there once."""
+"""Users of each instruction, in text order; a user that reads a value twice is listed once."""
 
 
 def inside_out(start: Computation, done: Container[Computation]) -> Iterator[Computation]:
-    """A computation and those that it calls, each after what it calls; not those that are done."""
+    """Yield a computation and all that it calls, callees first; skip those in `done`."""
     if not start.callees:
         return iter(() if start in done else (start,))
     return needed_first([start], lambda computation: computation.callees[::-1], done)
@@ -52,12 +52,12 @@ def users(computation: Computation) -> Uses:
 
 
 def topological_order(computation: Computation) -> tuple[Instruction, ...]:
-    """Return the instructions, operands and control predecessors first; otherwise in text order.
+    """Return the instructions, operands and control predecessors first, else in text order.
 
-    HLO text is in such an order already, a rewritten computation need not be.
+    HLO text is already in such an order; a rewritten computation may not be.
 
     Raises:
-        ValueError: There is a cycle; the message names an instruction on it.
+        ValueError: The instructions form a cycle; the message names one on it.
     """
     order: dict[Instruction, None] = {}
     inside = set(computation)
@@ -69,6 +69,9 @@ def topological_order(computation: Computation) -> tuple[Instruction, ...]:
             if ins in order:
                 stack.pop()
                 continue
+            # Depth first with an explicit stack.  An instruction on the stack whose operands
+            # still wait when it
+            # comes up again waits for itself.
             waits = [o for o in _before(ins) if o in inside and o not in order]
             if not waits:
                 open_.discard(ins)
@@ -108,9 +111,9 @@ def to_networkx(
 ) -> Graph:
     """Return instructions as a networkx graph with an edge from each operand to its user.
 
-    Nodes are names, or what `names` has in place of them; they have `op`, `type` and `instruction`.
-    Edges have `operand` (its number), or `control=True`.  Of a part of a computation, only edges
-    within it are there.
+    Nodes are instruction names, or their replacements in `names`, with the data `op`, `type` and
+    `instruction`.  Edges have the data `operand` (operand number) or `control=True`.  Edges to
+    instructions outside of `what` are left out.
 
     >>> from hloscope.ir.op import Op
     >>> from hloscope.ir.types import TokenType
@@ -136,4 +139,5 @@ def to_networkx(
 
 
 def _before(ins: Instruction) -> tuple[Instruction, ...]:
+    """Operands and control predecessors of an instruction."""
     return ins.operands + ins.control_predecessors

@@ -1,4 +1,4 @@
-"""Texts of attributes that say a value, which the front end that wrote them reads when asked."""
+"""Attributes whose text has a value, which the front end that wrote it reads on demand."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ _FRONTEND: Final = ("mhlo.frontend_attributes", "frontend_attributes")
 
 
 class Written(str):
-    """An attribute as its language writes it, and what it says."""
+    """Text of an attribute, as its language writes it."""
 
     __slots__ = ()
 
     @property
     def value(self) -> Any:
-        """What it says, as Python has it; `None` where nobody knows."""
+        """Value of the attribute as a Python object; `None` if it is not known."""
         return None
 
 
 def value_of(texts: Iterable[tuple[str, str]], name: str) -> Any:
-    """What an attribute among settings or extras says; `None` if it is not there."""
+    """Return the value of an attribute in settings or extras; `None` if it is absent."""
     text = dict(texts).get(name)
     return text.value if isinstance(text, Written) else None
 
 
 def backend_config(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
-    """The entries of a backend config; none where there is nothing to read.
+    """Return the entries of a backend config; empty if there is none.
 
     Args:
         texts: Settings and extras of an instruction.
@@ -41,7 +41,7 @@ def backend_config(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
 
 
 def frontend_attributes(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
-    """The entries of frontend attributes, in both languages' spelling; none where there are none.
+    """Return the entries of frontend attributes, in the spelling of either language; may be empty.
 
     Args:
         texts: Settings and extras of an instruction, or extras of a module.

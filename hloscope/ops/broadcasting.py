@@ -43,7 +43,7 @@ def _aligned(a: list[Extent], b: list[Extent]) -> Iterable[tuple[Extent, Extent]
 
 
 def _broadcast_known(a: list[Extent], b: list[Extent]) -> list[Extent]:
-    """Broadcast dimensions; the last incompatible dimension is the one reported, as in StableHLO."""
+    """Broadcast dimensions from the last to the first, so that errors report the last one."""
     pairs = list(_aligned(a, b))
     return [_known_dimension(x, y) for x, y in reversed(pairs)][::-1]
 

@@ -27,7 +27,10 @@ from hloscope.ops.quantization import any_quantized, check_dot
 
 
 class DotDimensions(Struct, frozen=True):
-    """Batch and contracting dimensions of both operands; entry k of `lhs` pairs with entry k of `rhs`."""
+    """Batch and contracting dimensions of both operands.
+
+    Entry k of a list of `lhs` pairs with entry k of the same list of `rhs`.
+    """
 
     lhs_batch: Dims
     rhs_batch: Dims
@@ -131,7 +134,7 @@ class DotGeneral(Op):
 
 @op("dot")
 class Dot(Op):
-    """The former `dot` of StableHLO; contracts the last dimension of `lhs` with the first of `rhs`."""
+    """The former `dot` of StableHLO, of the last dimension of `lhs` and the first of `rhs`."""
 
     precision_config: Precisions | None = None
 

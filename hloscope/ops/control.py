@@ -76,7 +76,7 @@ class GetTupleElement(Op):
 
 @op("result")
 class Result(GetTupleElement):
-    """Result `index` of a StableHLO op with several results (`%0#1`); it is not an op in the text."""
+    """Result `index` of a StableHLO op with several results (`%0#1`); not written as an op."""
 
 
 @op("call")

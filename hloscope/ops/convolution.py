@@ -136,7 +136,7 @@ class DynamicConv(Op):
 def _check_operands(
     op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType, *, mixed: bool = False
 ) -> None:
-    """Check operands, apart from the window; with `mixed`, HLO's mixed element types are allowed."""
+    """Check the operands, apart from the window; `mixed` allows HLO's mixed element types."""
     name, dims = op.name, op.dimensions
     both = said("Got: {} and {}.", lhs, rhs)
     expects = "expects convolution arguments to have"

@@ -56,7 +56,7 @@ def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
 
 
 def _check_elements_agree(operand: TensorType, result: TensorType, rule: str) -> None:
-    """Check that operand and result have compatible element types; quantized ones are not checked."""
+    """Check that operand and result have compatible element types, unless one is quantized."""
     if not any_quantized(operand, result):
         require(
             compatible(array(operand.element, ()), array(result.element, ())),

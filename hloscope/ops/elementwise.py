@@ -1,4 +1,4 @@
-"""Element-wise ops: `result[i] = f(operand0[i], operand1[i], …)`, one row each."""
+"""Elementwise ops: `result[i] = f(operand0[i], operand1[i], …)`, one row each."""
 
 from __future__ import annotations
 
@@ -44,16 +44,17 @@ _O = TypeVar("_O", bound=Op)
 
 
 class Elementwise(Op):
-    """Base: every operand and the result have the same sizes.
+    """Base of ops whose operands and result all have the same sizes.
 
     Attributes:
         arity: Number of operands.
-        parameters: Names of the parameters, kept as `(name, text)` in `settings`.
-        result: Element type of the result: that of the operands (`same`), `pred`, the `part` of
-            a complex one, the `complex` of a real one, or not to be inferred (`written`); `any`
-            takes values that are no arrays too.
-        same_rule: Label of the constraint that the operands are of one type.
-        shape_rule: Label of the constraint that all have the same sizes.
+        parameters: Names of the parameters, whose texts are in `settings`.
+        result: Element type of the result: that of the operands (`same`), `pred`, the real `part`
+            of a complex type, the `complex` type of a real one, or declared (`written`).  `any` is
+            `same` and also takes values that are not arrays.
+        same_rule: Label of the constraint that the operands have one type.
+        shape_rule: Label of the constraint that operands and result have the same sizes.
+        settings: Parameters as `(name, text)`, as written.
     """
 
     arity: ClassVar[int] = 0
@@ -82,13 +83,18 @@ class Elementwise(Op):
 
 
 def element_of(op: Op, type_: Type) -> ElementType:
-    """Element type of an operand, which has to be an array, ranked or not."""
+    """Return the element type of an array, ranked or not.
+
+    Raises:
+        VerifyError: The type is not an array type.
+    """
     if isinstance(type_, TensorType | UnrankedTensorType):
         return type_.element
     raise VerifyError(f"an operand of `{op.name}` is a {kind(type_)}, needs an array")
 
 
 def _result_element(op: Elementwise, element: ElementType) -> ElementType:
+    """Element type of the result for operands of this element type."""
     match op.result:
         case "pred":
             return PRED
@@ -135,15 +141,16 @@ _LABELS: Final = {
     "erf": ("", "", ""),
     "copy": ("", "", ""),
 }
-"""Labels of (operands of one type, of one shape, the result's type) that are not all `_c1`."""
+"""Labels of (one type, one shape, type of the result) for ops where they are not all `_c1`."""
 
 
 def _subclass(name: str, base: type[_O], doc: str, fields: Mapping[str, object]) -> type[_O]:
-    """A subclass that adds class variables only, so the base's generated methods serve it."""
+    """Make a subclass that adds class variables only, so that it inherits all generated methods."""
     return type(name, (base,), {"__module__": __name__, "__doc__": doc, **fields})
 
 
 def _class(name: str, arity: str, marks: list[str]) -> type[Elementwise]:
+    """Make and register the op class of a row."""
     camel = "".join(part.capitalize() for part in name.removeprefix("chlo.").split("_"))
     usual = "" if "." in name else f"{name}_c1"
     same, shape, result = _LABELS.get(name, (usual, usual, usual))
@@ -184,8 +191,8 @@ class Compare(Elementwise):
 
     Attributes:
         comparison_direction: `EQ`, `NE`, `GE`, `GT`, `LE` or `LT`.
-        compare_type: How numbers are ordered: `FLOAT`, `TOTALORDER`, `SIGNED`, `UNSIGNED`, or as
-            usual for their type if it is empty.
+        compare_type: Order of the numbers: `FLOAT`, `TOTALORDER`, `SIGNED`, `UNSIGNED`; if empty,
+            the usual order of their type.
     """
 
     arity: ClassVar[int] = 2
@@ -199,7 +206,7 @@ class Compare(Elementwise):
 
 @op("convert")
 class Convert(Elementwise):
-    """The same numbers as another element type, the declared one."""
+    """Converts numbers to the declared element type."""
 
     arity: ClassVar[int] = 1
     result: ClassVar[str] = "written"
@@ -219,7 +226,7 @@ class Convert(Elementwise):
 
 @op("stochastic_convert")
 class StochasticConvert(Convert):
-    """`convert` to integers, rounded by the random bits of operand 1 (HLO)."""
+    """`convert` to integers, with rounding by the random bits in operand 1 (HLO)."""
 
     arity: ClassVar[int] = 2
     shape_rule: ClassVar[str] = ""
@@ -227,7 +234,7 @@ class StochasticConvert(Convert):
 
 @op("reduce_precision")
 class ReducePrecision(Elementwise):
-    """The nearest numbers that have so many bits of exponent and mantissa."""
+    """Rounds to the nearest numbers with `exponent_bits` and `mantissa_bits`, in the same type."""
 
     arity: ClassVar[int] = 1
     result_rule: ClassVar[str] = "reduce_precision_c1"
@@ -245,7 +252,7 @@ class ReducePrecision(Elementwise):
 
 @op("select")
 class Select(Elementwise):
-    """`on_true[i]` where the predicate, perhaps one for all, holds, else `on_false[i]`."""
+    """`on_true[i]` if the predicate holds, else `on_false[i]`; the predicate may be one scalar."""
 
     arity: ClassVar[int] = 3
     result_rule: ClassVar[str] = "select_c2"
@@ -274,7 +281,7 @@ class Select(Elementwise):
 
 @op("clamp")
 class Clamp(Elementwise):
-    """`operand[i]` between `min[i]` and `max[i]`, each perhaps one for all."""
+    """`operand[i]` limited to `min[i]` … `max[i]`; each limit may be one scalar for all."""
 
     arity: ClassVar[int] = 3
     result_rule: ClassVar[str] = "clamp_c4"
@@ -296,7 +303,7 @@ class Clamp(Elementwise):
 
 @op("chlo.constant_like")
 class ConstantLike(Elementwise):
-    """A number, `value`, in the shape of the operand."""
+    """An array of the operand's sizes filled with the number `value`."""
 
     arity: ClassVar[int] = 1
     parameters: ClassVar[tuple[str, ...]] = ("value",)
@@ -344,16 +351,17 @@ ELEMENTWISE: Final[dict[str, type[Elementwise]]] = {
         )
     },
 }
-"""Every element-wise op class by name."""
+"""All elementwise op classes by name."""
 
 
 class ImplicitBroadcast(Op):
-    """Base of CHLO's `broadcast_*`: element-wise after broadcasting the operands.
+    """Base of CHLO's `broadcast_*` ops, which broadcast the operands of an elementwise op.
 
     Attributes:
-        applies: Name of the element-wise op.
-        broadcast_dimensions: Where the smaller operand's dimensions go; `None` aligns them at
-            the end, as numpy does.
+        applies: Name of the elementwise op.
+        broadcast_dimensions: Result dimension of each dimension of the smaller operand; `None`
+            aligns dimensions at the end, as numpy does.
+        settings: Other attributes, as written.
     """
 
     applies: ClassVar[str] = ""
@@ -361,11 +369,11 @@ class ImplicitBroadcast(Op):
     settings: tuple[tuple[str, str], ...] = ()
 
     def places(self, rank: int, of: int) -> Dims:
-        """The dimension of a result of rank `of` to which each one of an operand belongs.
+        """Return the dimension, in a result of rank `of`, of each dimension of an operand.
 
         Raises:
-            UnsupportedError: They are no different dimensions of the result, which the verifier
-                leaves open.
+            UnsupportedError: `broadcast_dimensions` are not distinct dimensions of the result,
+                which the verifier does not check.
         """
         if rank == of:
             return tuple(range(of))
@@ -391,10 +399,12 @@ class ImplicitBroadcast(Op):
         return UnrankedTensorType(element) if dims is None else array(element, dims)
 
     def _elements_agree(self, operands: tuple[Type, ...]) -> bool:
+        """Are the element types of the last two operands compatible (equal, for `select`)?"""
         a, b = [element_of(self, t) for t in operands[-2:]]
         return a == b or (self.applies != "select" and compatible_elements(a, b))
 
     def _dimensions(self, types: Sequence[TensorType]) -> list[Extent] | None:
+        """Dimensions of the result; `None` if they are not known."""
         if self.broadcast_dimensions is not None and len(types) == 2:
             return broadcast_along(types[0], types[1], self.broadcast_dimensions)
         return numpy_broadcast(types)
@@ -409,13 +419,14 @@ class ImplicitBroadcast(Op):
             self._dimensions(types)
         try:
             super().verify(operands, results, calls)
-        except IncompatibleTypesError as error:  # of a select, elements are not compared
+        except IncompatibleTypesError as error:  # for `select`, element types are not compared
             pairs = zip(error.inferred, error.declared, strict=True)
             if applied is not Select or not all(starmap(_shapes_fit, pairs)):
                 raise
 
 
 def _shapes_fit(a: Type, b: Type) -> bool:
+    """Are the shapes compatible, element types aside?"""
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return True
     return compatible(a, like(b, a.element))
@@ -423,7 +434,7 @@ def _shapes_fit(a: Type, b: Type) -> bool:
 
 @op("chlo.broadcast_compare")
 class BroadcastCompare(ImplicitBroadcast):
-    """`compare` after broadcasting; the attributes are those of `Compare`."""
+    """`compare` after broadcasting; its attributes are those of `Compare`."""
 
     applies: ClassVar[str] = "compare"
     comparison_direction: str = ""
@@ -431,6 +442,7 @@ class BroadcastCompare(ImplicitBroadcast):
 
 
 def _broadcasting(name: str) -> type[ImplicitBroadcast]:
+    """Make and register the class that broadcasts operands of the op `name`."""
     short = name.removeprefix("chlo.")
     camel = "Broadcast" + "".join(part.capitalize() for part in short.split("_"))
     cls = _subclass(camel, ImplicitBroadcast, f"broadcast_{short}", {"applies": name})
@@ -448,7 +460,7 @@ IMPLICIT_BROADCAST: Final[dict[str, type[ImplicitBroadcast]]] = {
     """.split()
     },
 }
-"""Every `chlo.broadcast_*` class by the name of the op it applies."""
+"""All `chlo.broadcast_*` classes by the name of the op that they apply."""
 
 globals().update(
     {cls.__name__: cls for cls in (*ELEMENTWISE.values(), *IMPLICIT_BROADCAST.values())}

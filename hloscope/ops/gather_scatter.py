@@ -1,4 +1,4 @@
-"""Indexed reads and writes."""
+"""Gather and scatter: reads and writes at indices given by an array."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from hloscope.ops.reducers import ReducerRules, accumulators, check_reducer
 
 
 class _Gathering(Op):
-    """Base of gathers: the parameters that both have, and their typing."""
+    """Base of gathers: common parameters and type checks."""
 
     offset_dims: Dims
     collapsed_slice_dims: Dims
@@ -41,7 +41,7 @@ class _Gathering(Op):
     index_vector_dim: int
 
     def _check(self, operand: TensorType, indices: TensorType, number: int | None) -> None:
-        """Check what does not depend on the slice sizes, but on their `number`."""
+        """Check all but the values of the slice sizes; `number` is how many there are."""
         name = self.name
         offset, collapsed, batching = (
             self.offset_dims,
@@ -79,6 +79,7 @@ class _Gathering(Op):
         )
 
     def _check_index_vectors(self, indices: TensorType) -> None:
+        """Check that index vectors have an element for each entry of `start_index_map`."""
         vector, name = self.index_vector_dim, self.name
         check_in_bounds(
             vector,
@@ -97,6 +98,7 @@ class _Gathering(Op):
         )
 
     def _check_batching(self, operand: TensorType, indices: TensorType) -> None:
+        """Check that batching dimensions of operand and indices correspond in number and size."""
         batching, of_indices = self.operand_batching_dims, self.start_indices_batching_dims
         name, what = self.name, "start_indices_batching_dims"
         _check_unique(f"expects {what}", of_indices, f"{name}_c13", ", got")
@@ -119,7 +121,7 @@ class _Gathering(Op):
             )
 
     def _check_slice_sizes(self, operand: TensorType, sizes: Dims) -> None:
-        """Check the `sizes` of the slices, as many as `operand` has dimensions."""
+        """Check the slice sizes, one for each dimension of `operand`."""
         for dims, what, rule in (
             (self.collapsed_slice_dims, "collapsed_slice_dims", f"{self.name}_c9"),
             (self.operand_batching_dims, "operand_batching_dims", f"{self.name}_c12"),
@@ -142,6 +144,7 @@ class _Gathering(Op):
     def _gathered(
         self, operand: TensorType, indices: TensorType, sizes: tuple[int | None, ...]
     ) -> TensorType:
+        """Type of the result: batch dimensions of the indices, slice sizes at `offset_dims`."""
         batch = iter(without(extents(indices), (self.index_vector_dim,)))
         rank = len(self.offset_dims) + indices.rank - (self.index_vector_dim < indices.rank)
         check_all_in_bounds(
@@ -161,7 +164,10 @@ class _Gathering(Op):
 
 @op("gather")
 class Gather(_Gathering):
-    """Slices of `operand` at the rows of `start_indices`.  Source: StableHLO spec `gather`."""
+    """Slices of `operand` at the index vectors of `start_indices`.
+
+    Source: StableHLO spec `gather`.
+    """
 
     slice_sizes: Dims
     indices_are_sorted: bool = False
@@ -221,12 +227,12 @@ def _check_sorted(
 
 @op("scatter")
 class Scatter(Op):
-    """Combines updates into the inputs.  Operands: N inputs, indices, N updates.  Calls: body.
+    """Combines updates with the inputs.  Operands: N inputs, indices, N updates.  Calls: the body.
 
     Attributes:
-        by_window: HLO's: a window of updates that is not wholly inside is dropped, and windows are
-            taken one after the other.  StableHLO drops the elements outside and takes the updates
-            in row-major order of all their dimensions.
+        by_window: Does it follow HLO?  HLO drops a window of updates that is not wholly inside, and
+            takes windows one after another.  StableHLO drops single elements that are outside, and
+            takes updates in row-major order of all their dimensions.
 
     Source: StableHLO spec `scatter`; XLA's `ScatterExpander`.
     """
@@ -242,7 +248,7 @@ class Scatter(Op):
     by_window: bool = True
 
     def sticks_out(self, operands: tuple[Type, ...]) -> bool:
-        """Can a window lie inside in part, so that it matters what is dropped?"""
+        """Can a window be partly outside of the input?  Only then do HLO and StableHLO differ."""
         _, _, updates = self._parts(operands)
         gone = {*self.inserted_window_dims, *self.input_batching_dims}
         kept = (d for d in range(len(gone) + len(self.update_window_dims)) if d not in gone)
@@ -300,7 +306,7 @@ class Scatter(Op):
     def _parts(
         self, operands: tuple[Type, ...]
     ) -> tuple[list[TensorType], TensorType, list[TensorType]]:
-        """Inputs, indices, updates."""
+        """Split the operands into inputs, indices and updates."""
         number = (len(operands) - 1) // 2
         require(number > 0, "scatter_c5", "requires at least 1 input value")
         count(self.name, operands, 2 * number + 1)
@@ -310,6 +316,7 @@ class Scatter(Op):
     def _check_dimensions(
         self, operand: TensorType, indices: tuple[int | None, ...], update: TensorType
     ) -> None:
+        """Check the dimension numbers for one input, its update and the index vectors."""
         window, inserted, batching = (
             self.update_window_dims,
             self.inserted_window_dims,
@@ -373,7 +380,7 @@ class Scatter(Op):
     def _check_updates(
         self, operand: TensorType, indices: tuple[int | None, ...], update: TensorType
     ) -> None:
-        """Check the sizes of an update: windows fit into the operand, one for each index."""
+        """Check the sizes of an update: a window that fits into the operand for each index vector."""
         dropped = self.inserted_window_dims + self.input_batching_dims
         most = [size for d, size in enumerate(operand.sizes) if d not in dropped]
         for d, largest in zip(self.update_window_dims, most, strict=True):
@@ -404,16 +411,17 @@ _SCATTER_BODY = ReducerRules(
 
 @op("torch_index_select")
 class TorchIndexSelect(Op):
-    """StableHLO's old `torch_index_select`."""
+    """The former `torch_index_select` of StableHLO: slices along `dim` by number."""
 
     dim: int
     batch_dims: int
 
     def selected_sizes(self, whole: Dims, indices: Dims) -> Dims:
-        """The sizes of the result, which the verifier leaves open.
+        """Return the sizes of the result.
 
         Raises:
-            UnsupportedError: The operands have no such dimensions, or these differ.
+            UnsupportedError: `dim` or `batch_dims` do not fit the operands, which the verifier does
+                not check.
         """
         dim, batch = self.dim, self.batch_dims
         is_there = 0 <= batch <= dim < len(whole) and batch <= len(indices)

@@ -1,4 +1,4 @@
-"""Who takes part in a collective: groups of devices as a table, and what typing asks of it."""
+"""Groups of devices that take part in a collective, and checks of them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hloscope.ops.infer_util import require
 
 
 class Table(NamedTuple):
-    """Integers as StableHLO writes them: `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`.
+    """Integers as in StableHLO's `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`.
 
     Attributes:
-        shape: Sizes of the tensor, whatever its rank.
-        values: Its elements, row by row; of a splat of very many one.
+        shape: Sizes of the tensor, of any rank.
+        values: Its elements in row-major order; a large splat has a single value.
     """
 
     shape: Dims
@@ -25,7 +25,7 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, rows: Iterable[Iterable[int]]) -> Table:
-        """Rows as a table, the shorter ones filled up with `-1`.
+        """Return a table of rows, padded with `-1` to equal lengths.
 
         >>> Table.of([[0, 1], [2]])
         Table(shape=(2, 2), values=(0, 1, 2, -1))
@@ -37,13 +37,13 @@ class Table(NamedTuple):
 
     @property
     def elements(self) -> Dims:
-        """All elements; of a splat at most two, which is enough to see that it repeats itself."""
+        """All elements; of a splat at most two, which suffice to detect repetition."""
         size = prod(self.shape)
         return self.values * min(size, 2) if len(self.values) == 1 else self.values[:size]
 
     @property
     def rows(self) -> tuple[Dims, ...]:
-        """The rows, without the `-1`s that fill them up.
+        """The rows without the `-1`s of padding.
 
         >>> Table((2, 2), (0, 1, 2, -1)).rows
         ((0, 1), (2,))
@@ -56,10 +56,10 @@ class Table(NamedTuple):
 
 
 class WrittenGroups:
-    """Groups of numbers: as rows, or in a notation of a front end, which reads them when asked.
+    """Groups of numbers, as rows or in a notation that a front end's subclass reads.
 
     Attributes:
-        written: In a form of its language: a text, or an attribute of MLIR; else the rows.
+        written: The groups in a form of their language, a text or an MLIR attribute; else the rows.
     """
 
     __slots__ = ("written",)
@@ -69,10 +69,10 @@ class WrittenGroups:
 
     @property
     def rows(self) -> tuple[Dims, ...]:
-        """The groups; none stands for one of all devices.
+        """The groups; empty for one group of all devices.
 
         Raises:
-            ParseError: They are written in no notation.
+            ParseError: The text is not in a known notation.
         """
         return tuple(self.written)
 
@@ -90,11 +90,11 @@ class WrittenGroups:
 
 
 NO_GROUPS: Final = WrittenGroups()
-"""Where none are written."""
+"""Groups that are not written: one group of all devices."""
 
 
 class MeshGroups(WrittenGroups):
-    """Groups of devices that differ along some axes of a mesh, in StableHLO's notation."""
+    """Groups of devices along axes of a mesh, in StableHLO's notation."""
 
     __slots__ = ()
 
@@ -105,22 +105,22 @@ class MeshGroups(WrittenGroups):
 
     @property
     def axes(self) -> tuple[AxisRef, ...]:
-        """The axes."""
+        """The axes of the mesh in which the devices of a group differ."""
         raise UnsupportedError("the axes of the replica groups are not known")
 
 
 Groups: TypeAlias = Table | WrittenGroups
-"""Replica groups: a table from StableHLO, else as written."""
+"""Replica groups: a table in StableHLO, otherwise as written."""
 
 
 class GroupRules(NamedTuple):
     """Labels of the constraints on replica groups.
 
     Attributes:
-        rank: They are a matrix.
+        rank: The groups are a matrix.
         unique: No device is in two groups.
         inside: Devices are numbered from 0 without gaps.
-        size: How large a group is.
+        size: Size of a group.
     """
 
     rank: str
@@ -142,14 +142,14 @@ def check_groups(
     global_ids: bool = False,
     group_size: int | None = None,
 ) -> None:
-    """Check the groups of a collective; those given by mesh axes are right by construction.
+    """Check the groups of a collective; groups by mesh axes are valid by construction.
 
     Args:
         groups: The groups.
         rules: Labels of the constraints.
-        same_size: All groups are of one size, so that `-1` must not fill them up.
-        global_ids: Groups hold flattened device ids, so that there have to be some.
-        group_size: Size that a group must have, if it is known.
+        same_size: Must all groups have one size?  Then padding (`-1`) is not allowed.
+        global_ids: Do groups hold flattened device ids?  Then they must not be empty.
+        group_size: Required size of a group, if it is known.
 
     Raises:
         VerifyError: A constraint is broken.
@@ -169,6 +169,7 @@ def check_groups(
             continue
         require(device not in seen, rules.unique, f"replica id #{device} seen more than once")
         seen.add(device)
+    # The devices are distinct, so they are 0 … n - 1 exactly if each of these numbers was seen.
     for device in range(len(seen)):
         require(device in seen, rules.inside, f"replica id #{device} not seen in replica groups")
     require(
@@ -179,7 +180,11 @@ def check_groups(
 
 
 def check_senders(groups: Groups, rules: GroupRules) -> None:
-    """Check the groups of a broadcast: devices are numbers, each in one group at most."""
+    """Check the groups of a broadcast: numbers of devices, each in at most one group.
+
+    Raises:
+        VerifyError: A constraint is broken.
+    """
     if not isinstance(groups, Table):
         return
     rank = len(groups.shape)
@@ -200,7 +205,15 @@ def check_senders(groups: Groups, rules: GroupRules) -> None:
 
 
 class PairRules(NamedTuple):
-    """Labels: pairs are a matrix, of two columns, unique sources, unique targets, no negatives."""
+    """Labels of the constraints on (source, target) pairs.
+
+    Attributes:
+        rank: The pairs are a matrix.
+        columns: It has two columns.
+        sources: Sources are distinct.
+        targets: Targets are distinct.
+        inside: No number is negative.
+    """
 
     rank: str
     columns: str
@@ -210,7 +223,11 @@ class PairRules(NamedTuple):
 
 
 def check_pairs(pairs: Table, rules: PairRules) -> None:
-    """Check (source, target) pairs: each device sends once and receives once at most."""
+    """Check (source, target) pairs: each device sends at most once and receives at most once.
+
+    Raises:
+        VerifyError: A constraint is broken.
+    """
     rank = len(pairs.shape)
     require(
         rank == 2,
@@ -223,6 +240,7 @@ def check_pairs(pairs: Table, rules: PairRules) -> None:
         rules.columns,
         f"expect source_target_pairs attribute of shape (N, 2), but got ({shape})",
     )
+    # Of a splat, two pairs suffice to find a duplicate.
     values = pairs.values * min(prod(pairs.shape), 4) if len(pairs.values) == 1 else pairs.values
     seen: tuple[set[int], set[int]] = set(), set()
     for i, device in enumerate(values):

@@ -1,6 +1,6 @@
-"""What typings share: checks with labels, sizes that may be unknown, tuples of results.
+"""Helpers of type inference: labelled checks, sizes that may be unknown, tuples of results.
 
-A size is an `Extent`, a pair of the size (`None`: known at run time only) and its bound.
+A dimension is an `Extent`: its size (`None` if it is known at run time only) and its bound.
 """
 
 from __future__ import annotations
@@ -32,13 +32,17 @@ _COMPLEX_OF = {"f32": ELEMENT_TYPES["c64"], "f64": ELEMENT_TYPES["c128"]}
 
 
 def require(condition: bool, rule: str, message: str | Said) -> None:
-    """Raise `VerifyError` with the label `rule` unless `condition` holds."""
+    """Raise a `VerifyError` with the label `rule` unless `condition` holds."""
     if not condition:
         raise VerifyError(message, rule=rule)
 
 
 def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = False) -> None:
-    """Check the number of operands."""
+    """Check the number of operands; with `at_least`, there may be more than `needed`.
+
+    Raises:
+        VerifyError: The number is wrong.
+    """
     found = len(operands)
     if found != needed and not (at_least and found > needed):
         more = " or more" if at_least else ""
@@ -46,7 +50,11 @@ def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = 
 
 
 def tensor(op: str, type_: Type, what: str) -> TensorType:
-    """`type_` itself; it has to be an array."""
+    """Return `type_`, or the array type of a buffer.
+
+    Raises:
+        VerifyError: `type_` is not an array type; `what` names it in the message.
+    """
     if isinstance(type_, BufferType):
         return type_.element
     if not isinstance(type_, TensorType):
@@ -55,24 +63,32 @@ def tensor(op: str, type_: Type, what: str) -> TensorType:
 
 
 def tensors(op: str, types: Iterable[Type]) -> list[TensorType]:
-    """All operands; they have to be arrays."""
+    """Return the types of all operands as array types.
+
+    Raises:
+        VerifyError: One of them is not an array type.
+    """
     return [tensor(op, t, f"operand {i}") for i, t in enumerate(types)]
 
 
 def kind(type_: Type) -> str:
-    """`tuple`, `token`, `opaque` … for messages."""
+    """Return the kind of a type for messages: `tuple`, `token`, `opaque` …."""
     return type(type_).__name__.removesuffix("Type").lower()
 
 
 def scalar(op: str, type_: Type, what: str, rule: str) -> TensorType:
-    """`type_` itself; it has to be an array of rank 0."""
+    """Return `type_` if it is an array type of rank 0.
+
+    Raises:
+        VerifyError: It is another type.
+    """
     array = tensor(op, type_, what)
     require(array.rank == 0, rule, f"{what} has rank {array.rank}, needs 0")
     return array
 
 
 def bare(type_: Type) -> Type:
-    """`type_` without layouts.
+    """Return `type_` without layouts.
 
     >>> from hloscope.ir.types import Layout
     >>> bare(TensorType(S32, (2, 3), Layout((0, 1)))) == TensorType(S32, (2, 3))
@@ -92,18 +108,22 @@ def bare(type_: Type) -> Type:
 
 
 def packed(types: Iterable[Type]) -> Type:
-    """The type of an op with these results: one as it is, several as a tuple.  No layouts."""
+    """Return the type of an op with these results: the only one or their tuple, without layouts."""
     bares = tuple(map(bare, types))
     return bares[0] if len(bares) == 1 else TupleType(bares)
 
 
 def leaves(type_: Type) -> tuple[Type, ...]:
-    """The results packed in `type_`."""
+    """Return the results that are packed in `type_`."""
     return type_.elements if isinstance(type_, TupleType) else (type_,)
 
 
 def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
-    """Type that a called computation returns."""
+    """Return the type of the value of called computation number `index`.
+
+    Raises:
+        VerifyError: There are fewer called computations.
+    """
     if index >= len(calls):
         raise VerifyError(
             said(f"`{{}}` calls {len(calls)} computations, needs {index + 1}", Name(op))
@@ -112,9 +132,9 @@ def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
 
 
 def known(type_: Type) -> tuple[int, ...] | None:
-    """The value of an operand, row by row, if it is a constant of integers; else `None`.
+    """Return the elements of a constant integer operand in row-major order; `None` for others.
 
-    Ops see it for the operands that they name in `reads_values`.
+    Ops get them only for the operands in `reads_values`.
     """
     return type_.value if isinstance(type_, KnownTensor) else None
 
@@ -123,12 +143,16 @@ def known(type_: Type) -> tuple[int, ...] | None:
 
 
 def real_part(element: ElementType) -> ElementType:
-    """Element type of the parts of a complex type; of a real type itself."""
+    """Return the element type of the parts of a complex type; of a real type, the type itself."""
     return _PART_OF.get(element.name, element)
 
 
 def complex_of(element: ElementType, rule: str = "") -> ElementType:
-    """The complex type with parts of this type."""
+    """Return the complex type whose parts have this type.
+
+    Raises:
+        VerifyError: There is none.
+    """
     if element.name not in _COMPLEX_OF:
         message = f"element type {element} has no complex type, needs f32 or f64"
         raise VerifyError(message, rule=rule)
@@ -136,19 +160,23 @@ def complex_of(element: ElementType, rule: str = "") -> ElementType:
 
 
 def wider(a: ElementType, b: ElementType) -> ElementType:
-    """The element type that holds more: complex, then floating point, then bits."""
+    """Return the wider element type: by kind (complex, float, integers), then by bits."""
     kinds = ("pred", "unsigned", "signed", "float", "complex")
     return max(a, b, key=lambda e: (kinds.index(e.kind), e.bits))
 
 
 def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> ElementType:
-    """The element type of all; of two floating-point types (HLO may mix them) the wider one.
+    """Return the common element type of operands.
 
-    Of quantized types, whose scales and granularity may differ, it is the first one.
+    For float types, which HLO may mix, it is the widest one.  For quantized types, whose scales may
+    differ, it is the first one.
+
+    Raises:
+        VerifyError: There is no common type.
     """
     best = types[0].element
     for i, t in enumerate(types):
-        if t.element is best or t.element == best or _quantized_alike(t.element, best):
+        if t.element is best or t.element == best or _quantized_compatibly(t.element, best):
             continue
         mixed = {t.element.kind, best.kind} in ({"float"}, {"complex"})
         message = said(
@@ -159,7 +187,8 @@ def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> Elem
     return best
 
 
-def _quantized_alike(a: ElementType, b: ElementType) -> bool:
+def _quantized_compatibly(a: ElementType, b: ElementType) -> bool:
+    """Have both quantized types one storage width and one expressed type?"""
     return (
         isinstance(a, QuantizedType)
         and isinstance(b, QuantizedType)
@@ -169,9 +198,9 @@ def _quantized_alike(a: ElementType, b: ElementType) -> bool:
 
 
 def promotable(a: ElementType, b: ElementType, *, any_float: bool = False) -> bool:
-    """Is `b` of the kind of `a` and no narrower?  Floats of any width are with `any_float`.
+    """Is `b` of the kind of `a` and no narrower?  With `any_float`, any float type will do.
 
-    Quantized types are told by their storage types, and have to express the same type.
+    Quantized types are compared by their storage types, and must have the same expressed type.
 
     >>> promotable(S32, ELEMENT_TYPES["s64"]), promotable(S32, ELEMENT_TYPES["f64"])
     (True, False)
@@ -179,7 +208,7 @@ def promotable(a: ElementType, b: ElementType, *, any_float: bool = False) -> bo
     if isinstance(a, QuantizedType) and isinstance(b, QuantizedType):
         return a.expressed == b.expressed and a.storage.bits <= b.storage.bits
     if _broad_kind(a) != _broad_kind(b) or "index" in (a.name, b.name):
-        return False  # an index is no integer here
+        return False  # here an index is not an integer
     if any_float and a.kind == "float":
         return True
     return (1 if a == PRED else a.bits) <= (1 if b == PRED else b.bits)
@@ -190,7 +219,7 @@ def _broad_kind(element: ElementType) -> str:
 
 
 def same_elements(types: Sequence[TensorType], *, any_float: bool = True) -> bool:
-    """Have all of `types` one element type?  Floats of any width are one with `any_float`."""
+    """Have all of `types` one element type?  With `any_float`, all float types count as one."""
     first = types[0].element if types else None
     return all(
         t.element == first or (any_float and first is not None and _both_float(t.element, first))
@@ -203,7 +232,7 @@ def _both_float(a: ElementType, b: ElementType) -> bool:
 
 
 def compatible_shapes(a: TensorType, b: TensorType) -> bool:
-    """Could `a` and `b` be the sizes of one array?  Bounds and elements do not matter.
+    """Could `a` and `b` be types of one array, element types and bounds aside?
 
     >>> compatible_shapes(TensorType(S32, (2, None)), TensorType(U32, (None, 3)))
     True
@@ -212,7 +241,7 @@ def compatible_shapes(a: TensorType, b: TensorType) -> bool:
 
 
 def fit(a: int | None, b: int | None) -> bool:
-    """Could both be the size of one dimension?"""
+    """Could both be the size of one dimension?  `None` is an unknown size."""
     return a is None or b is None or a == b
 
 
@@ -220,17 +249,17 @@ def fit(a: int | None, b: int | None) -> bool:
 
 
 def extents(type_: TensorType) -> list[Extent]:
-    """Size and bound of every dimension."""
+    """Return size and bound of each dimension."""
     return list(zip(type_.sizes, type_.each_bound, strict=True))
 
 
 def like(type_: TensorType, element: ElementType) -> TensorType:
-    """The array type of the same sizes with other elements, without layout."""
+    """Return the array type with the same sizes and another element type, without layout."""
     return TensorType(element, type_.sizes, None, type_.bounds, type_.encoding)
 
 
 def array(element: ElementType, dims: Iterable[Extent], encoding: str = "") -> TensorType:
-    """The array type of these dimensions, without layout; one with bounds has no encoding.
+    """Return the array type of these dimensions, without layout; with bounds, without encoding.
 
     >>> array(S32, [(2, None), (None, 8)]).sizes
     (2, None)
@@ -244,12 +273,12 @@ def array(element: ElementType, dims: Iterable[Extent], encoding: str = "") -> T
 
 
 def static(sizes: Iterable[int]) -> list[Extent]:
-    """Extents of known sizes."""
+    """Return the extents of known sizes."""
     return [(size, None) for size in sizes]
 
 
 def resized(extent: Extent, change: Callable[[int], int]) -> Extent:
-    """`change` applied to what is known of a size."""
+    """Return an extent with `change` applied to its size and its bound, if they are known."""
     size, bound = extent
     return (
         None if size is None else change(size),
@@ -258,12 +287,12 @@ def resized(extent: Extent, change: Callable[[int], int]) -> Extent:
 
 
 def may_equal(a: Extent, b: Extent) -> bool:
-    """Can both be sizes of the same dimension?"""
+    """Could both be the same dimension, bounds aside?"""
     return None in (a[0], b[0]) or a[0] == b[0]
 
 
 def merged(a: Extent, b: Extent) -> Extent:
-    """The most specific of two dimensions that are one: a known size, else the lower bound.
+    """Return the most specific extent of one dimension: a known size, else the lower bound.
 
     Source: StableHLO `type_inference.md`, table of merged dimensions.
 
@@ -276,7 +305,7 @@ def merged(a: Extent, b: Extent) -> Extent:
 
 
 def either(a: Extent, b: Extent) -> Extent:
-    """The least specific of two dimensions, for a value that is one or the other (a branch's).
+    """Return the least specific extent of a dimension of one of two values (as of branches).
 
     Source: StableHLO `type_inference.md`, table of conditional branches.
 
@@ -290,7 +319,7 @@ def either(a: Extent, b: Extent) -> Extent:
 
 
 def concatenated(a: Extent, b: Extent) -> Extent:
-    """The dimension along which two arrays are put together.
+    """Return the extent of the dimension along which two arrays are concatenated.
 
     >>> concatenated((2, None), (3, None)), concatenated((2, None), (None, 5))
     ((5, None), (None, 7))
@@ -302,7 +331,11 @@ def concatenated(a: Extent, b: Extent) -> Extent:
 
 
 def check_meeting(d: int, a: Extent, b: Extent, rule: str = "") -> None:
-    """Check that two sizes (and bounds) of dimension `d` can be those of one array."""
+    """Check that two extents of dimension `d` can be those of one array.
+
+    Raises:
+        VerifyError: Sizes differ, or a size exceeds a bound.
+    """
     if a[0] is not None and b[0] is not None:
         message = f"Mismatched dimension sizes {a[0]} and {b[0]} in dimension {d}"
         require(a[0] == b[0], rule, message)
@@ -313,8 +346,13 @@ def check_meeting(d: int, a: Extent, b: Extent, rule: str = "") -> None:
 
 
 def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Extent]:
-    """The common sizes of all `types`."""
+    """Return the common dimensions of all `types`, as specific as possible.
+
+    Raises:
+        VerifyError: Ranks or sizes differ.
+    """
     result = extents(types[0])
+    # Operands often share one type object, so each object is compared only once.
     seen = {id(types[0])}
     for i, t in enumerate(types):
         if id(t) in seen:
@@ -342,17 +380,17 @@ def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Ext
 
 
 def size_text(size: int | None) -> str:
-    """A size as messages write it: `?` where it is not known."""
+    """Return a size for messages; `?` if it is unknown."""
     return "?" if size is None else str(size)
 
 
 def raw_size(size: int | None) -> str:
-    """A size as messages write it that do not know of unknown ones: the number that marks them."""
+    """Return a size for StableHLO's messages that print an unknown size as its marker, -2^63."""
     return str(-(1 << 63) if size is None else size)
 
 
 def sizes_text(sizes: Iterable[int | None]) -> str:
-    """Sizes as messages write them.
+    """Return sizes for messages, separated by commas.
 
     >>> sizes_text((1, None, 8))
     '1, ?, 8'
@@ -361,7 +399,7 @@ def sizes_text(sizes: Iterable[int | None]) -> str:
 
 
 def check_distinct(lhs: Dims, rhs: Dims, lhs_name: str, rhs_name: str, rule: str) -> None:
-    """Check that no dimension is named twice in `lhs` and `rhs` together."""
+    """Check that no dimension occurs twice in `lhs` and `rhs` together."""
     seen: set[int] = set()
     for d in (*lhs, *rhs):
         require(
@@ -383,7 +421,7 @@ def check_in_bounds(
 
 
 def check_all_in_bounds(dims: Dims, upper: int, name: str, upper_name: str, rule: str) -> None:
-    """Check that every one of `dims` is in `[0, upper)`."""
+    """Check that each of `dims` is in `[0, upper)`."""
     for dim in dims:
         require(
             0 <= dim < upper,
@@ -394,13 +432,17 @@ def check_all_in_bounds(dims: Dims, upper: int, name: str, upper_name: str, rule
 
 
 def without(items: Sequence[Extent], dims: Iterable[int]) -> list[Extent]:
-    """The dimensions of `items` that are not in `dims`."""
+    """Return `items` without the entries at the indices `dims`."""
     dropped = set(dims)
     return [x for i, x in enumerate(items) if i not in dropped]
 
 
 def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[TensorType]]:
-    """The N inputs and the N initial values of a reduction."""
+    """Return the N inputs and the N initial values of a reduction.
+
+    Raises:
+        VerifyError: The number of operands is 0 or odd.
+    """
     if not operands or len(operands) % 2:
         raise VerifyError(
             said(f"`{{}}` has {len(operands)} operands, needs as many inputs as inits", Name(op))

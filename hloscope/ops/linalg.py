@@ -1,4 +1,4 @@
-"""Linear algebra and transforms."""
+"""Linear algebra and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hloscope.ops.infer_util import (
 )
 
 _UNKNOWN: Final = -(1 << 63)
-"""How messages write a size that is not known."""
+"""An unknown size in StableHLO's messages."""
 
 
 def _sizes(type_: TensorType) -> str:
@@ -150,6 +150,7 @@ class Fft(Op):
             ),
         )
         dims, found = extents(t), t.sizes[-len(lengths) :]
+        # A real input has a symmetric spectrum, of which only this half is returned.
         half = lengths[-1] // 2 + 1 if lengths[-1] else 0
         if kind == "RFFT":
             require(

@@ -1,7 +1,7 @@
-"""Quantization: what typing asks of quantized operands.
+"""Constraints on quantized operands and results.
 
-A quantized element type stands for real numbers of its expressed type; per tensor it has one scale
-and zero point, per axis one of each for every slice along its quantized dimension.
+Integers of a quantized element type represent real numbers of its expressed type.  Per-tensor types
+have one scale and zero point, per-axis types one for each slice along the quantized dimension.
 Source: StableHLO spec, "Types" and the constraints of each op on quantized operands.
 """
 
@@ -17,7 +17,7 @@ from hloscope.ops.infer_util import kind, require
 
 
 def element_of(type_: Type) -> ElementType:
-    """Element type of an array, ranked or not.
+    """Return the element type of an array, ranked or not.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> str(element_of(TensorType(ELEMENT_TYPES["f32"], (2,))))
@@ -29,7 +29,7 @@ def element_of(type_: Type) -> ElementType:
 
 
 def quantized(type_: Type) -> QuantizedType | None:
-    """Element type of an array if it is quantized, else `None`."""
+    """Return the element type of an array if it is quantized, else `None`."""
     if isinstance(type_, TensorType | UnrankedTensorType):
         element = type_.element
         return element if isinstance(element, QuantizedType) else None
@@ -42,13 +42,13 @@ def any_quantized(*types: Type) -> bool:
 
 
 def per_axis(type_: Type) -> QuantizedType | None:
-    """Element type of an array if it is quantized per axis, else `None`."""
+    """Return the element type of an array if it is quantized per axis, else `None`."""
     found = quantized(type_)
     return found if found is not None and found.is_per_axis else None
 
 
 def quantized_axis(type_: Type) -> int | None:
-    """The quantized dimension of an array that is quantized per axis and has this dimension."""
+    """Return the quantized dimension of a per-axis array; `None` for others, or if out of range."""
     found = per_axis(type_)
     axis = found.axis if found is not None else None
     rank = type_.rank if isinstance(type_, TensorType) else 0
@@ -56,7 +56,7 @@ def quantized_axis(type_: Type) -> int | None:
 
 
 def per_tensor(type_: Type) -> QuantizedType | None:
-    """Element type of an array if it is quantized per tensor, else `None`."""
+    """Return the element type of an array if it is quantized per tensor, else `None`."""
     found = quantized(type_)
     return found if found is not None and found.is_per_tensor else None
 
@@ -108,7 +108,7 @@ def check_binary(lhs: Type, rhs: Type, result: Type) -> None:
 
 
 def check_same_scale(a: Type, b: Type, rule: str) -> None:
-    """Check that two arrays quantized per tensor have one element type; others are left alone."""
+    """Check that two arrays quantized per tensor have one element type; others are not checked."""
     if per_tensor(a) and per_tensor(b):
         require(
             quantized(a) == quantized(b),
@@ -120,7 +120,7 @@ def check_same_scale(a: Type, b: Type, rule: str) -> None:
 def check_same_scales(a: Type, b: Type, rule: str) -> None:
     """Check that two arrays quantized per axis have the same scales and zero points.
 
-    Those that both have, that is: how many there are is a matter of the sizes.
+    If one has more than the other, the rest is not compared: sizes are checked elsewhere.
     """
     x, y = per_axis(a), per_axis(b)
     if x and y:
@@ -134,7 +134,7 @@ def check_same_scales(a: Type, b: Type, rule: str) -> None:
 
 
 def check_reshape(operand: TensorType, result: TensorType, rules: tuple[str, str]) -> None:
-    """Check a reshape: the scales stay, and so does the quantized dimension.
+    """Check a reshape: scales and the quantized dimension do not change.
 
     Args:
         operand: Type of the operand.
@@ -158,6 +158,9 @@ def check_reshape(operand: TensorType, result: TensorType, rules: tuple[str, str
         ),
     )
     if operand.is_static and result.is_static:
+        # Together with the equal sizes, this means that the quantized dimension covers the same
+        # elements
+        # in row-major order.
         before = prod(operand.shape[:a]), prod(result.shape[:r])
         require(
             before[0] == before[1],
@@ -203,7 +206,7 @@ def check_broadcast(operand: TensorType, result: TensorType, dims: Dims, rule: s
 
 
 def check_transpose(operand: Type, result: Type, permutation: Dims) -> None:
-    """Check a transpose: the scales stay, and the quantized dimension moves along.
+    """Check a transpose: scales do not change, and the quantized dimension is permuted.
 
     Source: StableHLO spec `transpose` (C1), (C4).
     """
@@ -242,7 +245,7 @@ _CONTRACTION: Final[dict[str, tuple[str, str, str, str, str]]] = {
         "dynamic_conv_c34",
     ),
 }
-"""Labels: who is quantized, storage types, expressed types, granularity, the hybrid form."""
+"""Labels: quantized operands, storage types, expressed types, granularity, the hybrid form."""
 
 
 def check_contraction(op: str, lhs: Type, rhs: Type, result: Type) -> None:
@@ -307,7 +310,7 @@ _FEATURES: Final[dict[str, tuple[str, str]]] = {
     "convolution": ("convolution_c29", "convolution_c30"),
     "dynamic_conv": ("dynamic_conv_c29", "dynamic_conv_c30"),
 }
-"""Labels: the quantized dimension of the kernel, that of the result."""
+"""Labels: quantized dimension of the kernel, quantized dimension of the result."""
 
 
 def check_convolution(

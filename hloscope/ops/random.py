@@ -1,4 +1,4 @@
-"""Random numbers."""
+"""Random number ops."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from hloscope.ops.infer_util import (
 
 @op("rng")
 class Rng(Op):
-    """Random numbers of a distribution with parameters from the operands.
+    """Random numbers of a distribution.  Operands: its two parameters, in StableHLO also the sizes.
 
-    StableHLO gives the sizes of the result as operand 2; HLO declares them.
+    HLO declares the sizes of the result.
 
     Attributes:
         rng_distribution: `UNIFORM` or `NORMAL`.
@@ -60,10 +60,10 @@ class Rng(Op):
 
 @op("rng_bit_generator")
 class RngBitGenerator(Op):
-    """New state and random bits from a state.
+    """Returns a new state and random bits, computed from a state.
 
-    How many words of state an algorithm has, (C2), is not checked: StableHLO's own verifier takes
-    any number, and HLO has others.
+    The number of words of the state, (C2), is not checked: StableHLO's verifier accepts any number,
+    and HLO uses others.
 
     Attributes:
         rng_algorithm: `DEFAULT`, `THREE_FRY` or `PHILOX`.
@@ -94,7 +94,7 @@ class RngBitGenerator(Op):
 
 @op("rng-get-and-update-state")
 class RngGetAndUpdateState(Op):
-    """Reads and advances the global state (HLO)."""
+    """Returns the global random state, and advances it by `delta` (HLO)."""
 
     delta: int
 

@@ -1,4 +1,4 @@
-"""Bodies of reductions: what they take and return."""
+"""Checks of the bodies of reductions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array: TypeAlias = TensorType | UnrankedTensorType
 
 
 class ReducerRules(NamedTuple):
-    """Labels of the constraints on a body; an empty one is that of the whole body.
+    """Labels of the constraints on a body; an empty label means that of `body`.
 
     Attributes:
         body: The body is a function of 2N scalars with N results.
@@ -39,7 +39,7 @@ class ReducerRules(NamedTuple):
 
 
 def body_results(body: Callee, number: int) -> tuple[Type, ...]:
-    """The results of a body; `number` of them may be one tuple, as in HLO."""
+    """Return the results of a body, which HLO may pack in one tuple of `number` elements."""
     match body.results:
         case (TupleType(elements),) if len(elements) == number:
             return body.results if number == 1 and isinstance(body, Signature) else elements
@@ -48,7 +48,11 @@ def body_results(body: Callee, number: int) -> tuple[Type, ...]:
 
 
 def accumulators(op: str, body: Callee, number: int) -> list[ElementType]:
-    """Element types of what a body accumulates."""
+    """Return the element types of a body's `number` results.
+
+    Raises:
+        VerifyError: It returns another number of results, or one is not an array.
+    """
     results = body_results(body, number)
     require(
         len(results) == number,
@@ -71,8 +75,8 @@ def check_reducer(
         body: Types of its parameters and results.
         inputs: Types of the N inputs.
         inits: Types of the N initial values.
-        allowed: Sizes that parameters may have, in order, each or not.
-        rules: Labels.
+        allowed: Sizes of which a parameter's sizes have to be a subsequence.
+        rules: Labels of the constraints.
     """
     number, arguments = len(inputs), body.arguments
     require(
@@ -114,7 +118,7 @@ def check_reducer(
 
 
 def alike(a: Array, b: Type, *, any_float: bool = True) -> bool:
-    """Could `b` be an array with the sizes and the element type (or any float) of `a`?
+    """Could `b` have the sizes and the element type of `a`?  With `any_float`, floats may differ.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32, bf16 = ELEMENT_TYPES["f32"], ELEMENT_TYPES["bf16"]
@@ -137,6 +141,7 @@ def _check_parameter(
     *,
     any_float: bool,
 ) -> Array:
+    """Check that a parameter has the type of the corresponding result, and return it."""
     parameter = arguments[index]
     if not isinstance(parameter, Array) or not alike(result, parameter, any_float=any_float):
         raise VerifyError(
@@ -152,6 +157,7 @@ def _check_parameter(
 
 
 def _check_init(i: int, result: Array, init: TensorType, rules: ReducerRules) -> None:
+    """Check that an initial value has the sizes of the result and a type promotable to it."""
     both = said("{} vs {}", result, init)
     require(
         isinstance(result, UnrankedTensorType) or compatible_shapes(init, result),
@@ -176,7 +182,7 @@ def _check_init(i: int, result: Array, init: TensorType, rules: ReducerRules) ->
 def _check_sizes(
     number: int, i: int, parameter: TensorType, allowed: Sequence[int | None], rule: str
 ) -> None:
-    """The sizes of a parameter are some of `allowed`, in their order."""
+    """Check that the sizes of a parameter are a subsequence of `allowed`."""
     require(
         parameter.rank <= len(allowed),
         rule,
@@ -184,6 +190,9 @@ def _check_sizes(
         f" <= {len(allowed)}, got {parameter.rank}",
     )
     found = 0
+    # Greedy matching finds a subsequence if there is one, as a match taken early leaves more
+    # choices
+    # for the rest.
     for size in allowed:
         found += found < parameter.rank and fit(size, parameter.sizes[found])
     require(

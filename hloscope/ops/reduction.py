@@ -1,4 +1,4 @@
-"""Reductions, scans, sorts, and ops that apply a computation element by element."""
+"""Reductions, scans, sorts and `map`, which apply a computation to elements."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Reduce(Op):
         )
 
     def _kept(self, inputs: Sequence[TensorType]) -> list[Extent]:
-        """The dimensions of the result, which are those of the first input."""
+        """Dimensions of the result: those of the first input that are not reduced."""
         for i, t in enumerate(inputs):
             require(
                 compatible_shapes(inputs[0], t),
@@ -88,10 +88,17 @@ _REDUCE_BODY = ReducerRules(body="reduce_c6", parameter="reduce_c2")
 
 @op("scan")
 class Scan(Op):
-    """`scan` along one dimension.  Operands: inputs, initial carries.  Calls: the body.
+    """Applies the body to one slice after another.
 
-    The body takes a slice of each input and the carries, and returns a slice of each output and
-    the carries.  `scan_dim_size` is the number of steps where it is written (CHLO).
+    Operands: inputs, initial carries.  Calls: the body, which takes a slice of each input and the
+    carries, and returns a slice of each output and new carries.
+
+    Attributes:
+        scan_dimension: Dimension along which slices are taken.
+        num_carries: Number of carries.
+        is_reverse: Is the last slice taken first?
+        is_associative: Whether the body is associative, as written.
+        scan_dim_size: Number of steps, if it is written (CHLO).
     """
 
     scan_dimension: int
@@ -141,7 +148,7 @@ class Scan(Op):
                 raise
 
     def _check_steps(self, inputs: Sequence[TensorType]) -> None:
-        """Check that all inputs have as many slices."""
+        """Check that all inputs have the same number of slices."""
         size = self.scan_dim_size
         for i, t in enumerate(inputs):
             message = f"scan dimension of operand {i} is out of bounds"
@@ -184,6 +191,7 @@ class Sort(Op):
 
 
 def _check_comparator(types: Sequence[TensorType], body: Callee) -> None:
+    """Check a comparator: two scalars of each operand, one boolean result."""
     rule, arguments, results = "sort_c5", body.arguments, body.results
     message = f"comparator block should have {2 * len(types)} arguments"
     require(len(arguments) == 2 * len(types), rule, message)
@@ -206,7 +214,7 @@ def _check_comparator(types: Sequence[TensorType], body: Callee) -> None:
 
 @op("top_k")
 class TopK(Op):
-    """The `k` largest (or smallest) elements of each last-dimension line, and their indices."""
+    """The `k` largest or smallest elements along the last dimension in order, and their indices."""
 
     k: int
     largest: bool = True
@@ -227,7 +235,7 @@ class TopK(Op):
 
 @op("map")
 class Map(Op):
-    """Applies the called computation to the elements at each index."""
+    """Applies the called computation to the operands' elements at each index."""
 
     dimensions: Dims
 
@@ -259,7 +267,7 @@ class Map(Op):
 
 
 def _mapped(types: Sequence[TensorType], body: Callee) -> TensorType:
-    """What the computation of `map` returns: a scalar."""
+    """Type of the scalar that the computation of `map` returns, after checking its signature."""
     rule, arguments, results = "map_c4", body.arguments, body.results
     require(
         not arguments or len(arguments) == len(types),

@@ -1,4 +1,4 @@
-"""Ops that move elements without computing: broadcast, reshape, transpose, bitcast and the like."""
+"""Ops that rearrange elements: broadcast, reshape, transpose, bitcast and the like."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def _raw(t: TensorType) -> str:
 
 
 def _pair(op: Op, operands: tuple[Type, ...], results: tuple[Type, ...]) -> list[TensorType]:
-    """The operand and the result of an op that has one of each."""
+    """Return the operand and the result of an op that has one of each."""
     count(op.name, operands, 1)
     operand = tensor(op.name, operands[0], "the operand")
     return [operand, tensor(op.name, results[0], "the result")]
 
 
 def check_compatible_elements(a: TensorType, b: TensorType, rule: str) -> None:
-    """Check that the elements are of one type, but for the scales of quantized ones."""
+    """Check that element types are compatible; scales of quantized types may differ."""
     require(
         compatible_elements(a.element, b.element),
         rule,
@@ -79,7 +79,7 @@ def check_compatible_elements(a: TensorType, b: TensorType, rule: str) -> None:
 
 
 def check_element_counts(operand: TensorType, result: TensorType, rule: str) -> None:
-    """Check that arrays of known sizes have as many elements."""
+    """Check that arrays of known sizes have equally many elements."""
     if operand.is_static and result.is_static:
         found, needed = prod(result.shape), prod(operand.shape)
         require(
@@ -91,7 +91,7 @@ def check_element_counts(operand: TensorType, result: TensorType, rule: str) -> 
 
 
 def check_unique(dims: Dims, rule: str) -> None:
-    """Check that no dimension is broadcast twice."""
+    """Check that `broadcast_dimensions` are distinct."""
     message = "broadcast_dimensions should not have duplicates"
     require(len(set(dims)) == len(dims), rule, message)
 
@@ -138,7 +138,7 @@ class BroadcastInDim(Op):
 
 @op("broadcast")
 class Broadcast(Op):
-    """StableHLO's old `broadcast`: adds `broadcast_sizes` as new leading dimensions."""
+    """The former `broadcast` of StableHLO: adds `broadcast_sizes` as leading dimensions."""
 
     broadcast_sizes: Dims
 
@@ -152,7 +152,11 @@ class Broadcast(Op):
 
 @op("reshape")
 class Reshape(Op):
-    """Same elements in row-major order under another shape."""
+    """The elements in row-major order, in another shape.
+
+    Attributes:
+        inferred_dimension: The dynamic dimension that HLO infers, if it is stated.
+    """
 
     inferred_dimension: int | None = None
 
@@ -236,7 +240,7 @@ class Reverse(Op):
 
 @op("bitcast")
 class Bitcast(Op):
-    """Same bytes in memory under another type and layout (HLO)."""
+    """The bytes in memory, with another type and layout (HLO)."""
 
     result_layout: str = ""
 
@@ -253,9 +257,9 @@ def _bits(element: ElementType, bits_of_pred: int) -> int:
 
 @op("bitcast_convert")
 class BitcastConvert(Op):
-    """Same bits as another element type; a narrower one adds a last dimension.
+    """The bits as another element type; a narrower type adds a last dimension.
 
-    A boolean is one bit; HLO takes it for a byte too.
+    A boolean has 1 bit; HLO also accepts 8.
     """
 
     def verify(
@@ -271,13 +275,13 @@ class BitcastConvert(Op):
         require(not message, "bitcast_convert_c1", message)
 
     def fits_with_bytes(self, operand: Type, result: Type) -> bool:
-        """Are the arrays the same bits if a boolean is a byte?"""
+        """Do operand and result have the same bits if a boolean has 8 bits?"""
         before, after = _pair(self, (operand,), (result,))
         return not _bits_differ(before, after, 8)
 
 
 def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str | Said:
-    """What keeps the arrays from being the same bits, or nothing."""
+    """Return the reason why the arrays cannot have the same bits; empty if they can."""
     width, new = _bits(t.element, bits_of_pred), _bits(result.element, bits_of_pred)
     (small, low), (big, high) = (
         ((t, width), (result, new))
@@ -330,7 +334,7 @@ class Iota(Op):
 
 @op("constant")
 class Constant(Op):
-    """A value; where a type is written with the literal, the result is of that type."""
+    """A constant; if the literal has a type, that is the type of the result."""
 
     literal: Literal
 
@@ -355,7 +359,7 @@ class Constant(Op):
 
 @op("concatenate")
 class Concatenate(Op):
-    """Operands one after the other along `dimension`."""
+    """The operands, joined along `dimension`."""
 
     dimension: int
     result_rule: ClassVar[str] = "concatenate_c6"
@@ -371,7 +375,9 @@ class Concatenate(Op):
             "concatenate_c4",
             f"dimension {axis} is out-of-bounds for input rank {first.rank}",
         )
-        kinds = {id(t): (i, t) for i, t in reversed([*enumerate(types)])}  # most are of one type
+        # Thousands of operands may share one type object, so each object is checked only once, with
+        # the number of its first operand for the message.
+        kinds = {id(t): (i, t) for i, t in reversed([*enumerate(types)])}
         for i, t in sorted(kinds.values(), key=itemgetter(0)):
             message = f"operands (0) and ({i}) do not match rank"
             require(t.rank == first.rank, "concatenate_c2", message)
@@ -393,9 +399,9 @@ class Concatenate(Op):
 
 @op("pad")
 class Pad(Op):
-    """`result[low + i * (interior + 1)] = operand[i]`, the padding value elsewhere.  Elements.
+    """`result[low + i * (interior + 1)] = operand[i]`, the padding value elsewhere.
 
-    Operands: the array, the padding value.  Negative `low` and `high` cut.
+    Operands: the array, the padding value.  Amounts are in elements; negative `low` and `high` cut.
     """
 
     edge_padding_low: Dims

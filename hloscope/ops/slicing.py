@@ -1,4 +1,4 @@
-"""Slices with fixed and with run-time starts."""
+"""Slices with static and with run-time starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hloscope.ops.infer_util import (
 
 
 def _starts(op: str, starts: tuple[Type, ...]) -> tuple[list[TensorType], int | None]:
-    """The starts and their number: one scalar per dimension, or (old HLO) one vector of them."""
+    """Return start operands and their number: scalars, or in old HLO the elements of one vector."""
     types = tensors(op, starts)
     if len(types) == 1 and types[0].rank == 1:
         return types, types[0].sizes[0]
@@ -31,6 +31,7 @@ def _starts(op: str, starts: tuple[Type, ...]) -> tuple[list[TensorType], int | 
 
 
 def _check_scalars(op: str, starts: list[TensorType], number: str, same: str) -> None:
+    """Check that starts are scalars, or one vector, of one element type."""
     for d, t in enumerate(starts):
         scalar = t.rank == 0 or (t.rank == 1 and len(starts) == 1)
         require(

@@ -1,4 +1,4 @@
-"""Values sent and received in pairs of ops, and from and to the host."""
+"""Values sent and received by pairs of ops, and exchanged with the host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOST_TO_DEVICE: Final = 3
 
 
 def _check_channel(op: Send | Recv, rule: str, host: int, name: str) -> None:
-    """Check that the channel is of the kind that the transfer needs."""
+    """Check that the channel is of the kind that the transfer needs: `host`, or between devices."""
     wanted, found = (host, name) if op.is_host_transfer else (DEVICE_TO_DEVICE, "DEVICE_TO_DEVICE")
     require(
         op.channel_type == wanted,
@@ -31,8 +31,8 @@ def _check_results(results: tuple[Type, ...], rules: tuple[str, str, str], array
 
     Args:
         results: Types of the results.
-        rules: Labels: there is one, the first ones are arrays, the last one is a token.
-        arrays: What to say if one is no array.
+        rules: Labels of (there is a result, all but the last are arrays, the last is a token).
+        arrays: Start of the message for a result that is not an array.
     """
     some, before, last = rules
     require(
@@ -55,9 +55,9 @@ def _check_results(results: tuple[Type, ...], rules: tuple[str, str, str], array
 
 @op("send")
 class Send(Op):
-    """Sends data on a channel.
+    """Sends data on a channel.  Operands: the data, a token.
 
-    In StableHLO, which always gives the channel a type, the result is a token; in HLO it is
+    The result is a token in StableHLO, where channels always have a type; in HLO it is
     (data, context, token).
     Source: StableHLO spec `send` (C1).
     """
@@ -79,7 +79,7 @@ class Send(Op):
 
 @op("send-done")
 class SendDone(Op):
-    """Ends a send (HLO)."""
+    """Waits for a `send` (HLO)."""
 
     channel_id: int | None = None
     is_host_transfer: bool = False
@@ -92,7 +92,7 @@ class SendDone(Op):
 
 @op("recv")
 class Recv(Op):
-    """Receives data on a channel, of a type only in StableHLO.
+    """Receives data on a channel; only StableHLO gives the channel a type.
 
     Source: StableHLO spec `recv` (C1)-(C4).
     """
@@ -118,7 +118,7 @@ class Recv(Op):
 
 @op("recv-done")
 class RecvDone(Op):
-    """Ends a recv (HLO)."""
+    """Waits for a `recv` and returns its data (HLO)."""
 
     channel_id: int | None = None
     is_host_transfer: bool = False
@@ -140,8 +140,8 @@ class Infeed(Op):
     """Reads from the host.
 
     Attributes:
-        layout: StableHLO's layouts of the arrays: lists of numbers as tuples, all else as written;
-            `None` if there are none.
+        layout: StableHLO's layouts of the arrays; lists of numbers are tuples, other entries stay
+            as written.  `None` if no layouts are given.
 
     Source: StableHLO spec `infeed` (C1)-(C3).
     """
@@ -162,7 +162,7 @@ class Infeed(Op):
             self._check_layout(self.layout, len(results) - 1)
 
     def _check_layout(self, layouts: tuple[Any, ...], needed: int) -> None:
-        """One list of integers for each array."""
+        """Check that there is one list of integers for each array."""
         label = "infeed_i3"
         require(
             len(layouts) == needed,

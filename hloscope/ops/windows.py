@@ -1,4 +1,4 @@
-"""Ops over sliding windows: reduce_window, select_and_scatter; convolutions slide one too."""
+"""Sliding windows, and the ops `reduce_window` and `select_and_scatter`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from hloscope.ops.reducers import ReducerRules, accumulators, alike, check_reduc
 
 
 class WindowRules(NamedTuple):
-    """Labels: for the number of entries of each kind, then for entries below 1."""
+    """Labels of constraints on windows: numbers of entries of each kind, then positive entries."""
 
     strides: str
     padding: str
@@ -44,7 +44,7 @@ class WindowRules(NamedTuple):
 
 
 def check_padding_shape(padding: tuple[Any, ...], rule: str) -> None:
-    """Check that padding consists of pairs; nested tuples are what was written.
+    """Check that padding consists of pairs; `padding` has nested tuples as in the program.
 
     >>> check_padding_shape(((0, 1), (0, 0)), "convolution_c4")
     """
@@ -59,11 +59,11 @@ def check_padding_shape(padding: tuple[Any, ...], rule: str) -> None:
 
 
 class Window(Struct, frozen=True):
-    """A sliding window, one entry per windowed dimension.  All sizes are in elements.
+    """A sliding window, with one entry per windowed dimension.  All sizes are in elements.
 
-    Window position `o` and tap `w` of a dimension touch padded, dilated coordinate
-    `o * strides + w * window_dilations - padding[0]`; the base element is that coordinate divided
-    by `base_dilations` where it divides and lies inside.
+    Along a dimension, tap `w` at position `o` reads the coordinate
+    `o * strides + w * window_dilations - padding[0]` of the dilated base array.  It is base element
+    `coordinate / base_dilations`, if that is an integer and inside; else it is padding or a hole.
 
     Attributes:
         sizes: Number of taps.
@@ -73,8 +73,8 @@ class Window(Struct, frozen=True):
         window_dilations: Distance of neighbouring taps.
         reversal: The taps are applied in reverse order (convolution).
 
-    A window of a program that is not valid may have other numbers of entries, and paddings that
-    are no pairs; `check` and `check_padding_shape` refuse it.
+    In an invalid program, numbers of entries may differ and paddings may not be pairs; `check` and
+    `check_padding_shape` report that.
     """
 
     sizes: Dims
@@ -85,11 +85,11 @@ class Window(Struct, frozen=True):
     reversal: tuple[bool, ...]
 
     def check(self, sizes: Sequence[int | None], rules: WindowRules) -> None:
-        """Check that there are as many entries of each kind as sizes, and that they are positive.
+        """Check that there are as many entries of each kind as sizes, all of them positive.
 
         Args:
-            sizes: Numbers of taps, as far as they are known.
-            rules: Labels.
+            sizes: Numbers of taps; `None` if unknown.
+            rules: Labels of the constraints.
         """
         kinds = (
             ("window-strides", self.strides, rules.strides),
@@ -121,7 +121,7 @@ class Window(Struct, frozen=True):
                 )
 
     def positions(self, d: int, size: int) -> int:
-        """Number of window positions along its dimension `d`, over `size` base elements."""
+        """Return the number of window positions along dimension `d` of `size` base elements."""
         low, high = self.padding[d]
         dilated = (size - 1) * self.base_dilations[d] + 1 if size else 0
         spread = (self.sizes[d] - 1) * self.window_dilations[d] + 1
@@ -130,12 +130,12 @@ class Window(Struct, frozen=True):
 
 
 NO_WINDOW: Final = Window((), (), (), (), (), ())
-"""That of no dimensions."""
+"""The window of no dimensions."""
 
 
 @op("reduce_window")
 class ReduceWindow(Op):
-    """Reduction of every window.  Operands: N inputs, N initial values.  Calls: the body."""
+    """Reduces every window.  Operands: N inputs, N initial values.  Calls: the body."""
 
     window: Window
 
@@ -209,7 +209,7 @@ def _check_windowed(window: Window, inputs: Sequence[TensorType]) -> None:
 
 @op("select_and_scatter")
 class SelectAndScatter(Op):
-    """Sums each source element into the element its window selects.
+    """Adds each source element to the element that its window selects.
 
     Operands: operand, source, initial value.  Calls: select, scatter.
     """

@@ -1,4 +1,4 @@
-"""Attributes of the dialects `stablehlo` and `chlo`: hooks of reader and printer.
+"""Readers and printers of attributes of the dialects `stablehlo` and `chlo`.
 
 >>> from hloscope.mlir.attributes import EnumAttr
 >>> from hloscope.dialects.attributes.enums import enum_text
@@ -22,7 +22,7 @@ EMPTY: Final[dict[str, dict[str, int | tuple[int, ...]]]] = {
     "conv": structs.empty(convolution.RAW),
     "channel_handle": {"handle": 0, "type": 0},
 }
-"""The structures of numbers: what each field is if it is not written, in the order of their text.
+"""Structures of numbers: the default of each field, in the order of the text.
 
 >>> EMPTY["gather"]["index_vector_dim"]
 0
@@ -48,7 +48,7 @@ _WRITE: Final[dict[str, Callable[[AsmPrinter, StructAttr], None]]] = {
 
 
 def read_stablehlo(parser: AsmParser, mnemonic: str) -> Attribute:
-    """Read what follows the mnemonic of an attribute of `stablehlo`."""
+    """Read an attribute of `stablehlo` after its mnemonic."""
     reader = _READ.get(mnemonic)
     if reader is not None:
         return reader(parser)
@@ -58,7 +58,7 @@ def read_stablehlo(parser: AsmParser, mnemonic: str) -> Attribute:
 
 
 def read_chlo(parser: AsmParser, mnemonic: str) -> Attribute:
-    """Read what follows the mnemonic of an attribute of `chlo`."""
+    """Read an attribute of `chlo` after its mnemonic."""
     return _read(parser, "chlo", mnemonic, "chlo")
 
 
@@ -71,12 +71,12 @@ def _read(parser: AsmParser, dialect: str, mnemonic: str, name: str) -> Attribut
 
 
 def write_stablehlo(printer: AsmPrinter, attribute: Attribute) -> bool:
-    """Write an attribute of `stablehlo`."""
+    """Write an attribute of `stablehlo`; false if it is not one."""
     return _write(printer, attribute, "stablehlo")
 
 
 def write_chlo(printer: AsmPrinter, attribute: Attribute) -> bool:
-    """Write an attribute of `chlo`."""
+    """Write an attribute of `chlo`; false if it is not one."""
     return _write(printer, attribute, "chlo")
 
 

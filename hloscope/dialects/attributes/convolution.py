@@ -1,6 +1,6 @@
-"""Dimensions of convolutions: `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
+"""Dimension numbers of convolutions: `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
 
-The attribute keeps the nine numbers of its raw form, which is also read (`#stablehlo.conv<raw …>`).
+The attribute holds the nine numbers of the raw form, which is read too (`#stablehlo.conv<raw …>`).
 
 Source: `parseConvolutionDimensions`, `printConvolutionDimensions` of `StablehloOps.cpp`.
 """
@@ -30,7 +30,7 @@ _MOST_MISSING: Final = 10
 
 
 def conv_attribute(values: Sequence[int | tuple[int, ...]]) -> StructAttr:
-    """The attribute of the nine values."""
+    """Return the attribute with these nine values."""
     return StructAttr("stablehlo", "conv", tuple(zip(FIELDS, values, strict=True)))
 
 
@@ -55,6 +55,7 @@ def read_conv_dims(parser: AsmParser) -> StructAttr:
 
 
 def _read_side(parser: AsmParser, letters: str) -> list[int | tuple[int, ...]]:
+    """Read `[b, 0, f]`; return the dimensions of the two letters, then the spatial dimensions."""
     parser.token("[")
     places: dict[str | int, int] = {}
     while True:
@@ -73,6 +74,7 @@ def _read_side(parser: AsmParser, letters: str) -> list[int | tuple[int, ...]]:
 
 
 def _read_place(parser: AsmParser, letters: str, known: Container[str | int]) -> str | int:
+    """Read one entry, a letter or a spatial number, which must not be in `known`."""
     at = parser.at
     number = parser.try_integer()
     if number is not None:
@@ -91,7 +93,7 @@ def _read_place(parser: AsmParser, letters: str, known: Container[str | int]) ->
 
 
 def conv_text(attribute: StructAttr) -> str | None:
-    """`[b, f]x[i, o]->[b, f]`, or `None` if it cannot say the numbers.
+    """Return `[b, f]x[i, o]->[b, f]`, or `None` if the numbers are not valid dimensions.
 
     >>> conv_text(conv_attribute([0, 2, (1,), 0, 2, (1,), 0, 2, (1,)]))
     '[b, 0, f]x[i, 0, o]->[b, 0, f]'
@@ -111,6 +113,7 @@ def conv_text(attribute: StructAttr) -> str | None:
 
 
 def _side(letters: str, first: object, second: object, spatial: object) -> str | None:
+    """Text of the dimensions of one array; `None` if they are not a permutation."""
     if not (isinstance(first, int) and isinstance(second, int) and isinstance(spatial, tuple)):
         return None
     names: dict[int, str] = {d: str(i) for i, d in enumerate(spatial)}
@@ -121,7 +124,7 @@ def _side(letters: str, first: object, second: object, spatial: object) -> str |
 
 
 def write_conv(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write `<…>` of the attribute, in the raw form if no other says it."""
+    """Write `<…>`, in the raw form if the numbers are not valid dimensions."""
     text = conv_text(attribute)
     if text is None:
         fields = ", ".join(

@@ -11,9 +11,9 @@ from hloscope.mlir import AsmParser, EnumAttr
 
 
 class Enum(NamedTuple):
-    """An enum: its name in messages, its values, and whether its value stands in `<…>`.
+    """An enum: its name in messages, its values, and whether its attribute has brackets.
 
-    `bracketed` ones are spelled `#stablehlo.result_accuracy_mode<DEFAULT>`.
+    With brackets it is spelled `#stablehlo.result_accuracy_mode<DEFAULT>`.
     """
 
     type: str
@@ -70,7 +70,7 @@ def read_value(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
 
 
 def read_enum(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
-    """Read what follows the mnemonic of an enum attribute."""
+    """Read an enum attribute after its mnemonic."""
     if not ENUMS[dialect, mnemonic].bracketed:
         return read_value(parser, dialect, mnemonic)
     parser.token("<")
@@ -80,7 +80,7 @@ def read_enum(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
 
 
 def read_value_or_attribute(parser: AsmParser, dialect: str, mnemonic: str) -> EnumAttr:
-    """Read `EQ` or `#stablehlo<comparison_direction EQ>`, as forms of ops accept both."""
+    """Read `EQ` or `#stablehlo<comparison_direction EQ>`; pretty forms accept both."""
     if not parser.peek().startswith("#"):
         return read_value(parser, dialect, mnemonic)
     at = parser.at
@@ -91,7 +91,7 @@ def read_value_or_attribute(parser: AsmParser, dialect: str, mnemonic: str) -> E
 
 
 def enum_text(attribute: EnumAttr) -> str:
-    """The whole attribute.
+    """Return the text of an enum attribute.
 
     >>> enum_text(EnumAttr("stablehlo", "precision", "HIGH"))
     '#stablehlo<precision HIGH>'

@@ -1,4 +1,4 @@
-"""What entries of frontend attributes say, by their names; both languages have them as texts.
+"""Values of frontend attributes with a known grammar; both languages have them as texts.
 
 Source: Shardy's export to `xla.sdy.*`; XLA's `_xla_send_recv_source_target_pairs`.
 """
@@ -17,6 +17,7 @@ _PAIR: Final = pattern(r"(\d+)\s*,\s*(\d+)")
 
 
 def _pairs(text: str) -> tuple[tuple[int, int], ...]:
+    """Pairs of devices, `{{0,1},{1,2}}`."""
     found = _PAIRS.fullmatch(text)
     if found is None:
         raise UnsupportedError(f"`{text[:100]}` lists no pairs of devices")
@@ -33,7 +34,7 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def frontend_values(texts: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of frontend attributes: values of those whose grammar is known, else the texts.
+    """Return frontend attributes with texts of known grammar replaced by their values.
 
     >>> frontend_values({"_xla_send_recv_source_target_pairs": "{{0,1},{1,2}}", "note": "{}"})
     {'_xla_send_recv_source_target_pairs': ((0, 1), (1, 2)), 'note': '{}'}
@@ -42,6 +43,7 @@ def frontend_values(texts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(name: str, text: Any) -> Any:
+    """Value of an attribute; the text itself if it is not understood."""
     read = _READERS.get(name)
     if read is None or not isinstance(text, str):
         return text

@@ -1,4 +1,4 @@
-"""Attributes with a notation of their own: accuracy of results, axes of device meshes.
+"""Attributes with their own notation: accuracy of results, axes of device meshes.
 
 Source: `StablehloAttrs.td`; `ResultAccuracyAttr::verify`.
 """
@@ -92,7 +92,7 @@ def _is_negative(value: FieldValue) -> bool:
 
 
 def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
-    """Read a fixed structure and refuse what its verifier refuses."""
+    """Read a fixed structure, and check it as StableHLO's verifier does."""
     at = parser.at
     attribute = read_fixed(parser, mnemonic)
     match attribute.name:
@@ -119,7 +119,7 @@ def _check_algorithm(parser: AsmParser, attribute: StructAttr, at: int) -> None:
 
 
 def read_sub_axis(parser: AsmParser) -> StructAttr:
-    """Read `(2)4`: after axes of size 2, a part of size 4."""
+    """Read `(2)4`: a sub-axis of size 4, after coarser sub-axes of total size 2."""
     parser.token("(")
     before = parser.integer()
     parser.token(")")
@@ -128,7 +128,7 @@ def read_sub_axis(parser: AsmParser) -> StructAttr:
 
 
 def read_axis_ref(parser: AsmParser) -> StructAttr:
-    """Read `<name = "x", sub_axis_info = (2)4>`, the latter optional, in any order."""
+    """Read `<name = "x", sub_axis_info = (2)4>`; the order is free, the second one optional."""
     parser.token("<")
     name: StringAttr | None = None
     part: StructAttr | None = None

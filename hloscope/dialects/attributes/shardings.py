@@ -1,4 +1,4 @@
-"""Attributes that name axes of meshes as what they mean: meshes, axes, shardings.
+"""Meshes, axes and shardings as values, from attributes.
 
 Source: Shardy's `MeshAttr`, `TensorShardingAttr`, `ManualAxesAttr`; StableHLO's
 `ReplicaGroupMeshAxesAttr`, whose meshes have the same structure.
@@ -30,13 +30,13 @@ _NAMED_MESH: Final = pattern(
 
 
 def mesh_of(attribute: object) -> Mesh | str:
-    """The mesh that an attribute says, or its name.
+    """Return the mesh of an attribute, or its name.
 
     >>> mesh_of(sdy_struct('#sdy.mesh<["x"=2, "y"=4], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>')).axes
     (('x', 2), ('y', 4))
 
     Raises:
-        UnsupportedError: It is no mesh.
+        UnsupportedError: The attribute is not a mesh.
     """
     if isinstance(attribute, SymbolAttr):
         return attribute.root
@@ -51,10 +51,10 @@ def _devices(ids: object) -> Dims | None:
 
 
 def axis_of(attribute: object) -> AxisRef:
-    """The axis of a mesh, or the part of it, that an attribute names.
+    """Return the axis, or the sub-axis, that an attribute names.
 
     Raises:
-        UnsupportedError: It names no axis.
+        UnsupportedError: The attribute is not a reference to an axis.
     """
     part, name = _field(attribute, "sub_axis_info"), _name(attribute)
     if isinstance(part, StructAttr):
@@ -63,22 +63,22 @@ def axis_of(attribute: object) -> AxisRef:
 
 
 def axes_of(attribute: object) -> tuple[AxisRef, ...]:
-    """The axes that the field `axes` of an attribute lists.
+    """Return the axes in the field `axes` of an attribute.
 
     Raises:
-        UnsupportedError: There is no such field.
+        UnsupportedError: The attribute has no such field.
     """
     return tuple(map(axis_of, _elements(_field(attribute, "axes"))))
 
 
 def meshes_in(text: str) -> Mapping[str, Mesh]:
-    """The meshes by name of `sdy.mesh @m = <…>`, or of `{m = #sdy.mesh<…>, …}`.
+    """Return the meshes of `sdy.mesh @m = <…>`, or of `{m = #sdy.mesh<…>, …}`, by name.
 
     >>> meshes_in('sdy.mesh @m = <["x"=2, "y"=4]>')["m"].axes
     (('x', 2), ('y', 4))
 
     Raises:
-        UnsupportedError: One is not understood.
+        UnsupportedError: A mesh is not understood.
     """
     found = {}
     for each in _NAMED_MESH.finditer(text):
@@ -90,7 +90,7 @@ def meshes_in(text: str) -> Mapping[str, Mesh]:
 
 
 def sharding_of(attribute: StructAttr) -> NamedSharding:
-    """The sharding of `#sdy.sharding<…>`, as `sdy_struct` reads it."""
+    """Return the sharding of `#sdy.sharding<…>`, given as `sdy_struct` reads it."""
     dimensions = _elements(_field(attribute, "dimensions"))
     roles = [(role, _elements(attribute.get(role))) for role in ("replicated", "unreduced")]
     return NamedSharding(
@@ -102,7 +102,7 @@ def sharding_of(attribute: StructAttr) -> NamedSharding:
 
 
 def shardy_value(text: str) -> Any:
-    """What an attribute of Shardy says: a mesh, shardings, or the names of manual axes.
+    """Return the value of a Shardy attribute: a mesh, shardings, or names of manual axes.
 
     >>> shardy_value('#sdy.sharding_per_value<[<@m, [{"y":(2)2}, {?}]>]>')[0].dimensions
     ((AxisRef(name='y', before=2, size=2),), ())
@@ -110,7 +110,7 @@ def shardy_value(text: str) -> Any:
     ('x', 'y')
 
     Raises:
-        UnsupportedError: It is not understood.
+        UnsupportedError: The text is not understood.
     """
     attribute = sdy_struct(text)
     match attribute.name:

@@ -1,7 +1,6 @@
-"""Attributes of Shardy: structures as bytecode has them, and the text that programs show.
+"""Attributes of Shardy: text as in programs, and structures as in bytecode.
 
-In a tree of MLIR they are text, as in a program that was read; bytecode and `shardings` take them
-apart.
+In an MLIR syntax tree they are texts.  Bytecode and `shardings` need the structures.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ SDY_STRUCTS: Final = {
     "sharding_per_value_2": ("shardings",),
     "sharding_reduction": ("mesh", "dimensions", "replicated", "unreduced", "reduction"),
 }
-"""Names of the fields by the name of the structure."""
+"""Names of the fields of each structure."""
 
 
 # ---------------------------------------------------------------------------------------- text
@@ -46,7 +45,7 @@ _FIRST, _LETTERS = ord("i"), 18
 
 
 def _factor(number: int) -> str:
-    """`i` to `z`, then `z_1` and so on."""
+    """Name of a factor: `i` to `z`, then `z_1` and so on."""
     return chr(_FIRST + number) if number < _LETTERS else f"z_{number - _LETTERS + 1}"
 
 
@@ -109,13 +108,14 @@ _TEXTS: Final[dict[str, Callable[..., str]]] = {
     "sharding_unreduced": _sharding,
     "sharding_per_value_2": lambda shardings: f"<[{_list(shardings)}]>",
 }
-"""What stands after the name, of the fields."""
+"""Functions from the fields to the text after the attribute's name."""
 
 _BARE: Final = ("manual_axes", "axis_ref_list", "list_of_axis_ref_lists", "all_to_all_param_list")
-"""Attributes that are written `#sdy<name…>`; the others are `#sdy.name…`."""
+"""Attributes written `#sdy<name…>`; others are written `#sdy.name…`."""
 
 
 def _text(value: object) -> str:
+    """Text of a structure without its name."""
     if isinstance(value, StructAttr) and value.dialect == "sdy":
         if value.name not in _TEXTS:
             raise UnsupportedError(f"an attribute {value.name} of Shardy is not read yet")
@@ -126,14 +126,14 @@ def _text(value: object) -> str:
 
 
 def sdy_text(value: StructAttr) -> str:
-    """The text of an attribute as programs show it.
+    """Return the text of an attribute, as in programs.
 
     >>> axis = StructAttr("sdy", "axis_ref", (("name", b"x"), ("sub_axis_info", None)))
     >>> sdy_text(StructAttr("sdy", "axis_ref_list", (("axes", (axis,)),)))
     '#sdy<axis_ref_list{"x"}>'
 
     Raises:
-        UnsupportedError: Its text is not known.
+        UnsupportedError: The notation of the attribute is not known.
     """
     name = value.name.partition("_unreduced")[0].removesuffix("_2")
     return f"#sdy<{name}{_text(value)}>" if name in _BARE else f"#sdy.{name}{_text(value)}"
@@ -149,14 +149,15 @@ _HEAD: Final = pattern(r"#sdy(?:\.(\w+)|<(\w+))")
 
 @lru_cache(maxsize=1 << 12)
 def sdy_struct(text: str) -> StructAttr:
-    """The structure that a text says.
+    """Return the structure that a text denotes.
 
     >>> sdy_struct('#sdy.mesh<["x"=2]>').fields[1]
     ('device_ids', ())
 
     Raises:
-        UnsupportedError: It is not understood.
+        UnsupportedError: The text is not understood.
     """
+    # Cached, as a program repeats few texts, and bytecode reads each of them several times.
     found = _HEAD.match(text)
     reader = _Reader(text, found.end() if found else 0)
     name = (found[1] or found[2]) if found else ""
@@ -171,7 +172,7 @@ def _struct(name: str, *values: Any) -> StructAttr:
 
 
 class _Reader:
-    """Reads the text of an attribute, whose grammar is not recursive."""
+    """Tokens of the text of an attribute.  The grammar is not recursive."""
 
     def __init__(self, text: str, at: int) -> None:
         self.text, self.tokens = text, _TOKEN.findall(text, at)
@@ -211,6 +212,7 @@ class _Reader:
         return unquoted(token)
 
     def many(self, opening: str, read: Callable[[_Reader], Any], closing: str) -> tuple[Any, ...]:
+        """Read a list in brackets, separated by commas."""
         self.expect(opening)
         found: list[Any] = []
         while not self.accept(closing):
@@ -225,7 +227,7 @@ class _Reader:
 
 
 def _factors(word: str) -> Iterable[int]:
-    """The numbers of `ijz_1`."""
+    """Yield the factor numbers of a name such as `ijz_1`."""
     for piece in _FACTOR.findall(word):
         yield _LETTERS + int(piece[2:]) - 1 if "_" in piece else ord(piece) - _FIRST
 
@@ -379,4 +381,4 @@ _READERS: Final[dict[str, Callable[[_Reader], StructAttr]]] = {
         "all_to_all_param_list", reader.many("[", _param, "]")
     ),
 }
-"""Readers of what stands after the name."""
+"""Functions that read the text after the attribute's name."""

@@ -1,8 +1,8 @@
-"""Structures: `#stablehlo.gather<offset_dims = [1], …>` and the like.
+"""Structures such as `#stablehlo.gather<offset_dims = [1], …>`.
 
-In a *free* structure fields come in any order and may be left out; those that are empty or 0 are
-not kept, since the text without them means the same.  A *fixed* one has all its fields, in order
-if `ordered`.
+The fields of a *free* structure come in any order and may be missing.  Fields that are empty or 0
+are not stored, as a text without them is equivalent.  A *fixed* structure has all its fields, in
+order if `ordered`.
 
 Source: `StablehloAttrs.td`, `ChloOps.td`; `parseStruct` and `printStruct` of `StablehloOps.cpp`.
 """
@@ -25,14 +25,14 @@ from hloscope.mlir import (
 )
 
 DYNAMIC: Final = -(1 << 63)
-"""A size that is not known, `?`, as a number."""
+"""Number that marks an unknown size, `?`."""
 
 FieldValue: TypeAlias = Attribute | int | tuple[int, ...]
 ReadField: TypeAlias = Callable[[AsmParser], FieldValue]
 
 
 def read_list(parser: AsmParser) -> tuple[int, ...]:
-    """`[1, ?]`; the elements are integers, or `?`."""
+    """Read `[1, ?]`: integers, or `?`."""
     parser.token("[")
     return _elements(parser, "]")
 
@@ -52,7 +52,7 @@ def _size(parser: AsmParser) -> int:
 
 
 def list_text(values: tuple[int, ...]) -> str:
-    """`1, ?`."""
+    """Return `1, ?`."""
     return ", ".join("?" if value == DYNAMIC else str(value) for value in values)
 
 
@@ -63,7 +63,7 @@ def read_bounds(parser: AsmParser) -> StructAttr:
 
 
 def read_type_extensions(parser: AsmParser) -> StructAttr:
-    """Read `<bounds = [3, ?]>`, an old spelling of bounds."""
+    """Read `<bounds = [3, ?]>`, a former spelling of bounds."""
     parser.token("<")
     parser.keyword("bounds")
     parser.token("=")
@@ -76,7 +76,7 @@ def read_type_extensions(parser: AsmParser) -> StructAttr:
 
 
 class Free(NamedTuple):
-    """A free structure: its fields, and what messages call it; `*` marks a field of one integer."""
+    """A free structure: its fields and its name in messages; `*` marks a field of one integer."""
 
     fields: tuple[str, ...]
     what: str
@@ -105,12 +105,12 @@ FREE: Final = dict(map(_free, _FREE_ROWS.replace("\\\n", "").strip().splitlines(
 
 
 def empty(free: Free) -> dict[str, int | tuple[int, ...]]:
-    """What each field is if it is not written."""
+    """Return the default of each field."""
     return {field.rstrip("*"): 0 if field.endswith("*") else () for field in free.fields}
 
 
 def read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
-    """Read `a = [1], b = 2>` in any order."""
+    """Read `a = [1], b = 2>`, in any order."""
     try:
         return _read_fields(parser, free)
     except ParseError as error:
@@ -137,7 +137,7 @@ def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ..
 
 
 def read_free(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
-    """Read what follows the mnemonic of a free structure."""
+    """Read a free structure after its mnemonic."""
     parser.token("<")
     free = FREE[dialect, mnemonic]
     return free_struct(dialect, mnemonic, read_fields(parser, free))
@@ -146,7 +146,7 @@ def read_free(parser: AsmParser, dialect: str, mnemonic: str) -> StructAttr:
 def free_struct(
     dialect: str, mnemonic: str, values: dict[str, int | tuple[int, ...]]
 ) -> StructAttr:
-    """A free structure of the fields that say something.
+    """Return a free structure of the fields that are not empty or 0.
 
     >>> free_struct("stablehlo", "dot", {"rhs_contracting_dimensions": (1,)}).fields
     (('rhs_contracting_dimensions', (1,)),)
@@ -161,7 +161,7 @@ def free_struct(
 
 
 class Fixed(NamedTuple):
-    """A fixed structure: its fields with their kinds, its name in messages, its spelling."""
+    """A fixed structure: its fields with their kinds, its name in messages, and whether it is ordered."""
 
     fields: tuple[tuple[str, str], ...]
     definition: str
@@ -240,7 +240,7 @@ _READ: Final[dict[str, ReadField]] = {
 
 
 def camel(name: str) -> str:
-    """`lhs_component_count` as C++ names it, `lhsComponentCount`."""
+    """Return the C++ name of a field: `lhsComponentCount` for `lhs_component_count`."""
     first, *rest = name.split("_")
     return first + "".join(map(str.capitalize, rest))
 
@@ -248,13 +248,13 @@ def camel(name: str) -> str:
 def parameter_failed(
     parser: AsmParser, error: ParseError, definition: str, name: str, type: str
 ) -> NoReturn:
-    """Say of which parameter of a structure an error was."""
+    """Report an error, and the parameter of a structure that it is in."""
     parser.keep(error)
     parser.fail(f"failed to parse {definition} parameter '{name}' which is to be a `{type}`")
 
 
 def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
-    """Read what follows the mnemonic of a fixed structure."""
+    """Read a fixed structure after its mnemonic."""
     fixed = FIXED[mnemonic]
     parser.token("<")
     kinds, found = dict(fixed.fields), {}
@@ -278,6 +278,7 @@ def read_fixed(parser: AsmParser, mnemonic: str) -> StructAttr:
 
 
 def _any_field(parser: AsmParser, names: list[str]) -> str:
+    """Read the name of a field that has not been read."""
     at = parser.at
     word = parser.try_keyword()
     if word is None:
@@ -292,7 +293,7 @@ def _any_field(parser: AsmParser, names: list[str]) -> str:
 
 
 def write_fields(printer: AsmPrinter, attribute: StructAttr) -> None:
-    """Write `<a = [1], b = 2>` as it is kept."""
+    """Write the stored fields, `<a = [1], b = 2>`."""
     separator = "<"
     for name, value in attribute.fields:
         printer.write(f"{separator}{name} = ")
@@ -316,7 +317,7 @@ def write_field(printer: AsmPrinter, value: FieldValue) -> None:
 
 
 def bounds_text(attribute: StructAttr) -> str:
-    """`<3, ?>` of bounds.
+    """Return the text `<3, ?>` of bounds.
 
     >>> bounds_text(StructAttr("stablehlo", "bounds", (("bounds", (3, DYNAMIC)),)))
     '<3, ?>'

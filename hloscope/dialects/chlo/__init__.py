@@ -1,4 +1,4 @@
-"""The ops of CHLO, a table of rows for each family."""
+"""Ops of CHLO: a table of rows for each family."""
 
 from typing import Final
 

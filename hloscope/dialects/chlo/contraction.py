@@ -1,4 +1,4 @@
-"""Rows of the ops that contract two tensors, in CHLO."""
+"""Rows of the CHLO ops that contract two tensors."""
 
 from typing import Final
 

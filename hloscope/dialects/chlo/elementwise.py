@@ -1,4 +1,4 @@
-"""Rows of the ops that compute each element on its own, in CHLO."""
+"""Rows of the elementwise ops of CHLO."""
 
 from typing import Final
 

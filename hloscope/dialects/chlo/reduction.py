@@ -1,4 +1,4 @@
-"""Rows of the ops that combine elements: reductions, normalisation, sorting, in CHLO."""
+"""Rows of the CHLO ops that combine elements: reductions, normalisation, sorting."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""Pretty forms of the dialects' ops: both directions from what a row says after `~`.
+"""Pretty forms of ops, read and printed from the text after `~` in a row.
 
-`special`, `regions` and `loops` have the forms that no row says.
+Forms that a row cannot express are in `special`, `regions` and `loops`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CODED: Final = special.FORMS | regions.FORMS | loops.FORMS
 
 
 def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
-    """The pretty form of the op of a row; `get` gives its definition when the form is used.
+    """Return the pretty form of a row's op, or `None`; `get` returns the definition on first use.
 
     >>> from hloscope.dialects.rows import compile_row
     >>> row = "tanh | operand:FCQ | result_accuracy?:accuracy | result:FCQ | compatible ~unary"

@@ -1,6 +1,7 @@
-"""Places of a form that stand for attributes.
+"""Directives of forms for attributes.
 
-Each takes what is known of the row and its arguments; `language` says how rows are read.
+Each one takes the context of the row and its own arguments; `hloscope.mlir.text.form_language`
+explains how forms are read.
 Source: MLIR's generated parsers.
 """
 
@@ -8,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 from hloscope.dialects.attributes.enums import read_value_or_attribute
@@ -45,7 +45,7 @@ _MOST: Final = 1 << 13
 
 
 def read_dims(parser: AsmParser) -> tuple[int, ...]:
-    """`[1, 2]`."""
+    """Read `[1, 2]`."""
     parser.token("[")
     if parser.try_token("]"):
         return ()
@@ -60,7 +60,7 @@ def _dim(parser: AsmParser) -> int:
     value = parser.try_integer()
     if value is None:
         if not parser.try_token("]"):
-            parser.report("expected integer value")  # MLIR looks for the bracket all the same
+            parser.report("expected integer value")  # MLIR reports the missing bracket too
             parser.token("]")
         parser.fail("expected integer value")
     if value >= 1 << 63:
@@ -69,18 +69,17 @@ def _dim(parser: AsmParser) -> int:
 
 
 def dims_text(dims: Sequence[int]) -> str:
-    """`[1, 2]`."""
+    """Return `[1, 2]`."""
     return f"[{', '.join(map(str, dims))}]"
 
 
 def i64_array(values: Sequence[int]) -> DenseArrayAttr:
-    """`array<i64: …>`."""
+    """Return the attribute `array<i64: …>`."""
     return DenseArrayAttr(I64, tuple(values))
 
 
-@lru_cache(1 << 12)
 def small_integers(literal: DenseAttr) -> tuple[int, ...] | None:
-    """The elements of a small literal of 64-bit integers; `None` if it is none.
+    """Return the elements of a small literal of 64-bit integers; `None` for other literals.
 
     >>> small_integers(DenseAttr("7", TensorType(I64, (2, 1))))
     (7, 7)
@@ -178,7 +177,7 @@ def string(context: Context, arguments: list[str]) -> Part:
 
 
 def symbol(context: Context, arguments: list[str]) -> Part:
-    """`<symbol name>`: `@name` of the string `"name"`."""
+    """`<symbol name>`: `@name` for the string attribute `"name"`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -211,7 +210,7 @@ def number(context: Context, arguments: list[str]) -> Part:
 def enum(context: Context, arguments: list[str]) -> Part:
     """`<enum mnemonic name>`: the value of `#stablehlo<mnemonic VALUE>`.
 
-    The attribute has the mnemonic's name if none is given.
+    Without `name`, the attribute is named like the mnemonic.
     """
     mnemonic, name = arguments[0], arguments[-1]
 
@@ -227,7 +226,7 @@ def enum(context: Context, arguments: list[str]) -> Part:
 
 
 def value(context: Context, arguments: list[str]) -> Part:
-    """`<value name operand>` or `<value name result>`: a literal whose type is that of the one."""
+    """`<value name operand>`, `<value name result>`: a literal with the type of the operand or result."""
     name, role = arguments
     if role == "result":
         context.outputs += 1
@@ -264,4 +263,4 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "enum": enum,
     "value": value,
 }
-"""Places for attributes."""
+"""Directives for attributes."""

@@ -1,4 +1,4 @@
-"""Places of a form for types that are not written because they follow from others.
+"""Directives of forms for types that are not written because they follow from others.
 
 Source: the traits and type constraints of MLIR's `arith`, `tensor` and `shape`.
 """
@@ -23,10 +23,11 @@ def _named(text: str) -> Type:
 
 
 def implied(context: Context, arguments: list[str]) -> Part:
-    """Types that are not written.
+    """Directives for types that are not written.
 
-    `<implied inputs index>`: of the operands that have none yet; `element` is that of the result.
-    `<implied output i1>`: of the result; `element` is that of operand 0.
+    `<implied inputs index>` is for the operands without a type; `element` is the element type of
+    the
+    result.  `<implied output i1>` is for the result; `element` is the element type of operand 0.
     """
     what, name = arguments
     written = context.inputs
@@ -62,7 +63,7 @@ def _write_nothing(printer: AsmPrinter, op: Operation) -> None:
 
 
 def boolean_of(context: Context, arguments: list[str]) -> Part:
-    """`<implied_boolean>`: a result of `i1` in the shape of operand 0, not written."""
+    """`<implied_boolean>`: a result of type `i1` in the shape of operand 0, not written."""
     context.outputs += 1
 
     def read(reading: Reading) -> None:
@@ -86,7 +87,10 @@ def _boolean(type: Type) -> Type:
 
 
 def insertion(context: Context, arguments: list[str]) -> Part:
-    """`<insertion>`: a tensor, operand 1 and result; operand 0 is an element, others indices."""
+    """`<insertion>`: type of operand 1 and the result, a tensor.
+
+    Operand 0 is an element, the other operands are indices.
+    """
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:

@@ -28,7 +28,7 @@ _YIELD: Final = "scf.yield"
 
 
 def _read_assignments(parser: AsmParser) -> tuple[list[Use], list[Use]]:
-    """`(%x = %a, %y = %b)`: the names, and the values they begin with."""
+    """Read `(%x = %a, %y = %b)`; return the names and their initial values."""
     names: list[Use] = []
     values: list[Use] = []
     parser.token("(")
@@ -56,7 +56,7 @@ def _write_assignments(
 
 
 def _read_results(parser: AsmParser, state: State) -> None:
-    """What follows `->`: `t` or `(t, u)`."""
+    """Read the types after `->`: `t` or `(t, u)`."""
     if not parser.try_token("("):
         state.types.append(parser.type())
     elif not parser.try_token(")"):
@@ -72,7 +72,7 @@ def _write_results(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_for(parser: AsmParser, state: State) -> None:
-    """`%i = %a to %b step %c iter_args(%x = %y) -> (t) : i32 {…}`."""
+    """Read `%i = %a to %b step %c iter_args(%x = %y) -> (t) : i32 {…}`."""
     at = parser.at
     counter = parser.use()
     parser.token("=")
@@ -97,7 +97,7 @@ def read_for(parser: AsmParser, state: State) -> None:
 
 
 def write_for(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_for`."""
+    """Write the form that `read_for` reads."""
     (block,) = one_block(op, 1)
     operands, arguments = op.operands, block.arguments
     carried = tuple(value.type for value in operands[3:])
@@ -118,7 +118,7 @@ def write_for(printer: AsmPrinter, op: Operation) -> None:
         _write_assignments(printer, arguments[1:], operands[3:])
         _write_results(printer, op)
     if operands[0].type != INDEX:
-        printer.write("  : ")  # two spaces, as MLIR has them
+        printer.write("  : ")  # MLIR prints two spaces here
         printer.type(operands[0].type)
     printer.write(" ")
     printer.region(op.regions[0], arguments=False, terminator=bool(carried))
@@ -126,7 +126,7 @@ def write_for(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_if(parser: AsmParser, state: State) -> None:
-    """`%c -> (t) {…} else {…}`."""
+    """Read `%c -> (t) {…} else {…}`."""
     at = parser.at
     condition = parser.use()
     if parser.try_token("->"):
@@ -139,7 +139,7 @@ def read_if(parser: AsmParser, state: State) -> None:
 
 
 def write_if(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_if`."""
+    """Write the form that `read_if` reads."""
     if len(op.regions) != 2 or [value.type for value in op.operands] != [I1]:
         raise UnfitError(f"{op.name} has {len(op.regions)} regions")
     printer.write(" ")
@@ -155,7 +155,7 @@ def write_if(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_while(parser: AsmParser, state: State) -> None:
-    """`(%x = %a) : (t) -> u {…} do {…} attributes {…}`."""
+    """Read `(%x = %a) : (t) -> u {…} do {…} attributes {…}`."""
     at = parser.at
     names: list[Use] = []
     values: list[Use] = []
@@ -175,7 +175,7 @@ def read_while(parser: AsmParser, state: State) -> None:
 
 
 def write_while(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_while`."""
+    """Write the form that `read_while` reads."""
     before, _ = one_block(op, 2)
     if [x.type for x in before.arguments] != [x.type for x in op.operands]:
         raise UnfitError(f"the arguments of {op.name} do not fit its operands")
@@ -192,7 +192,7 @@ def write_while(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_condition(parser: AsmParser, state: State) -> None:
-    """`(%c) %a, %b : t, u`."""
+    """Read `(%c) %a, %b : t, u`."""
     at = parser.at
     parser.token("(")
     condition = parser.use()
@@ -207,7 +207,7 @@ def read_condition(parser: AsmParser, state: State) -> None:
 
 
 def write_condition(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_condition`."""
+    """Write the form that `read_condition` reads."""
     if not op.operands or op.operands[0].type != I1:
         raise UnfitError(f"{op.name} has no condition")
     condition, *values = op.operands

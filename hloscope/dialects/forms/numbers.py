@@ -1,4 +1,4 @@
-"""Places of a form for numbers of dots, convolutions, slices and formats.
+"""Directives for numbers of dots, convolutions, slices and float formats.
 
 Source: `AssemblyFormat.cpp`; `printWindowAttributes`, `parsePrecisionConfig` of `StablehloOps.cpp`.
 """
@@ -41,7 +41,7 @@ _INT32: Final = 1 << 31
 
 
 def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
-    """`<format>`: `e5m2`, two integers."""
+    """`<format>`: `e5m2`, the numbers of exponent and mantissa bits."""
 
     def read(reading: Reading) -> None:
         parser = reading.parser
@@ -71,7 +71,7 @@ def _fits_format(op: Operation) -> bool:
 
 
 def slice_ranges(context: Context, arguments: list[str]) -> Part:
-    """`<ranges>`: `[0:4, 1:8:2]`, starts, limits and strides."""
+    """`<ranges>`: `[0:4, 1:8:2]`, start, limit and stride of each dimension."""
 
     def read(reading: Reading) -> None:
         parser = reading.parser
@@ -150,9 +150,9 @@ def _pair_text(lhs: object, rhs: object) -> str:
 
 
 def precision(context: Context, arguments: list[str]) -> Part:
-    """`<precision>`: `, precision = [HIGH, HIGH]` if it is set.
+    """`<precision>`: `, precision = [HIGH, HIGH]`, or nothing if it is not set.
 
-    `<precision algorithm>` also has `, algorithm = <…>` if it is set.
+    `<precision algorithm>` adds `, algorithm = <…>` if that is set.
     """
     with_algorithm = bool(arguments)
 
@@ -338,4 +338,4 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "conv": conv_dims,
     "window": window,
 }
-"""Places for numbers with notations of their own."""
+"""Directives for numbers with their own notation."""

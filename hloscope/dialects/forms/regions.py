@@ -41,22 +41,27 @@ from hloscope.mlir import (
 COMMUTATIVE: Final = frozenset(
     f"stablehlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
 )
-"""Binary ops that a reduction may name instead of showing its region."""
+"""Binary ops that `reduce` may name in place of its region."""
 
 
 def resolve(parser: AsmParser, state: State, uses: list[Use], types: list[Type], at: int) -> None:
+    """Resolve operands to values of these types."""
     Reading(parser, state, uses, types).finish(at)
 
 
 def one_block(op: Operation, regions: int) -> list[Block]:
-    """The blocks of so many regions of one block each."""
+    """Return the blocks of `regions` regions of one block each.
+
+    Raises:
+        UnfitError: The op has other regions.
+    """
     if len(op.regions) != regions or any(len(region.blocks) != 1 for region in op.regions):
         raise UnfitError(f"{op.name} needs {regions} regions of one block each")
     return [region.block for region in op.regions]
 
 
 def ended(region: Region, terminator: str) -> Region:
-    """The region with the terminator that MLIR adds where a form may leave it out."""
+    """Return a region with the terminator that a form may leave out."""
     if not region.blocks:
         return Region((Block((), (Operation(terminator),)),))
     first, *others = region.blocks
@@ -72,7 +77,7 @@ def ended(region: Region, terminator: str) -> Region:
 
 
 def read_reduce(parser: AsmParser, state: State) -> None:
-    """`(%a init: %b), … across dimensions = [0] : … reducer(%x: t, %y: t) {…}` or `applies op`."""
+    """Read `(%a init: %b), … across dimensions = [0] : … reducer(%x: t, %y: t) {…}`, or `applies op`."""
     at = parser.at
     inputs: list[Use] = []
     inits: list[Use] = []
@@ -115,11 +120,13 @@ def read_reduce(parser: AsmParser, state: State) -> None:
             parser.fail("expected ','")
         pairs.append(pair)
     resolve(parser, state, [*inputs, *inits], list(type.inputs), at)
+    # The text pairs the arguments of an input; the region has all accumulators first.
     arguments = [pair[side] for side in (0, 1) for pair in pairs]
     state.regions.append(parser.region(arguments))
 
 
 def _reducer(name: str, operand: Type, state: State) -> Region:
+    """Make the region of `applies op`: the op on two scalars, and a return."""
     element = operand.element if isinstance(operand, TensorType | UnrankedTensorType) else operand
     scalar = _scalar(element)
     first, second, value = Value(scalar), Value(scalar, index=1), Value(scalar)
@@ -142,7 +149,7 @@ def _scalar(element: Type) -> TensorType:
 
 
 def _applied(op: Operation, block: Block) -> str | None:
-    """The op that says the region, if one does."""
+    """Return the name of the op that a region applies, if `applies op` can replace it, else `None`."""
     if len(block.operations) != 2 or not op.operands:
         return None
     inner, last = block.operations
@@ -163,7 +170,7 @@ def _applied(op: Operation, block: Block) -> str | None:
 
 
 def write_reduce(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_reduce`."""
+    """Write the form that `read_reduce` reads."""
     (block,) = one_block(op, 1)
     count, odd = divmod(len(op.operands), 2)
     dims = op.properties.get("dimensions")
@@ -200,7 +207,7 @@ def write_reduce(printer: AsmPrinter, op: Operation) -> None:
 
 
 def reread_reduce(op: Operation) -> None:
-    """`applies op` leaves out names and locations of the region, whose ops stand nowhere."""
+    """Remove from an op what its form `applies op` does not show: names and locations of the region."""
     (block,) = one_block(op, 1)
     if _applied(op, block) is None:
         return
@@ -220,7 +227,7 @@ def reread_reduce(op: Operation) -> None:
 
 
 def read_while(parser: AsmParser, state: State) -> None:
-    """`(%x = %a, …) : t, … attributes {…} cond {…} do {…}`."""
+    """Read `(%x = %a, …) : t, … attributes {…} cond {…} do {…}`."""
     at = parser.at
     arguments: list[Use] = []
     uses: list[Use] = []
@@ -247,7 +254,7 @@ def read_while(parser: AsmParser, state: State) -> None:
 
 
 def write_while(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_while`, which shows the operands' types only."""
+    """Write the form that `read_while` reads, which shows the operands' types only."""
     condition, body = one_block(op, 2)
     shown = [operand.type for operand in op.operands]
     for values in (condition.arguments, body.arguments, op.results):
@@ -274,18 +281,18 @@ def write_while(printer: AsmPrinter, op: Operation) -> None:
 
 
 def reread_while(op: Operation) -> None:
-    """The form leaves out locations of arguments, and has the names of those of the body."""
+    """Remove from an op what its form does not show: argument locations and names in the condition."""
     condition, body = one_block(op, 2)
-    for ours, theirs in zip(condition.arguments, body.arguments, strict=True):
-        ours.name = theirs.name
-        ours.location = theirs.location = UNKNOWN
+    for of_condition, of_body in zip(condition.arguments, body.arguments, strict=True):
+        of_condition.name = of_body.name
+        of_condition.location = of_body.location = UNKNOWN
 
 
 # ---------------------------------------------------------------------------------------- scan
 
 
 def read_scan(parser: AsmParser, state: State) -> None:
-    """`(%a) inits (%b) dimension=0 attributes {…} {…} : (t, u) -> (t, u)`."""
+    """Read `(%a) inits (%b) dimension=0 attributes {…} {…} : (t, u) -> (t, u)`."""
     at = parser.at
     groups = []
     parser.token("(")
@@ -314,7 +321,7 @@ _SEGMENTS: Final = ("operandSegmentSizes", "resultSegmentSizes")
 
 
 def write_scan(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_scan`."""
+    """Write the form that `read_scan` reads."""
     one_block(op, 1)
     sizes, dim = op.properties.get("operandSegmentSizes"), op.properties.get("dimension")
     if not (
@@ -326,7 +333,7 @@ def write_scan(printer: AsmPrinter, op: Operation) -> None:
         raise UnfitError(f"{op.name} does not say its inputs or its dimension")
     inputs, inits = sizes.values
     outputs = op.properties.get("resultSegmentSizes")
-    read = (len(op.results) - inits, inits)  # what `read_scan` makes of the text
+    read = (len(op.results) - inits, inits)  # the segments that `read_scan` would infer
     if not isinstance(outputs, DenseArrayAttr) or tuple(outputs.values) != read:
         raise UnfitError(f"{op.name} does not have a carry for each initial value")
     printer.write("(")
@@ -345,7 +352,7 @@ def write_scan(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_assuming(parser: AsmParser, state: State) -> None:
-    """`%w -> (t, u) {…}`."""
+    """Read `%w -> (t, u) {…}`."""
     at = parser.at
     use = parser.use()
     if parser.try_token("->"):
@@ -359,7 +366,7 @@ def read_assuming(parser: AsmParser, state: State) -> None:
 
 
 def write_assuming(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_assuming`."""
+    """Write the form that `read_assuming` reads."""
     one_block(op, 1)
     if len(op.operands) != 1:
         raise UnfitError(f"{op.name} has {len(op.operands)} operands")
@@ -375,12 +382,12 @@ def write_assuming(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_manual_computation(parser: AsmParser, state: State) -> None:
-    """`(%a) in_shardings=[…] out_shardings=[…] manual_axes={…} (%x: t) {…} : (t) -> u`."""
+    """Read `(%a) in_shardings=[…] out_shardings=[…] manual_axes={…} (%x: t) {…} : (t) -> u`."""
     _read_sharded(parser, state, ())
 
 
 def read_named_computation(parser: AsmParser, state: State) -> None:
-    """`<"name">(%a) in_shardings=[…] out_shardings=[…] (%x: t) {…} : (t) -> u`."""
+    """Read `<"name">(%a) in_shardings=[…] out_shardings=[…] (%x: t) {…} : (t) -> u`."""
     parser.token("<")
     state.properties["name"] = StringAttr(parser.string())
     parser.token(">")
@@ -425,13 +432,13 @@ def _bare(op: Operation, name: str) -> str:
 
 
 def write_manual_computation(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_manual_computation`."""
+    """Write the form that `read_manual_computation` reads."""
     (block,) = one_block(op, 1)
     _write_sharded(printer, op, block, [_bare(op, name) for name in _SHARDINGS])
 
 
 def write_named_computation(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_named_computation`."""
+    """Write the form that `read_named_computation` reads."""
     (block,) = one_block(op, 1)
     name = op.properties.get("name")
     texts = [_bare(op, name) for name in _SHARDINGS if name in op.properties]
@@ -461,7 +468,7 @@ def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list
 
 
 def inner_regions(context: Context, arguments: list[str]) -> Part:
-    """`<regions>`: ` ({…}, {…})` if there are regions."""
+    """`<regions>`: ` ({…}, {…})`, or nothing if there are no regions."""
 
     def read(reading: Reading) -> None:
         parser = reading.parser
@@ -484,7 +491,7 @@ def inner_regions(context: Context, arguments: list[str]) -> Part:
 
 
 DIRECTIVES: Final[dict[str, Directive]] = {"regions": inner_regions}
-"""Places for regions."""
+"""Directives for regions."""
 
 FORMS: Final = {
     "reduce": Form(read_reduce, write_reduce, reread=reread_reduce),

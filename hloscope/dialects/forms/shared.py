@@ -1,4 +1,4 @@
-"""Pretty forms that several ops share, by the name their rows say."""
+"""Pretty forms that several ops share, by the name used in rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of ops without regions that no row says: constants and branches.
+"""Forms of constants and branches, which rows cannot express.
 
 Source: `parseConstantOp` and `printConstantOp` of `Base.cpp`; MLIR's `cf` dialect.
 """
@@ -33,7 +33,7 @@ from hloscope.mlir import (
 
 
 def literal_type(attribute: Attribute) -> Type | None:
-    """The type of a literal: a number, or the elements of a tensor."""
+    """Return the type of a number or of the elements of a tensor; `None` for other attributes."""
     match attribute:
         case BoolAttr():
             return I1
@@ -46,7 +46,7 @@ def literal_type(attribute: Attribute) -> Type | None:
 
 
 def read_constant(parser: AsmParser, state: State) -> None:
-    """`{…} dense<…> : t`, or `() <{value = dense<…> : t}> {…} : () -> u` if `u` is not `t`."""
+    """Read `{…} dense<…> : t`; if the result has another type u, `() <{value = …}> {…} : () -> u`."""
     if parser.try_token("("):
         parser.token(")")
         if parser.try_token("<"):
@@ -70,7 +70,7 @@ def read_constant(parser: AsmParser, state: State) -> None:
 
 
 def write_constant(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_constant`."""
+    """Write the form that `read_constant` reads."""
     value = op.properties.get("value")
     if value is None or len(op.results) != 1 or op.operands:
         raise UnfitError(f"{op.name} has no value, or not one result")
@@ -87,7 +87,7 @@ def write_constant(printer: AsmPrinter, op: Operation) -> None:
 
 
 def _read_target(parser: AsmParser, state: State) -> tuple[list[Use], list[Type]]:
-    """`^a` or `^a(%x, %y : t, u)`."""
+    """Read a successor, `^a` or `^a(%x, %y : t, u)`."""
     uses: list[Use] = []
     types: list[Type] = []
     state.successors.append(parser.successor())
@@ -113,7 +113,7 @@ def _write_target(
 
 
 def read_branch(parser: AsmParser, state: State) -> None:
-    """`^a(%x : t)`."""
+    """Read `^a(%x : t)`."""
     at = parser.at
     uses, types = _read_target(parser, state)
     parser.dictionary(state)
@@ -121,7 +121,7 @@ def read_branch(parser: AsmParser, state: State) -> None:
 
 
 def write_branch(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_branch`."""
+    """Write the form that `read_branch` reads."""
     if len(op.successors) != 1:
         raise UnfitError(f"{op.name} has {len(op.successors)} successors")
     printer.write(" ")
@@ -130,7 +130,7 @@ def write_branch(printer: AsmPrinter, op: Operation) -> None:
 
 
 def read_conditional_branch(parser: AsmParser, state: State) -> None:
-    """`%c, ^a(%x : t), ^b`."""
+    """Read `%c, ^a(%x : t), ^b`."""
     at = parser.at
     uses: list[Use] = [parser.use()]
     types: list[Type] = [I1]
@@ -149,7 +149,7 @@ _SEGMENTS: Final = "operandSegmentSizes"
 
 
 def write_conditional_branch(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_conditional_branch`."""
+    """Write the form that `read_conditional_branch` reads."""
     sizes = op.properties.get(_SEGMENTS)
     if not (
         isinstance(sizes, DenseArrayAttr)

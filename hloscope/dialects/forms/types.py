@@ -1,4 +1,4 @@
-"""Places of a form that stand for types.
+"""Directives for types.
 
 Source: `AssemblyFormat.cpp` of StableHLO.
 """
@@ -18,12 +18,12 @@ _REAL: Final = {
 
 
 def write_function(printer: AsmPrinter, op: Operation) -> None:
-    """Write `(a, b) -> c` of an op."""
+    """Write the function type `(a, b) -> c` of an op."""
     printer.function_type([x.type for x in op.operands], [x.type for x in op.results])
 
 
 def _assign(reading: Reading, type: FunctionType, at: int) -> None:
-    """Types of all operands and of one result, from a function type."""
+    """Set the types of all operands and of one result from a function type."""
     if len(type.inputs) != len(reading.uses):
         reading.parser.fail(
             f"{len(reading.uses)} operands present, but expected {len(type.inputs)}", at
@@ -72,7 +72,7 @@ def same(context: Context, arguments: list[str]) -> Part:
 
 
 def each(context: Context, arguments: list[str]) -> Part:
-    """`<each>`: one type that all operands and the result have."""
+    """`<each>`: the one type of all operands and the result."""
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:
@@ -90,7 +90,7 @@ def each(context: Context, arguments: list[str]) -> Part:
 
 
 def every_input(context: Context, arguments: list[str]) -> Part:
-    """`<every type>`: one type that all operands have; results have types of their own."""
+    """`<every type>`: the one type of all operands; results have other types."""
 
     def read(reading: Reading) -> None:
         reading.types += [reading.parser.type()] * len(reading.uses)
@@ -148,7 +148,7 @@ def tuple_of(context: Context, arguments: list[str]) -> Part:
 
 
 def _real(type: Type) -> Type | None:
-    """The type of the real parts of a tensor of complex numbers."""
+    """Type of the real parts of a complex tensor; `None` for other types."""
     match type:
         case TensorType(element, sizes, layout, bounds, encoding) if element in _REAL:
             return TensorType(_REAL[element], sizes, layout, bounds, encoding)
@@ -159,7 +159,7 @@ def _real(type: Type) -> Type | None:
 
 
 def complex_of(context: Context, arguments: list[str]) -> Part:
-    """`<complex>`: the result if both operands are its parts, else a function type."""
+    """`<complex>`: the type of the result if the operands are its parts, else a function type."""
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:
@@ -264,7 +264,7 @@ def one_output(context: Context, arguments: list[str]) -> Part:
 
 
 def after_colon(context: Context, arguments: list[str]) -> Part:
-    """`<any>`: ` : a, b` if there are operands."""
+    """`<any>`: ` : a, b`, or nothing if there are no operands."""
 
     def read(reading: Reading) -> None:
         if reading.parser.try_token(":"):
@@ -279,7 +279,7 @@ def after_colon(context: Context, arguments: list[str]) -> Part:
 
 
 def operand_list(context: Context, arguments: list[str]) -> Part:
-    """`<list>`: ` %a, %b : t, u` if there are operands."""
+    """`<list>`: ` %a, %b : t, u`, or nothing if there are no operands."""
     context.variadic = True
 
     def read(reading: Reading) -> None:
@@ -299,7 +299,7 @@ def operand_list(context: Context, arguments: list[str]) -> Part:
 
 
 def barrier(context: Context, arguments: list[str]) -> Part:
-    """`<barrier>`: ` %a, %b : t, u`, the results have the same types; `()` without operands."""
+    """`<barrier>`: ` %a, %b : t, u`, also the types of the results; `()` without operands."""
     context.variadic = True
     types = pairwise(context, arguments)
 
@@ -328,7 +328,7 @@ def barrier(context: Context, arguments: list[str]) -> Part:
 
 
 def choice(context: Context, arguments: list[str]) -> Part:
-    """`<choice>`: the type of the values; before it that of the condition unless it is `i1`."""
+    """`<choice>`: the type of both values, after that of the condition unless it is `i1`."""
     context.outputs = max(context.outputs, 1)
     boolean = ELEMENT_TYPES["pred"]
 
@@ -361,4 +361,4 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "barrier": barrier,
     "choice": choice,
 }
-"""Places for types."""
+"""Directives for types."""

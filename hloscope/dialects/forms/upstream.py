@@ -1,4 +1,4 @@
-"""Places of forms of other dialects: flags and predicates of `arith`, shapes, shardings.
+"""Directives for other dialects: flags and predicates of `arith`, shapes, shardings.
 
 Source: MLIR's definitions of `arith` and `shape`; Shardy's `SdyOps` and printers.
 """
@@ -40,7 +40,7 @@ _NUMBERED: Final = {
     "direction": ("sdy::PropagationDirection", I32, "NONE FORWARD BACKWARD BOTH".split()),
     "reduction": ("sdy::ReductionOp", I32, "sum max min".split()),
 }
-"""Enums that are kept as numbers: the name in messages, the type, the values."""
+"""Enums stored as numbers: name in messages, type, values."""
 
 _FLAGS: Final = {
     "overflow": ("IntegerOverflowFlags", "none nsw nuw".split()),
@@ -50,7 +50,7 @@ _CLOSED: Final = {"{": "}", "[": "]"}
 
 
 def flags(context: Context, arguments: list[str]) -> Part:
-    """`<flags overflow overflowFlags>`: ` overflow<nsw>` unless the flags are `none`."""
+    """`<flags overflow overflowFlags>`: ` overflow<nsw>`, or nothing if the flags are `none`."""
     word, name = arguments
     prefix, none = f"#arith.{word}", VerbatimAttr(f"#arith.{word}<none>")
 
@@ -93,7 +93,7 @@ def _read_flags(parser: AsmParser, kind: str) -> str:
 
 
 def unit(context: Context, arguments: list[str]) -> Part:
-    """`<unit name>`: nothing; the words before it say that the attribute is there."""
+    """`<unit name>`: no text; the words before it mean that the attribute is present."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -106,7 +106,7 @@ def unit(context: Context, arguments: list[str]) -> Part:
 
 
 def numbered(context: Context, arguments: list[str]) -> Part:
-    """`<numbered integer predicate>`: the name of a value of an enum, kept as its number."""
+    """`<numbered integer predicate>`: the name of a value of an enum that is stored as a number."""
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
 
@@ -128,9 +128,9 @@ def numbered(context: Context, arguments: list[str]) -> Part:
 
 
 def unless_first(context: Context, arguments: list[str]) -> Part:
-    """`<unless_first reduction name>`: as `numbered`, but the first value of the enum has no word.
+    """`<unless_first reduction name>`: as `numbered`, but the first value is not written.
 
-    A missing attribute means that first value, so that the word is optional when it is read.
+    A missing attribute stands for the first value, so the word may be missing when it is read.
     """
     kind, name = arguments
     cpp, type, words = _NUMBERED[kind]
@@ -159,7 +159,7 @@ def unless_first(context: Context, arguments: list[str]) -> Part:
 
 
 def shape(context: Context, arguments: list[str]) -> Part:
-    """`<shape name>`: `[2, 3]` of `dense<[2, 3]> : tensor<2xindex>`."""
+    """`<shape name>`: `[2, 3]` for `dense<[2, 3]> : tensor<2xindex>`."""
     (name,) = arguments
 
     def read(reading: Reading) -> None:
@@ -200,7 +200,7 @@ def array(context: Context, arguments: list[str]) -> Part:
 
 
 def sizes(context: Context, arguments: list[str]) -> Part:
-    """`<sizes name>`: `[2, %n]`, numbers of an array; an operand is an unknown number there."""
+    """`<sizes name>`: `[2, %n]`, numbers of an array; an operand stands for an unknown number."""
     (name,) = arguments
     first = context.operands
     context.variadic = True
@@ -237,9 +237,9 @@ def sizes(context: Context, arguments: list[str]) -> Part:
 
 
 def bare(context: Context, arguments: list[str]) -> Part:
-    """`<bare sdy.mesh name>`: `<…>` of the attribute `#sdy.mesh<…>`.
+    """`<bare sdy.mesh name>`: `<…>` for the attribute `#sdy.mesh<…>`.
 
-    A mesh may also be written in full, or by an alias; Shardy prints `<…>`.
+    A mesh may also be read in full, or as an alias; Shardy prints `<…>`.
     """
     kind, name = arguments
     prefix = f"#{kind}"
@@ -265,7 +265,7 @@ def bare(context: Context, arguments: list[str]) -> Part:
 
 
 def inside(context: Context, arguments: list[str]) -> Part:
-    """`<inside axis_ref_list name>`: `{…}` or `[…]` of the attribute `#sdy<axis_ref_list{…}>`."""
+    """`<inside axis_ref_list name>`: `{…}` or `[…]` for the attribute `#sdy<axis_ref_list{…}>`."""
     kind, name = arguments
     prefix = f"#sdy<{kind}"
     brackets = "{" if kind == "axis_ref_list" else "["
@@ -286,7 +286,7 @@ def inside(context: Context, arguments: list[str]) -> Part:
 
 
 def read_bracketed(parser: AsmParser, opening: str) -> str:
-    """Read bracketed text that begins with this bracket."""
+    """Read text in brackets that begins with `opening`."""
     if parser.peek() != opening:
         parser.fail(f"expected '{opening}'")
     return parser.bracketed()
@@ -303,4 +303,4 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "shape": shape,
     "bare": bare,
 }
-"""Places for attributes of other dialects."""
+"""Directives for attributes of other dialects."""

@@ -1,4 +1,4 @@
-"""The ops of StableHLO, a table of rows for each family."""
+"""Ops of StableHLO: a table of rows for each family."""
 
 from typing import Final
 

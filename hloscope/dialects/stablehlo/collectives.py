@@ -1,4 +1,4 @@
-"""Rows of the ops between devices, and with the host."""
+"""Rows of the ops between devices and with the host."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Rows of the ops about control flow, calls, tokens and tuples."""
+"""Rows of the ops of control flow, calls, tokens and tuples."""
 
 from typing import Final
 

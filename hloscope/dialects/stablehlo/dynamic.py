@@ -1,4 +1,4 @@
-"""Rows of the ops on sizes that are known at run time only."""
+"""Rows of the ops with sizes known at run time only."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Rows of the ops that compute each element on its own."""
+"""Rows of the elementwise ops."""
 
 from typing import Final
 

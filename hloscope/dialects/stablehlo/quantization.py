@@ -1,4 +1,4 @@
-"""Rows of the ops between numbers and the integers that stand for them."""
+"""Rows of the ops between real and quantized numbers."""
 
 from typing import Final
 

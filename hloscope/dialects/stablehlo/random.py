@@ -1,4 +1,4 @@
-"""Rows of the ops that make random numbers."""
+"""Rows of the ops that generate random numbers."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Rows of the ops that move elements or make tensors."""
+"""Rows of the ops that rearrange elements or create tensors."""
 
 from typing import Final
 
