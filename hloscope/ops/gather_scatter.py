@@ -380,7 +380,7 @@ class Scatter(Op):
     def _check_updates(
         self, operand: TensorType, indices: tuple[int | None, ...], update: TensorType
     ) -> None:
-        """Check the sizes of an update: a window that fits into the operand for each index vector."""
+        """Check the sizes of an update: a window that fits into the operand for each index."""
         dropped = self.inserted_window_dims + self.input_batching_dims
         most = [size for d, size in enumerate(operand.sizes) if d not in dropped]
         for d, largest in zip(self.update_window_dims, most, strict=True):

@@ -161,7 +161,7 @@ def free_struct(
 
 
 class Fixed(NamedTuple):
-    """A fixed structure: its fields with their kinds, its name in messages, and whether it is ordered."""
+    """A fixed structure: fields with their kinds, its name in messages, and if it is ordered."""
 
     fields: tuple[tuple[str, str], ...]
     definition: str

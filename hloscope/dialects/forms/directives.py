@@ -226,7 +226,7 @@ def enum(context: Context, arguments: list[str]) -> Part:
 
 
 def value(context: Context, arguments: list[str]) -> Part:
-    """`<value name operand>`, `<value name result>`: a literal with the type of the operand or result."""
+    """`<value name operand>`, `<value name result>`: a literal of the operand's or result type."""
     name, role = arguments
     if role == "result":
         context.outputs += 1

@@ -77,7 +77,10 @@ def ended(region: Region, terminator: str) -> Region:
 
 
 def read_reduce(parser: AsmParser, state: State) -> None:
-    """Read `(%a init: %b), … across dimensions = [0] : … reducer(%x: t, %y: t) {…}`, or `applies op`."""
+    """Read `(%a init: %b), … across dimensions = [0] : … reducer(%x: t, %y: t) {…}`.
+
+    In place of `reducer`, `applies op` may follow the operands.
+    """
     at = parser.at
     inputs: list[Use] = []
     inits: list[Use] = []
@@ -149,7 +152,7 @@ def _scalar(element: Type) -> TensorType:
 
 
 def _applied(op: Operation, block: Block) -> str | None:
-    """Return the name of the op that a region applies, if `applies op` can replace it, else `None`."""
+    """Return the name of the op for `applies op`; `None` if that form does not fit the region."""
     if len(block.operations) != 2 or not op.operands:
         return None
     inner, last = block.operations
@@ -207,7 +210,7 @@ def write_reduce(printer: AsmPrinter, op: Operation) -> None:
 
 
 def reread_reduce(op: Operation) -> None:
-    """Remove from an op what its form `applies op` does not show: names and locations of the region."""
+    """Remove from an op what `applies op` does not show: names and locations in the region."""
     (block,) = one_block(op, 1)
     if _applied(op, block) is None:
         return
@@ -281,7 +284,10 @@ def write_while(printer: AsmPrinter, op: Operation) -> None:
 
 
 def reread_while(op: Operation) -> None:
-    """Remove from an op what its form does not show: argument locations and names in the condition."""
+    """Remove from an op what its form does not show.
+
+    These are the locations of arguments, and argument names of the condition.
+    """
     condition, body = one_block(op, 2)
     for of_condition, of_body in zip(condition.arguments, body.arguments, strict=True):
         of_condition.name = of_body.name

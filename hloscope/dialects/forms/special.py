@@ -46,7 +46,10 @@ def literal_type(attribute: Attribute) -> Type | None:
 
 
 def read_constant(parser: AsmParser, state: State) -> None:
-    """Read `{…} dense<…> : t`; if the result has another type u, `() <{value = …}> {…} : () -> u`."""
+    """Read `{…} dense<…> : t`, or, if the result has another type u, the generic form.
+
+    The latter is `() <{value = dense<…> : t}> {…} : () -> u`.
+    """
     if parser.try_token("("):
         parser.token(")")
         if parser.try_token("<"):
