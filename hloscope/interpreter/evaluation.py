@@ -81,8 +81,7 @@ class Ready:
         own = self._plans.world
         world.steps, world.flops = own.steps, own.flops
         # Callbacks and extras may hold large objects of the caller; a cached plan must not keep
-        # them
-        # alive, nor call them in a later evaluation.
+        # them alive, nor call them in a later evaluation.
         is_process = PROCESS in own.extra
         own.watch = own.trail = own.on_step = None
         own.extra = {}

@@ -117,8 +117,7 @@ class Process:
         meetings = self.grid.meetings
         group = self.grid.known_group(group)
         # Equal groups are one object (`known_group`), so the identity is a cheap key: a group may
-        # have
-        # thousands of members.
+        # have thousands of members.
         key = id(group), channel
         meeting = meetings.get(key)
         if meeting is None:
@@ -130,9 +129,8 @@ class Process:
             )
         meeting.values[self.id] = values
         if len(meeting.values) == len(group):
-            # The last member computes the result.  The key is free again before members go on, as
-            # a loop
-            # reaches the same collective many times.
+            # The last member computes the result.  The key is free again before members go on, as a
+            # loop reaches the same collective many times.
             del meetings[key]
             brought = [meeting.values[member] for member in group]
             _check_alike(brought)
@@ -216,8 +214,7 @@ class Grid:
     def known_group(self, group: Group) -> Group:
         """Return the one object that represents all equal groups."""
         # Kept, as every collective of every process asks for its group, and hashing a group takes
-        # time
-        # linear in its size.  The entry holds the group, so its identity is not reused.
+        # time linear in its size.  The entry holds the group, so its identity is not reused.
         known = self._by_id.get(id(group))
         if known is None:
             known = self._by_id[id(group)] = self._groups.setdefault(group, group), group
@@ -230,8 +227,7 @@ class Grid:
             EvaluationError: A deadlock, or values that were sent and never received.
         """
         # Round-robin: each process runs until it waits or ends.  If a whole round resumes no
-        # process,
-        # none can ever go on, since only a running process can end a wait of another.
+        # process, none can ever go on, since only a running process can end a wait of another.
         processes = list(self.processes.values())
         self.has_threads, steps = True, worlds[0].steps
         try:
@@ -241,8 +237,8 @@ class Grid:
                 for process, world in zip(processes, worlds, strict=True):
                     if process.is_done or not (process.wait is None or process.wait.is_over()):
                         continue
-                    # The step limit holds for all processes together, so the count moves from
-                    # world to world.
+                    # The step limit holds for all processes together, so the count moves from world
+                    # to world.
                     resumed, world.steps = True, steps
                     _release(process.resume)
                     self.scheduler.acquire()
@@ -385,6 +381,8 @@ def run_grid(
         grid.processes.values(), [c for row in programs for c in row], arguments, strict=True
     ):
         (replica, partition), number = process.id, len(worlds)
+        # Each process has a world of its own, as kernels ask it for the replica and partition
+        # numbers.
         own = replace(
             world,
             replica=replica,
@@ -440,6 +438,7 @@ def evaluate_grid(
     world.spell = module.spell
     entry, count = module.entry, replicas * partitions
     taken = entry.arguments
+    # A single list of arguments is for all processes.
     given = list(arguments) * count if len(arguments) == 1 else list(arguments)
     if len(given) != count:
         raise EvaluationError(f"{len(given)} lists of arguments for {count} processes")

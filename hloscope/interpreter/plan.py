@@ -147,16 +147,14 @@ class Plan:
     @cached_property
     def straight(self) -> Straight | None:
         """Straight-line form of the plan, or `None` if it cannot be unrolled."""
-        # Cached, as every run of the plan asks for it.  Unrolling reads the steps of callees, so
-        # it
+        # Cached, as every run of the plan asks for it.  Unrolling reads the steps of callees, so it
         # cannot happen in the constructor: a function may call itself.
         return straight(self)
 
     @cached_property
     def steps(self) -> list[Step]:
         """The steps of the plan, in order of evaluation."""
-        # Cached, as every run without a straight-line form uses them.  Not made in the
-        # constructor,
+        # Cached, as every run without a straight-line form uses them.  Not made in the constructor,
         # because a function may call itself: the plan has to exist before its steps refer to it.
         body, slots, plans = self.computation.body.instructions, self._slots, self._plans
         last: dict[int, int] = {}
@@ -177,8 +175,7 @@ class Plan:
                 regions.append((plan, tuple(slots[v] for v in plan.outer)))
                 reads.update(slots[v] for v in plan.outer)
             # Later steps overwrite the entry, so it ends as the last step that reads the slot.  A
-            # value
-            # that is never read is freed by the step that makes it.
+            # value that is never read is freed by the step that makes it.
             for slot in reads:
                 last[slot] = len(rows)
             last.setdefault(slots[ins], len(rows))
@@ -227,8 +224,7 @@ def _with_flop_count(run: Kernel, ins: Instruction, world: World) -> Kernel:
         return run
     flops = _flops(ins)
     # Products and windows are always counted: their work may be known only from bodies or sizes
-    # that
-    # are much larger than the result.
+    # that are much larger than the result.
     if flops < _MANY and not isinstance(ins.op, (*PRODUCTS, ReduceWindow)):
         return run
 
@@ -288,7 +284,7 @@ def _refuse_with(error: HloscopeError) -> Kernel:
 
 
 def _is_elementwise(computation: Computation, known: Mapping[Computation, bool]) -> bool:
-    """Are all ops elementwise, a call if `known` says so of its callee?"""
+    """Are all ops elementwise, and all called computations according to `known`?"""
     return all(
         isinstance(ins.op, (Parameter, *_STRUCTURE))
         or type(ins.op) in LIFTED
@@ -590,8 +586,8 @@ def _return_to(frame: _Frame, results: tuple[Value, ...], world: World) -> None:
     if world.trail is not None:
         world.trail.leave()
     step = frame.plan.steps[frame.at]
-    # A StableHLO call of one result has that result as its value, otherwise a tuple of results.
-    # An HLO call always has one value.
+    # A StableHLO call of one result has that result as its value, otherwise a tuple of results.  An
+    # HLO call always has one value.
     several = step.regions[0][0].root < 0 and len(results) != 1
     value: Value = results if several else results[0]
     frame.env[step.target] = value

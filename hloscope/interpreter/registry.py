@@ -292,8 +292,7 @@ def kernel(ins: Instruction, world: World) -> Kernel:
         message = f"`{ins.op.name}` cannot be evaluated: it has no evaluation"
         raise UnsupportedError(message, span=ins.span)
     concerned = concerns(ins)
-    # Each adapter wraps the previous maker, so the last one, for quantized types, is outermost:
-    # it
+    # Each adapter wraps the previous maker, so the last one, for quantized types, is outermost: it
     # converts operands before the others see them.
     for concern in Concern if concerned else ():
         if concern in concerned:

@@ -219,6 +219,7 @@ def unlike(value: Value, type_: Type) -> str:
             ):
                 sizes = tuple("?" if s is None else s for s in type_.sizes)
                 return f"its shape is {value.shape}, not {sizes}"
+            # `bounds` is empty for types without dynamic sizes.
             for have, bound in zip(value.shape, type_.bounds, strict=False):
                 if bound is not None and have > bound:
                     return f"its shape is {value.shape}, where a bound is {bound}"

@@ -371,8 +371,7 @@ class of_last(Generic[T]):  # noqa: N801  # a decorator
         if len(ins.operands) <= WIDE:
             return self._function(ins)
         # A pass asks several times in a row for one instruction, and each answer about an
-        # instruction of
-        # many operands takes time linear in their number.
+        # instruction of many operands takes time linear in their number.
         last = self._last
         if last is None or last[0] is not ins:
             # One assignment of a pair, so that other threads never see a mixture.

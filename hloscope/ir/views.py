@@ -69,9 +69,8 @@ def topological_order(computation: Computation) -> tuple[Instruction, ...]:
             if ins in order:
                 stack.pop()
                 continue
-            # Depth first with an explicit stack.  An instruction on the stack whose operands
-            # still wait when it
-            # comes up again waits for itself.
+            # Depth first with an explicit stack.  An instruction on the stack whose operands still
+            # wait when it comes up again waits for itself.
             waits = [o for o in _before(ins) if o in inside and o not in order]
             if not waits:
                 open_.discard(ins)

@@ -80,11 +80,10 @@ def _unknown_dimension(a: Extent, b: Extent) -> Extent | None:
     if None not in (a[0], b[0]) and 1 in (a[0], b[0]):
         return (b if a[0] == 1 else a)[0], None
     # A size above 1 is the size of the result, whatever the other one is at run time: that has to
-    # be
-    # the same or 1.
-    for mine, other in ((a[0], b[0]), (b[0], a[0])):
-        if mine is not None and mine > 1:
-            return (mine, None) if other in (None, 1, mine) else None
+    # be the same or 1.
+    for size, other_size in ((a[0], b[0]), (b[0], a[0])):
+        if size is not None and size > 1:
+            return (size, None) if other_size in (None, 1, size) else None
     return (None if a[0] is None or b[0] is None else a[0]), None
 
 
@@ -102,8 +101,8 @@ def broadcast_along(lhs: TensorType, rhs: TensorType, dimensions: Dims) -> list[
     if len(dimensions) != small.rank or not all(0 <= d < large.rank for d in dimensions):
         return None
     result: list[Extent] = [(size, None) for size in large.sizes]
-    for d, mine in zip(dimensions, extents(small), strict=True):
-        met = _unknown_dimension(mine, (large.sizes[d], None))
+    for d, extent in zip(dimensions, extents(small), strict=True):
+        met = _unknown_dimension(extent, (large.sizes[d], None))
         if met is None:
             return None
         result[d] = met

@@ -126,12 +126,12 @@ class AllGather(Collective):
             "operand and result should have the same shape except for the dimension size at"
             " 'all_gather_dim'",
         )
-        mine, all_of_them = sizes[d]
+        operand_size, result_size = sizes[d]
         require(
-            mine is None or all_of_them is None or all_of_them % mine == 0,
+            operand_size is None or result_size is None or result_size % operand_size == 0,
             "all_gather_c6",
-            f"result gather dimension has size {all_of_them}, expected to be a multiple of operand"
-            f" gather dimension size {mine}",
+            f"result gather dimension has size {result_size}, expected to be a multiple of operand"
+            f" gather dimension size {operand_size}",
         )
 
 
@@ -342,11 +342,12 @@ def _check_parts(sizes: list[tuple[int | None, int | None]], d: int) -> None:
         f"operand scatter dimension has size {whole}, expected to be a multiple of result scatter"
         f" dimension size {part}",
     )
-    for i, (mine, theirs) in enumerate(sizes):
+    for i, (operand_size, result_size) in enumerate(sizes):
         require(
-            i == d or fit(mine, theirs),
+            i == d or fit(operand_size, result_size),
             "reduce_scatter_c8",
-            f"non scatter dimensions should be same for operand ({mine}) and result ({theirs})",
+            f"non scatter dimensions should be same for operand ({operand_size}) and result"
+            f" ({result_size})",
         )
 
 

@@ -42,6 +42,8 @@ def _check_dimensions(
     dims: DotDimensions, lhs: TensorType, rhs: TensorType, *, sparse: bool = False
 ) -> None:
     """Check the dimension numbers of a dot; a sparse operand may have fewer contracted elements."""
+    # The order of the checks is that of StableHLO's verifier, so that the same error is reported
+    # first.
     pairs = (
         ("batching", dims.lhs_batch, dims.rhs_batch, "dot_general_c1"),
         ("contracting", dims.lhs_contracting, dims.rhs_contracting, "dot_general_c2"),

@@ -223,6 +223,7 @@ class Case(Op):
                     _listed(branch.results),
                 ),
             )
+        # Any branch may be taken, so of a size only what holds for all branches is known.
         results = zip(*(branch.results for branch in calls), strict=True)
         return packed(least_specific(types, rules.result) for types in results)
 
@@ -275,13 +276,13 @@ def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
         f"{at} number of operands ({len(operands)}) must match number of region arguments"
         f" ({len(found)})",
     )
-    for i, (mine, argument) in enumerate(zip(operands, found, strict=True)):
+    for i, (operand, argument) in enumerate(zip(operands, found, strict=True)):
         require(
-            bare(mine) == bare(argument),
+            bare(operand) == bare(argument),
             rule,
             said(
                 f"{at} operand type {{}} at index {i} must match region argument type {{}}",
-                mine,
+                operand,
                 argument,
             ),
         )

@@ -252,6 +252,8 @@ def _convolved(
     base, kernel = extents(lhs), extents(rhs)
     sizes = [kernel[k][0] for k in dims.kernel_spatial]
     window.check(sizes, _rules(name))
+    # Groups of the batch are added up, so the result has that many times fewer batch elements.
+    # Each feature of the filter's output is one of the result.
     out: list[Extent] = [(None, None)] * lhs.rank
     out[dims.output_batch] = resized(base[dims.input_batch], lambda n: n // op.batch_group_count)
     out[dims.output_feature] = kernel[dims.kernel_output_feature]

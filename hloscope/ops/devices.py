@@ -82,8 +82,7 @@ class Mesh(Struct, frozen=True):
         ((0, 2), (1, 3))
         """
         # Each piece is a digit of the row-major point number, with the product of the later sizes
-        # as its
-        # weight.  A group varies the digits of `along`; the others number the groups.
+        # as its weight.  A group varies the digits of `along`; the others number the groups.
         pieces = self._pieces(along)
         strides = [prod(size for _, size in pieces[i + 1 :]) for i in range(len(pieces))]
         at = {ref: (size, stride) for (ref, size), stride in zip(pieces, strides, strict=True)}

@@ -137,6 +137,7 @@ class DynamicBroadcastInDim(Op):
             check_compatible_elements(t, result, "dynamic_broadcast_in_dim_c1")
 
     def _check_dimensions(self, t: TensorType, result: TensorType) -> None:
+        """Check `broadcast_dimensions` against the sizes of operand and result."""
         dims = self.broadcast_dimensions
         require(
             len(dims) == t.rank,
@@ -164,6 +165,7 @@ class DynamicBroadcastInDim(Op):
             )
 
     def _check_hints(self, rank: int) -> None:
+        """Check that hints name distinct dimensions of the operand."""
         expanding = self.known_expanding_dimensions or ()
         nonexpanding = self.known_nonexpanding_dimensions or ()
         hints = expanding + nonexpanding
@@ -184,6 +186,7 @@ class DynamicBroadcastInDim(Op):
                 )
 
     def _check_stretched(self, t: TensorType, sizes: tuple[int, ...] | None) -> None:
+        """Check the operand's sizes against constant result sizes."""
         if sizes is None or not t.is_static:
             return
         for d, (size, target) in enumerate(zip(t.sizes, self.broadcast_dimensions, strict=True)):

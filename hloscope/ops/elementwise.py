@@ -74,6 +74,7 @@ class Elementwise(Op):
         if not ranked:
             return UnrankedTensorType(_result_element(self, element_of(self, operands[0])))
         types = tensors(self.name, ranked)
+        # Operands often share one type object; then there is nothing to compare.
         first = types[0]
         if all(t is first for t in types):
             return like(first, _result_element(self, first.element))

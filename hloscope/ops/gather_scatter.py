@@ -43,6 +43,8 @@ class _Gathering(Op):
     def _check(self, operand: TensorType, indices: TensorType, number: int | None) -> None:
         """Check all but the values of the slice sizes; `number` is how many there are."""
         name = self.name
+        # The order of the checks is that of StableHLO's verifier, so that the same error is
+        # reported first.
         offset, collapsed, batching = (
             self.offset_dims,
             self.collapsed_slice_dims,
@@ -293,6 +295,7 @@ class Scatter(Op):
                 f" got {t.rank}.",
             )
         for t, update in zip(inputs, updates, strict=True):
+            # Dimension numbers of all inputs come first: sizes are compared by these numbers.
             self._check_dimensions(t, expanded, update)
         for t, update in zip(inputs, updates, strict=True):
             self._check_updates(t, expanded, update)

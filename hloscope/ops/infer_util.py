@@ -363,19 +363,19 @@ def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Ext
             rule,
             said(f"operand {i} of `{{}}` has rank {t.rank}, needs {len(result)}", Name(op)),
         )
-        for d, (mine, other) in enumerate(zip(extents(t), result, strict=True)):
-            if mine == other:
+        for d, (extent, common) in enumerate(zip(extents(t), result, strict=True)):
+            if extent == common:
                 continue
             require(
-                may_equal(mine, other),
+                may_equal(extent, common),
                 rule,
                 said(
-                    f"dimension {d}: operand {i} of `{{}}` has size {mine[0]}, needs {other[0]}",
+                    f"dimension {d}: operand {i} of `{{}}` has size {extent[0]}, needs {common[0]}",
                     Name(op),
                 ),
             )
-            check_meeting(d, mine, other, rule)
-            result[d] = merged(mine, other)
+            check_meeting(d, extent, common, rule)
+            result[d] = merged(extent, common)
     return result
 
 

@@ -41,14 +41,14 @@ def _join(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Ext
     for t in arrays[1:]:
         message = f"Mismatched ranks of types {len(dims)} vs {t.rank}"
         require(t.rank == len(dims), rule, message)
-        for d, (mine, other) in enumerate(zip(dims, extents(t), strict=True)):
-            check_meeting(d, mine, other, rule)
-            dims[d] = meet(mine, other)
+        for d, (common, other) in enumerate(zip(dims, extents(t), strict=True)):
+            check_meeting(d, common, other, rule)
+            dims[d] = meet(common, other)
     return array(arrays[0].element, dims, arrays[0].encoding)
 
 
 def most_specific(types: Sequence[Type], rule: str = "") -> Type:
-    """Return the type with all that is known of one value from several types of it.
+    """Return the most specific type of one value that has all of `types`.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32 = ELEMENT_TYPES["f32"]

@@ -42,6 +42,7 @@ def check_dot_algorithm(
     require(lhs_components >= 1, "dot_general_c22", f"lhs {message}")
     require(rhs_components >= 1, "dot_general_c23", f"rhs {message}")
     require(operations >= 1, "dot_general_c24", "num primitive operations must be positive")
+    # Eight-bit types are the only ones that may accumulate imprecisely.
     eight_bits = lhs in _EIGHT_BITS and rhs in _EIGHT_BITS and accumulation == "f32"
     known = (
         operations == 1

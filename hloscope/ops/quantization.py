@@ -124,10 +124,10 @@ def check_same_scales(a: Type, b: Type, rule: str) -> None:
     """
     x, y = per_axis(a), per_axis(b)
     if x and y:
-        mine = zip(x.scales, x.zero_points, strict=True)
-        theirs = zip(y.scales, y.zero_points, strict=True)
+        of_a = zip(x.scales, x.zero_points, strict=True)
+        of_b = zip(y.scales, y.zero_points, strict=True)
         require(
-            all(p == q for p, q in zip(mine, theirs, strict=False)),
+            all(p == q for p, q in zip(of_a, of_b, strict=False)),
             rule,
             said("expect same quantization scales and zero_points but got {}", _both(a, b)),
         )
@@ -159,8 +159,7 @@ def check_reshape(operand: TensorType, result: TensorType, rules: tuple[str, str
     )
     if operand.is_static and result.is_static:
         # Together with the equal sizes, this means that the quantized dimension covers the same
-        # elements
-        # in row-major order.
+        # elements in row-major order.
         before = prod(operand.shape[:a]), prod(result.shape[:r])
         require(
             before[0] == before[1],
@@ -189,6 +188,8 @@ def check_broadcast(operand: TensorType, result: TensorType, dims: Dims, rule: s
         f"result quantization_dimension {r.axis} not same as broadcast_dimensions[{axis}]"
         f" = {dims[axis]}",
     )
+    # A single slice is repeated along the quantized dimension, so its scale has to serve all slices
+    # of the result.
     if operand.sizes[axis] != 1:
         return
     for i, (scale, zero) in enumerate(zip(r.scales, r.zero_points, strict=True)):

@@ -99,6 +99,8 @@ def check_reducer(
         if not isinstance(result, Array):
             raise VerifyError(said(f"{message} {{}} instead", result), rule=rules.body)
         arrays.append(result)
+    # Accumulators have exactly the type of the result.  The second half of the parameters takes
+    # elements of the inputs, for which HLO allows another float type.
     for i, result in enumerate(arrays):
         _check_parameter(arguments, i, result, rules, any_float=False)
         parameter = _check_parameter(arguments, number + i, result, rules, any_float=True)
@@ -191,8 +193,7 @@ def _check_sizes(
     )
     found = 0
     # Greedy matching finds a subsequence if there is one, as a match taken early leaves more
-    # choices
-    # for the rest.
+    # choices for the rest.
     for size in allowed:
         found += found < parameter.rank and fit(size, parameter.sizes[found])
     require(

@@ -282,6 +282,7 @@ class BitcastConvert(Op):
 
 def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str | Said:
     """Return the reason why the arrays cannot have the same bits; empty if they can."""
+    # The array of narrower elements has one dimension more, which covers one wide element.
     width, new = _bits(t.element, bits_of_pred), _bits(result.element, bits_of_pred)
     (small, low), (big, high) = (
         ((t, width), (result, new))
@@ -381,9 +382,9 @@ class Concatenate(Op):
         for i, t in sorted(kinds.values(), key=itemgetter(0)):
             message = f"operands (0) and ({i}) do not match rank"
             require(t.rank == first.rank, "concatenate_c2", message)
-            for d, (mine, other) in enumerate(zip(first.sizes, t.sizes, strict=True)):
+            for d, (size, other) in enumerate(zip(first.sizes, t.sizes, strict=True)):
                 require(
-                    d == axis or fit(mine, other),
+                    d == axis or fit(size, other),
                     "concatenate_c2",
                     f"shapes of operand (0) and ({i}) are not compatible at non-concat index {d}:"
                     f" ({_raw(first)}) != ({_raw(t)})",

@@ -244,6 +244,8 @@ class SelectAndScatter(Op):
         )
         check_padding_shape(window.padding, "select_and_scatter_c8")
         window.check(window.sizes, _SELECT_AND_SCATTER)
+        # The source has one element per window position.  A bound is not compared, hence only the
+        # size.
         needed = array(
             operand.element,
             [

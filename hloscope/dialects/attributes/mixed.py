@@ -53,6 +53,7 @@ def read_result_accuracy(parser: AsmParser) -> StructAttr:
     parser.token("=")
     mode = _read_mode(parser)
     parser.token(">")
+    # Zero is the default, so it is not stored: texts with and without it give equal attributes.
     tolerances = tuple((name, value) for name, value in fields.items() if not _is_zero(value))
     if any(_is_negative(value) for _, value in tolerances):
         parser.fail("Negative tolerance")

@@ -62,6 +62,7 @@ def _string(value: bytes) -> str:
 
 
 def _dimension(axes: Iterable[Any], is_closed: int, priority: int) -> str:
+    """Text of the sharding of a dimension; bit 0 of `priority` states that there is one."""
     parts = [*map(_text, axes), *([] if is_closed else ["?"])]
     return f"{{{', '.join(parts)}}}" + (f"p{priority >> 1}" if priority & 1 else "")
 
@@ -283,6 +284,7 @@ def _read_mesh(reader: _Reader) -> StructAttr:
 
 
 def _read_sharding(reader: _Reader) -> StructAttr:
+    """Read `<@mesh, [{…}, …], replicated={…}, unreduced={…}>`."""
     reader.expect("<")
     mesh: Any
     if reader.accept("mesh"):
@@ -302,6 +304,7 @@ def _read_sharding(reader: _Reader) -> StructAttr:
     reader.expect(">")
     if not rest.keys() <= {"replicated", "unreduced"}:
         reader.fail()
+    # Bytecode has a structure of its own for shardings with unreduced axes.
     fields = [mesh, dimensions, rest.get("replicated", ())]
     if "unreduced" in rest:
         return _struct("sharding_unreduced", *fields, rest["unreduced"])
@@ -312,6 +315,7 @@ def _read_shardings(reader: _Reader) -> StructAttr:
     reader.expect("<")
     shardings = reader.many("[", _read_sharding, "]")
     reader.expect(">")
+    # One sharding with unreduced axes changes the structure of the whole list.
     unreduced = any(sharding.name == "sharding_unreduced" for sharding in shardings)
     return _struct("sharding_per_value_2" if unreduced else "sharding_per_value", shardings)
 

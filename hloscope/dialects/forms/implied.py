@@ -34,6 +34,7 @@ def implied(context: Context, arguments: list[str]) -> Part:
 
     def read_inputs(reading: Reading) -> None:
         type = _element(reading.state.types[0]) if name == "element" else _named(name)
+        # Types written so far belong to the first operands.
         reading.types += [type] * (len(reading.uses) - len(reading.types))
 
     def fit_inputs(op: Operation) -> bool:

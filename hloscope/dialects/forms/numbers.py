@@ -250,6 +250,7 @@ def window(context: Context, arguments: list[str]) -> Part:
                 parser.fail(f"Unexpected keyword {word}")
             parser.token("=")
             parser.token("[")
+            # Each word may occur once, in any order.
             reading.state.properties[name] = _read_window(parser, word)
             if not parser.try_token(","):
                 break

@@ -167,6 +167,7 @@ def _applied(op: Operation, block: Block) -> str | None:
         or not isinstance(operand, TensorType | UnrankedTensorType)
     ):
         return None
+    # The form shows no types of the region, so these have to be the ones that reading would infer.
     scalar = TensorType(operand.element, ())
     same = all(value.type == scalar for value in (*inner.operands, *inner.results))
     return inner.name if same else None
@@ -181,6 +182,7 @@ def write_reduce(printer: AsmPrinter, op: Operation) -> None:
     arguments = block.arguments
     if odd or not isinstance(dims, DenseArrayAttr):
         raise UnfitError(f"{op.name} has {len(op.operands)} operands or no dimensions")
+    # The reducer is printed with two arguments per input; fewer could not be printed at all.
     if applied is None and len(arguments) < 2 * count:
         raise UnfitError(f"{op.name} has {len(arguments)} arguments")
     for i in range(count):
@@ -261,6 +263,7 @@ def write_while(printer: AsmPrinter, op: Operation) -> None:
     condition, body = one_block(op, 2)
     shown = [operand.type for operand in op.operands]
     for values in (condition.arguments, body.arguments, op.results):
+        # The form shows one list of types for operands, arguments and results.
         types = [value.type for value in values]
         if len(types) != len(shown) or not all(map(compatible, types, shown)):
             raise UnfitError(f"{op.name} has other types than its operands")

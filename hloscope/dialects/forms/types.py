@@ -179,6 +179,7 @@ def complex_of(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         type = op.results[0].type
         real = _real(type)
+        # The types of the operands follow from a complex result only in this case.
         if all(operand.type == real for operand in op.operands):
             printer.type(type)
         else:
@@ -206,6 +207,7 @@ def select_of(context: Context, arguments: list[str]) -> Part:
 
     def write(printer: AsmPrinter, op: Operation) -> None:
         condition, true, false = (x.type for x in op.operands)
+        # One type stands for both values and the result only if it is the type of all three.
         if true == false == op.results[0].type:
             printer.types([condition, true])
         else:

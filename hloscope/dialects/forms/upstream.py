@@ -89,6 +89,7 @@ def _read_flags(parser: AsmParser, kind: str) -> str:
         if not parser.try_token(","):
             break
     parser.token(">")
+    # In the order of the enum, so that equal flags have equal text.
     return ", ".join(word for word in words if word in found)
 
 

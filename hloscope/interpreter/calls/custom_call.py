@@ -49,6 +49,8 @@ def _custom_call(op: CustomCall, at: Site) -> Kernel:
             span=at.ins.span,
         )
     try:
+        # The known form of a target is not specified, so a maker or kernel that fails has met
+        # another form.
         kernel = maker(op, at)
     except _MISMATCHES:
         raise _unexpected_form(target) from None

@@ -94,6 +94,8 @@ def _matmul(op: CustomCall, at: Site) -> Kernel:
         raise UnsupportedError(f"custom call `{op.call_target_name}` is set up in an unknown way")
     finish = _EPILOGUES[name]
     alpha, beta = float(config.get("alpha_real", 1)), float(config.get("beta", 0))
+    # In the order of `DotDimensions`: batch of both sides, then contracting dimensions of both
+    # sides.
     numbers = [
         tuple(int(n) for n in dims.get(f"{side}_{what}_dimensions", ()))
         for what in ("batch", "contracting")
@@ -107,6 +109,7 @@ def _matmul(op: CustomCall, at: Site) -> Kernel:
         raise EvaluationError(f"{len(at.operands)} operands, the configuration needs {needed}")
 
     def compute(a: Any, b: Any, *more: Any) -> Any:
+        # The operand c is present only if beta is not 0, and the bias only if the epilogue has one.
         given = iter(more)
         total: Any = dot(a, b)
         total = total * total.dtype.type(alpha) if alpha != 1 else total

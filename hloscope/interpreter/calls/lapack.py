@@ -140,8 +140,7 @@ def _product_of_reflectors(a: Array, scales: Array) -> Array:
     rows, columns = a.shape[-2:]
     q = np.broadcast_to(np.eye(rows, columns, dtype=a.dtype), a.shape).copy()
     # Applied from the last to the first, reflector i changes only rows from i on: the rows above
-    # are
-    # still those of the identity.
+    # are still those of the identity.
     for i in reversed(range(scales.shape[-1])):
         # LAPACK does not store the first element of a reflector's vector, which is 1.
         v = np.concatenate([np.ones_like(a[..., :1, i]), a[..., i + 1 :, i]], -1)[..., None]
@@ -317,9 +316,8 @@ def _sytrd(op: CustomCall, at: Site) -> Kernel:
             v, scale, beta = _reflector(x[k + 1 :, k])
             scales[k] = scale
             rest = x[k + 1 :, k + 1 :]
-            # The two-sided update `H* rest H` as a symmetric rank-2 update, with `w = s A v - s
-            # (w* v) / 2 v`:
-            # one product with the matrix instead of two.
+            # The two-sided update `H* rest H` as a symmetric rank-2 update, with `w = s A v - s (w*
+            # v) / 2 v`: one product with the matrix instead of two.
             w = scale * (rest @ v)
             w -= scale * (w.conj() @ v) / 2 * v
             rest -= np.outer(v, w.conj()) + np.outer(w, v.conj())

@@ -74,6 +74,7 @@ def within(
     distance = np.zeros(found.shape)
     for a, b in zip(_parts(found), _parts(expected), strict=True):
         a, b = a.astype(np.float64), b.astype(np.float64)
+        # Equal infinities are equal; their difference would be NaN.
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         with np.errstate(invalid="ignore", over="ignore"):
             gap = np.abs(a - b)

@@ -81,8 +81,7 @@ def threefry_bits(state: Array, shape: Dims, bits: int) -> tuple[Array, Array]:
     if bits == 64:
         words = joined(*threefry(_counters(state, prod(shape)), key))
         return _advanced(state, prod(shape)), words.reshape(shape)
-    # Each call gives two words, the halves of a pair.  XLA interleaves the halves along one axis
-    # of
+    # Each call gives two words, the halves of a pair.  XLA interleaves the halves along one axis of
     # the result, so counters run over an array of half the size there.
     axis = _split_axis(shape)
     half = tuple(-(-n // 2) if i == axis else n for i, n in enumerate(shape)) or (1,)

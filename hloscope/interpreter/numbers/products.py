@@ -66,8 +66,7 @@ def product(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:
         return np.asarray(counted > 0)
     wide = computing(dtype)
     a, b = a.astype(wide, copy=False), b.astype(wide, copy=False)
-    # No partial sum exceeds this bound, so doubles are exact, and BLAS is much faster than
-    # numpy's
+    # No partial sum exceeds this bound, so doubles are exact, and BLAS is much faster than numpy's
     # integer loops.
     if a.shape[-1] * _magnitude(a) * _magnitude(b) < _EXACT:
         exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
@@ -96,6 +95,7 @@ def product_of(
         claim(needed, "a product")
         if a.dtype != dtype or b.dtype != dtype:
             a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+        # The usual case needs no conversion of the result.
         if wide is dtype:
             return np.asarray(np.matmul(a, b))
         total = np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False))

@@ -159,8 +159,7 @@ def _saturating(target: ElementType, source: Any) -> Function:
     start, end = float(least), float(most + 1)
 
     def kernel(x: Any) -> Any:
-        # If all numbers are in range, numpy's conversion is defined and much faster.  NaN fails
-        # the
+        # If all numbers are in range, numpy's conversion is defined and much faster.  NaN fails the
         # comparison.
         if x.size > 1 and x.min() >= start and x.max() < end:
             return x.astype(into)
@@ -253,8 +252,8 @@ def _reduced(dtype: Any, mantissa: int, bias: int, exponent_bits: int, kept: int
         size = own & ~sign
         result = size
         if dropped:
-            # Adding half of the dropped unit, minus one, plus the last kept bit, and cutting:
-            # ties go to even.
+            # Adding half of the dropped unit, minus one, plus the last kept bit, and cutting: ties
+            # go to even.
             last = (size >> bits(dropped)) & bits(1)
             result = (size + (bits((1 << (dropped - 1)) - 1) + last)) & bits(-1 << dropped)
         if is_narrower:

@@ -133,8 +133,7 @@ def lgamma(x: Any) -> Any:
     [1.7918, inf, 1.2655]
     """
     infinite = (x <= 0) & (x == np.floor(x)) | (x > 2.5e305)
-    # At its zeros, 1 and 2, the library function loses relative accuracy; a Taylor series does
-    # not.
+    # At its zeros, 1 and 2, the library function loses relative accuracy; a Taylor series does not.
     near = (x > 0.5) & (x < 2.5)
     rest = _lgamma(np.where(infinite | near, 1.0, x))
     if near.any():

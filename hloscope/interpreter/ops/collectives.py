@@ -150,7 +150,7 @@ def _exchange(
     op: Collective | CrossReplicaSum,
     at: Site,
     combine: Callable[[Parts, Sequence[Region]], Any],
-    mine: Callable[[Any, int, tuple[Any, ...]], tuple[Value, ...]],
+    own_results: Callable[[Any, int, tuple[Any, ...]], tuple[Value, ...]],
 ) -> Kernel:
     """Return a kernel that exchanges operands among the members of a group.
 
@@ -159,7 +159,7 @@ def _exchange(
         at: The instruction and its world.
         combine: Combines the operands of all members.  It is called once for the group, or once by
             each member if the regions read outer values, since these may differ.
-        mine: Results of one member, from the combined value, its index in the group and its
+        own_results: Results of one member, from the combined value, its index in the group and its
             operands.
     """
     check_arrays(op, at)
@@ -171,6 +171,8 @@ def _exchange(
 
     def kernel(*values: Any) -> Value:
         regions, operands = (values[0], values[1:]) if has_regions else ((), values)
+        # The values that a body reads from outside may differ between processes.  Then each member
+        # combines by itself, otherwise one of them does it for all.
         if any(region.outer for region in regions):
             parts = process.meet(group, channel, ins, operands, lambda parts: parts)
             whole = combine(parts, regions)
@@ -178,7 +180,7 @@ def _exchange(
             whole = process.meet(
                 group, channel, ins, operands, lambda parts: combine(parts, regions)
             )
-        results = mine(whole, place, operands)
+        results = own_results(whole, place, operands)
         return results if several else results[0]
 
     return kernel
@@ -204,16 +206,16 @@ def _all_to_all(op: AllToAll, at: Site) -> Kernel:
         return _exchange(op, at, lambda parts, _: parts, _one_for_each)
     axis = split if concat is None else concat
 
-    def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+    def own_results(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
         count = op.split_count or len(parts)
         return tuple(
             [
-                np.concatenate([_part(theirs[k], split, count, place) for theirs in parts], axis)
+                np.concatenate([_part(sent[k], split, count, place) for sent in parts], axis)
                 for k in range(len(operands))
             ]
         )
 
-    return _exchange(op, at, lambda parts, _: parts, mine)
+    return _exchange(op, at, lambda parts, _: parts, own_results)
 
 
 def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
@@ -226,7 +228,7 @@ def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[
         raise EvaluationError(
             f"`all_to_all` has {len(operands)} operands for {len(parts)} members of the group"
         )
-    return tuple([theirs[place] for theirs in parts])
+    return tuple([sent[place] for sent in parts])
 
 
 def _part(array: Array, axis: int, count: int, number: int) -> Array:
@@ -247,7 +249,7 @@ def _part(array: Array, axis: int, count: int, number: int) -> Array:
 def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
     """Each member sends `sizes[i]` rows from `inputs[i]` on, to row `outputs[i]` of member i."""
 
-    def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+    def own_results(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
         result = np.array(operands[1])
         for data, _, inputs, sizes, outputs, _ in parts:
             many = len(inputs) // len(parts)  # several updates for each member
@@ -258,7 +260,7 @@ def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
                 result[to : to + size] = data[begin : begin + size]
         return (result,)
 
-    return _exchange(op, at, lambda parts, _: parts, mine)
+    return _exchange(op, at, lambda parts, _: parts, own_results)
 
 
 # ------------------------------------------------------------------------------- reducing
@@ -310,10 +312,10 @@ def _reduce_scatter(op: ReduceScatter, at: Site) -> Kernel:
     size = len(_needed(op, at.world))
     axis = op.scatter_dimension
 
-    def mine(whole: tuple[Any, ...], place: int, _: tuple[Any, ...]) -> tuple[Value, ...]:
+    def own_results(whole: tuple[Any, ...], place: int, _: tuple[Any, ...]) -> tuple[Value, ...]:
         return tuple([_part(array, axis, size, place) for array in whole])
 
-    return _exchange(op, at, _folded(at), mine)
+    return _exchange(op, at, _folded(at), own_results)
 
 
 @evaluates(CollectiveReduce)
@@ -324,12 +326,14 @@ def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
     def combine(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
         return fold([_data(op, operands) for operands in parts], regions)
 
-    def mine(whole: tuple[Any, ...], place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+    def own_results(
+        whole: tuple[Any, ...], place: int, operands: tuple[Any, ...]
+    ) -> tuple[Value, ...]:
         roots = _roots(op, operands, size)
         pairs = zip(whole, roots, strict=True)
         return tuple([a if root == place else np.zeros_like(a) for a, root in pairs])
 
-    return _exchange(op, at, combine, mine)
+    return _exchange(op, at, combine, own_results)
 
 
 # ------------------------------------------------------------------------------- sending
@@ -368,7 +372,7 @@ def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
         return nothing
     size = len(group)
 
-    def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+    def own_results(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
         return tuple([parts[root][k] for k, root in enumerate(_roots(op, operands, size))])
 
-    return _exchange(op, at, lambda parts, _: parts, mine)
+    return _exchange(op, at, lambda parts, _: parts, own_results)

@@ -152,8 +152,7 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
         total: Any = None
         for group in range(group_sizes.shape[-1]):
             # Rows outside the group are zeroed, not sliced off: the bounds of a group may differ
-            # along batch
-            # dimensions.
+            # along batch dimensions.
             mask = _mask(op, lhs, starts[..., group], ends[..., group])
             rows = np.where(mask, lhs, lhs.dtype.type(0))
             if is_contracting:

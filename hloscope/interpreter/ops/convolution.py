@@ -60,8 +60,7 @@ def convolved(
     edges, holes = [*nothing, *padding, *nothing], [1, *window.base_dilations, 1]
     is_element = None
     # Zero padding gives the right sums unless the filter has infinities or NaNs, as `0 * inf` is
-    # NaN.
-    # Then a mask tells elements of the input from padding and holes.
+    # NaN.  Then a mask tells elements of the input from padding and holes.
     if dtype.kind in "fcV" and x.size and not np.isfinite(rhs).all():
         is_element = padded(np.ones_like(x[:1, ..., :1], np.bool_), np.False_, edges, holes)
     x = padded(x, dtype.type(0), edges, holes)
@@ -96,8 +95,8 @@ def _masked_sum(
     spatial = kernel.ndim - 2
     before = (slice(None),) * (1 + spatial)
     is_finite = np.isfinite(kernel)
-    # Outputs that meet finite filter elements only have bitwise the sums of the usual way, with
-    # the other filter elements set to 0: these meet padding, which is 0 too.
+    # If an output meets finite filter elements only, the other ones fall on padding or holes, which
+    # are 0.  Setting these filter elements to 0 then gives the same sum to the last bit.
     plain = _grouped(op, windows, np.where(is_finite, kernel, kernel.dtype.type(0)))
     total: Any = 0
     is_met: Any = False

@@ -166,7 +166,7 @@ def _with_settings(
 
 
 def plain_function(name: str, element: ElementType) -> Function | None:
-    """The function of an op for operands of one element type; `None` if it has none."""
+    """Return the function of an op that depends on its first operand's type only; `None` if none."""
     dtype = dtype_of(element)
     match name:
         case "select":

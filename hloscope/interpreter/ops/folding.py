@@ -119,8 +119,7 @@ def fold(region: Region, inits: Arrays, items: Arrays) -> Arrays:
     body = lifted(region, [v.dtype for v in inits])
     if count > _MOST_STEPS and region.is_elementwise:
         # The grouping changes, not the order, which the specification allows.  The initial value
-        # still
-        # comes first.
+        # still comes first.
         items, count = _pairwise(body, items), 1
     totals = tuple([np.broadcast_to(v, shape) for v in inits])
     for k in range(count):
@@ -132,8 +131,7 @@ def _pairwise(body: Lifted, items: Arrays) -> Arrays:
     """Fold neighbouring slices in rounds until one is left; its first axis has size 1."""
     rest: Arrays = ()
     while (count := len(items[0])) > 1:
-        # An odd slice at the end is folded in front of what was left over in earlier rounds, all
-        # of
+        # An odd slice at the end is folded in front of what was left over in earlier rounds, all of
         # which came after it.
         if count % 2:
             last = tuple([x[-1:] for x in items])
@@ -172,8 +170,7 @@ def _extreme(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Arr
     y = x.astype(wide, copy=False)
     total = np.asarray(function.reduce(y, axes, initial=init.astype(wide)))
     # Numpy takes zeros as equal and returns either sign, so the sign is decided separately: a
-    # minimum
-    # is -0 if there is any -0, a maximum is +0 if there is any +0.
+    # minimum is -0 if there is any -0, a maximum is +0 if there is any +0.
     zero = total == 0
     if zero.any():
         wanted = function is np.minimum

@@ -108,8 +108,7 @@ def _slices_at(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
             starts[d] = np.minimum(np.maximum(starts[d], 0), most)
     rank = value.ndim
     # Trailing dimensions that slices cover wholly are contiguous.  If all others have size 1, a
-    # slice
-    # is one row of a matrix, and `take` copies rows.
+    # slice is one row of a matrix, and `take` copies rows.
     block = rank  # from this dimension on, slices take all
     while block and sizes[block - 1] == value.shape[block - 1]:
         block -= 1
@@ -196,6 +195,8 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
     def kernel(regions: tuple[Region, ...], *values: Any) -> Value:
         inputs, indices, updates = values[:number], values[number], values[number + 1 :]
         targets, order = _target_rows(op, inputs[0], np.asarray(indices), updates[0])
+        # Copies in row-major order, in which a row is contiguous: updates are written to them in
+        # place.
         results = [
             np.array(promoted(x, t), order="C").reshape(targets.shape)
             for x, t in zip(inputs, dtypes, strict=True)
@@ -235,8 +236,7 @@ def _target_rows(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[
         op.scatter_indices_batching_dims,
     )
     block = value.ndim
-    # Longer rows mean fewer numbers to compute.  A dimension with starts cannot be in a row, as
-    # its
+    # Longer rows mean fewer numbers to compute.  A dimension with starts cannot be in a row, as its
     # windows may begin at different elements.
     while block and block - 1 in axis_of and block - 1 not in starts:
         if sizes[block - 1] != value.shape[block - 1]:

@@ -80,9 +80,8 @@ def _solve_lower(a: Array, b: Array, *, unit: bool) -> Array:
     """Solve `a x = b`, where only the lower triangle of `a` is read."""
     x = np.array(b)
     size = a.shape[-1]
-    # Blocks make most of the work one matrix product each.  When a block begins, the
-    # contributions of
-    # all rows above it have been subtracted.
+    # Blocks make most of the work one matrix product each.  When a block begins, the contributions
+    # of all rows above it have been subtracted.
     for start in range(0, size, _BLOCK):
         end = min(start + _BLOCK, size)
         for i in range(start, end):
@@ -118,6 +117,8 @@ def _fft(op: Fft, at: Site) -> Kernel:
         if 0 in shape or 0 in x.shape:
             return np.zeros(shape, dtype)
         wide = x.astype(np.float64 if kind == "RFFT" else np.complex128, copy=False)
+        # The real transforms need the lengths, as the half spectrum does not tell even from odd
+        # sizes.
         sizes = lengths if "RFFT" in kind else [x.shape[a] for a in axes]
         return np.asarray(transform(wide, sizes, axes)).astype(dtype, copy=False)
 

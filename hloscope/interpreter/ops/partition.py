@@ -61,8 +61,7 @@ class Division(NamedTuple):
         counts = list(map(self._count, self.dimensions))
         counts += [1] * (some.ndim - len(counts))
         at = {
-            # Devices may hold equal copies; reversed, the part of the first device is the one
-            # used.
+            # Devices may hold equal copies; reversed, the part of the first device is the one used.
             tuple(self._number(axes, device) for axes in self.dimensions): part
             for device, part in reversed(list(parts.items()))
         }
@@ -85,8 +84,8 @@ class Division(NamedTuple):
         number = 0
         for axis in axes:
             size = self.mesh.size(axis)
-            # A sub-axis `(before)size` is a digit of the coordinate: `after` is the weight of
-            # that digit.
+            # A sub-axis `(before)size` is a digit of the coordinate: `after` is the weight of that
+            # digit.
             after = self.mesh.size(AxisRef(axis.name)) // (axis.before * size)
             number = number * size + _coordinate(self.mesh, axis.name, device) // after % size
         return number
@@ -162,6 +161,8 @@ def _manual_computation(op: ManualComputation, at: Site) -> Kernel:
     def kernel(regions: tuple[Region, ...], *values: Any) -> Value:
         process = _in_grid(world, mesh)
         if process is not None:
+            # Every process of the grid has the whole operands; the partition number is its
+            # device.  It takes its part, and the parts of the results are exchanged.
             own = [s.part(v, process.id[1]) for s, v in zip(ins, values, strict=True)]
             results = _gathered(process, at, outs, regions[0](*own))
         else:

@@ -45,6 +45,7 @@ def _run_parallel(op: RunParallel, at: Site) -> Kernel:
     several = isinstance(at.ins.type, TupleType)
 
     def kernel(*values: Value) -> Value:
+        # A feeding function runs only when `infeed` takes its value.
         queue = deque([_once(function, world) for function in feeds])
         given = iter(values)
         arguments = [[next(given) for _ in range(count)] for count in counts]

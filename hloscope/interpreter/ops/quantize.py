@@ -110,6 +110,7 @@ def _parameters(
         scale, zero = scales[0], zeros[0]
         return lambda _: scale, lambda _: zero
     if element.by_blocks:
+        # Sizes of a type quantized by blocks are static, so the parameters are expanded once, here.
         blocks, axes = element.blocks, element.axes
         shaped = scales.reshape(element.blocks_shape), zeros.reshape(element.blocks_shape)
 

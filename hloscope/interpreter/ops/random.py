@@ -51,6 +51,7 @@ def _rng_bit_generator(op: RngBitGenerator, at: Site) -> Kernel:
         raise UnsupportedError(f"`{op.name}` is not evaluated where the state changes its type")
 
     def kernel(state: Any) -> Value:
+        # A state may have any integer type; its bytes are the two or three words.
         flat = np.ascontiguousarray(state).reshape(-1)
         if flat.nbytes not in (16, 24):
             size = f"{flat.nbytes / 8:g} words"

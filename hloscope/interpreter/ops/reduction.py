@@ -78,12 +78,14 @@ def _scan(op: Scan, at: Site) -> Kernel:
         count = len(inputs[0]) if inputs else op.scan_dim_size or 0
         made: list[list[Value]] = [[] for _ in outputs]
         steps = range(count - 1, -1, -1) if op.is_reverse else range(count)
+        # Each step needs the carries of the one before, but computes a whole slice at once.
         for k in steps:
             values = body(*[x[k] for x in inputs], *state)
             for parts, value in zip(made, values, strict=False):
                 parts.append(value)
             state = values[len(outputs) :]
         stacked = [
+            # Outputs are in the order of the inputs' slices, not of the steps.
             _stack(parts[::-1] if op.is_reverse else parts, axis, t, kind)
             for parts, t, kind in zip(made, outputs, kinds, strict=True)
         ]

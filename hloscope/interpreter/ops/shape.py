@@ -341,6 +341,8 @@ def _bitcast(op: Bitcast, at: Site) -> Kernel:
     if not isinstance(operand, TensorType):
         raise UnsupportedError("a bitcast between tuples cannot be evaluated")
     shape, dtype = known_sizes(result), dtype_of(result.element)
+    # Transposed to the order of memory, the elements of both arrays are in the same sequence.
+    # `back` is the inverse of the result's order.
     order, back = _major_to_minor(operand.layout, operand.rank), [0] * result.rank
     of_result = _major_to_minor(result.layout, result.rank)
     for place, d in enumerate(of_result):

@@ -128,9 +128,8 @@ def _merge_order(region: Region, operands: tuple[Array, ...], axis: int) -> Arra
         places = _places(less, [np.take_along_axis(x, order, 0) for x in lines], width)
         merged = np.full_like(order, -1)
         np.put_along_axis(merged, places, order, 0)
-        # If two elements have one place, another place stays empty: the comparator is not a
-        # strict weak
-        # order.
+        # If two elements have one place, another place stays empty: the comparator is not a strict
+        # weak order.
         if (merged < 0).any():
             order = _one_by_one(region, lines)
             break

@@ -122,8 +122,7 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
         body = lifted(region, kinds)
         slides = _slides(window, positions)
         # Tap by tap is the order of the specification.  Folding axis by axis regroups, which is
-        # much less
-        # work for large windows.
+        # much less work for large windows.
         few = taps <= _MOST_TAPS and not _is_order_free(region, kinds[0])
         if few or in_order or not region.is_elementwise or _needs_order(region, kinds[0]):
             for tap in product(*[range(s.taps) for s in slides]):
@@ -213,8 +212,8 @@ def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
             chosen = np.where(taken, number, chosen)
         source = promoted(source, kinds[0])
         # For one tap, all windows select different elements, so they can be added at once.  The
-        # last tap of
-        # an element belongs to its first window, so backwards keeps the order of windows.
+        # last tap of an element belongs to its first window, so backwards keeps the order of
+        # windows.
         for number in sorted({*chosen.ravel().tolist()} - {-1}, reverse=True):
             tap = np.unravel_index(number, [s.taps for s in slides])
             place = tuple([s.at(int(k)) for s, k in zip(slides, tap, strict=True)])
