@@ -34,10 +34,10 @@ from hloscope.limits import MAX_BYTES
 from hloscope.locks import shared_lock
 from hloscope.walks import nested
 
-_MOST: Final = 4
+_MOST_CACHED: Final = 4
 """Maximum number of cached plans of one computation: one for each thread or set of limits."""
 _LOCK: Final = shared_lock()
-_NAMES: Final = World.__struct_fields__
+_WORLD_FIELDS: Final = World.__struct_fields__
 
 
 Exact = tuple[Any, tuple[int, ...]]
@@ -70,7 +70,7 @@ class Ready:
     def enter(self, world: World) -> None:
         """Copy all fields of `world` into the plan's own world."""
         own = self._plans.world
-        for name in _NAMES:
+        for name in _WORLD_FIELDS:
             setattr(own, name, getattr(world, name))
 
     def leave(self, world: World) -> None:
@@ -90,7 +90,7 @@ class Ready:
             # used.
             body = self.computation.body
             with _LOCK:
-                body.kept = ((self._key, self), *body.kept)[:_MOST]
+                body.cached_plans = ((self._key, self), *body.cached_plans)[:_MOST_CACHED]
 
 
 def ready(computation: Computation, world: World) -> Ready:
@@ -140,9 +140,9 @@ def _unused(computation: Computation, key: tuple[Any, ...]) -> Ready | None:
     """Remove a cached plan with this key from the cache and return it; `None` if there is none."""
     body = computation.body
     with _LOCK:
-        for i, (known, found) in enumerate(body.kept):
+        for i, (known, found) in enumerate(body.cached_plans):
             if known == key:
-                body.kept = body.kept[:i] + body.kept[i + 1 :]
+                body.cached_plans = body.cached_plans[:i] + body.cached_plans[i + 1 :]
                 # Removed while in use, so that no second evaluation can take it.
                 assert isinstance(found, Ready)
                 return found
@@ -152,7 +152,7 @@ def _unused(computation: Computation, key: tuple[Any, ...]) -> Ready | None:
 Result: TypeAlias = Any
 """What a program returns: an array, a `Token`, or a tuple of several (nested) results."""
 
-_TAKES: Final = {
+_CONVERTIBLE: Final = {
     "pred": "b",
     "signed": "biu",
     "unsigned": "biu",
@@ -284,7 +284,7 @@ def as_value(given: Any, type_: Type, what: str) -> Value:
         EvaluationError: The conversion would change a number, or the structure differs.
     """
     places = list(nested([Place(given, type_)], Place.parts))
-    values = [_as_part(place, what + place.told(", part ", "")) for place in places]
+    values = [_as_part(place, what + place.path_text(", part ", "")) for place in places]
     # `places` lists each tuple before its parts.  In reverse, the parts of a tuple are therefore
     # complete and on top of the stack, first part uppermost, when the tuple is reached.
     made: list[Value] = []
@@ -320,7 +320,7 @@ def _as_array(given: Any, element: ElementType, what: str) -> Array:
     # The object has no dtype of its own: numpy chose one, so numbers are converted and checked.
     kind = element.storage.kind if isinstance(element, QuantizedType) else element.kind
     converted = array
-    if array.dtype.kind in _TAKES.get(kind, "") or not array.size:
+    if array.dtype.kind in _CONVERTIBLE.get(kind, "") or not array.size:
         with np.errstate(all="ignore"):
             converted = array.astype(dtype_of(element))
         # Rounding to a float is accepted, overflow to infinity is not.  Integers must be exact.

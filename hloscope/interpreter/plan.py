@@ -69,7 +69,7 @@ from hloscope.source import Span
 _CALLS: Final = (Call, Fusion)
 _MOST_FRAMES: Final = 100_000
 """Maximum number of nested calls."""
-_MANY: Final = 1 << 12
+_LEAST_COUNTED: Final = 1 << 12
 """Instructions of fewer operations are not counted: a step itself costs as much."""
 _STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
 _NO_ARITHMETIC: Final[tuple[type[Op], ...]] = (
@@ -225,7 +225,7 @@ def _with_flop_count(run: Kernel, ins: Instruction, world: World) -> Kernel:
     flops = _flops(ins)
     # Products and windows are always counted: their work may be known only from bodies or sizes
     # that are much larger than the result.
-    if flops < _MANY and not isinstance(ins.op, (*PRODUCTS, ReduceWindow)):
+    if flops < _LEAST_COUNTED and not isinstance(ins.op, (*PRODUCTS, ReduceWindow)):
         return run
 
     def count() -> None:
@@ -479,24 +479,24 @@ def _run_straight(program: Straight, env: list[Any], world: World) -> tuple[Valu
     env += program.template
     entry = None
     try:
-        for way, kernel, first, second, target, freed, entry in program.rows:
+        for mode, kernel, first, second, target, freed, entry in program.rows:
             # No local name may refer to a value: `is_alone` counts references, and a value that
             # only its slot refers to may be overwritten.
-            if way == BINARY:
+            if mode == BINARY:
                 env[target] = kernel(env[first], env[second])
-            elif way == UNARY:
+            elif mode == UNARY:
                 env[target] = kernel(env[first])
-            elif way == MANY:
+            elif mode == MANY:
                 env[target] = kernel(*first(env))
-            elif way == NULLARY:
+            elif mode == NULLARY:
                 env[target] = kernel()
-            elif way == WRITING:
+            elif mode == WRITING:
                 run = kernel.into if is_alone(env, second) else kernel.plain
                 env[target] = run(*first(env))
             else:
                 # Regions count steps themselves, so those before the region are counted first.
                 _count(world, entry.count, entry.step)
-                if way == REGIONS:
+                if mode == REGIONS:
                     env[target] = kernel(
                         _bound_regions(entry, env), *[env[s] for s in entry.operands]
                     )

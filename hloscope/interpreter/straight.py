@@ -59,7 +59,7 @@ class Row(NamedTuple):
     """One kernel of a straight-line program, with the slots of its values.
 
     Attributes:
-        way: Mode, `NULLARY` to `WRITING`.
+        mode: Way to run it, `NULLARY` to `WRITING`.
         kernel: The function to run.
         first: Slot of the first operand, or a function that gets all operands from the slots.
         second: Slot of the second operand; for `WRITING`, of the operand that may be overwritten.
@@ -68,7 +68,7 @@ class Row(NamedTuple):
         entry: The step it was made from.
     """
 
-    way: int
+    mode: int
     kernel: Any
     first: Any
     second: int
@@ -402,21 +402,21 @@ def _row(entry: Entry, freed: tuple[int, ...]) -> Row:
     second = 0
     first: Any = None
     if entry.regions:
-        way = REGIONS
+        mode = REGIONS
         if isinstance(kernel, Moving):
-            way, kernel = MOVING, kernel.run
+            mode, kernel = MOVING, kernel.run
     elif isinstance(kernel, Writing):
-        way, first = WRITING, itemgetter(*operands)
+        mode, first = WRITING, itemgetter(*operands)
         second = operands[0]
         # The first operand may be overwritten only if no later row and no other operand reads it.
         if second not in freed or operands.count(second) > 1 or len(operands) == 1:
-            way, kernel = MANY, kernel.plain
+            mode, kernel = MANY, kernel.plain
     elif len(operands) > 2:
-        way, first = MANY, itemgetter(*operands)
+        mode, first = MANY, itemgetter(*operands)
     else:
-        way = len(operands)
+        mode = len(operands)
         first, second = (*operands, 0, 0)[:2]
     # An `itemgetter` of one slot returns a bare value, which cannot be unpacked.
-    if way == MANY and len(operands) == 1:
-        way, first = UNARY, operands[0]
-    return Row(way, kernel, first, second, entry.target, freed, entry)
+    if mode == MANY and len(operands) == 1:
+        mode, first = UNARY, operands[0]
+    return Row(mode, kernel, first, second, entry.target, freed, entry)

@@ -176,7 +176,7 @@ def fits(value: Value, type_: Type) -> str:
         return unlike(value, type_)
     places = nested([Place(value, type_)], Place.parts)
     reasons = ((place, unlike(place.value, place.type)) for place in places)
-    return "; ".join(f"{place.told('part ', ': ')}{why}" for place, why in reasons if why)
+    return "; ".join(f"{place.path_text('part ', ': ')}{why}" for place, why in reasons if why)
 
 
 class Place(NamedTuple):
@@ -200,7 +200,7 @@ class Place(NamedTuple):
         parts = enumerate(zip(values, types, strict=True))
         return [Place(v, t, (*self.path, i)) for i, (v, t) in parts]
 
-    def told(self, before: str, after: str) -> str:
+    def path_text(self, before: str, after: str) -> str:
         """Text of the path, each index between `before` and `after`."""
         return "".join(f"{before}{i}{after}" for i in self.path)
 

@@ -182,6 +182,7 @@ def format_float(bits: int, name: str) -> str:
     >>> format_float(0x4996B438, "f32"), format_float(0x7FC0, "bf16")
     ('0x4996B438', '0x7FC0')
     """
+    # Cached, as printing asks for every element of a constant, and many elements are equal.
     form = FORMATS[name]
     value = decode(bits, name)
     if math.isfinite(value):

@@ -116,10 +116,18 @@ class Body:
         parameters: The parameters by number.
         root: The instruction whose value is returned.
         captures: Values read from enclosing computations; `None` until `captures` is used.
-        kept: Plans of the interpreter, each with its key.
+        cached_plans: Plans of the interpreter, each with its key.
     """
 
-    __slots__ = ("_by_name", "callees", "captures", "instructions", "kept", "parameters", "root")
+    __slots__ = (
+        "_by_name",
+        "cached_plans",
+        "callees",
+        "captures",
+        "instructions",
+        "parameters",
+        "root",
+    )
 
     def __init__(
         self,
@@ -132,7 +140,7 @@ class Body:
         self.root: Final = root
         self.captures: tuple[Instruction, ...] | None = None
         self.callees: tuple[Computation, ...] | None = None
-        self.kept: tuple[tuple[object, object], ...] = ()
+        self.cached_plans: tuple[tuple[object, object], ...] = ()
         self._by_name: Mapping[str, Instruction] | None = None
 
     @property

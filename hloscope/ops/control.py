@@ -342,7 +342,7 @@ class AsyncDone(Op):
 
 @op("copy-start")
 class CopyStart(Op):
-    """Begins a copy (HLO); returns (target, source, context)."""
+    """Starts a copy (HLO); returns (target, source, context)."""
 
     settings: tuple[tuple[str, str], ...] = ()
 
@@ -354,7 +354,7 @@ class CopyStart(Op):
 
 @op("copy-done")
 class CopyDone(Op):
-    """Ends a copy (HLO)."""
+    """Waits for a copy (HLO) and returns the target."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
@@ -369,7 +369,7 @@ class CopyDone(Op):
 
 @op("after_all")
 class AfterAll(Op):
-    """A token that waits for the operands; HLO's `create-token` has none."""
+    """A token that is ready after all operands; HLO's `create-token` has no operands."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return TokenType()

@@ -90,7 +90,7 @@ class Convolution(Op):
 
 @op("dynamic_conv")
 class DynamicConv(Op):
-    """`convolution` whose padding is operand 2."""
+    """`convolution` with the padding in operand 2."""
 
     reads_values: ClassVar[tuple[int, ...]] = (2,)
     window: Window

@@ -192,7 +192,7 @@ class Gather(_Gathering):
 
 @op("dynamic_gather")
 class DynamicGather(_Gathering):
-    """`gather` whose slice sizes are operand 2."""
+    """`gather` with the slice sizes in operand 2."""
 
     reads_values: ClassVar[tuple[int, ...]] = (2,)
     indices_are_sorted: bool = False

@@ -161,7 +161,12 @@ class Scan(Op):
 
 @op("sort")
 class Sort(Op):
-    """Sorts all operands together along `dimension` by the called comparator."""
+    """Sorts all operands together along `dimension`.  Calls: the comparator.
+
+    Attributes:
+        dimension: Dimension along which elements are ordered.
+        is_stable: Must equal elements keep their order?
+    """
 
     result_rule: ClassVar[str] = "sort_c2"
     dimension: int

@@ -98,9 +98,12 @@ def check_unique(dims: Dims, rule: str) -> None:
 
 @op("broadcast_in_dim")
 class BroadcastInDim(Op):
-    """`result[i] = operand[i[broadcast_dimensions[d]] or 0 where the operand's size is 1]`.
+    """`result[i] = operand[j]` with `j[d] = i[broadcast_dimensions[d]]`, or 0 along a size of 1.
 
     HLO's `broadcast` is the same op.  Source: StableHLO spec `broadcast_in_dim`.
+
+    Attributes:
+        broadcast_dimensions: Result dimension of each operand dimension.
     """
 
     broadcast_dimensions: Dims

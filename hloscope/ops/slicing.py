@@ -167,7 +167,7 @@ class DynamicUpdateSlice(Op):
 
 @op("real_dynamic_slice")
 class RealDynamicSlice(Op):
-    """`slice` whose starts, limits and strides are operands 1, 2 and 3 (vectors)."""
+    """`slice` with the vectors of starts, limits and strides in operands 1, 2 and 3."""
 
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()

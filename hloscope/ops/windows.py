@@ -281,7 +281,7 @@ _SCATTER_BODY = ReducerRules(body="select_and_scatter_c10", init_element="select
 
 
 def _check_select(operand: TensorType, body: Callee) -> None:
-    """Check the region that selects an element of a window."""
+    """Check the region that selects an element of a window: two scalars, one boolean result."""
     rule = "select_and_scatter_c9"
     message = f"expects the select-region to take 2 parameters, but takes {len(body.arguments)}"
     require(len(body.arguments) == 2, rule, message)

@@ -1,1 +1,1 @@
-"""How each op is evaluated, in files named after the op families."""
+"""Evaluation of ops, in files named after the op families."""

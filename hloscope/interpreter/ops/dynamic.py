@@ -52,6 +52,8 @@ def checked_sizes(sizes: list[int], at: Site) -> list[int]:
 
 @evaluates(DynamicReshape)
 def _dynamic_reshape(op: DynamicReshape, at: Site) -> Kernel:
+    """Reshape to run-time sizes, which must have as many elements."""
+
     def kernel(value: Any, *given: Any) -> Value:
         is_vector = len(given) == 1 and given[0].ndim == 1  # HLO has a scalar for each size
         sizes = run_time_sizes(given[0] if is_vector else given, at)
@@ -84,6 +86,8 @@ def _dynamic_iota(op: DynamicIota, at: Site) -> Kernel:
 
 @evaluates(DynamicPad)
 def _dynamic_pad(op: DynamicPad, at: Site) -> Kernel:
+    """Padding by run-time amounts."""
+
     def kernel(value: Array, padding: Array, *given: Array) -> Value:
         low, high, interior = ([int(x) for x in amounts] for amounts in given)
         if min(interior, default=0) < 0:

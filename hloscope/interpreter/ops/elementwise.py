@@ -166,7 +166,7 @@ def _with_settings(
 
 
 def plain_function(name: str, element: ElementType) -> Function | None:
-    """Return the function of an op that depends on its first operand's type only; `None` if none."""
+    """Return the function of an op that depends on its first operand's type only, else `None`."""
     dtype = dtype_of(element)
     match name:
         case "select":
@@ -197,7 +197,7 @@ def plain_function(name: str, element: ElementType) -> Function | None:
 
 
 def comparison(element: ElementType, direction: str, is_total: bool = False) -> Function:
-    """The comparison of an element type, perhaps in the total order of floats.
+    """Return the comparison of an element type; with `is_total`, in the total order of floats.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> comparison(ELEMENT_TYPES["f32"], "LT", is_total=True)(np.float32(-0.0), np.float32(0))

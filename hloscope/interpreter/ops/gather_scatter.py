@@ -151,7 +151,7 @@ def _dynamic_gather(op: DynamicGather, at: Site) -> Kernel:
 
 @evaluates(TorchIndexSelect)
 def _torch_index_select(op: TorchIndexSelect, at: Site) -> Kernel:
-    """Slices along `dim` by number; the `batch_dims` first dimensions have numbers of their own."""
+    """Slices along `dim` by number, separately for each index of the batch dimensions."""
     dim, batches = op.dim, op.batch_dims
 
     def kernel(value: Array, index: Array) -> Value:

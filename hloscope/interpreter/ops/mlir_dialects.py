@@ -76,6 +76,8 @@ def _constant(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _computed(name: str, *, unsigned: bool) -> _Maker:
+    """Maker of an op of `arith` that computes like an op of StableHLO."""
+
     def make(op: UnknownOp, at: Site) -> Kernel:
         element = _element(at.ins.type)
         function = plain_function(name, _unsigned(element) if unsigned else element)
@@ -90,6 +92,7 @@ def _computed(name: str, *, unsigned: bool) -> _Maker:
 
 
 def _compared(op: UnknownOp, at: Site) -> Kernel:
+    """Comparison of integers or floats by predicate number."""
     found = value_of(op.settings, "predicate")
     number = found if isinstance(found, int) else -1
     element = _element(at.operands[0])
@@ -106,6 +109,7 @@ def _compared(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _converted(op: UnknownOp, at: Site) -> Kernel:
+    """Conversion of numbers; unsigned ops take the bits of their operand as unsigned."""
     before, dtype = _element(at.operands[0]), dtype_of(_element(at.ins.type))
     if op.opcode in ("arith.extui", "arith.index_castui", "arith.uitofp"):
         of_bits = dtype_of(_unsigned(before))
@@ -118,6 +122,8 @@ def _same(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _size(op: UnknownOp, at: Site) -> Kernel:
+    """Size of a dimension, given by an operand."""
+
     def kernel(value: Any, d: Any) -> Any:
         if not 0 <= int(d) < value.ndim:
             raise EvaluationError(f"there is no dimension {int(d)} of {value.ndim}")
@@ -127,6 +133,8 @@ def _size(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _item(op: UnknownOp, at: Site) -> Kernel:
+    """Element of a tensor at an index."""
+
     def kernel(value: Any, *index: Any) -> Any:
         place = tuple(map(int, index))
         if not all(0 <= i < size for i, size in zip(place, value.shape, strict=True)):
@@ -137,6 +145,7 @@ def _item(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _inserted(op: UnknownOp, at: Site) -> Kernel:
+    """Tensor with one element replaced."""
     item = _item(op, at)
 
     def kernel(element: Any, value: Any, *index: Any) -> Any:
@@ -149,6 +158,7 @@ def _inserted(op: UnknownOp, at: Site) -> Kernel:
 
 
 def _elements(op: UnknownOp, at: Site) -> Kernel:
+    """Tensor made of its elements."""
     dtype = dtype_of(_element(at.ins.type))
     sizes = at.result.sizes
     return lambda *values: np.array(values, dtype).reshape([-1 if s is None else s for s in sizes])

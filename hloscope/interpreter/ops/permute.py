@@ -123,6 +123,7 @@ def _windows(buffers: Any, starts: Any, sizes: Sequence[Dims]) -> list[tuple[Arr
 
 
 def _check_count(what: str, count: int, starts: Any) -> None:
+    """Check that there are `count` starts."""
     if not isinstance(starts, tuple) or len(starts) != count:
         raise EvaluationError(f"there are {count} {what}, and another number of starts")
 
@@ -138,6 +139,11 @@ def _starts(starts: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _window(buffer: Array, starts: tuple[Any, ...], sizes: Dims) -> Window:
+    """Index ranges of one slice.
+
+    Raises:
+        EvaluationError: The slice is not inside its buffer.
+    """
     _check_count("dimensions", buffer.ndim, starts)
     _check_count("dimensions", buffer.ndim, sizes)
     if any(isinstance(start, tuple) for start in starts):

@@ -29,6 +29,7 @@ def _as(kinds: list[np.dtype[Any]], values: tuple[Array, ...]) -> list[Array]:
 
 @evaluates(Reduce)
 def _reduce(op: Reduce, at: Site) -> Kernel:
+    """Reduction by numpy if the order may change, else by folding whole slices."""
     axes = tuple(sorted(op.dimensions))
     kinds = dtypes(at.results)
     number = len(kinds)
@@ -55,6 +56,7 @@ def _reduce(op: Reduce, at: Site) -> Kernel:
 
 @evaluates(Map)
 def _map(op: Map, at: Site) -> Kernel:
+    """Application of a computation to each element."""
     kinds = dtypes(at.results)
 
     def kernel(regions: tuple[Region, ...], *inputs: Array) -> Value:
@@ -95,6 +97,7 @@ def _scan(op: Scan, at: Site) -> Kernel:
 
 
 def _stack(parts: list[Any], axis: int, type_: Type, kind: np.dtype[Any]) -> Array:
+    """Stacked slices; zeros without slices."""
     if parts:
         return np.stack(parts, axis)
     assert isinstance(type_, TensorType)
