@@ -17,6 +17,7 @@ def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
 
 
 def _future(parser: AsmParser) -> Type:
+    """Read `<t, u>`, the result types of a future."""
     at = parser.at
     parser.token("<")
     types = [] if parser.peek() == ">" else parser.type_list()

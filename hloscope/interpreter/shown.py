@@ -60,6 +60,7 @@ def value_text(value: Value, type_: Type, most: int | None = None, spell: Spell 
 
 
 def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Spell) -> str:
+    """Text of an array; its elements are left out if they exceed `most`."""
     shape = value.shape
     head = spell(TensorType(type_.element, shape), "bare")
     if most is not None and text_size(shape) > most:

@@ -186,6 +186,7 @@ _REDUCE_WINDOW_BODY = ReducerRules(
 
 
 def _check_windowed(window: Window, inputs: Sequence[TensorType]) -> None:
+    """Check that the inputs have one shape, and the window one entry per dimension."""
     for i, t in enumerate(inputs):
         require(
             compatible_shapes(inputs[0], t),

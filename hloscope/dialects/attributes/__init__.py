@@ -81,6 +81,7 @@ def write_chlo(printer: AsmPrinter, attribute: Attribute) -> bool:
 
 
 def _write(printer: AsmPrinter, attribute: Attribute, dialect: str) -> bool:
+    """Write an enum or structure of a dialect; false if the attribute is not one."""
     if isinstance(attribute, EnumAttr) and attribute.dialect == dialect:
         printer.write(enums.enum_text(attribute))
         return True

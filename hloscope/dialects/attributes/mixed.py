@@ -109,6 +109,7 @@ def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
 
 
 def _check_algorithm(parser: AsmParser, attribute: StructAttr, at: int) -> None:
+    """Check that a dot algorithm is supported by some hardware."""
     values = [value for _, value in attribute.fields]
     lhs, rhs, accumulation = (type_text(x.type) for x in values if isinstance(x, TypeAttr))
     first, second, operations = (x for x in values if isinstance(x, int))
@@ -202,6 +203,7 @@ def read_mesh(parser: AsmParser) -> StructAttr:
 
 
 def _read_axis(parser: AsmParser) -> StructAttr:
+    """Read an axis of a mesh, in full or as the fields of `mesh_axis`."""
     if not parser.peek().startswith("#"):
         return read_fixed(parser, "mesh_axis")
     at = parser.at

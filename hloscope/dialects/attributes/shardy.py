@@ -80,6 +80,7 @@ def _sharding(mesh: Any, dimensions: Any, replicated: Any, unreduced: Any = ()) 
 
 
 def _rule(sizes: Any, operands: Any, results: Any, *rest: Any) -> str:
+    """Text of an op's sharding rule."""
     *sets, custom = rest
     named = ("reduction", "need_replication", "permutation", "blocked_propagation")
     text = f"<({_list(operands)})->({_list(results)})"
@@ -251,6 +252,7 @@ def _axes(reader: _Reader) -> tuple[Any, ...]:
 
 
 def _read_dimension(reader: _Reader) -> StructAttr:
+    """Read `{"x", "y", ?}p1`: axes, whether more may be added, and the priority."""
     reader.expect("{")
     axes: list[Any] = []
     closed, priority = 1, 0
@@ -335,6 +337,7 @@ def _size(reader: _Reader) -> int:
 
 
 def _read_rule(reader: _Reader) -> StructAttr:
+    """Read `<([i, j])->([j, i]) {i=2, j=3} reduction={…}, custom>`."""
     reader.expect("<")
     operands = reader.many("(", _tensor, ")")
     reader.expect("->")

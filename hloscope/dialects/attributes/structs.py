@@ -119,6 +119,7 @@ def read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...
 
 
 def _read_fields(parser: AsmParser, free: Free) -> dict[str, int | tuple[int, ...]]:
+    """Read fields up to `>`, each at most once."""
     found: dict[str, int | tuple[int, ...]] = {}
     kinds = {field.rstrip("*"): field.endswith("*") for field in free.fields}
     while not parser.try_token(">"):
@@ -203,6 +204,7 @@ _CPP: Final = {
 
 
 def _read_ints(parser: AsmParser) -> tuple[int, ...]:
+    """Read `[1, 2]`."""
     parser.token("[")
     if parser.try_token("]"):
         return ()

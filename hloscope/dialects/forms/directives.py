@@ -57,6 +57,7 @@ def read_dims(parser: AsmParser) -> tuple[int, ...]:
 
 
 def _dim(parser: AsmParser) -> int:
+    """Read one integer of a list, with MLIR's errors."""
     value = parser.try_integer()
     if value is None:
         if not parser.try_token("]"):
@@ -113,6 +114,7 @@ def dims(context: Context, arguments: list[str]) -> Part:
 
 
 def _integer(type: ElementType) -> Directive:
+    """Directive for an integer attribute of a type."""
     bits = type.bits
 
     def directive(context: Context, arguments: list[str]) -> Part:

@@ -77,6 +77,7 @@ def boolean_of(context: Context, arguments: list[str]) -> Part:
 
 
 def _boolean(type: Type) -> Type:
+    """Type of booleans in the shape of a tensor type; the boolean type itself for others."""
     boolean = ELEMENT_TYPES["pred"]
     match type:
         case TensorType(_, sizes, layout, bounds, encoding):

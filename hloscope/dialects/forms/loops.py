@@ -45,6 +45,7 @@ def _read_assignments(parser: AsmParser) -> tuple[list[Use], list[Use]]:
 def _write_assignments(
     printer: AsmPrinter, names: tuple[Value, ...], values: tuple[Value, ...]
 ) -> None:
+    """Write `(%x = %a, %y = %b)`."""
     separator = "("
     for name, value in zip(names, values, strict=True):
         printer.write(separator)

@@ -201,6 +201,7 @@ def _read_algorithm(parser: AsmParser) -> StructAttr:
 
 
 def _read_precisions(parser: AsmParser) -> ArrayAttr:
+    """Read `[DEFAULT, HIGH]`."""
     parser.token("[")
     if parser.try_token("]"):
         return ArrayAttr(())
@@ -283,6 +284,7 @@ def _fits_window(op: Operation) -> bool:
 
 
 def _read_window(parser: AsmParser, word: str) -> Attribute:
+    """Read the numbers, pairs or booleans of one word of a window, after `[`."""
     if word == "pad":
         pairs: list[list[int]] = []
         if not parser.try_token("]"):

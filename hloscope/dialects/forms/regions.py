@@ -404,6 +404,7 @@ def read_named_computation(parser: AsmParser, state: State) -> None:
 
 
 def _read_sharded(parser: AsmParser, state: State, optional: tuple[str, ...]) -> None:
+    """Read operands, shardings, region and type; shardings named in `optional` may be missing."""
     at = parser.at
     parser.token("(")
     uses = parser.uses()
@@ -460,6 +461,7 @@ def write_named_computation(printer: AsmPrinter, op: Operation) -> None:
 
 
 def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list[str]) -> None:
+    """Write the form that `_read_sharded` reads, with the texts of the shardings."""
     printer.write("(")
     printer.values(op.operands)
     printer.write(f"){''.join(texts)} (")

@@ -106,6 +106,7 @@ def _read_target(parser: AsmParser, state: State) -> tuple[list[Use], list[Type]
 def _write_target(
     printer: AsmPrinter, op: Operation, index: int, values: tuple[Value, ...]
 ) -> None:
+    """Write successor number `index` with its operands."""
     printer.successor(op.successors[index])
     if values:
         printer.write("(")

@@ -77,6 +77,7 @@ def flags(context: Context, arguments: list[str]) -> Part:
 
 
 def _read_flags(parser: AsmParser, kind: str) -> str:
+    """Read `<nsw, nuw>`; return the flags in the order of the enum."""
     parser.token("<")
     type, words = _FLAGS[kind]
     found = set()

@@ -48,6 +48,8 @@ def _reduce_window(op: CustomCall, at: Site) -> Kernel:
 
 @implements("stablehlo.dynamic_top_k")
 def _top_k(op: CustomCall, at: Site) -> Kernel:
+    """Operands: an array, and the number of elements k."""
+
     def call(value: Any, k: Any) -> Value:
         if not 0 <= int(k) <= value.shape[-1]:
             raise EvaluationError(
@@ -60,6 +62,7 @@ def _top_k(op: CustomCall, at: Site) -> Kernel:
 
 @implements("stablehlo.dynamic_rng_bit_generator")
 def _rng_bit_generator(op: CustomCall, at: Site) -> Kernel:
+    """Operands: the state, and the sizes of the result."""
     algorithm = value_of([*op.settings, *at.ins.extras], "rng_algorithm") or "DEFAULT"
     bits = at.results[-1]
     assert isinstance(bits, TensorType)

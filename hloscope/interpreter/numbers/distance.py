@@ -164,6 +164,7 @@ def _parts(array: Array) -> tuple[Array, ...]:
 def _difference(
     found: Array, expected: Array, differ: Array, distance: Array, off: Callable[[Any], str]
 ) -> Difference | None:
+    """The worst of the elements that differ, `None` if none do; `off` describes a distance."""
     if not differ.any():
         return None
     at = int(np.argmax(np.where(differ, distance, 0).reshape(-1)))

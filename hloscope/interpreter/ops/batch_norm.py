@@ -54,6 +54,8 @@ class _Layout:
 
 @evaluates(BatchNormTraining, on_reals=True)
 def _training(op: BatchNormTraining, at: Site) -> Kernel:
+    """Results: normalised operand, mean and variance of each feature."""
+
     def kernel(operand: Array, scale: Array, offset: Array) -> Value:
         layout = _Layout(operand, op.feature_index)
         x = layout.whole(operand)
@@ -69,6 +71,8 @@ def _training(op: BatchNormTraining, at: Site) -> Kernel:
 
 @evaluates(BatchNormInference, on_reals=True)
 def _inference(op: BatchNormInference, at: Site) -> Kernel:
+    """The operand, normalised with the given mean and variance."""
+
     def kernel(operand: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Value:
         layout = _Layout(operand, op.feature_index)
         centred = layout.whole(operand) - layout.spread(mean)
@@ -81,6 +85,8 @@ def _inference(op: BatchNormInference, at: Site) -> Kernel:
 
 @evaluates(BatchNormGrad, on_reals=True)
 def _grad(op: BatchNormGrad, at: Site) -> Kernel:
+    """Gradients of operand, scale and offset."""
+
     def kernel(operand: Array, scale: Array, mean: Array, variance: Array, grad: Array) -> Value:
         layout = _Layout(operand, op.feature_index)
         centred = layout.whole(operand) - layout.spread(mean)

@@ -103,6 +103,7 @@ def _expect_close(op: ExpectClose, at: Site) -> Kernel:
 
 @evaluates(ExpectSerializedEq)
 def _expect_serialized_eq(op: ExpectSerializedEq, at: Site) -> Kernel:
+    """Compare the operand with a value that a probe has written."""
     number = _number(op.iteration, 0)
     (type_,) = at.operands
     world = at.world

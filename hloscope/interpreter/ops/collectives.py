@@ -201,6 +201,7 @@ def _all_gather(op: AllGather, at: Site) -> Kernel:
 
 @evaluates(AllToAll)
 def _all_to_all(op: AllToAll, at: Site) -> Kernel:
+    """Each member gets its part of every member's operand, concatenated."""
     split, concat = op.split_dimension, op.concat_dimension
     if split is None:  # an operand for each member
         return _exchange(op, at, lambda parts, _: parts, _one_for_each)

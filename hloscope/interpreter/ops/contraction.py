@@ -94,6 +94,7 @@ def _contraction(at: Site, dims: DotDimensions, dtype: np.dtype[Any]) -> Kernel:
 
 @evaluates(Dot, on_reals=True)
 def _dot(op: Dot, at: Site) -> Kernel:
+    """Contract the last dimension of the left operand with the first of the right one."""
     dtype, lhs = element_of_products(at), at.operands[0]
     if isinstance(lhs, TensorType):
         return _contraction(at, DotDimensions((), (), (lhs.rank - 1,), (0,)), dtype)

@@ -66,6 +66,7 @@ def _dynamic_reshape(op: DynamicReshape, at: Site) -> Kernel:
 
 @evaluates(DynamicBroadcastInDim)
 def _dynamic_broadcast_in_dim(op: DynamicBroadcastInDim, at: Site) -> Kernel:
+    """Broadcast to run-time sizes; operand sizes have to be 1 or equal."""
     dims = op.broadcast_dimensions
 
     def kernel(value: Any, given: Any) -> Value:

@@ -136,6 +136,7 @@ def _gather(op: Gather, at: Site) -> Kernel:
 
 @evaluates(DynamicGather)
 def _dynamic_gather(op: DynamicGather, at: Site) -> Kernel:
+    """Gather with run-time slice sizes."""
     gather = _gather_kernel(op, at)
     dropped = {*op.collapsed_slice_dims, *op.operand_batching_dims}
 

@@ -65,6 +65,7 @@ def _unsigned(element: ElementType) -> ElementType:
 
 
 def _constant(op: UnknownOp, at: Site) -> Kernel:
+    """A constant of `arith` or `shape`."""
     found: Any = value_of(op.settings, "shape" if op.opcode == "shape.const_shape" else "value")
     if isinstance(found, Literal):
         found = found.array(at.ins.type)

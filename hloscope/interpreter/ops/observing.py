@@ -28,6 +28,7 @@ _INDEX: Final = "index.csv"
 
 @evaluates(Print)
 def _print(op: Print, at: Site) -> Kernel:
+    """Print the operand with its name and type, and return it."""
     ins, world = at.ins.operands[0], at.world
     type_ = ins.type
 

@@ -215,6 +215,7 @@ def _of_call(at: Site) -> tuple[list[Division], list[Division]]:
 
 @implements("xla.sdy.GlobalToLocalShape")
 def _global_to_local(op: CustomCall, at: Site) -> Kernel:
+    """The part of each operand on the device of this process."""
     ins, _ = _of_call(at)
     process = _needed(op, at.world, ins)
     several = isinstance(at.ins.type, TupleType)
@@ -228,6 +229,7 @@ def _global_to_local(op: CustomCall, at: Site) -> Kernel:
 
 @implements("xla.sdy.LocalToGlobalShape")
 def _local_to_global(op: CustomCall, at: Site) -> Kernel:
+    """The whole results, joined from the parts of all processes of the replica."""
     _, outs = _of_call(at)
     process = _needed(op, at.world, outs)
     several = isinstance(at.ins.type, TupleType)
@@ -240,6 +242,11 @@ def _local_to_global(op: CustomCall, at: Site) -> Kernel:
 
 
 def _needed(op: CustomCall, world: World, divided: Sequence[Division]) -> Process:
+    """Return the process, if its grid has the size of the mesh.
+
+    Raises:
+        UnsupportedError: No shardings are given, or the grid has another size.
+    """
     if not divided:
         raise UnsupportedError(f"custom call `{op.call_target_name}` says nothing about shardings")
     mesh = divided[0].mesh

@@ -120,6 +120,7 @@ def broadcast(value: Array, dims: Dims, sizes: Sequence[int]) -> Array:
 
 @evaluates(BroadcastInDim)
 def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
+    """Broadcast operand dimension d along result dimension `broadcast_dimensions[d]`."""
     (operand,), result = at.operands, at.result
     dims, dtype = op.broadcast_dimensions, dtype_of(result.element)
     assert isinstance(operand, TensorType)
@@ -180,6 +181,7 @@ def _broadcast(op: Broadcast, at: Site) -> Kernel:
 
 @evaluates(Reshape)
 def _reshape(op: Reshape, at: Site) -> Kernel:
+    """Reshape; unknown result sizes follow from the operand."""
     sizes = at.result.sizes
     if None in sizes:
         bounds, places = at.result.each_bound, _source_dimensions(at.operands[0], at.result)
@@ -266,6 +268,7 @@ def _concatenate(op: Concatenate, at: Site) -> Kernel:
 
 @evaluates(Pad)
 def _pad(op: Pad, at: Site) -> Kernel:
+    """Padding by static amounts."""
     amounts = op.edge_padding_low, op.edge_padding_high, op.interior_padding
     operand, dtype = at.operands[0], dtype_of(at.result.element)
     assert isinstance(operand, TensorType)
@@ -312,6 +315,7 @@ def pad(
 
 @evaluates(BitcastConvert)
 def _bitcast_convert(op: BitcastConvert, at: Site) -> Kernel:
+    """The bits of the elements as another type; the last dimension is split or joined."""
     (operand,), result = at.operands, at.result
     assert isinstance(operand, TensorType)
     old, new = (packed_bits(t.element, 1) for t in (operand, result))

@@ -15,6 +15,7 @@ from hloscope.ops import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Sli
 
 @evaluates(Slice)
 def _slice(op: Slice, at: Site) -> Kernel:
+    """Slice with static indices; if sizes are unknown, limits are checked at run time."""
     index = tuple(map(slice, op.start_indices, op.limit_indices, op.strides))
     (operand,), limits, sizes = at.operands, op.limit_indices, at.result.sizes
     if isinstance(operand, TensorType) and operand.is_static:
@@ -88,6 +89,7 @@ def _dynamic_slice(op: DynamicSlice, at: Site) -> Kernel:
 
 @evaluates(DynamicUpdateSlice)
 def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
+    """The operand with the update written at a clamped start."""
     dtype = dtype_of(at.result.element)
     same = all(isinstance(t, TensorType) and dtype_of(t.element) == dtype for t in at.operands[:2])
 
@@ -105,6 +107,8 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
     def copied(value: Any, update: Any, *starts: Any) -> Value:
         if not same:  # HLO allows mixed float widths
             value, update = value.astype(dtype), update.astype(dtype)
+        # The start of an update of the whole operand is clamped to 0, so nothing of the operand
+        # is left.
         if value.shape == update.shape:
             return update  # type: ignore[no-any-return]
         return into(value.copy(), update, *starts)

@@ -69,6 +69,7 @@ def order_of(keys: list[Array], axis: int) -> Array:
 
 @evaluates(Sort)
 def _sort(op: Sort, at: Site) -> Kernel:
+    """Sort by keys if the comparator has them, else by a merge sort with the comparator."""
     keys = sort_keys(at.ins.calls[0], at.world)
 
     def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:

@@ -98,6 +98,7 @@ def _slides(window: Window, positions: Sequence[int]) -> list[_Slide]:
 
 @evaluates(ReduceWindow)
 def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
+    """Reduce all windows, tap by tap or axis by axis."""
     window = op.window
     kinds = dtypes(at.results)
     number = len(kinds)
