@@ -1,4 +1,4 @@
-"""Verification: what is wrong with a module, every finding."""
+"""Verification of modules: all errors, with the specification's constraints."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`expected-error {{…}}` comments: what a text says a reader or verifier has to find in it.
+"""`expected-error {{…}}` comments: diagnostics that a text expects of a reader or verifier.
 
 Source: MLIR's `Diagnostics.cpp`, `SourceMgrDiagnosticVerifierHandler`.
 """
@@ -36,11 +36,11 @@ class Expectation(Struct, eq=False):
 
     Attributes:
         severity: `error`, `warning`, `remark` or `note`.
-        line: Counted from 1; `None` for one without a known place.
-        text: What the message has to contain, as written.
+        line: Counted from 1; `None` for a diagnostic without a known location.
+        text: Text that the message must contain.
         span: The comment.
-        pattern: The same as a regular expression, of an `expected-error-re`.
-        is_met: Has there been such a diagnostic?
+        pattern: Regular expression that the message must match, of an `expected-error-re`.
+        is_met: True once such a diagnostic was found.
     """
 
     severity: str
@@ -51,17 +51,17 @@ class Expectation(Struct, eq=False):
     is_met: bool = False
 
     def matches(self, message: str) -> bool:
-        """Does the message contain what is expected?"""
+        """Does the message contain the expected text, or match the expected pattern?"""
         if self.pattern is not None:
             return self.pattern.search(message) is not None
         return self.text in message
 
 
 def expectations(source: Source) -> list[Expectation]:
-    r"""The expectations a text states in its comments, in order.
+    r"""Return the expectations in the comments of a text, in order.
 
-    `@+1` and `@-1` count from the comment's own line, `@above` and `@below` mean the nearest line
-    there that has no such comment itself, `@unknown` a diagnostic without a place.
+    `@+1` and `@-1` count from the comment's own line.  `@above` and `@below` mean the nearest line
+    there that is not such a comment itself.  `@unknown` means a diagnostic without a location.
 
     >>> [e.line for e in expectations(Source("f", "// expected-error@+1 {{no}}\nx"))]
     [2]
@@ -73,6 +73,7 @@ def expectations(source: Source) -> list[Expectation]:
     for number, line in enumerate(source.text.split("\n"), 1):
         directive = _DIRECTIVE.search(line.rstrip("\r")) if "expected-" in line else None
         if directive is None:
+            # Several comments in sequence may mean the one line below all of them.
             for expectation in below:
                 expectation.line = number
             below.clear()
@@ -96,7 +97,7 @@ def expectations(source: Source) -> list[Expectation]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """The regular expression of a text whose `{{…}}` parts are ones (POSIX), the rest literal."""
+    """Return a regular expression: `{{…}}` parts are POSIX expressions, the rest is literal."""
     parts: list[str] = []
     while True:
         literal, opened, rest = text.partition("{{")
@@ -108,6 +109,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile("".join(parts))
     except re.error:
+        # MLIR too takes a text whose expression is invalid; it then matches itself only.
         return re.compile(re.escape("".join(parts)))
 
 
@@ -118,9 +120,9 @@ def _posix(expression: str) -> str:
 def mismatches(
     expected: Iterable[Expectation], diagnostics: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """What was found and not expected, then what was expected and not found.
+    """Return unexpected diagnostics, then expectations that no diagnostic meets.
 
-    An expectation may be met by several diagnostics.  Notes need no expectation.
+    Several diagnostics may meet one expectation.  Notes need no expectation.
     """
     by_line: dict[int | None, list[Expectation]] = {}
     for expectation in expected:
@@ -128,6 +130,8 @@ def mismatches(
     wrong: list[Diagnostic] = []
     for diagnostic in diagnostics:
         due = by_line.get(diagnostic.span.line if diagnostic.span else None, [])
+        # The severity is compared last, so that a message of the wrong severity is reported as
+        # such.
         alike = [e for e in due if e.matches(diagnostic.message)]
         met = next((e for e in alike if e.severity == diagnostic.severity), None)
         if met is not None:

@@ -1,4 +1,4 @@
-"""Verification of HLO modules: every finding, not the first only.
+"""Verification of HLO modules: all errors, not the first only.
 
 Source: XLA's `HloVerifier` and shape inference; StableHLO's specification where both agree.
 """
@@ -19,7 +19,7 @@ from hloscope.verifier.hlo.types import Kind, check_type, kind_of
 
 
 def verify_hlo(module: Module) -> list[Diagnostic]:
-    """Everything that is wrong with a module, in the order of its text.
+    """Return every error of a module, in the order of its text.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> [d] = verify_hlo(parse_hlo("ENTRY e { a = f32[2] parameter(0) ROOT b = f32[3] abs(a) }"))
@@ -27,9 +27,10 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
     '`abs` is declared f32[3], but its operands make it f32[2]'
 
     Raises:
-        ParseError: A part that is read late is not in the grammar.
+        ParseError: A part that is parsed on demand has a syntax error.
     """
     recursion = check_recursion(module)
+    # The other checks follow calls, which ends only if no computation calls itself.
     if recursion:
         return recursion
     devices, found = module_devices(module)
@@ -45,14 +46,15 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
 
 
 def verify_instructions(instructions: Iterable[Instruction]) -> list[Diagnostic]:
-    """What is wrong with some instructions by themselves, whatever is around them."""
+    """Return the errors of single instructions, without those of the computation around them."""
     right: set[Kind] = set()
     return [found for ins in instructions for found in _by_itself(ins, right)]
 
 
 def _by_itself(ins: Instruction, right: set[Kind]) -> Iterator[Diagnostic]:
-    """What is wrong with an instruction; `right` are the kinds of those that were right so far."""
+    """Yield the errors of one instruction; `right` holds the kinds found valid, and is updated."""
     kind = kind_of(ins)
+    # Attributes and aliases are not part of a kind, so that they are checked for each instruction.
     if kind in right:
         yield from check_attributes(ins)
         yield from check_operand_aliasing(ins)

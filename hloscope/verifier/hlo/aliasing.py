@@ -1,4 +1,4 @@
-"""Results in the memory of parameters or operands: what a header and an instruction say of them.
+"""Results that share memory with parameters or operands, as a header or an attribute declares.
 
 Source: XLA `HloInputOutputAliasConfig::Verify`, `HloBufferDonorConfig::Verify`, `hlo_verifier.cc`
 (`HandleCustomCall`, `HandleFusion`).
@@ -27,7 +27,7 @@ from hloscope.verifier.hlo.likeness import placed, same
 
 
 def check_aliasing(module: Module) -> Iterator[Diagnostic]:
-    """Check `input_output_alias` and `buffer_donor`: grammar, places, sizes, one use each."""
+    """Check `input_output_alias` and `buffer_donor`: grammar, indices, sizes, one use of each."""
     extras = dict(module.extras)
     span, arguments, result = module.entry.span, module.entry.arguments, module.entry.root.type
     aliased: set[tuple[int, ShapeIndex]] = set()
@@ -44,10 +44,10 @@ def check_aliasing(module: Module) -> Iterator[Diagnostic]:
 
 
 def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
-    """Check `output_to_operand_aliasing`: grammar, places, and that both types are the same."""
+    """Check `output_to_operand_aliasing`: grammar, indices, and that both types are equal."""
     text = dict(getattr(ins.op, "settings", ())).get(OPERAND_ALIASING)
     if text is None or isinstance(ins.op, AsyncStart):
-        return  # XLA compares the types of the op that is begun, not of its start
+        return  # XLA checks the started op, not its start
     operands = tuple([operand.type for operand in ins.operands])
     for entry in _entries(OPERAND_ALIASING, text, ins.span):
         if isinstance(entry, Diagnostic):
@@ -67,7 +67,7 @@ def check_operand_aliasing(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasing | Diagnostic]:
-    """Yield the entries of a text in braces; instead of one that is not in the grammar an error."""
+    """Yield the entries of an aliasing text; an error in place of an entry that does not parse."""
     try:
         yield from read_aliasing(name, text, span)
     except ParseError as error:
@@ -75,7 +75,7 @@ def _entries(name: str, text: str | None, span: Span | None) -> Iterator[Aliasin
 
 
 def _wrong_place(entry: Aliasing, what: str, taken: tuple[Type, ...], result: Type) -> str | None:
-    """Message about a part that is not there; `None` if all parts are."""
+    """Return a message about an index that does not exist; `None` if all exist."""
     if entry.taken >= len(taken):
         owner = "the entry" if what == "parameter" else "the instruction"
         return f"there is no {what} {entry.taken}, {owner} has {len(taken)}"
@@ -94,7 +94,7 @@ def _wrong_entry(
     result: Type,
     aliased: set[tuple[int, ShapeIndex]],
 ) -> str | None:
-    """Message about an entry of a header; `None` if it is right."""
+    """Return a message about an entry of a header; `None` if it is valid."""
     wrong = _wrong_place(entry, what, taken, result)
     if wrong is not None:
         return wrong
@@ -118,7 +118,7 @@ def _wrong_entry(
 
 
 def _bytes(type_: Type | None) -> int | None:
-    """Bytes of an array without padding, with its bounds as sizes; `None` if they are unknown."""
+    """Bytes of an array without padding, with bounds as sizes; `None` if a size is unknown."""
     if type_ is None:
         return None
     whole = placed(type_)
@@ -128,7 +128,7 @@ def _bytes(type_: Type | None) -> int | None:
 
 
 def _part(type_: Type, index: ShapeIndex) -> Type | None:
-    """The part of a type at an index; `None` if there is none."""
+    """Return the part of a type at a shape index; `None` if the index does not exist."""
     for number in index:
         if not isinstance(type_, TupleType) or number >= len(type_.elements):
             return None

@@ -23,9 +23,10 @@ _OF_ASYNCHRONOUS: Final[dict[type[Op], tuple[str, ...]]] = {
 
 
 def check_attributes(ins: Instruction) -> Iterator[Diagnostic]:
-    """Has the instruction an attribute that its opcode does not have?
+    """Yield an error for each attribute that the opcode does not have.
 
-    Reading keeps it: it may be of a newer version of XLA, as an opcode nobody knows is.
+    The parser accepts them: they may belong to a newer version of XLA.  An unknown opcode may have
+    any attribute.
     """
     if isinstance(ins.op, UnknownOp):
         return

@@ -1,4 +1,4 @@
-"""Called computations: number and types of what they take and return."""
+"""Called computations: number and types of their parameters and results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from hloscope.verifier.hlo.types import begun, opcode
 
 
 def check_calls(ins: Instruction) -> Iterator[Diagnostic]:
-    """Do the called computations take what they are given and return what is declared?"""
+    """Yield errors of called computations: types of their parameters and results."""
     inner = begun(ins)
     if inner is not None:
         yield from _begun(inner)
@@ -82,13 +82,13 @@ def _call(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _begun(ins: Instruction) -> Iterator[Diagnostic]:
-    """A computation that `<op>-start` calls: updates may bring the rest of what it takes."""
+    """Check the computation that `<op>-start` calls; updates may add operands that are missing."""
     if not isinstance(ins.op, Call | Fusion) or not ins.calls:
         return
     callee = ins.calls[0]
     given = tuple([o.type for o in ins.operands])
     yield from _takes(ins, callee, (*given, *callee.arguments[len(given) :]))
-    if ins.type != TupleType(()):  # else the result is not there before it is done
+    if ins.type != TupleType(()):  # else the type leaves the result out until it is done
         yield from _returns(ins, callee, ins.type)
 
 
@@ -141,7 +141,7 @@ def _async(ins: Instruction) -> Iterator[Diagnostic]:
                 )
                 yield Diagnostic(message, ins.span)
             if result == TupleType(()):
-                return  # the result is not there before it is done
+                return  # the type leaves the result out until it is done
             yield from _returns(ins, callee, result)
         case _:
             message = f"`async-start` is declared {_text(ins.type)}, needs (operands, result, …)"
@@ -165,7 +165,7 @@ _RULES: Final[dict[type[Op], Callable[[Instruction], Iterator[Diagnostic]]]] = {
 
 
 def check_recursion(module: Module) -> list[Diagnostic]:
-    """Computations that call themselves, straight or through others."""
+    """Return an error if computations call themselves, directly or through others."""
     graph = {c.name: {callee.name for ins in c for callee in ins.calls} for c in module}
     try:
         TopologicalSorter(graph).prepare()

@@ -1,4 +1,4 @@
-"""Declared types of collectives, as the number of members of a group makes them."""
+"""Declared types of collectives against operands and the size of a device group."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from hloscope.verifier.hlo.likeness import like, same
 
 
 def _members(op: Collective) -> int | None:
-    """How many members each group has, where the groups say it.
+    """Return the number of members of each group; `None` if groups are unknown or unequal.
 
-    With a channel and without global ids, groups list replicas, and all partitions take part; those
-    of an all-to-all list partitions.
+    With a channel and without global ids, groups list replicas, and all partitions of a replica
+    take part.  Groups of an all-to-all list partitions then.
     """
     if op.channel_id and not op.use_global_device_ids and not isinstance(op, AllToAll):
         return None
@@ -39,7 +39,7 @@ def _members(op: Collective) -> int | None:
 
 
 def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
-    """Operands and the results that belong to them."""
+    """Return pairs of operand and result arrays; their element types must match."""
     results = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
     if len(results) != len(ins.operands):
         raise VerifyError(f"{len(results)} results for {len(ins.operands)} operands")
@@ -55,14 +55,14 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
 
 
 def array_of(type_: Type) -> TensorType:
-    """The type of an array, or of what a buffer holds."""
+    """Return the type of an array, or of the array in a buffer."""
     array = type_.element if isinstance(type_, BufferType) else type_
     assert isinstance(array, TensorType)
     return array
 
 
 def _check_body(ins: Instruction) -> None:
-    """Check the computation that reduces: it makes one scalar of two."""
+    """Check the computation of a reduction: two scalars to one, complex like the operands."""
     for callee in ins.calls:
         types = (*callee.arguments, *callee.results)
         if len(types) != 3 or not all(isinstance(t, TensorType) and not t.rank for t in types):
@@ -98,7 +98,7 @@ def _reduce_scatter(ins: Instruction) -> None:
 
 
 def _check_scaled(small: TensorType, big: TensorType, d: int, times: int | None, rule: str) -> None:
-    """Check that one is the other but for dimension `d`, which is so many times as large."""
+    """Check that `big` is `small` with dimension `d` multiplied by `times`, or by any integer."""
     if not 0 <= d < big.rank:
         raise VerifyError(f"dimension {d} is not in [0, {big.rank})", rule=rule)
     fits = small.rank == big.rank
@@ -136,6 +136,7 @@ def _all_to_all(ins: Instruction) -> None:
     split = op.split_dimension
     concat = split if op.concat_dimension is None else op.concat_dimension
     for operand, result in pairs:
+        # With unknown groups, only the number of elements can be compared.
         if times is not None:
             _check_same(exchanged(operand, split, concat, times), result)
             continue
@@ -145,14 +146,14 @@ def _all_to_all(ins: Instruction) -> None:
 
 
 def _check_same(made: TensorType, result: TensorType) -> None:
-    """Check the declared result against what the members exchange."""
+    """Check the declared result against the type that the exchange gives."""
     if not like(made, result):
         have, want = (print_type(t, layout=False) for t in (result, made))
         raise VerifyError(f"a result is declared {have}, but the operand makes it {want}")
 
 
 def _collective_permute(ins: Instruction) -> None:
-    """All operands are sent, or one into a buffer, at offsets."""
+    """Check `collective-permute`: results like operands, or one array written into another."""
     types = tuple([o.type for o in ins.operands])
     results = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
     if not is_in_place(types):
@@ -167,7 +168,7 @@ def _collective_permute(ins: Instruction) -> None:
 
 
 def _is_part(sent: Type, into: Type) -> bool:
-    """Could one array be written into the other?"""
+    """Can `sent` be written into `into`: same element type and rank?"""
     if not isinstance(sent, TensorType) or not isinstance(into, TensorType):
         return False
     return sent.element == into.element and sent.rank == into.rank
@@ -180,4 +181,4 @@ COLLECTIVES: Final[dict[type[Op], Callable[[Instruction], None]]] = {
     CollectivePermute: _collective_permute,
     ReduceScatter: _reduce_scatter,
 }
-"""The rules of collectives."""
+"""Type checks of collectives, by op."""

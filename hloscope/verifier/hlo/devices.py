@@ -1,4 +1,4 @@
-"""Who takes part in collectives, and on which channels."""
+"""Devices of collectives, and channels of sends and recvs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_DEVICES: Final = 1 << 31
 
 
 def module_devices(module: Module) -> tuple[int | None, list[Diagnostic]]:
-    """Replicas × partitions as the header says it, `None` if it does not; what is wrong there."""
+    """Return replicas × partitions, `None` unless the header has them, and errors of the header."""
     extras, counts, wrong = dict(module.extras), [1, 1], []
     for i, name in enumerate(("replica_count", "num_partitions")):
         text = extras.get(name)
@@ -34,12 +34,12 @@ def module_devices(module: Module) -> tuple[int | None, list[Diagnostic]]:
             wrong.append(Diagnostic(message, module.entry.span))
         else:
             counts[i] = int(text)
-    said = not wrong and extras.keys() & {"replica_count", "num_partitions"}
-    return (counts[0] * counts[1] if said else None), wrong
+    is_declared = not wrong and extras.keys() & {"replica_count", "num_partitions"}
+    return (counts[0] * counts[1] if is_declared else None), wrong
 
 
 _DIGITS: Final = 10
-"""Digits of `_MOST_DEVICES`."""
+"""Number of digits of `_MOST_DEVICES`."""
 
 
 def _inner(op: Op) -> Op:
@@ -47,16 +47,16 @@ def _inner(op: Op) -> Op:
 
 
 def check_groups(ins: Instruction, devices: int | None) -> Iterator[Diagnostic]:
-    """Is every device in one group at most, and is there such a device?
+    """Yield errors unless each device is in one group at most, and exists.
 
     Args:
         ins: Any instruction.
-        devices: How many devices the module runs on, if it is known.
+        devices: Number of devices of the module; `None` if unknown.
     """
     op = _inner(ins.op)
     if isinstance(op, CollectivePermute):
         if len(ins.operands) > 1:
-            return  # the pairs of several permutations, one after the other
+            return  # pairs of several permutations, consecutive in one list
         yield from _check_pairs(ins, op.pairs, devices)
     elif isinstance(op, Collective) and op.replica_groups != NO_GROUPS:
         try:
@@ -93,7 +93,7 @@ def _members(
 
 
 def check_channels(module: Module) -> Iterator[Diagnostic]:
-    """Does each `send-done` or `recv-done` have the channel of its `send` or `recv`?"""
+    """Yield an error for each `send-done` or `recv-done` on another channel than its start."""
     for computation in module:
         for ins in computation:
             op = ins.op

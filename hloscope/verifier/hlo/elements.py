@@ -1,6 +1,6 @@
-"""Element types of operands that HLO demands beyond what StableHLO does.
+"""Constraints of HLO on element types of operands, where StableHLO has none.
 
-Most stand in the op's row in `hlo_parser`; here are those that several operands share.
+Most are in the op's row in `hlo_parser`; here are those that relate several operands.
 
 Source: XLA `shape_inference.cc` (`InferConvertShape`, `InferStochasticConvertShape`,
 `InferTriangularSolveShape`, `VerifyReducerShape` …).
@@ -31,10 +31,10 @@ from hloscope.ops import (
 
 
 def check_elements(ins: Instruction) -> None:
-    """Check the element types of the operands, and that bodies that reduce take them.
+    """Check the element types of operands, and of the parameters of reducing computations.
 
     Raises:
-        VerifyError: One is of another type than the op takes.
+        VerifyError: The op does not accept an element type.
     """
     needed = signature(ins.op)
     for number, kinds in needed.elements.items() if needed is not None else ():
@@ -59,7 +59,7 @@ def _triangular_solve(ins: Instruction) -> None:
 
 
 def _convert(ins: Instruction) -> None:
-    """Check that no imaginary part is lost; random bits are as wide as what they round."""
+    """Check that no imaginary part is lost, and that random bits are as wide as the operand."""
     operand, result = _element(ins.operands[0].type), _element(ins.type)
     if operand.kind == "complex" != result.kind:
         raise VerifyError(f"complex numbers of {operand} do not become {result}")
@@ -81,9 +81,11 @@ def _scatter(ins: Instruction) -> None:
 
 
 def _check_body(ins: Instruction) -> None:
-    """Check that the parameters of a body have the element types of what is given to it."""
+    """Check that the parameters of a body have the element types of the values passed to it."""
     types = [o.type for o in ins.operands]
     number = len(types) // 2
+    # Order of a body's parameters: accumulators before inputs.  Scatter passes no indices, and
+    # select-and-scatter the initial value, then the source.
     if isinstance(ins.op, SelectAndScatter):
         given = [types[2], types[1]]
     elif isinstance(ins.op, Scatter):
@@ -101,10 +103,11 @@ def _check_body(ins: Instruction) -> None:
 
 
 def in_precision_of_body(ins: Instruction) -> tuple[Type, ...]:
-    """Types of the operands, floats of those that a body takes as it declares them."""
+    """Return operand types, floats in the precision that the body of a map or sort declares."""
     types = tuple([o.type for o in ins.operands])
     if not isinstance(ins.op, Map | Sort) or not ins.calls:
         return types
+    # A comparator has two parameters for each operand of a sort.
     step = 2 if isinstance(ins.op, Sort) else 1
     taken = ins.calls[0].arguments[::step]
     pairs = zip(types, taken, strict=False)

@@ -1,4 +1,4 @@
-"""When HLO takes two types for the same: layouts do not matter, the precision of floats rarely.
+"""Equality of types in HLO: layouts do not matter, the precision of floats sometimes does.
 
 Source: XLA `hlo_verifier.cc` (`ShapesSame`, `CheckShape`).
 """
@@ -11,7 +11,7 @@ from hloscope.ir import BufferType, TensorType, TupleType, Type, compatible
 
 
 def placed(type_: Type) -> Type:
-    """The type with its bounds as sizes: what HLO sets aside room for.
+    """Return the type with each unknown size replaced by its bound: the memory HLO allocates.
 
     >>> from hloscope.hlo_parser.types import parse_type, print_type
     >>> print_type(placed(parse_type("(f32[<=4,3], s32[])")))
@@ -32,21 +32,24 @@ def placed(type_: Type) -> Type:
 
 
 def bounds_of(type_: Type) -> list[tuple[int | None, ...]]:
-    """The bounds of all arrays in the type, in order; of one without any an empty tuple."""
+    """Return the bounds of all arrays in a type, in order; `()` for an array without bounds."""
     if isinstance(type_, TupleType):
         return [bounds for part in type_.elements for bounds in bounds_of(part)]
     return [type_.bounds if isinstance(type_, TensorType) else ()]
 
 
 def is_placed(type_: Type) -> bool:
-    """Has the type no bounds?"""
+    """True if no array in the type has bounds."""
     if isinstance(type_, TensorType):
         return not type_.bounds
     return not isinstance(type_, TupleType) or all(map(is_placed, type_.elements))
 
 
 def alike(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
-    """The same but for layouts and the precision of floats, as XLA's inference compares."""
+    """Are both sequences of types equal but for layouts and precision, as in XLA's inference?
+
+    With `wider`, element types may differ in any way.
+    """
     return len(a) == len(b) and all(_same(x, y, wider) for x, y in zip(a, b, strict=True))
 
 
@@ -68,12 +71,12 @@ def _same(a: Type, b: Type, wider: bool) -> bool:
 
 
 def like(a: Type, b: Type) -> bool:
-    """The same type but for layouts and the precision of floats."""
+    """Are both types equal but for layouts and the precision of floats?"""
     return _same(a, b, wider=False)
 
 
 def same(a: Type, b: Type) -> bool:
-    """The same type but for layouts: what is only handed on keeps its precision.
+    """Are both types equal but for layouts?  The precision of floats must match.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> same(parse_type("f32[2]{0}"), parse_type("f32[2]")), same(

@@ -1,4 +1,4 @@
-"""The header against the entry computation; order; parameters."""
+"""Checks of a module as a whole: header, entry computation, order, parameters, fusions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hloscope.verifier.hlo.likeness import same
 
 
 def check_module(module: Module) -> Iterator[Diagnostic]:
-    """What belongs to no single instruction."""
+    """Yield the errors that do not belong to a single instruction."""
     yield from _check_header(module)
     yield from _check_entry_layout(module)
     yield from check_aliasing(module)
@@ -76,13 +76,13 @@ def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:
 
 
 def read_signature(text: str) -> tuple[tuple[Type, ...], Type]:
-    """Read `{(f32[2], s32[])->f32[2]}`.
+    """Read a signature such as `{(f32[2], s32[])->f32[2]}`: parameter types and the result type.
 
     >>> [print_type(t) for t in read_signature("{(f32[2]{0}, /*index=1*/s32[])->f32[2]{0}}")[0]]
     ['f32[2]{0}', 's32[]']
 
     Raises:
-        ParseError: It is no signature.
+        ParseError: The text is not a signature.
     """
     inner = text.strip()[1:-1]
     taken, end = read_type(inner, 0)
@@ -94,7 +94,7 @@ def read_signature(text: str) -> tuple[tuple[Type, ...], Type]:
 
 
 def _check_order(module: Module) -> Iterator[Diagnostic]:
-    """In a scheduled module the text's order is the order of execution."""
+    """Yield errors of a scheduled module: its text must be an order of execution."""
     if dict(module.extras).get("is_scheduled") != "true":
         return
     for computation in module:
@@ -117,7 +117,7 @@ def _check_parameters(module: Module) -> Iterator[Diagnostic]:
 
 
 def _check_fusions(module: Module) -> Iterator[Diagnostic]:
-    """A fused computation belongs to one fusion."""
+    """Yield an error for each fusion whose computation another fusion calls too."""
     owner: dict[str, Instruction] = {}
     for computation in module:
         for ins in computation:

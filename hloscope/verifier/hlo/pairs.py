@@ -33,7 +33,7 @@ _ENDS: Final = {
     AsyncUpdate: (AsyncStart, AsyncUpdate),
     AsyncDone: (AsyncStart, AsyncUpdate),
 }
-"""What the operand of each of these has to be."""
+"""Allowed ops of the operand, by op."""
 
 _NEEDED: Final[dict[type, tuple[type, ...]]] = {
     AsyncStart: (AsyncUpdate, AsyncDone),
@@ -42,22 +42,22 @@ _NEEDED: Final[dict[type, tuple[type, ...]]] = {
     Send: (SendDone, Tuple),
     Recv: (RecvDone, Tuple),
 }
-"""What the only reader of each of these has to be; a loop carries sends and recvs in a tuple."""
+"""Allowed ops of the only user, by op; a loop carries sends and recvs in a tuple."""
 
 _THREAD: Final = "async_execution_thread"
 
 _CONVERTING: Final = (AllGather, AllReduce, CollectivePermute)
-"""Ops with a done of their own, which may declare another precision."""
+"""Ops with a done opcode of their own, which may declare another precision."""
 
 _PASSED_ON: Final = ("parameter", "get_tuple_element", "tuple", "while", "optimization_barrier")
-"""Ops through which a loop hands on what a send or recv of the iteration before began."""
+"""Ops through which a loop passes the result of a send or recv to the next iteration."""
 
 _MOST_STEPS: Final = 10_000
-"""Updates of one asynchronous computation that are followed."""
+"""Largest number of updates of one asynchronous computation that are followed."""
 
 
 def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
-    """Does every done end one start, and every start have one done?"""
+    """Yield errors of starts without one done, and of dones that do not end a start."""
     uses = None
     for ins in computation:
         starts = _ENDS.get(type(ins.op))
@@ -66,14 +66,15 @@ def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
         needed = _NEEDED.get(type(ins.op))
         if needed is None or _may_stay_open(ins, computation):
             continue
+        # Most computations start nothing: users are collected at the first start.
         uses = users(computation) if uses is None else uses
         yield from _beginning(ins, uses.get(ins, ()), needed)
 
 
 def _may_stay_open(ins: Instruction, computation: Computation) -> bool:
-    """Is it an op that XLA lets begin what nothing ends?
+    """Does XLA allow this start to have no done?
 
-    XLA does not ask it of `all-gather-start`, nor of a send or recv that is all of an asynchronous
+    True for `all-gather-start`, and for a send or recv that is the root of an asynchronous
     computation.
     """
     if isinstance(ins.op, Send | Recv):
@@ -86,6 +87,7 @@ def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
         return
     operand = ins.operands[0]
     if not isinstance(operand.op, starts):
+        # A send or recv may end in a later iteration, with its start behind a tuple of the loop.
         passed_on = operand.op.name in _PASSED_ON and isinstance(ins.op, SendDone | RecvDone)
         if not passed_on:
             needed = " or ".join(f"`{cls.name}`" for cls in starts if hasattr(cls, "name"))
@@ -116,7 +118,7 @@ def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
 
 
 def _of_another(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
-    """Is a thread or computation named that is not its start's?"""
+    """Yield an error if an update or done names another thread or computation than its start."""
     have, want = (dict(getattr(i.op, "settings", ())).get(_THREAD) for i in (ins, start))
     if have is not None and have.strip('"') != (want or "main").strip('"'):
         yield Diagnostic(f"{_THREAD} is {have}, that of `{start.name}` {want or 'main'}", ins.span)
@@ -126,18 +128,18 @@ def _of_another(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
 
 
 def _fit(start: Instruction) -> Callable[[Type, Type], bool]:
-    """How the types of a result and its done are compared."""
+    """Return the comparison of the types of a result and its done."""
     wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
     return like if isinstance(wrapped, _CONVERTING) else same
 
 
 def _missing(start: Instruction) -> int:
-    """How many operands of the computation that is begun an update may bring."""
+    """Return the number of operands that updates may still add to the started computation."""
     return len(start.calls[0].parameters) - len(start.operands) if start.calls else 0
 
 
 def _start_of(ins: Instruction) -> Instruction:
-    """The instruction that began what `ins` updates."""
+    """Return the start that `ins` updates."""
     for _ in range(_MOST_STEPS):
         if not isinstance(ins.op, AsyncUpdate) or not ins.operands:
             break
@@ -146,7 +148,7 @@ def _start_of(ins: Instruction) -> Instruction:
 
 
 def _begins(start: Instruction) -> str:
-    """The opcode that is begun: that of the wrapped op, or of the called computation's root."""
+    """Return the opcode of the started op: the wrapped op, or the root of a called computation."""
     match start.op:
         case AsyncStart(wrapped=None) if start.calls:
             return opcode(start.calls[0].root)
@@ -157,10 +159,10 @@ def _begins(start: Instruction) -> str:
 
 
 def _result(operand: Instruction, start: Instruction) -> Type | None:
-    """The type of the result that an async op's type has a place for.
+    """Return the declared type of the result of an async op; `None` if its type leaves it out.
 
-    The value of `all-reduce-start` is the result; a computation that is begun has a place for it,
-    whatever op its root is.
+    The value of `all-reduce-start` is the result.  The type of another start is a tuple
+    (operands, result, …), for a called computation too.
     """
     if isinstance(start.op, AsyncStart) and isinstance(start.op.wrapped, AllReduce):
         return operand.type
@@ -174,7 +176,7 @@ def _result(operand: Instruction, start: Instruction) -> Type | None:
 def _beginning(
     ins: Instruction, readers: tuple[Instruction, ...], needed: tuple[type, ...]
 ) -> Iterator[Diagnostic]:
-    """Check that a start has one reader, and that it is what ends it.
+    """Yield an error unless the start has exactly one user, and it is an op that ends it.
 
     Source: XLA `hlo_verifier.cc` (`VerifyAsynchronousInstructionPairs`, `VerifySingleUser`).
     """

@@ -1,6 +1,6 @@
-"""Ops whose declared types HLO checks in another way than StableHLO.
+"""Ops whose declared types HLO checks differently from StableHLO.
 
-Number and kinds of operands and the kind of the result are as their signatures say.
+Number and kinds of operands, and the kind of the result, follow from the op's signature.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from hloscope.verifier.hlo.collectives import COLLECTIVES, array_of
 from hloscope.verifier.hlo.likeness import same
 
 _MOST_LITERAL: Final = 1 << 16
-"""Literals of more characters are not read for verification."""
+"""Longest literal, in characters, that is read for verification."""
 
 
 def _text(type_: Type) -> str:
@@ -59,7 +59,7 @@ def _types(ins: Instruction) -> tuple[Type, ...]:
 
 
 def _broadcast(ins: Instruction) -> None:
-    """HLO never stretches a dimension of size 1."""
+    """Check a broadcast: HLO does not expand dimensions of size 1."""
     op, (operand,), result = ins.op, _types(ins), ins.type
     assert isinstance(op, BroadcastInDim)
     op.verify((operand,), (result,))
@@ -76,7 +76,10 @@ def _broadcast(ins: Instruction) -> None:
 
 
 def _bitcast(ins: Instruction) -> None:
-    """The same number of bits, where nothing is padded; floats may be of another precision."""
+    """Check that operand and result have the same number of bits.
+
+    Tiled layouts are not checked, since they may be padded.  Floats may change precision.
+    """
     (operand,), result = _types(ins), ins.type
     if not isinstance(operand, TensorType) or not isinstance(result, TensorType):
         return
@@ -93,7 +96,7 @@ def _bitcast(ins: Instruction) -> None:
 
 
 def _bitcast_convert(ins: Instruction) -> None:
-    """Booleans are bits or bytes."""
+    """Check a `bitcast-convert`: booleans may count as bits or as bytes."""
     assert isinstance(ins.op, BitcastConvert)
     (operand,) = _types(ins)
     try:
@@ -117,7 +120,7 @@ def _constant(ins: Instruction) -> None:
         return
     try:
         literal.array(ins.type)
-    except UnsupportedError:  # it is right, but no array is made of it
+    except UnsupportedError:  # a valid literal that cannot be made an array here
         return
     except HloscopeError as error:
         raise VerifyError(error.message, rule="constant_c1") from None
@@ -146,7 +149,7 @@ def _rng(ins: Instruction) -> None:
 
 
 def _dynamic_reshape(ins: Instruction) -> None:
-    """The sizes are operands of their own; the declared ones are bounds."""
+    """Check a `dynamic-reshape`: sizes are scalar operands; the declared sizes are bounds."""
     operand, *sizes = [t for t in _types(ins) if isinstance(t, TensorType)]
     result = ins.type
     assert isinstance(result, TensorType)
@@ -162,7 +165,7 @@ def _dynamic_reshape(ins: Instruction) -> None:
 
 
 def _conditional(ins: Instruction) -> None:
-    """A predicate chooses between two branches, an integer between any number."""
+    """Check a `conditional`: a predicate selects one of two branches, an integer one of many."""
     assert isinstance(ins.op, Case)
     selector, name = array_of(ins.operands[0].type), "pred" if ins.op.predicated else "s32"
     if selector.element.name != name:
@@ -171,7 +174,7 @@ def _conditional(ins: Instruction) -> None:
 
 
 def _dot(ins: Instruction) -> None:
-    """More than two operands are the metadata of sparse ones."""
+    """Check a `dot`: more than two operands are metadata of sparse ones."""
     assert isinstance(ins.op, DotGeneral)
     if len(ins.operands) > 2 and not (ins.op.sparsity or ins.op.sparsity_config):
         raise VerifyError(f"`dot` has {len(ins.operands)} operands, needs 2")
@@ -179,7 +182,7 @@ def _dot(ins: Instruction) -> None:
 
 
 def _parts(ins: Instruction, *needed: str) -> tuple[Type, ...]:
-    """The elements of the declared tuple; there have to be as many as are named."""
+    """Return the elements of the declared tuple; `needed` describes each of them."""
     assert isinstance(ins.type, TupleType)
     found = ins.type.elements
     if len(found) != len(needed):
@@ -202,7 +205,7 @@ def _infeed(ins: Instruction) -> None:
 
 
 def _outfeed(ins: Instruction) -> None:
-    """What is sent is of the shape that is written, if one is."""
+    """Check that the operand has the shape in `outfeed_shape`, if it is given."""
     shape = dict(getattr(ins.op, "settings", ())).get("outfeed_shape")
     if shape is not None and not same(parse_type(shape), ins.operands[0].type):
         have = _text(ins.operands[0].type)
@@ -210,7 +213,7 @@ def _outfeed(ins: Instruction) -> None:
 
 
 def _random_bits(ins: Instruction) -> None:
-    """HLO may declare the bits only, or the new state before them."""
+    """Check `rng-bit-generator`: the type is the bits alone, or (new state, bits)."""
     if isinstance(ins.type, TupleType):
         state, _ = _parts(ins, "state", "bits")
         if not same(state, ins.operands[0].type):
@@ -222,11 +225,11 @@ def _top_k(ins: Instruction) -> None:
 
 
 def _anything(ins: Instruction) -> None:
-    """A type that nothing outside says anything about."""
+    """Accept any declared type: nothing else in the module constrains it."""
 
 
 def _convolution(ins: Instruction) -> None:
-    """Operands may have different element types; the kernel's window and its features are known.
+    """Check a convolution: element types may differ; the kernel's sizes must be known.
 
     Source: XLA `shape_inference.cc` (`InferConvolveShape`), which compares them as numbers: input
     features may be unknown on both sides.
@@ -237,6 +240,7 @@ def _convolution(ins: Instruction) -> None:
     if isinstance(lhs, TensorType) and isinstance(rhs, TensorType):
         features = ins.op.dimensions.kernel_input_feature
         pair = [t.sizes[d] for t, d in ((lhs, feature), (rhs, features)) if d < t.rank]
+        # Except for input features, an unknown kernel size leaves the result's size unknown.
         unknown = [d for d, size in enumerate(rhs.sizes) if size is None and d != features]
         if unknown or len({size is None for size in pair}) > 1:
             raise VerifyError(
@@ -249,10 +253,10 @@ def _convolution(ins: Instruction) -> None:
 
 
 def check_features(ins: Instruction) -> None:
-    """Check that the kernel of a convolution has as many output features at any time.
+    """Check that the number of output features of a convolution's kernel is not dynamic.
 
     Raises:
-        VerifyError: Their number has a bound only.
+        VerifyError: It has only a bound.
     """
     assert isinstance(ins.op, Convolution)
     rhs, feature = ins.operands[1].type, ins.op.dimensions.kernel_output_feature
@@ -281,4 +285,4 @@ OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
     AsyncUpdate: _anything,
     AsyncDone: _anything,
 }
-"""Those of updates and dones of asynchronous ops are in `pairs`."""
+"""Updates and dones of asynchronous ops are checked in `pairs`."""

@@ -1,4 +1,4 @@
-"""Declared types of instructions against what their ops infer, by HLO's own rules of likeness."""
+"""Declared types of instructions against inferred ones, with HLO's equality of types."""
 
 from __future__ import annotations
 
@@ -51,16 +51,17 @@ Kind: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
 def kind_of(ins: Instruction) -> Kind:
-    """What typing knows of an instruction: op, types and computations, the very same objects.
+    """Return a key of all that the type check reads: op, types and computations, by identity.
 
-    The instructions of one kind are all right, or all wrong; whoever keeps a kind keeps them alive.
+    Instructions with equal keys are all valid or all invalid.  A key is valid as long as the
+    objects are alive.
     """
     operands = tuple([id(operand.type) for operand in ins.operands])
     return id(ins.op), id(ins.type), operands, tuple(map(id, ins.calls))
 
 
 def check_type(ins: Instruction) -> Iterator[Diagnostic]:
-    """Does the declared type follow from op, operands and called computations?"""
+    """Yield errors unless the declared type follows from op, operands and called computations."""
     yield from _check_layouts(ins)
     too_large = _too_large(ins.type)
     if too_large:
@@ -75,7 +76,7 @@ def check_type(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def inferred(ins: Instruction) -> Type | None:
-    """The type that follows from op, operands and called computations; `None` if none does.
+    """Return the type that op, operands and called computations imply; `None` if none does.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e { a = f32[2,3] parameter(0) ROOT b = f32[6] abs(a) }"
@@ -83,31 +84,32 @@ def inferred(ins: Instruction) -> Type | None:
     'f32[2,3]'
 
     Raises:
-        VerifyError: No declared type could make the instruction right.
+        VerifyError: The instruction is invalid with any declared type.
     """
     try:
         _check(ins)
     except IncompatibleTypesError:
-        pass
+        pass  # a wrong declared type does not matter here
     except VerifyError as error:
         raise VerifyError(_worded(ins, error), span=ins.span, rule=error.rule) from None
     try:
         return ins.op.infer(tuple([o.type for o in ins.operands]), ins.calls)
-    except VerifyError:  # it has to be declared, or only StableHLO refuses the operands
+    except VerifyError:  # the type must be declared, or only StableHLO refuses the operands
         return None
 
 
 def _check(ins: Instruction) -> None:
-    """Check number and kinds of operands, then what the op itself demands.
+    """Check number and kinds of operands, then the constraints of the op itself.
 
     Raises:
         IncompatibleTypesError: The declared type is not the inferred one.
-        VerifyError: Another constraint is broken.
+        VerifyError: Another constraint is violated.
     """
     operands = tuple([o.type for o in ins.operands])
     needed = signature(ins.op)
     if needed is not None and not (needed.takes(operands) and needed.gives(ins.type)):
         needed.refuse(opcode(ins), operands, ins.type)
+    # XLA infers sizes from bounds, so that the op is checked on the arrays of those bounds.
     if not all(map(is_placed, (ins.type, *operands))):
         if isinstance(ins.op, Convolution):
             check_features(ins)
@@ -118,6 +120,7 @@ def _check(ins: Instruction) -> None:
     if isinstance(ins.op, AsyncStart):
         _check_start(ins)
         return
+    # HLO is more lenient than StableHLO: a mismatch that its equality of types ignores is dropped.
     own = OWN_RULES.get(type(ins.op))
     try:
         if own is not None:
@@ -133,13 +136,13 @@ def _check(ins: Instruction) -> None:
 
 
 def _placed(ins: Instruction) -> Instruction:
-    """The instruction on arrays of the bounds of its operands, which is how HLO infers sizes."""
+    """Return the instruction on arrays with bounds as sizes, as HLO infers sizes."""
     operands = tuple([Instruction(o.name, placed(o.type), o.op) for o in ins.operands])
     return Instruction(ins.name, placed(ins.type), ins.op, operands, ins.calls, span=ins.span)
 
 
 def _check_start(ins: Instruction) -> None:
-    """Check the op that is begun, and that the type is (operands, result, …)."""
+    """Check the started op, and that the type is (operands, result, …)."""
     inner = begun(ins)
     if inner is None:
         if isinstance(ins.op, AsyncStart) and ins.op.wrapped is not None:
@@ -157,13 +160,13 @@ def _check_start(ins: Instruction) -> None:
             texts = [print_type(t, layout=False) for t in (found, needed)]
             raise VerifyError(f"the first part of the type is {texts[0]}, the operands {texts[1]}")
     if inner.type != TupleType(()) or ins.type == inner.type:
-        _check(inner)  # else the result is not there before it is done
+        _check(inner)  # else the type leaves the result out until it is done
 
 
 def begun(ins: Instruction) -> Instruction | None:
-    """The op that `<op>-start` begins as an instruction of its own, of the type of its result.
+    """Return the op that `<op>-start` starts, as an instruction with the type of its result.
 
-    `None` where a computation is called, or the type has no place for the result.
+    `None` if the op calls a computation, or if its type has no element for the result.
     """
     op, type_ = ins.op, ins.type
     if not isinstance(op, AsyncStart) or op.wrapped is None:
@@ -177,18 +180,18 @@ def begun(ins: Instruction) -> Instruction | None:
 
 
 def _worded(ins: Instruction, error: VerifyError) -> str:
-    """The message of an error about an instruction, in HLO's words; it names the opcode."""
-    mine, name = opcode(ins), ins.op.name
+    """Return the message of an error in HLO's terms; it names the opcode."""
+    own_name, name = opcode(ins), ins.op.name
 
     def in_hlo(value: object, form: str) -> str:
-        return mine if isinstance(value, Name) and value == name else spell(value, form)
+        return own_name if isinstance(value, Name) and value == name else spell(value, form)
 
-    said = error.worded(in_hlo)
-    return said if f"`{mine}`" in said else f"`{mine}`: {said}"
+    message = error.worded(in_hlo)
+    return message if f"`{own_name}`" in message else f"`{own_name}`: {message}"
 
 
 def opcode(ins: Instruction) -> str:
-    """The op as HLO text calls it."""
+    """Return the opcode of an instruction, as in HLO text."""
     try:
         return template(ins.op, len(ins.calls))[0]
     except UnsupportedError:
@@ -203,9 +206,9 @@ def _mismatch(ins: Instruction, inferred: tuple[Type, ...]) -> Diagnostic:
 
 
 def _is_one(ins: Instruction) -> bool:
-    """Is the result one value, be it a tuple?  Else a tuple stands for several results.
+    """Is the result one value, possibly a tuple?  Otherwise a tuple means several results.
 
-    A tuple of one part is what a body makes that returns such a tuple.
+    A tuple of one element is one value if a body returns such a tuple.
     """
     if isinstance(ins.op, (*_ONE_VALUE, _COPY)):
         return True
@@ -221,7 +224,7 @@ _ONE_VALUE: Final = (AddDependency, Call, Case, Domain, Fusion, GetTupleElement,
 _COPY: Final = ELEMENTWISE["copy"]
 
 _HANDING_ON: Final = (AddDependency, _COPY, Domain, OptimizationBarrier)
-"""Ops whose result is their operand, with the bounds that it has."""
+"""Ops whose result is their operand, with the operand's bounds."""
 
 _EXACT: Final = (
     Call,
@@ -238,13 +241,13 @@ _EXACT: Final = (
     Tuple,
     While,
 )
-"""Ops that hand values on, or write in place, in the precision that they have.
+"""Ops that pass values on, or write in place, without a change of precision.
 
 Source: XLA `hlo_verifier.cc` (`CheckShape`).
 """
 
 _WIDENING: Final = (Convolution, Dot, DotGeneral, RaggedDot, ScaledDot)
-"""Ops that may accumulate in, and return, another element type than their operands'."""
+"""Ops that may accumulate in, and return, another element type than that of their operands."""
 
 
 def _check_layouts(ins: Instruction) -> Iterator[Diagnostic]:
@@ -261,7 +264,7 @@ def _check_layouts(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _too_large(type_: Type) -> str:
-    """Message about an array whose bytes are no number of 63 bits; empty if none is so large.
+    """Return a message about an array of 2^63 bytes or more; empty if there is none.
 
     Source: XLA `shape_util.cc` (`ValidateShapeSize`, which multiplies the sizes in their order) and
     `hlo_parser.cc`, which reads sizes as numbers of 64 bits with a sign.
@@ -286,4 +289,4 @@ def _too_large(type_: Type) -> str:
 
 
 _MOST: Final = (1 << 63) - 1
-"""The largest number of elements or bytes."""
+"""Largest number of elements or bytes."""

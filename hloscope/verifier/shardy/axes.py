@@ -1,4 +1,4 @@
-"""Axes of meshes as intervals of their sizes: what shardings and collectives of Shardy compute.
+"""Mesh axes as intervals of their sizes, for the checks of shardings and collectives.
 
 Source: Shardy `shardy/dialect/sdy/ir/verifiers.cc` and `dialect.cc` (`AxisRefAttr`).
 """
@@ -34,7 +34,7 @@ class Axis(NamedTuple):
         return name if self.whole else f"{name}:({self.before}){self.after // self.before}"
 
     def overlaps(self, other: Axis) -> bool:
-        """Is there a digit that both have?"""
+        """Do both parts contain a digit in common?"""
         named_alike = self.name == other.name
         return named_alike and self.before < other.after and other.before < self.after
 
@@ -43,10 +43,11 @@ Axes: TypeAlias = tuple[Axis, ...]
 
 
 class Grid:
-    """A mesh by the names of its axes."""
+    """A mesh with access to its axes by name."""
 
     def __init__(self, mesh: Mesh) -> None:
-        """Take a mesh that `check_mesh` accepts."""
+        """Create from a mesh that `check_mesh` accepts."""
+        # Device ids in order are the default; without them, equal meshes compare equal.
         in_order = mesh.axes and mesh.devices == tuple(range(len(mesh.devices)))
         self.mesh = Mesh(mesh.axes) if in_order else mesh
         self.sizes: Final = dict(mesh.axes)
@@ -54,16 +55,16 @@ class Grid:
 
     @property
     def is_maximal(self) -> bool:
-        """Does the mesh stand for a single device?"""
+        """Does the mesh consist of a single device?"""
         return not self.mesh.axes and self.mesh.device_ids is not None
 
     @property
     def devices(self) -> tuple[int, ...] | None:
-        """The devices, or `None` if they are in the order of their numbers."""
+        """Device ids of the mesh; `None` if they are in the default order."""
         return None if self.mesh.device_ids is None else self.mesh.devices
 
     def axis(self, ref: AxisRef) -> Axis:
-        """The axis that a reference names.
+        """Return the axis, or part of an axis, that a reference names.
 
         Raises:
             VerifyError: The mesh has no such axis.
@@ -79,7 +80,7 @@ class Grid:
         return Axis(ref.name, ref.before, ref.before * ref.size, whole=False)
 
     def is_sorted(self, refs: Sequence[AxisRef]) -> bool:
-        """Are the axes in the order of the mesh, parts of one axis by pre-size?"""
+        """Are the axes in the order of the mesh, and parts of one axis by pre-size?"""
         keys = [(self._order.get(r.name, -1), r.before, r.size or 0) for r in refs]
         return keys == sorted(keys)
 
@@ -96,28 +97,30 @@ class Grid:
         return tuple(found)
 
     def set_of(self, axes: Iterable[Axis]) -> Axes:
-        """The axes in the order of the mesh, neighbouring parts joined."""
+        """Return the axes in the order of the mesh, with adjacent parts joined."""
         return self.merged((), sorted(axes, key=lambda a: (self._order[a.name], a.before)))
 
 
 def ways(axes: Iterable[Axis]) -> int:
-    """Number of pieces that axes cut a dimension into."""
+    """Return the number of pieces into which the axes divide a dimension."""
     return prod([axis.after // axis.before for axis in axes])
 
 
 class SeenAxes:
-    """The axes of one sharding or collective, list after list.
+    """Axis references of one sharding or collective, collected list by list to find duplicates.
 
     Source: `verifyAxisRefList` and `verifySubAxes`.
     """
 
     def __init__(self, grid: Grid) -> None:
-        """Take the mesh."""
+        """Start with no axes of the mesh `grid`."""
         self._grid = grid
         self._seen: dict[AxisRef, None] = {}
 
     def add(self, refs: Sequence[AxisRef]) -> Axes:
-        """Check a list of axes: known, none twice, no part that continues the one before.
+        """Check a list of axes and return it: axes are known, distinct, and maximal parts.
+
+        Two consecutive parts of one axis that could be written as one part are an error.
 
         Raises:
             VerifyError: With Shardy's message.
@@ -137,7 +140,7 @@ class SeenAxes:
         return tuple([Axis(*_interval(ref, self._grid)) for ref in refs])
 
     def check_parts(self) -> None:
-        """Check the parts of each axis: sizes that divide it, no overlap, no whole axis beside.
+        """Check all parts of axes: sizes divide the axis, no overlap, no whole axis with parts.
 
         Raises:
             VerifyError: With Shardy's message.
@@ -153,7 +156,7 @@ class SeenAxes:
 
 
 def _continues(last: AxisRef, ref: AxisRef) -> bool:
-    """Are both parts of one axis, and does the second begin where the first ends?"""
+    """Are both parts of one axis, and does `ref` begin where `last` ends?"""
     if last.size is None or ref.size is None or last.name != ref.name:
         return False
     return last.before * last.size == ref.before
@@ -166,7 +169,7 @@ def _interval(ref: AxisRef, grid: Grid) -> tuple[str, int, int, bool]:
 
 
 def _check_parts(refs: Sequence[AxisRef], total: int) -> None:
-    """Check the parts of one axis, sorted."""
+    """Check the parts of one axis of size `total`; `refs` are sorted by pre-size."""
     last: AxisRef | None = None
     for ref in refs:
         text, size = ref_text(ref), ref.size or 0
@@ -174,6 +177,7 @@ def _check_parts(refs: Sequence[AxisRef], total: int) -> None:
             raise VerifyError(f"sub-axis pre-size must be at least 1: {text}")
         if size <= 1:
             raise VerifyError(f"sub-axis sizes must be greater than 1: {text}")
+        # The parts are sorted, so that an overlap, if there is one, is between neighbours.
         if total % (ref.before * size):
             raise VerifyError(
                 f"sub-axis next pre-size {ref.before * size} doesn't divide the size of the full"
@@ -187,7 +191,7 @@ def _check_parts(refs: Sequence[AxisRef], total: int) -> None:
 
 
 def ref_text(ref: AxisRef) -> str:
-    """The axis as Shardy writes it.
+    """Return the axis in Shardy's notation.
 
     >>> ref_text(AxisRef("x", 2, 4)), ref_text(AxisRef("y"))
     ('"x":(2)4', '"y"')
@@ -197,7 +201,7 @@ def ref_text(ref: AxisRef) -> str:
 
 
 def check_mesh(mesh: Mesh) -> None:
-    """Check a mesh: sizes, names, devices.
+    """Check the sizes, names and device ids of a mesh.
 
     Source: `MeshAxisAttr::verify`, `MeshAttr::verify`.
 

@@ -1,4 +1,4 @@
-"""Collectives of Shardy: the result's sharding is what follows from the operand's and the axes.
+"""Collectives of Shardy: the sharding of the result against operand and axes.
 
 Source: Shardy `verifiers.cc` (`verifyCollectiveOp`, `verifyCollectiveWithAxesPerDim` and the
 `verify` of each op).
@@ -19,7 +19,7 @@ from hloscope.verifier.shardy.shardings import Sharding, cut
 Lists: TypeAlias = Sequence[tuple[AxisRef, ...]]
 
 WITHOUT_SHARDING: Final = frozenset({"sdy.all_slice", "sdy.all_reduce", "sdy.reduce_scatter"})
-"""Collectives whose operand may have no sharding: it is replicated then."""
+"""Collectives whose operand may lack a sharding, which means replicated."""
 
 AXES: Final = {
     "sdy.all_gather": "gathering_axes",
@@ -31,20 +31,20 @@ AXES: Final = {
     "sdy.sharded_to_unreduced": "axes",
     "sdy.replicated_to_unreduced": "axes",
 }
-"""The collectives, each with the attribute that lists its axes."""
+"""Attribute that lists the axes, by collective; empty for none."""
 
 
 def check_collective(
     name: str, axes: StructAttr | None, taken: Sharding, made: Sharding, grids: tuple[Grid, Grid]
 ) -> None:
-    """Check a collective whose two shardings are right by themselves.
+    """Check a collective whose two shardings are valid by themselves.
 
     Args:
         name: Name of the op.
-        axes: The attribute that `AXES` names; `None` if it has none.
+        axes: The attribute that `AXES` names; `None` if the op does not have it.
         taken: Sharding of the operand.
         made: Sharding of the result.
-        grids: Their meshes.
+        grids: Meshes of operand and result.
 
     Raises:
         VerifyError: With Shardy's message.
@@ -65,20 +65,22 @@ def check_collective(
 
 
 def _gather(grid: Grid, have: Axes, axes: Axes, dimension: int, word: str) -> Axes:
-    """Take axes away from the end of those that cut a dimension.
+    """Return the axes of a dimension without `axes`, which must be its last ones.
 
     Raises:
-        VerifyError: They are not at the end.
+        VerifyError: They are not the last ones.
     """
     found = list(have)
     for axis in reversed(axes):
         last = found[-1] if found else None
+        # The removed axis must be a suffix of the last one: same end, and not longer.
         is_end = last is not None and (last.name, last.after) == (axis.name, axis.after)
         if not is_end or last is None or last.before > axis.before:
             raise VerifyError(
                 f"can't apply {word} axis {axis} to operand sharding on dimension {dimension}"
             )
         found.pop()
+        # The rest of a part that was removed in half stays, with its own pre-size.
         if last.before < axis.before:
             found.append(Axis(axis.name, last.before, axis.before, whole=False))
     return tuple(found)
@@ -93,7 +95,7 @@ def _expect(expected: Axes, made: Axes, dimension: int) -> None:
 
 
 def _per_dimension(axes: StructAttr, made: Sharding, grid: Grid) -> list[Axes]:
-    """The axes of a collective dimension by dimension, checked as a whole."""
+    """Return the axes of a collective by dimension, checked for duplicates over all dimensions."""
     lists = _parts(axes, "lists")
     seen = SeenAxes(grid)
     found = [seen.add(axes_of(part)) for part in lists]
@@ -131,7 +133,8 @@ def _check_to_unreduced(axes: StructAttr, taken: Sharding, made: Sharding, grid:
 def _check_unreduced(
     given: Sequence[AxisRef], taken: Sharding, made: Sharding, grid: Grid, word: str
 ) -> None:
-    """Check that the result has the operand's unreduced axes and the given ones."""
+    """Check that the unreduced axes of the result are those of the operand and the given ones."""
+    # Sets are compared in mesh order, since the order of unreduced axes has no meaning.
     expected = grid.set_of(map(grid.axis, (*taken.unreduced, *given)))
     if expected != grid.set_of(map(grid.axis, made.unreduced)):
         raise VerifyError(f"out_unreduced_axes should be in_unreduced_axes + {word}")
@@ -194,6 +197,8 @@ def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
             )
         last = source
         moves.append((moved, source, target))
+    # Source and target dimensions are distinct over all parameters, so that the order in which the
+    # parameters apply does not matter.
     before, after = cut(taken, grid), cut(made, grid)
     for moved, source, target in moves:
         _expect(_gather(grid, before[source], moved, source, "all-to-all"), after[source], source)

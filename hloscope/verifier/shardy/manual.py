@@ -1,4 +1,4 @@
-"""Manual computations of Shardy: the types inside, and the axes that those around an op bind."""
+"""Manual computations of Shardy: local types, and axes bound by the ops around."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ def check_local(
     local: Type,
     names: Sequence[str],
 ) -> None:
-    """Check the type that a value has inside of a manual computation.
+    """Check the type that a value has inside a manual computation.
 
     Source: `verifyManualComputationValue`.
     """
     dimensions = cut(sharding, grid)
     for d, axes in enumerate(dimensions):
         free: Axis | None = None
+        # Manual axes are the outer ones: the free axes divide the local tensor.
         for axis in axes:
             if axis.name not in names:
                 free = axis
@@ -61,6 +62,7 @@ def check_local(
                 f"{what} dimension size {size} is not divisible by the manual axes size {pieces}",
             )
         sizes.append(None if size is None else size // pieces)
+    # The local size is the global one over the number of pieces along manual axes.
     expected = TensorType(whole.element, tuple(sizes))
     is_same = (
         isinstance(local, TensorType)
@@ -77,14 +79,14 @@ def check_local(
 
 
 def bound_axis(name: str) -> VerifyError:
-    """The error about an axis that a manual computation around the op has made manual."""
+    """Return the error for an axis that a manual computation around the op has bound."""
     return VerifyError(
         f'operates on axis "{name}" which is already bound by a parent sdy.manual_computation op'
     )
 
 
 def manual_axes(operation: Operation) -> set[str]:
-    """Names of the axes that manual computations around an op made manual."""
+    """Return the names of the axes that manual computations around an op bind."""
     found: set[str] = set()
     block = operation.parent
     while block is not None and block.parent is not None and block.parent.parent is not None:
@@ -96,7 +98,7 @@ def manual_axes(operation: Operation) -> set[str]:
 
 
 def own_axes(operation: Operation) -> tuple[str, ...]:
-    """Names of the axes that a manual computation makes manual."""
+    """Return the names of the axes that a manual computation binds."""
     try:
         axes = struct_of(operation.get("manual_axes"), "manual_axes")
     except VerifyError:

@@ -1,4 +1,4 @@
-"""Attributes of Shardy as they are written, and what each has to fulfil by itself.
+"""Sharding attributes of Shardy: structure, and the checks of each by itself.
 
 Source: Shardy `verifiers.cc` (`verifyTensorShardingAttr`, `verifyOpShardingRuleAttr`) and
 `parsers.cc`.
@@ -24,10 +24,10 @@ class Sharding(NamedTuple):
     Attributes:
         mesh: The mesh, or the name of a mesh.
         dimensions: Axes of each dimension.
-        closed: True for each dimension that may not be cut further.
-        priorities: Priority of each dimension, `None` where none is written.
-        replicated: Axes along which the tensor may not be cut.
-        unreduced: Axes along which sums are still to be made.
+        closed: True for each dimension that must not be divided further.
+        priorities: Priority of each dimension; `None` where the text has none.
+        replicated: Axes along which the tensor must not be divided.
+        unreduced: Axes along which partial sums remain to be added.
         text: The attribute as written.
     """
 
@@ -41,16 +41,16 @@ class Sharding(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """Has the sharding neither dimensions nor axes?"""
+        """True if the sharding has neither dimensions nor axes."""
         return not (self.dimensions or self.replicated or self.unreduced)
 
     @property
     def is_replicated(self) -> bool:
-        """Does the sharding cut nothing, with or without dimensions?"""
+        """True if the sharding divides nothing, with or without dimensions."""
         return not (any(self.dimensions) or self.unreduced)
 
     def without(self, names: Collection[str]) -> Sharding:
-        """The sharding without the axes of these names: a value inside a manual computation."""
+        """Return the sharding without the axes of these names."""
 
         def kept(refs: tuple[AxisRef, ...]) -> tuple[AxisRef, ...]:
             return tuple([ref for ref in refs if ref.name not in names])
@@ -64,18 +64,18 @@ class Sharding(NamedTuple):
 
 _TOKEN: Final = pattern(r'"(?:[^"\\]|\\.)*"|->|-?\w[\w.$]*|\S')
 _OTHERWISE: Final = pattern(r"#|\b0x")
-"""An alias in the text, or hexadecimal numbers: MLIR reads them, `sdy_struct` does not."""
+"""Aliases and hexadecimal numbers in the text: MLIR reads them, `sdy_struct` does not."""
 
 _REDUCTION: Final = pattern(r"\bunreduced\s*=\s*[a-z]+\s*\{")
-"""What later versions of Shardy write: the reduction of unreduced axes by its name."""
+"""Unreduced axes with a named reduction, as later versions of Shardy write them."""
 
 
 def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
-    """The structure of an attribute of Shardy; `None` if it is written in a way not known here.
+    """Return the structure of a Shardy attribute; `None` if it has another name or notation.
 
     Args:
-        attribute: As the tree has it.
-        names: The attributes that it may be.
+        attribute: The attribute, parsed or as text.
+        names: Accepted names of the attribute.
 
     Raises:
         VerifyError: The text is not in Shardy's grammar.
@@ -94,13 +94,14 @@ def struct_of(attribute: Attribute | None, *names: str) -> StructAttr | None:
         raise _misspelled(text) from None
     if found.name not in names:
         return None
+    # The reader accepts parts in any order and repeated; printing what it read exposes both.
     if _tokens(sdy_text(found)) != _tokens(text):  # parts in another order, or twice
         raise _misspelled(text)
     return found
 
 
 def is_one_of(attribute: Attribute, *names: str) -> bool:
-    """Is it an attribute of Shardy of one of these names, however the rest is written?"""
+    """Is it a Shardy attribute of one of these names?  Its content is not parsed."""
     if isinstance(attribute, StructAttr):
         return attribute.dialect == "sdy" and attribute.name in names
     if not isinstance(attribute, VerbatimAttr):
@@ -117,7 +118,7 @@ def _misspelled(text: str) -> VerifyError:
 
 
 def _tokens(text: str) -> list[str]:
-    """The text without spaces and empty parts; strings count as names, however they are quoted."""
+    """Return the tokens of an attribute's text, independent of spacing, quoting and empty parts."""
     found = ["@" if token[0] == '"' else token for token in _TOKEN.findall(text)]
     joined = " ".join(found).replace("@ @", "@").replace(", device_ids = [ ]", "")
     return _NAMED.sub("@", joined).split(" ")
@@ -130,13 +131,14 @@ PER_VALUE: Final = ("sharding_per_value", "sharding_per_value_2")
 
 
 def sharding_of(attribute: StructAttr) -> Sharding | None:
-    """The sharding that a structure says; `None` if a part of it is not known here."""
+    """Return the sharding in a structure; `None` if a part of it is not supported."""
     dimensions, priorities, closed = [], [], []
     try:
         for dimension in _listed(attribute.get("dimensions")):
             dimensions.append(axes_of(dimension))
             closed.append(bool(dimension.get("is_closed")))
             priority = dimension.get("priority")
+            # The lowest bit tells a given priority from a missing one.
             is_given = isinstance(priority, int) and priority & 1
             priorities.append(priority >> 1 if is_given and isinstance(priority, int) else None)
         replicated, unreduced = [
@@ -153,7 +155,7 @@ def sharding_of(attribute: StructAttr) -> Sharding | None:
 
 
 def shardings_of(attribute: StructAttr) -> list[Sharding | None]:
-    """The shardings of `#sdy.sharding_per_value<[…]>`."""
+    """Return the shardings of `#sdy.sharding_per_value<[…]>`; `None` for unsupported ones."""
     return [sharding_of(part) for part in _listed(attribute.get("shardings"))]
 
 
@@ -219,7 +221,7 @@ def _check_axes(sharding: Sharding, grid: Grid) -> None:
 
 
 def cut(sharding: Sharding, grid: Grid) -> tuple[Axes, ...]:
-    """The axes of each dimension as intervals, of a sharding that is right."""
+    """Return the axes of each dimension as intervals, for a valid sharding."""
     return tuple([tuple([grid.axis(ref) for ref in refs]) for refs in sharding.dimensions])
 
 
@@ -245,6 +247,7 @@ def check_rule(rule: StructAttr, operands: Sequence[Type], results: Sequence[Typ
         for i, (type_, mapping) in enumerate(zip(types, mappings, strict=True)):
             where = f"{what} - " if len(types) == 1 else f"{what} {i} - "
             used |= _check_mapping(where, type_, mapping, sizes)
+    # Each factor must occur somewhere; a single operand may lack it.
     missing = [i for i in range(len(sizes)) if i not in used]
     if missing:
         name = _factor_name(missing[0])
@@ -311,7 +314,7 @@ def _check_sets(rule: StructAttr, count: int) -> None:
 
 
 def _factor_name(number: int) -> str:
-    """`i` to `z`, then `z_1` and so on."""
+    """Name of a factor in messages: `i` to `z`, then `z_1` and so on."""
     return chr(ord("i") + number) if number < _LETTERS else f"z_{number - _LETTERS + 1}"
 
 

@@ -1,7 +1,7 @@
 """Shardy's own verification: meshes, shardings, manual computations, collectives.
 
-It looks around each op (at the meshes of the module, at the manual computations around it, at the
-sharding of what it reads), so that it is a walk of its own, after that of `verify_mlir`.
+The checks of an op read the meshes of the module, the manual computations around the op and
+the shardings of its operands.  So they run in a traversal of their own, after `verify_mlir`'s.
 
 Source: Shardy `shardy/dialect/sdy/ir/verifiers.cc`; jaxlib's verdicts in the conformance data.
 """
@@ -52,15 +52,15 @@ _PREFIX: Final = "sdy."
 _SHARDING, _RULE = "sdy.sharding", "sdy.sharding_rule"
 _NAMED: Final = "sdy.named_computation"
 _BOTH: Final = 3
-"""Number of the direction that a barrier must not let through."""
+"""Value of `allowed_direction` that a propagation barrier must not have."""
 
 
 def check_shardy(root: Operation, broken: Container[int]) -> Iterator[Refused]:
-    """Yield what is wrong with the shardings below an op, one error for each op at most.
+    """Yield errors of the shardings below an op, at most one for each op.
 
     Args:
         root: A module, or any op.
-        broken: Identities of ops that are wrong already; those of the dialect are left out.
+        broken: Identities of ops that have an error already; those of the dialect are skipped.
     """
     checker = _Checker(root)
     for operation in root.walk():
@@ -80,7 +80,7 @@ def _has_sharding(operation: Operation) -> bool:
 
 
 class _Checker:
-    """State of one walk: meshes by name, uses of values."""
+    """State of one verification: meshes by name, number of uses of values."""
 
     def __init__(self, root: Operation) -> None:
         self._root = root
@@ -114,10 +114,10 @@ class _Checker:
     # --- meshes and shardings -----------------------------------------------------------------
 
     def _grid(self, operation: Operation, sharding: Sharding) -> Grid | None:
-        """The mesh of a sharding; `None` if it is written in a way not known here.
+        """Return the mesh of a sharding; `None` if its notation is not supported.
 
         Raises:
-            VerifyError: There is no such mesh, or it is wrong itself.
+            VerifyError: The mesh is not defined, or an inline mesh is invalid.
         """
         mesh = sharding.mesh
         if isinstance(mesh, Mesh):
@@ -131,7 +131,7 @@ class _Checker:
     def _check_one(
         self, operation: Operation, sharding: Sharding | None, type_: Type | None, where: str
     ) -> None:
-        """Check one sharding of an op; `where` begins the message."""
+        """Check one sharding of an op; `where` is the prefix of the message."""
         if sharding is None:
             return
         try:
@@ -139,6 +139,7 @@ class _Checker:
             if grid is None:
                 return
             check_sharding(sharding, type_, grid)
+            # An axis that a computation around the op has made manual is not visible here.
             manual = manual_axes(operation)
             refs = [ref for refs in sharding.dimensions for ref in refs]
             for ref in (*refs, *sharding.replicated, *sharding.unreduced):
@@ -154,10 +155,11 @@ class _Checker:
         types: Sequence[Type],
         where: str,
     ) -> None:
-        """Check the shardings of several values."""
+        """Check the shardings of several values of an op."""
         if attribute is None:
             return
         shardings = shardings_of(attribute)
+        # An op without results may have one sharding, if it names a device or divides nothing.
         if not types and len(shardings) == 1:
             (only,) = shardings
             if only is None or only.is_replicated or self._is_maximal(operation, only):
@@ -382,8 +384,10 @@ class _Checker:
     def _sharding_of_value(self, value: Value) -> tuple[Sharding | None, bool]:
         """Return the sharding of a value, and whether it is known.
 
-        Source: Shardy `getSharding`.  That of an argument of a loop is where the loop gets it, and
-        not looked for here.
+        A value without a sharding is known as such: `(None, True)`.  Arguments of loops are not
+        known: their sharding is given at the loop, which is not inspected.
+
+        Source: Shardy `getSharding`.
         """
         owner = value.owner
         try:
@@ -395,11 +399,7 @@ class _Checker:
                 attribute = owner.get(_CARRYING[owner.name])
                 return _known(struct_of(attribute, *SHARDING) if attribute else None, attribute)
             per_value = owner.get("out_shardings") if owner.name in (MANUAL, _NAMED) else None
-            if owner.name in (
-                "stablehlo.while",
-                "stablehlo.case",
-                "stablehlo.optimization_barrier",
-            ):
+            if owner.name in _EDGES:
                 return None, False
             attribute = per_value or owner.attributes.get(_SHARDING)
             if attribute is None:
@@ -429,6 +429,7 @@ class _Checker:
         sharding = shardings[value.index] if value.index < len(shardings) else None
         if sharding is None:
             return None, attribute is None
+        # Inside a manual computation, values are not divided along its manual axes any more.
         names = own_axes(around) if around.name == MANUAL else ()
         return sharding.without(names), True
 
@@ -441,13 +442,13 @@ class _Checker:
 
 
 def _known(found: StructAttr | None, attribute: object) -> tuple[Sharding | None, bool]:
-    """The sharding of a structure; not known if there is an attribute that could not be read."""
+    """Return the sharding of a structure, and whether it is known: parsed, or not given at all."""
     sharding = None if found is None else sharding_of(found)
     return sharding, sharding is not None or attribute is None
 
 
 def _check_end(operation: Operation) -> None:
-    """Check that the region of a computation ends as the dialect ends regions."""
+    """Check that the region of a computation ends with `sdy.return`."""
     block = operation.blocks[0]
     last = block.operations[-1].name if block.operations else "nothing"
     if last != "sdy.return":
@@ -455,7 +456,7 @@ def _check_end(operation: Operation) -> None:
 
 
 def _mesh_in(operation: Operation) -> Mesh | None:
-    """The mesh of `sdy.mesh`; `None` if it is written in a way not known here."""
+    """Return the mesh of `sdy.mesh`; `None` if its notation is not supported."""
     structure = struct_of(operation.get("mesh"), "mesh")
     try:
         mesh = None if structure is None else mesh_of(structure)
@@ -465,7 +466,7 @@ def _mesh_in(operation: Operation) -> Mesh | None:
 
 
 def _grid_of(operation: Operation) -> Grid | None:
-    """The mesh of `sdy.mesh`; `None` if it is not known, or wrong, which is reported there."""
+    """Return the mesh of `sdy.mesh`; `None` if it is unsupported or invalid, as reported there."""
     try:
         mesh = _mesh_in(operation)
         if mesh is None:
@@ -482,7 +483,7 @@ def _sharding(operation: Operation, key: str) -> Sharding | None:
 
 
 def _argument_attributes(function: Operation, key: str) -> list[Attribute | None]:
-    """The attribute `sdy.sharding` of each argument or result of a function."""
+    """Return the attribute `sdy.sharding` of each argument or result of a function."""
     listed = function.get(key)
     each = listed.elements if isinstance(listed, ArrayAttr) else ()
     return [
@@ -500,7 +501,7 @@ def _types(values: Sequence[Value]) -> list[Type]:
 
 
 _EDGES: Final = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.optimization_barrier"})
-"""Ops through which data flows; the shardings of their results may stand at an edge after them."""
+"""Ops with data flow; an edge op after them may carry the sharding of a result."""
 
 _CARRYING: Final = {
     "sdy.sharding_constraint": "sharding",
@@ -508,7 +509,7 @@ _CARRYING: Final = {
     "sdy.data_flow_edge": "sharding",
     **dict.fromkeys(AXES, "out_sharding"),
 }
-"""Ops that have the sharding of their result in an attribute of their own."""
+"""Ops with the sharding of their result in an attribute of their own."""
 
 _OWN: Final[dict[str, Callable[[_Checker, Operation], None]]] = {
     "sdy.mesh": _Checker.check_mesh_op,
@@ -521,4 +522,4 @@ _OWN: Final[dict[str, Callable[[_Checker, Operation], None]]] = {
     "sdy.manual_computation": _Checker.check_manual,
     **dict.fromkeys(AXES, _Checker.check_collective_op),
 }
-"""What each op of the dialect has to fulfil besides its definition."""
+"""Checks of the ops of the dialect, in addition to their definitions."""

@@ -1,4 +1,7 @@
-"""Do the operands that go to a block fit its arguments?  Source: MLIR's `ControlFlowInterfaces`."""
+"""Operands of branches against the arguments of their blocks.
+
+Source: MLIR's `ControlFlowInterfaces`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ from hloscope.mlir import DenseArrayAttr, Operation, Value
 
 
 def wrong_branch(operation: Operation) -> str:
-    """What is wrong with the values that an op hands to other blocks; empty if nothing is."""
+    """Return the first mismatch of operands and arguments of the successors; empty if none."""
     if not operation.successors:
         return ""
     groups = _groups(operation)
+    # The operands of an unknown op cannot be divided between its successors: not checked, as in
+    # MLIR.
     if groups is None or len(groups) != len(operation.successors):
         return ""
     for number, (block, values) in enumerate(zip(operation.successors, groups, strict=True)):
@@ -25,18 +30,20 @@ def wrong_branch(operation: Operation) -> str:
 
 
 def _groups(operation: Operation) -> list[tuple[Value, ...]] | None:
-    """The operands for each successor; `None` if it is not known."""
+    """Return the operands for each successor; `None` if their division is unknown."""
     operands = operation.operands
     if operation.name == "cf.br":
         return [operands]
     sizes = operation.get("operandSegmentSizes")
     if not isinstance(sizes, DenseArrayAttr) or sum(sizes.values) != len(operands):
         return None
+    # The first segment is the condition or the switch value.
     counts = list(sizes.values[1:])
     if operation.name == "cf.switch":
         cases = operation.get("case_operand_segments")
         if not isinstance(cases, DenseArrayAttr) or len(sizes.values) != 3:
             return None
+        # A switch has three segments: value, default operands, all cases together.
         counts = [sizes.values[1], *cases.values]
     elif operation.name != "cf.cond_br":
         return None

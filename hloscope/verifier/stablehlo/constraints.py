@@ -1,4 +1,4 @@
-"""Whether a type or an attribute is what a definition asks for.
+"""Predicates of types and attributes: does a value satisfy a definition's constraint?
 
 Source: StableHLO's `Base.td` and `Base.cpp`; the quantized types' constraints are those of the
 specification, `quantized_type_c5` to `c14`.
@@ -59,7 +59,7 @@ _RANGES: Final = {
     "f32": (2.0**-149, (2 - 2.0**-23) * 2.0**127),
     "f64": (5e-324, (2 - 2.0**-52) * 2.0**1023),
 }
-"""Least and largest positive finite number of the types quantized numbers are expressed in."""
+"""Least and largest positive finite number of each expressed type of quantized types."""
 
 
 def _quantized(element: ElementType) -> bool:
@@ -91,7 +91,7 @@ _ELEMENTS: Final[dict[str, Callable[[ElementType], bool]]] = {
     "f": lambda e: e.kind == "float",
     "c": lambda e: e.kind == "complex",
 }
-"""Does an element type belong to the kind a letter stands for?"""
+"""Predicates of element types, by the letter of the notation."""
 
 
 def _one_bounded(t: TensorType) -> bool:
@@ -109,7 +109,7 @@ _SHAPES: Final[dict[str, Callable[[TensorType], bool]]] = {
     "list": lambda t: t.is_static and t.rank == 1,
     "pairs": lambda t: t.is_static and t.rank == 2,
 }
-"""Does a ranked tensor have the shape a word asks for?"""
+"""Predicates of the shapes of ranked tensors, by the word of the notation."""
 
 _NAMED: Final[dict[str, Predicate]] = {
     "token": lambda t: isinstance(t, TokenType),
@@ -121,7 +121,7 @@ _NAMED: Final[dict[str, Predicate]] = {
 
 
 def _axis_fits(t: TensorType) -> bool:
-    """Does the quantized dimension exist, and have a scale for each of its indices?"""
+    """Is the quantized dimension, if any, a dimension of the tensor with one scale per index?"""
     element = t.element
     if not isinstance(element, QuantizedType) or not element.is_per_axis:
         return True
@@ -134,7 +134,7 @@ def _axis_fits(t: TensorType) -> bool:
 
 @cache
 def type_predicate(constraint: str) -> Predicate:
-    """Does a type satisfy the constraint?  Its notation is that of `type_summary`.
+    """Return a predicate: does a type satisfy the constraint, in the notation of `type_summary`?
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> type_predicate("FC/token")(TensorType(ELEMENT_TYPES["f32"], (2, None)))
@@ -174,6 +174,7 @@ def _tuple_of(leaf: Predicate) -> Predicate:
     def parts(t: Type) -> tuple[Type, ...]:
         return t.elements if isinstance(t, TupleType) else ()
 
+    # Tuples nest without limit: `nested` flattens them without recursion.
     return lambda t: (
         isinstance(t, TupleType)
         and all(isinstance(part, TupleType) or leaf(part) for part in nested(t.elements, parts))
@@ -185,7 +186,7 @@ _MOST: Final = 1 << 16
 
 
 def type_fits(constraint: str, type_: Type) -> bool:
-    """Does a type satisfy the constraint?  Remembers the answer for the type's object."""
+    """Does a type satisfy the constraint?"""
     key = constraint, id(type_)
     known = _FITS.get(key)
     if known is None:
@@ -309,7 +310,7 @@ _ATTRIBUTES: Final[dict[str, Callable[[Attribute], bool]]] = {
 
 
 def attribute_fits(constraint: str, attribute: Attribute) -> bool:
-    """Does an attribute satisfy the constraint, by the name a definition's row gives it?
+    """Does an attribute satisfy the constraint, named as definitions name it?
 
     >>> from hloscope.mlir.types import I64
     >>> attribute_fits("i64>=0", IntegerAttr(-1, I64))

@@ -1,4 +1,4 @@
-"""What `custom_call` demands beyond its definition: layouts, aliases, buffers, configuration.
+"""Checks of `custom_call` beyond its definition: layouts, aliases, buffers, configuration.
 
 Source: StableHLO's `CustomCallOp::verify`; the rules about buffers are those its tests show.
 """
@@ -61,6 +61,7 @@ def _check_layouts(operation: Operation) -> None:
             operation,
             "Layout attributes should be specified for either both operands and results or none.",
         )
+    # A single tuple result has one layout for each element.
     types = [value.type for value in operation.results]
     if len(types) == 1 and isinstance(types[0], TupleType):
         types = list(types[0].elements)
@@ -85,6 +86,7 @@ def _check_layouts_of(
             )
         text = type_text(type_)
         if isinstance(type_, BufferType):
+            # One number more than the rank is read: enough to refuse a layout that is too long.
             type_ = type_.element
         order = _order(layout, 1 + (type_.rank if isinstance(type_, TensorType) else 0))
         if isinstance(type_, TensorType):
@@ -103,7 +105,7 @@ def _check_layouts_of(
 
 
 def _order(layout: Attribute, most: int) -> list[int]:
-    """The first numbers of a layout: a literal of one number may stand for any many."""
+    """Return the first `most` numbers of a layout: a splat literal may stand for very many."""
     return [*map(int, to_array(layout).flat[:most])] if isinstance(layout, DenseAttr) else []
 
 
@@ -215,6 +217,8 @@ def _check_buffers(operation: Operation, aliases: Sequence[_Alias]) -> None:
     target = operation.get("call_target_name")
     if isinstance(target, StringAttr) and target.text in {"CreateBuffer", "Pin", "Unpin"}:
         return
+    # Every buffer in the results must be the alias of an operand; a buffer may be named once only
+    # on either side.
     operands = {
         (i, path) for i, value in enumerate(operation.operands) for path in _buffers(value.type)
     }
@@ -247,7 +251,7 @@ def _check_buffers(operation: Operation, aliases: Sequence[_Alias]) -> None:
 
 
 def _buffers(type_: Type) -> Iterator[Dims]:
-    """Yield where the buffers are in a type, in order."""
+    """Yield the index paths of the buffers in a type, in order."""
     waiting: list[tuple[Dims, Type]] = [((), type_)]
     while waiting:
         path, part = waiting.pop()
@@ -263,6 +267,7 @@ def _buffers(type_: Type) -> Iterator[Dims]:
 
 def _check_config(operation: Operation) -> None:
     config, given = operation.get("backend_config"), operation.get("api_version")
+    # Without an `api_version`, the original one applies, whose configuration is a string.
     version = given.value if isinstance(given, IntegerAttr) else 1
     if config is None:
         return

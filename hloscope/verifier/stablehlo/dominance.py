@@ -1,4 +1,4 @@
-"""Every use of a value has to be dominated by its definition.
+"""Dominance: the definition of a value must dominate each of its uses.
 
 Source: MLIR's `Verifier.cpp` and `Dominance.cpp`.
 """
@@ -12,9 +12,10 @@ from hloscope.mlir import Block, Operation, Region, Value
 
 
 class Dominance:
-    """Answers of one isolated op: which definitions reach which ops.
+    """Order of ops and dominators of blocks in one isolated op.
 
-    Positions and dominators are computed once per region, when somebody asks.
+    Both are computed once per block and per region, at the first query: most blocks are never
+    queried, and a region with many uses is queried once for each.
     """
 
     def __init__(self) -> None:
@@ -23,25 +24,27 @@ class Dominance:
         self._nearest: dict[int, dict[int, int]] = {}
 
     def number(self, block: Block) -> dict[int, int]:
-        """Position of each op in its block, by identity; numbers the block first if need be."""
+        """Return positions of ops in their blocks, by identity, with those of `block` included."""
         if id(block) not in self._numbered:
             self._numbered.add(id(block))
             self._order.update((id(op), i) for i, op in enumerate(block.operations))
         return self._order
 
     def nearest(self, region: Region) -> dict[int, int]:
-        """For each reachable block of the region the nearest that dominates it, by identity."""
+        """Return the immediate dominator of each reachable block of a region, by identity."""
         known = self._nearest.get(id(region))
         if known is None:
             known = self._nearest[id(region)] = _immediate_dominators(region)
         return known
 
     def dominates(self, value: Value, user: Operation) -> bool:
-        """Is the value defined wherever the user runs?"""
+        """Does the definition of `value` dominate `user`?"""
         owner = value.owner
         home = owner if isinstance(owner, Block) else owner.parent if owner else None
         if home is None or home.parent is None:
             return owner is not None
+        # A use in a nested region counts as a use by the ancestor op in the region of the
+        # definition.
         block = user.parent
         ancestor: Operation | None = user
         while block is not None and block.parent is not home.parent:
@@ -56,8 +59,10 @@ class Dominance:
             return order[id(owner)] < order[id(ancestor)]
         nearest = self.nearest(home.parent)
         at = id(block)
+        # Unreachable code never runs, so that every definition dominates it.
         if at not in nearest:
             return True
+        # The entry is its own dominator and ends the climb.
         while at != id(home) and nearest[at] != at:
             at = nearest[at]
         return at == id(home)
@@ -68,7 +73,7 @@ def _successors(block: Block) -> Sequence[Block]:
 
 
 def _immediate_dominators(region: Region) -> dict[int, int]:
-    """The nearest block that dominates each reachable block; the entry's is itself.
+    """Return the immediate dominator of each reachable block; the entry's is itself.
 
     Blocks are named by identity.  Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance
     Algorithm".
@@ -86,6 +91,8 @@ def _immediate_dominators(region: Region) -> dict[int, int]:
         else:
             seen.add(id(following))
             stack.append((following, iter(_successors(following))))
+    # A dominator has a higher postorder number than the blocks it dominates.  So the block with the
+    # lower number climbs until both paths meet in the nearest common dominator.
     number = {id(block): i for i, block in enumerate(postorder)}
     predecessors: dict[int, list[int]] = {key: [] for key in number}
     for block in postorder:
@@ -95,6 +102,8 @@ def _immediate_dominators(region: Region) -> dict[int, int]:
     changed = True
     while changed:
         changed = False
+        # In reverse postorder each block but the entry has a processed predecessor: `known` is not
+        # empty.
         for block in reversed(postorder[:-1]):
             known = [p for p in predecessors[id(block)] if p in nearest]
             new = known[0]
@@ -112,12 +121,12 @@ def _immediate_dominators(region: Region) -> dict[int, int]:
 def undominated(
     root: Operation, isolated: frozenset[str], closed: Container[Operation]
 ) -> Iterator[Diagnostic]:
-    """Yield an error for each op below `root` that uses a value before it is defined.
+    """Yield an error for each op below `root` that uses a value its definition does not dominate.
 
     Args:
         root: The op.
-        isolated: Names of ops that are left out: they are roots themselves.
-        closed: Ops with nothing in their regions that does so.
+        isolated: Names of ops whose regions are skipped: they are roots themselves.
+        closed: Ops whose regions are known to have no such use; they are skipped.
     """
     dominance = Dominance()
     waiting = [root]
@@ -127,6 +136,8 @@ def undominated(
             blocks = region.blocks
             reachable = None if len(blocks) < 2 else dominance.nearest(region)
             for block in blocks:
+                # A region of one block needs no dominators: an earlier op of the block dominates a
+                # later one.
                 check = reachable is None or id(block) in reachable
                 defined = set(block.arguments)
                 for op in block.operations:
@@ -140,7 +151,7 @@ def undominated(
 def _undominated_uses(
     op: Operation, defined: set[Value], dominance: Dominance
 ) -> Iterator[Diagnostic]:
-    """The first use in an op of a value that is not defined in its block and does not reach it."""
+    """Yield an error for the first operand that is neither in `defined` nor dominates the op."""
     for number, value in enumerate(op.operands):
         if value not in defined and not dominance.dominates(value, op):
             yield _error(op, number, value)

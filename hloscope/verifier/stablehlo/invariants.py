@@ -1,4 +1,4 @@
-"""What an op's definition demands, in the order and words of MLIR.
+"""Checks of an op against its definition, in the order and words of MLIR.
 
 Source: MLIR's `Operation.cpp` and the checks its op definition generator writes.
 """
@@ -30,13 +30,14 @@ from hloscope.verifier.stablehlo.traits import TRAITS, element_of, refuse
 
 
 def check_definition(operation: Operation, definition: Definition) -> None:
-    """Check counts, attributes, types, regions and traits; stop at the first that is wrong.
+    """Check counts, attributes, types, regions and traits; raise the first error.
 
     Raises:
         VerifyError: With MLIR's message.
     """
     if definition.open:
         return
+    # Counts come first: the later checks pair operands, results and regions with their slots.
     _check_counts(operation, definition)
     _check_single_blocks(operation, definition)
     _check_attributes(operation, definition)
@@ -59,7 +60,7 @@ def check_definition(operation: Operation, definition: Definition) -> None:
 
 @cache
 def _bounds(name: str, which: str) -> tuple[int, bool]:
-    """How many there are at least, and whether there may be more."""
+    """Return the least number of operands, results or regions, and whether there may be more."""
     slots: Sequence[Slot | RegionSlot]
     definition = DEFINITIONS[name]
     if which == "regions":
@@ -117,7 +118,7 @@ def _check_single_blocks(operation: Operation, definition: Definition) -> None:
 
 @cache
 def _by_name(name: str) -> tuple[AttributeSlot, ...]:
-    """The attributes of an op in the order of their names."""
+    """Return the attributes of an op sorted by name, the order in which MLIR checks them."""
     return tuple(sorted(DEFINITIONS[name].attributes, key=attrgetter("name")))
 
 
@@ -129,6 +130,7 @@ def _check_attributes(operation: Operation, definition: Definition) -> None:
             given.append((slot, attribute))
         elif not slot.optional:
             raise refuse(operation, f"requires attribute '{slot.name}'", slot.label)
+    # All required attributes are looked up before the first constraint is checked, as in MLIR.
     for slot, attribute in given:
         if not attribute_fits(slot.constraint, attribute):
             message = f"attribute '{slot.name}' failed to satisfy constraint: {slot.summary}"
@@ -137,8 +139,9 @@ def _check_attributes(operation: Operation, definition: Definition) -> None:
 
 
 def _of_pretty_form(operation: Operation, name: str, error: VerifyError) -> VerifyError:
-    """The error where and as MLIR's reader has it: at the braces around the attribute."""
+    """Return the error as MLIR's parser reports it: at the `{` before the attribute."""
     source = operation.source
+    # The generic form starts with a quote; its errors come from the verifier, not the parser.
     if source is None or source.text.startswith('"', operation.start):
         return error
     text = source.text[operation.end : operation.end + _NEAR]
@@ -151,7 +154,7 @@ def _of_pretty_form(operation: Operation, name: str, error: VerifyError) -> Veri
 
 
 _NEAR: Final = 4096
-"""How far behind an op's name its attributes are looked for, in characters."""
+"""Characters after an op's name that are searched for its attributes."""
 
 
 def slot_of_each(
@@ -159,7 +162,7 @@ def slot_of_each(
 ) -> Iterator[Slot]:
     """Yield the slot that each of `count` operands or results belongs to.
 
-    Operands of several variadic slots are divided as `segments` says, else evenly.
+    Operands of several variadic slots are divided by `segments`, otherwise evenly.
     """
     variadic = sum(bool(slot.count) for slot in slots)
     each = max(0, count - (len(slots) - variadic)) // max(variadic, 1)
@@ -170,12 +173,12 @@ def slot_of_each(
 
 
 _FEW: Final = 8
-"""Of so many operands or results it is remembered which slots they belong to."""
+"""Largest number of operands or results for which the slots are cached."""
 
 
 @cache
 def _slot_of_each(name: str, which: str, count: int) -> tuple[Slot, ...]:
-    """The same for few operands or results of an op, evenly divided."""
+    """Return the slots of `count` operands or results of an op, evenly divided."""
     definition = DEFINITIONS[name]
     slots = definition.operands if which == "operand" else definition.results
     return tuple(slot_of_each(slots, count))

@@ -1,4 +1,4 @@
-"""What ops have in common that verification looks at: those alike need to be checked once.
+"""Keys of ops: ops with equal keys get the same verdict, so that one of them is checked.
 
 Types, properties and attributes count by identity: the tree keeps them, and readers share them.
 """
@@ -14,26 +14,33 @@ from hloscope.mlir import Block, Operation, Value, likeness
 Likeness = object
 
 _LOOKING_AROUND: Final = frozenset({"func.return", "stablehlo.return", "interpreter.run_parallel"})
-"""Ops without regions whose checks depend on where they stand, or on other ops."""
+"""Ops without regions whose checks read their position or other ops."""
 _WITH_REGIONS: Final = frozenset(
     f"stablehlo.{name}"
     for name in ("reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "map")
 )
-"""Ops with regions whose checks look at nothing but them and what is in them."""
+"""Ops with regions whose checks read nothing outside the op and its regions."""
 _MOST: Final = 16
-"""Ops in a region that is compared with others."""
+"""Largest number of ops in a region for which a key is built."""
 _type_of: Final = attrgetter("type")
 
 
 def quick_likeness(operation: Operation) -> Likeness | None:
-    """All that the checks of an op without regions look at; `None` if they look around it too."""
+    """Return a key of all that the checks of an op without regions read.
+
+    `None` if they also read its position or other ops.
+    """
     if operation.successors or operation.name in _LOOKING_AROUND:
         return None
     return likeness(operation)
 
 
 def full_likeness(operation: Operation) -> Likeness | None:
-    """The same, attribute by attribute: ops may be alike that don't share all of them."""
+    """Return a key of an op without regions that compares its attributes one by one.
+
+    `quick_likeness` compares the attribute dictionaries by identity, so that it may separate ops
+    that have equal keys here.  `None` if the checks read the op's position or other ops.
+    """
     if operation.successors or operation.name in _LOOKING_AROUND:
         return None
     return (
@@ -46,10 +53,10 @@ def full_likeness(operation: Operation) -> Likeness | None:
 
 
 def closed_likeness(operation: Operation) -> Likeness | None:
-    """All that the checks of an op with regions look at, and of what is in them.
+    """Return a key of an op with regions and of all ops in its regions.
 
-    `None` if they may look elsewhere, or if values are used that are not defined before in the
-    same block.
+    `None` if the checks may read more, or if the regions use a value that is not defined before the
+    use in the same block.
     """
     if operation.name not in _WITH_REGIONS or operation.successors:
         return None
@@ -64,13 +71,14 @@ def closed_likeness(operation: Operation) -> Likeness | None:
 
 
 def _add_block(block: Block, found: list[Likeness]) -> bool:
-    """Add what there is in a block; is it closed, and without regions?"""
+    """Add the keys of a block's ops to `found`; false if the block is not closed or has regions."""
     numbers: dict[Value, int] = {}
     found.append(tuple(map(id, map(_type_of, block.arguments))))
     _number(block.arguments, numbers)
     for operation in block.operations:
         if operation.regions or operation.successors:
             return False
+        # Values count by their number in the block, so that renamed copies have equal keys.
         uses = tuple(map(numbers.get, operation.operands))
         if None in uses:
             return False

@@ -1,4 +1,4 @@
-"""What `interpreter.run_parallel`, `async_start` and the ops of `check` demand of what is around.
+"""Checks of `interpreter.run_parallel`, `async_start` and the ops of `check`.
 
 Source: StableHLO's `RunParallelOp::verify`, the rules of `async_start` its tests show,
 `CheckOps.td`.
@@ -41,7 +41,7 @@ def check_isolation(operation: Operation) -> None:
     Source: MLIR's trait `IsolatedFromAbove`.
 
     Raises:
-        VerifyError: Something does.
+        VerifyError: An op reads such a value.
     """
     for user in _users_of_outer_values(operation):
         message = f"'{user.name}' op using value defined outside the region"
@@ -49,10 +49,12 @@ def check_isolation(operation: Operation) -> None:
 
 
 def _users_of_outer_values(root: Operation) -> Iterator[Operation]:
-    """Yield the ops in the regions of an op that read what is defined outside of them."""
+    """Yield the ops in the regions of `root` that read a value defined outside them."""
     inside = {id(root)}
     waiting = [root]
-    for operation in waiting:  # which grows
+    # The list grows while it is traversed; all definitions are collected before the first use is
+    # tested, since a region may read a value of a later block.
+    for operation in waiting:
         for block in operation.blocks:
             inside.add(id(block))
             inside.update(map(id, block.operations))
@@ -68,10 +70,10 @@ def _infers_not(operation: Operation, message: str) -> InferenceError:
 
 
 def check_constant(operation: Operation) -> None:
-    """Check that the value a `check` op compares with has the type of its operand.
+    """Check that the constant of a `check` op has the type of its operand.
 
     Raises:
-        VerifyError: It has not.
+        VerifyError: The types differ.
     """
     value = operation.get("value")
     operand = operation.operands[0].type
@@ -80,7 +82,7 @@ def check_constant(operation: Operation) -> None:
 
 
 def check_run_parallel(operation: Operation, symbols: Symbols) -> None:
-    """Check the grid of programs, its inputs and results, and the queues it reads.
+    """Check the grid of programs, the counts of inputs and results, and the infeed functions.
 
     Raises:
         VerifyError: With upstream's message.

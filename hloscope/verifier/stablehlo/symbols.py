@@ -1,4 +1,4 @@
-"""Functions, modules and what refers to them by name.
+"""Functions, modules and references to them by name.
 
 Source: MLIR's `SymbolTable.cpp`, `FunctionInterfaces.cpp`, `FuncOps.cpp`; StableHLO spec,
 `composite` and its `verifyCompositeOp`.
@@ -39,7 +39,7 @@ class Symbols:
         self._known: dict[int, dict[str, Operation]] = {}
 
     def of(self, table: Operation) -> dict[str, Operation]:
-        """The ops of a symbol table by name; the first of several of the same name."""
+        """Return the ops of a symbol table by name; of several ops of one name, the first."""
         known = self._known.get(id(table))
         if known is None:
             known = self._known[id(table)] = {}
@@ -50,7 +50,7 @@ class Symbols:
         return known
 
     def find(self, user: Operation, symbol: SymbolAttr) -> Operation | None:
-        """The op a symbol refers to, searched in the nearest symbol table around its user."""
+        """Return the op that `symbol` names, resolved in the nearest symbol table around `user`."""
         table = nearest_table(user)
         for name in (symbol.root, *symbol.nested):
             if table is None or table.name not in _TABLES:
@@ -59,13 +59,13 @@ class Symbols:
         return table
 
     def function(self, user: Operation, symbol: SymbolAttr) -> FunctionType | None:
-        """The type of the function a symbol refers to; `None` if it is none."""
+        """Return the type of the function that `symbol` names; `None` if it names no function."""
         found = self.find(user, symbol)
         return function_type(found) if found is not None and found.name == "func.func" else None
 
 
 def nearest_table(operation: Operation) -> Operation | None:
-    """The innermost symbol table around the op."""
+    """Return the innermost symbol table around the op; `None` if there is none."""
     block = operation.parent
     while block is not None and block.parent is not None and block.parent.parent is not None:
         around = block.parent.parent
@@ -76,12 +76,12 @@ def nearest_table(operation: Operation) -> Operation | None:
 
 
 def members(table: Operation) -> Iterator[Operation]:
-    """The ops directly in a symbol table."""
+    """Yield the ops directly in a symbol table."""
     return iter(table.inside)
 
 
 def symbol_name(operation: Operation) -> str | None:
-    """The name an op defines, if it does."""
+    """Return the name that an op defines, its `sym_name`; `None` if it defines none."""
     name = operation.get("sym_name")
     return name.text if isinstance(name, StringAttr) else None
 
@@ -139,14 +139,14 @@ def check_function(function: Operation) -> None:
 def _of_other_types(
     values: Sequence[Value], types: Sequence[Type]
 ) -> Iterator[tuple[int, Type, Type]]:
-    """Yield the number and type of each value that has not the type it should, and that type."""
+    """Yield number, type and expected type of each value that does not have its expected type."""
     for i, (value, wanted) in enumerate(zip(values, types, strict=True)):
         if value.type is not wanted and value.type != wanted:
             yield i, value.type, wanted
 
 
 def check_symbol(operation: Operation) -> None:
-    """Check the visibility and place of an op that defines a name."""
+    """Check the visibility of an op that defines a name, and that a symbol table contains it."""
     visibility = operation.get("sym_visibility")
     if isinstance(visibility, StringAttr) and visibility.text not in _VISIBILITIES:
         raise refuse(
@@ -209,7 +209,7 @@ def check_indirect_call(operation: Operation) -> None:
 
 
 def check_table(table: Operation, symbols: Symbols) -> Iterator[tuple[Operation, VerifyError]]:
-    """Yield what is wrong with the names in a symbol table, each with the op it is about."""
+    """Yield errors of the names in a symbol table: redefinitions, then failing references."""
     first: dict[str, Operation] = {}
     for operation in members(table):
         name = symbol_name(operation)
@@ -226,7 +226,7 @@ def check_table(table: Operation, symbols: Symbols) -> Iterator[tuple[Operation,
 
 
 class RedefinitionError(VerifyError):
-    """A name that is defined already; `note` tells where."""
+    """A name defined twice; `note` is a diagnostic at the first definition."""
 
     def __init__(self, name: str, earlier: Operation) -> None:
         super().__init__(f"redefinition of symbol named '{name}'")
@@ -234,9 +234,9 @@ class RedefinitionError(VerifyError):
 
 
 def users(table: Operation) -> Iterator[Operation]:
-    """The ops in a symbol table that refer to symbols, without those in nested tables."""
+    """Yield the ops in a symbol table that refer to symbols, without those in nested tables."""
     waiting = [iter(table.inside)]
-    without: set[object] = set()  # what ops with nothing of interest in their regions are alike in
+    without: set[object] = set()  # `alike` keys of ops without symbol users in their regions
     while waiting:
         for operation in waiting[-1]:
             if operation.name in _USERS:
@@ -244,11 +244,13 @@ def users(table: Operation) -> Iterator[Operation]:
             if not operation.regions or operation.alike in without or operation.name in _TABLES:
                 continue
             inside = operation.inside
+            # Ops with the same `alike` key have the same regions, so that one of them is inspected.
             if operation.alike is not None and not any(
                 o.regions or o.name in _USERS for o in inside
             ):
                 without.add(operation.alike)
                 continue
+            # Depth first: an op's regions are visited before the ops after it, as in the text.
             waiting.append(iter(inside))
             break
         else:
@@ -279,7 +281,7 @@ def _check_call(operation: Operation, symbols: Symbols) -> None:
 def _check_constant(operation: Operation, symbols: Symbols) -> None:
     value = operation.get("value")
     if not isinstance(value, SymbolAttr):
-        return  # which is found already
+        return  # `check_definition` reports it
     declared = symbols.function(operation, value)
     if declared is None:
         raise refuse(operation, f"reference to undefined function '{value.root}'")
@@ -293,7 +295,7 @@ _NAMESPACED: Final = r"^[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+$"
 def _check_composite(operation: Operation, symbols: Symbols) -> None:
     name, callee = operation.get("name"), operation.get("decomposition")
     if not isinstance(name, StringAttr) or not isinstance(callee, SymbolAttr):
-        return  # which is found already
+        return  # `check_definition` reports it
     if not re.fullmatch(_NAMESPACED[1:-1], name.text):
         raise VerifyError(
             "name must be a valid namespaced op name, i.e. it must match the following regular"
@@ -346,4 +348,4 @@ _USERS: Final[dict[str, Callable[[Operation, Symbols], None]]] = {
     "stablehlo.composite": _check_composite,
     **{f"stablehlo.{name}": _check_groups for name in _COLLECTIVES.split()},
 }
-"""What each op that refers to symbols checks of them."""
+"""Checks of the ops that refer to symbols, by op name."""

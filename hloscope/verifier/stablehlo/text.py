@@ -1,4 +1,4 @@
-"""StableHLO text, read and verified."""
+"""Reader and verifier of StableHLO text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def verify_text(
     allow_unregistered: bool = False,
     notes: list[Diagnostic] | None = None,
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a text: in its grammar, or, if that is fine, as a program.
+    """Return every error of a text: of its grammar, or of the program if the grammar is right.
 
     Args:
         text: StableHLO text.
-        name: What messages call it.
-        allow_unregistered: May there be ops of dialects that nobody knows?
-        notes: Takes what is read otherwise than it is written.
+        name: Name of the text in messages.
+        allow_unregistered: Accept ops of dialects without a definition?
+        notes: Receives a note for each construct that is read differently from its spelling.
 
     >>> [d] = verify_text('%0 = stablehlo.iota dim = 1 : tensor<2xf32>')
     >>> d.message
@@ -45,7 +45,7 @@ def verify_text(
 def first_errors(
     text: str, name: str = "<text>", *, allow_unregistered: bool = False
 ) -> list[Diagnostic]:
-    """The errors MLIR's tools report of one program."""
+    """Return the errors that MLIR's tools report for a text."""
     try:
         module = parse_mlir(text, name, dialects=DIALECTS, allow_unregistered=allow_unregistered)
     except ParseError as error:
@@ -54,6 +54,6 @@ def first_errors(
 
 
 def diagnostics_of(error: ParseError) -> list[Diagnostic]:
-    """All that one failure of the reader says; it may report several errors."""
+    """Return the diagnostics of a parse error, which may carry several."""
     found = getattr(error, "diagnostics", None)
     return list(found) if found else [Diagnostic(error.message, error.span, error.rule)]

@@ -1,4 +1,4 @@
-"""The traits that definitions name: rules about types and places shared by several ops.
+"""Checks of traits: rules about types and positions that several ops share.
 
 Source: MLIR's `Operation.cpp`, StableHLO's `Base.h`.
 """
@@ -23,12 +23,12 @@ from hloscope.mlir import Operation
 
 
 def refuse(operation: Operation, message: str, rule: str = "") -> VerifyError:
-    """The error as MLIR begins it: `'name' op message`."""
+    """Return an error with MLIR's prefix: `'name' op message`."""
     return VerifyError(f"'{operation.name}' op {message}", rule=rule)
 
 
 def element_of(type_: Type) -> ElementType | Type:
-    """Type of the elements of a tensor, anything else itself."""
+    """Return the element type of a tensor or buffer; any other type unchanged."""
     match type_:
         case TensorType() | UnrankedTensorType():
             return type_.element
@@ -62,7 +62,7 @@ def _compatible_element(a: Type, b: Type) -> bool:
 
 
 def _shapes_agree(types: Sequence[Type]) -> bool:
-    """Could all of them have one shape?  Unknown sizes fit every size."""
+    """Can all types have one shape?  Unknown sizes match every size."""
     sizes = [t.sizes for t in types if isinstance(t, TensorType)]
     if len(sizes) + sum(isinstance(t, UnrankedTensorType) for t in types) != len(types):
         return False
@@ -79,7 +79,7 @@ def _some(operation: Operation, *, results: bool = True) -> None:
 
 
 def _as_first(agree: Callable[[Type, Type], bool]) -> Callable[[Sequence[Type]], bool]:
-    """Does each type agree with the first?"""
+    """Return a predicate: does each type agree with the first?"""
     return lambda types: all(agree(t, types[0]) for t in types[1:])
 
 
@@ -97,7 +97,10 @@ def _alike(
     results: bool = True,
     some: bool = True,
 ) -> Callable[[Operation], None]:
-    """The check that the types of operands, and of results, agree; some there have to be."""
+    """Return a check that the types of operands, and of results, agree.
+
+    With `some`, the op must have operands and results.
+    """
     types_of = _all_types if results else _operand_types
     places = "operands and results" if results else "operands"
 

@@ -1,4 +1,4 @@
-"""An operation's types, checked by the op class that stands for it."""
+"""Type checks of operations, by the op class of each."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
 
 
 class Typing:
-    """Checks operations of one module; alike ones are checked once."""
+    """Type checker of the operations of one module."""
 
     def __init__(self) -> None:
         self._make = OpMaker()
         self._known: dict[tuple[int, ...], tuple[VerifyError | None, object]] = {}
 
     def check(self, operation: Operation) -> VerifyError | None:
-        """What is wrong with the operation's types, if anything."""
+        """Return the error of the operation's types; `None` if they are valid."""
         try:
             op = self._make(operation)
         except VerifyError as error:
             return error
+        # Regions and operand values are not part of the key below, so that such ops are checked
+        # anew.
         operands = tuple([value.type for value in operation.operands])
         results = tuple([value.type for value in operation.results])
         if operation.regions:
@@ -38,12 +40,12 @@ class Typing:
         known = self._known.get(key)
         if known is None:
             found = _verify(op, operands, results, ())
-            # The types and the op are kept, so that their ids stay theirs.
+            # The cache holds the types and the op, so that their ids are not reused.
             known = self._known[key] = found, (op, operands, results)
         return known[0]
 
     def depends_on_types_only(self, operation: Operation) -> bool:
-        """Does typing not read the values of the operands?  Asked of an op that was checked."""
+        """True if the type check does not read operand values.  The op must have passed `check`."""
         if operation.name.partition(".")[0] not in TYPED:
             return True
         return not self._make(operation).reads_values
@@ -66,18 +68,18 @@ def _verify(
 
 
 def infers(name: str) -> bool:
-    """Does upstream infer the types of this op's results?"""
+    """Does upstream infer the result types of this op?"""
     traits = DEFINITIONS[name].traits
     return "infer" in traits or "compatible" in traits
 
 
 def is_inference(error: VerifyError) -> bool:
-    """Did inference find it, which runs after the op's own checks and those of its regions?"""
+    """Is it an error of type inference, which runs after the checks of the op and its regions?"""
     return isinstance(error, InferenceError | IncompatibleTypesError)
 
 
 def message_of(operation: Operation, error: VerifyError) -> str:
-    """The error as upstream words it."""
+    """Return the message of an error in upstream's words."""
     if isinstance(error, IncompatibleTypesError):
         return (
             f"'{operation.name}' op inferred type(s) {_quoted(error.inferred)} are incompatible"

@@ -1,4 +1,4 @@
-"""The walk of MLIR's verifier: every op before, and after, what its regions hold.
+"""Traversal of MLIR's verifier: each op is checked before, and again after, its regions.
 
 An op is checked against its definition and its own rules first; then its regions; then what needs
 them to be sound: terminators, symbols, inferred types.  An op isolated from above (a function, a
@@ -49,7 +49,7 @@ ISOLATED: Final = frozenset(filter(is_isolated, DEFINITIONS))
 Source: MLIR's trait `IsolatedFromAbove`.
 """
 _OPENLY_READ: Final = ISOLATED - NAME_SCOPES
-"""Those of them in whose regions the names of outer values are known to the parser."""
+"""The ops of `ISOLATED` in whose regions the parser resolves the names of outer values."""
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter", "func", "builtin"})
 """Dialects all of whose ops are known."""
 _FAMILIAR: Final = frozenset(
@@ -57,7 +57,7 @@ _FAMILIAR: Final = frozenset(
     " shape sparse_tensor tensor ub vector vhlo hlo_test_broadcast hlo_test_infer"
     " hlo_test_speculatability".split()
 )
-"""Dialects that StableHLO programs use; their ops are taken as they are."""
+"""Dialects that StableHLO programs use; their ops are accepted without a definition."""
 _OWN: Final[dict[str, Callable[[Operation], None]]] = {
     "func.func": check_function,
     "func.return": check_return,
@@ -66,19 +66,19 @@ _OWN: Final[dict[str, Callable[[Operation], None]]] = {
     "check.expect_eq_const": check_constant,
     "check.expect_almost_eq_const": check_constant,
 }
-"""Rules of single ops that need their attributes or surroundings."""
+"""Checks of single ops that need the op's attributes or the ops around it."""
 
 
 def verify_mlir(
     root: Operation, *, allow_unregistered: bool = True, first_only: bool = False
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a module, in the order of the text.
+    """Return every error of a module, in the order of the text.
 
     Args:
         root: A module, or any op.
-        allow_unregistered: May there be ops of dialects that nobody knows?
-        first_only: Stop in each function, and in the module around, at the first error, as MLIR
-            does.  Otherwise everything is reported that does not follow from another error.
+        allow_unregistered: Accept ops of dialects without a definition?
+        first_only: Stop at the first error in each function, and in the module around them, as
+            MLIR does.  Otherwise report every error that does not follow from another error.
     """
     walk = _Walk(allow_unregistered, first_only)
     walk.run(root)
@@ -92,42 +92,44 @@ def verify_mlir(
 
 
 class _Walk:
-    """State of one verification."""
+    """State of one verification: the traversal stack, the errors and the ops found valid."""
 
     def __init__(self, allow_unregistered: bool, first_only: bool) -> None:
         self.found: list[Diagnostic] = []
         self._allow, self._first_only = allow_unregistered, first_only
         self._symbols, self._typing = Symbols(), Typing()
         self._stack: list[tuple[Operation | Block, Iterator[Operation | Block]]] = []
-        """What is being walked, each with what is still to come in it."""
+        """Ops and blocks entered and not yet left, each with an iterator over the rest of it."""
         self._scopes: list[int] = []
-        """Where in the stack the isolated ops are."""
+        """Indices in the stack of the isolated ops."""
         self._isolated: dict[int, list[Operation]] = {}
-        """Isolated ops in an op, which are walked after all else in it, by its identity."""
+        """Isolated ops by the identity of the op around them; visited after its other content."""
         self.broken: set[int] = set()
-        """Ops in which something is wrong, by identity."""
+        """Identities of the ops that have an error, themselves or in their regions."""
         self._sound: set[Likeness | None] = set()
-        """What is alike in ops that were found right, so that the next one need not be checked.
+        """Keys of ops that were found valid: an op with the same key is not checked again.
 
-        Never `None`, which is nothing that ops have in common.
+        `None` is never in the set: it means that an op has no key.
         """
         self._closed: dict[Operation, Likeness] = {}
-        """Ops with regions that use no value but their own, and what they are alike in."""
+        """Ops with regions that read no outer value, and their keys."""
         self._closed_alike: dict[object, Likeness | None] = {}
-        """The same by what ops have in common that the reader found alike."""
+        """Keys of ops with regions, by `Operation.alike`, which equal ops share."""
         self._postponed: dict[int, VerifyError] = {}
-        """What inference found, reported if the op's regions are sound."""
+        """Inference errors by the identity of the op; reported if the op's regions are valid."""
 
     def run(self, root: Operation) -> None:
-        """Walk; never recurses, whatever the nesting."""
+        """Verify `root` and all ops in it, with an explicit stack: nesting is not limited."""
         self._enter(root)
         stack = self._stack
         while stack:
             item, rest = stack[-1]
             following = self._next_new(rest) if isinstance(item, Block) else next(rest, None)
             if isinstance(following, Operation):
+                # MLIR verifies an isolated op by itself, after the rest of the op around it.  The
+                # order decides which error comes first.
                 if isinstance(item, Block) and following.regions and following.name in ISOLATED:
-                    self._put_off(following)
+                    self._postpone_isolated(following)
                 else:
                     self._enter(following)
             elif following is not None:
@@ -135,6 +137,8 @@ class _Walk:
             elif isinstance(item, Operation):
                 isolated = self._isolated.pop(id(item), None)
                 if isolated and not self._is_done(item):
+                    # The op is visited a second time, now for its isolated ops only.  `pop` above
+                    # removes them, so that the next visit leaves the op.
                     stack[-1] = item, iter(isolated)
                 else:
                     self._leave(item)
@@ -143,11 +147,13 @@ class _Walk:
                 self._leave_block(item)
 
     def _next_new(self, rest: Iterator[Operation | Block]) -> Operation | Block | None:
-        """The next op that is not known to be right, with all in it."""
+        """Return the next op whose key is not that of a valid op; `None` at the end of a block."""
         sound = self._sound
         for operation in rest:
             assert isinstance(operation, Operation)
             if not operation.regions:
+                # The reader's key is there already and is tried first; the other one is built from
+                # the op.
                 if operation.alike not in sound and quick_likeness(operation) not in sound:
                     return operation
                 continue
@@ -159,7 +165,7 @@ class _Walk:
         return None
 
     def _closed_likeness(self, operation: Operation) -> Likeness | None:
-        """See `closed_likeness`; ops that the reader found alike have it in common."""
+        """Return `closed_likeness` of the op, computed once for ops with the same `alike` key."""
         alike = operation.alike
         if alike is None:
             return closed_likeness(operation)
@@ -170,7 +176,7 @@ class _Walk:
     # --- reporting --------------------------------------------------------------------------
 
     def _report(self, operation: Operation | None, *diagnostics: Diagnostic) -> None:
-        """Note errors; if the first of an isolated op will do, skip the rest of it."""
+        """Record errors; with `first_only`, skip the rest of the innermost isolated op."""
         self.found += diagnostics
         if operation is not None:
             self.broken.add(id(operation))
@@ -178,6 +184,8 @@ class _Walk:
             height = self._scopes[-1]
             root = self._stack[height][0]
             self.broken.add(id(root))
+            # The isolated op stays on the stack with nothing left to visit, so that it is still
+            # left.
             self._stack[height:] = [(root, iter(()))]
 
     def _refuse(self, operation: Operation, error: VerifyError) -> None:
@@ -187,6 +195,7 @@ class _Walk:
 
     def _enter(self, operation: Operation) -> None:
         if operation.regions:
+            # The root of a verification is a scope too, isolated or not: uses are checked in it.
             if operation.name in ISOLATED or not self._stack:
                 self._scopes.append(len(self._stack))
             self._stack.append((operation, iter(operation.blocks)))
@@ -201,10 +210,12 @@ class _Walk:
         except VerifyError as error:
             self._refuse(operation, error)
         else:
+            # Ops whose check reads operand values are excluded: equal keys do not imply equal
+            # values.
             if full is not None and self._typing.depends_on_types_only(operation):
                 self._sound |= {quick, full}
         if not operation.regions:
-            self._spread(operation)
+            self._mark_around(operation)
 
     def _check(self, operation: Operation) -> None:
         name = operation.name
@@ -223,6 +234,7 @@ class _Walk:
             error = self._typing.check(operation)
             if error is not None and not is_inference(error):
                 raise error
+            # MLIR checks inferred types after the regions, and only if the regions are valid.
             if error is not None and operation.regions:
                 self._postponed[id(operation)] = error
             elif error is not None:
@@ -244,13 +256,13 @@ class _Walk:
                 " -allow-unregistered-dialect with the MLIR opt tool used",
             )
 
-    def _put_off(self, operation: Operation) -> None:
+    def _postpone_isolated(self, operation: Operation) -> None:
         around = _owner(operation)
         if around is not None:
             self._isolated.setdefault(id(around), []).append(operation)
 
     def _leave(self, operation: Operation) -> None:
-        """Check what needs sound regions, of the op on top of the stack, and take it away."""
+        """Pop the op on top of the stack and check what requires valid regions."""
         is_scope = self._scopes[-1] == len(self._stack) - 1
         self._stack.pop()
         if is_scope:
@@ -259,6 +271,7 @@ class _Walk:
             try:
                 self._check_after(operation)
             except VerifyError as error:
+                # `_report` would cut the stack at a scope, and this one has just been popped.
                 if not is_scope:
                     self._refuse(operation, error)
                 else:
@@ -267,10 +280,11 @@ class _Walk:
                 key = self._closed.get(operation)
                 if key is not None and self._typing.depends_on_types_only(operation):
                     self._sound.add(key)
+        # These do not depend on the checks above: a broken op does not hide a wrong name or use.
         if is_scope:
             self._check_names(operation)
             self._check_uses(operation)
-        self._spread(operation)
+        self._mark_around(operation)
 
     def _check_after(self, operation: Operation) -> None:
         definition = DEFINITIONS.get(operation.name)
@@ -312,8 +326,8 @@ class _Walk:
             if self._first_only:
                 break
 
-    def _spread(self, operation: Operation) -> None:
-        """Tell the op around that something in it is wrong."""
+    def _mark_around(self, operation: Operation) -> None:
+        """Mark the op around a broken op as broken."""
         around = _owner(operation)
         if around is not None and id(operation) in self.broken:
             self.broken.add(id(around))
@@ -329,6 +343,7 @@ class _Walk:
                 message = "empty block: expect at least a terminator"
                 self._report(owner, Diagnostic(message, span))
             return
+        # A terminator may have successors; any earlier op must not.
         for operation in block.operations[:-1]:
             if operation.successors:
                 message = "operation with block successors must terminate its parent block"
@@ -351,7 +366,7 @@ class _Walk:
 
 
 def _owner(operation: Operation) -> Operation | None:
-    """The op whose region this op is in."""
+    """Return the op whose region contains `operation`; `None` for a root."""
     region = operation.parent.parent if operation.parent else None
     return region.parent if region else None
 
