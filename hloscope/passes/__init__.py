@@ -1,4 +1,4 @@
-"""Passes: from a module to a module."""
+"""Passes: functions from a module to a rewritten module."""
 
 from typing import TYPE_CHECKING
 

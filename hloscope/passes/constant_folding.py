@@ -1,6 +1,6 @@
-"""Constant folding: what depends on no argument is computed once, by the interpreter.
+"""Constant folding: the interpreter computes instructions that depend on no argument.
 
-Instructions are looked at from the outside in; nothing here recurses, however deeply regions nest.
+Computations are visited after their callers, with a work list: nesting is not limited.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hloscope.walks import nearest_first
 FOLD_BYTES: Final = 1 << 24
 FOLD_STEPS: Final = 1 << 17
 _MOST_FLOPS: Final = 10**10
-"""Most operations on elements; a second or so of products, some of other ops."""
+"""Largest number of element operations in all: about a second of products."""
 
 _PASSIVE: Final = (Parameter, Return)
 
@@ -44,18 +44,18 @@ def fold(
     max_bytes: int = FOLD_BYTES,
     max_steps: int = FOLD_STEPS,
 ) -> Module:
-    """The module with constants in place of what depends on constants only.
+    """Return the module with constants in place of instructions that depend on constants only.
 
-    What nobody reads any more is left out.  Random numbers, custom calls, what processes tell each
-    other, and all else that has effects stays; so does what the interpreter refuses.  In HLO,
-    broadcasts and `iota` stay as they are, which are shorter than their values.
+    Instructions without users are left out.  Random numbers, custom calls, communication and all
+    other effects stay, and so do instructions that the interpreter refuses.  In HLO, broadcasts
+    and `iota` stay, since they are shorter than their values.
 
     Args:
         module: The program.
-        max_elements: Most elements of a constant that is made.
-        max_bytes: Most bytes of a value on the way to one.
-        max_steps: Most instructions to evaluate in all, those of loops included; one constant gets
-            at most half of what is left.
+        max_elements: Largest number of elements of a new constant.
+        max_bytes: Largest size of an intermediate value, in bytes.
+        max_steps: Largest number of instructions to evaluate in all, loop iterations included.  A
+            single constant gets at most half of the remaining steps.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = '''
@@ -74,6 +74,8 @@ def fold(
         max_flops=_MOST_FLOPS,
         max_bytes=max_bytes,
     )
+    # A caller comes first: if its instruction folds as a whole, its called computations are not
+    # needed.  Values of an outer computation are known before a region reads them.
     known = _Known(limits, max_elements)
     roots = _roots(module)
     for computation in _outside_in(roots):
@@ -92,7 +94,7 @@ def fold(
 
 
 def _roots(module: Module) -> tuple[Computation, ...]:
-    """The entry, and all others that no instruction calls: functions, of StableHLO."""
+    """Return the entry and all computations that no instruction calls, such as functions."""
     if isinstance(module, TreeModule):
         return tuple([c for c in module if isinstance(c, Function)])
     called = {callee for computation in module for ins in computation for callee in ins.calls}
@@ -100,25 +102,25 @@ def _roots(module: Module) -> tuple[Computation, ...]:
 
 
 def _outside_in(roots: Sequence[Computation]) -> Iterator[Computation]:
-    """All computations, each after one that calls it."""
+    """Yield all computations, each after one of its callers."""
     return nearest_first(roots, lambda computation: computation.callees)
 
 
 class _Known:
-    """Values that do not depend on arguments."""
+    """Values of instructions that do not depend on arguments."""
 
     def __init__(self, limits: World, max_elements: int) -> None:
         self.limits: Final = limits
         self.most_steps: Final = limits.max_steps or 0
         self.max_elements: Final = max_elements
         self.values: Final[dict[Instruction, Value]] = {}
-        """Of what becomes a constant, or may stay as it is."""
+        """Computed values; a tuple, or in HLO a broadcast, still stays an instruction."""
         self.constants: Final[dict[Instruction, Value]] = {}
-        """Of what is a constant already."""
+        """Values of instructions that are constants in the program."""
         self._pure: Final[dict[Computation, bool]] = {}
 
     def of(self, ins: Instruction) -> Value | None:
-        """The value, if it is known; constants are decoded on demand."""
+        """Return the value if it is known; constants of the program are decoded on demand."""
         found = self.values.get(ins)
         if found is None and isinstance(ins.op, Constant):
             found = self.constants.get(ins)
@@ -129,14 +131,17 @@ class _Known:
         return found
 
     def look_at(self, ins: Instruction) -> None:
-        """Find the value of an instruction whose operands have been looked at."""
+        """Compute and record the value of an instruction whose operands were visited before."""
         if isinstance(ins.op, (Constant, *_PASSIVE)) or not self._is_small(ins):
             return
         if not self._is_pure(ins):
             return
+        # A region may read values of the computation around it: they are operands, too.
         read = (*dict.fromkeys((*ins.operands, *(captured(ins) if ins.calls else ()))),)
+        # Of the ops without inputs, only these are not constants and have a value.
         if not read and not isinstance(ins.op, Iota | Call | Fusion):
             return
+        # This test is cheap; decoding the constants below is not.
         if not all(o in self.values or isinstance(o.op, Constant) for o in read):
             return
         given = [self.of(operand) for operand in read]
@@ -164,7 +169,7 @@ class _Known:
         return all(map(self.is_pure, ins.calls))
 
     def is_pure(self, computation: Computation) -> bool:
-        """Is there nothing in the computation, and in what it calls, that has an effect?"""
+        """True if no instruction in the computation, or in those it calls, has an effect."""
         known = self._pure
         if computation not in known:
             every = list(_outside_in([computation]))
@@ -175,6 +180,7 @@ class _Known:
                 if not isinstance(i.op, (Constant, *_PASSIVE, *STRUCTURE))
                 and type(i.op) not in PURE
             }
+            # A pure computation calls pure ones only; an impure one says nothing about its callees.
             if not bad:
                 known.update(dict.fromkeys(every, True))
             known[computation] = not bad
@@ -183,11 +189,11 @@ class _Known:
     def _evaluated(
         self, ins: Instruction, read: tuple[Instruction, ...], given: Sequence[Any] = ()
     ) -> Value | None:
-        """The value of one instruction, unless it is refused or takes too long."""
+        """Return the value of one instruction; `None` if it is refused or exceeds a limit."""
         limits = self.limits
         if limits.steps >= self.most_steps:
             return None
-        # A loop that never ends takes half of what is left, not all.
+        # A loop without end uses half of the remaining steps, so that later constants get the rest.
         limits.max_steps = (limits.steps + self.most_steps + 1) // 2
         lone = Computation("folded", Body((ins,), read, ins))
         try:
@@ -198,7 +204,7 @@ class _Known:
 
 
 def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation], set[Instruction]]:
-    """The computations and instructions that are still needed when known values are constants."""
+    """Return the computations and instructions that are needed once known values are constants."""
     computations = set(roots)
     needed: set[Instruction] = set()
     work: list[Instruction] = []
@@ -212,6 +218,7 @@ def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation]
     while opened or work:
         if work:
             ins = work.pop()
+            # A folded instruction becomes a constant, which reads and calls nothing.
             if ins in known.values and not _stays(ins, known.values[ins]):
                 continue
             for read in (*ins.operands, *ins.control_predecessors):
@@ -224,6 +231,7 @@ def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation]
         computation = opened.pop()
         need(computation.root)
         for ins in computation:
+            # Instructions with effects are needed without users.
             if isinstance(ins.op, Parameter) or not (
                 ins in known.values or isinstance(ins.op, Constant) or known._is_pure(ins)
             ):
@@ -232,13 +240,13 @@ def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation]
 
 
 def _stays(ins: Instruction, value: Value) -> bool:
-    """Is it no constant though its value is known: a tuple, or in HLO what is shorter?"""
+    """Does the instruction stay though its value is known: a tuple, or in HLO a shorter op?"""
     is_short = isinstance(ins.op, BroadcastInDim | Iota) and not isinstance(ins, Node)
     return is_short or isinstance(value, tuple)
 
 
 class _Maker:
-    """Makes computations anew, those of regions on demand."""
+    """Builds the new computations; called computations are built on demand."""
 
     def __init__(
         self,
@@ -253,7 +261,7 @@ class _Maker:
         self._new: Final[dict[Instruction, Instruction]] = {}
 
     def function(self, computation: Computation) -> Computation:
-        """A function of a tree."""
+        """Return the new function in place of a function of a StableHLO tree."""
         assert isinstance(computation, Function)
         return self._remembered(
             computation,
@@ -266,7 +274,7 @@ class _Maker:
         )
 
     def of(self, computation: Computation) -> Computation:
-        """The computation anew."""
+        """Return the new computation in place of `computation`; one for each."""
         if isinstance(computation, Function):
             return self.function(computation)
         made = Computation(
@@ -299,6 +307,7 @@ class _Maker:
         calls = tuple([self.of(callee) for callee in ins.calls])
         before = tuple([self._new[p] for p in ins.control_predecessors])
         same = ins.operands, ins.calls, ins.control_predecessors
+        # An unchanged instruction is shared with the old module.
         if (operands, calls, before) == same:
             return [self._keep(ins, ins)]
         if isinstance(ins, Node):
@@ -314,7 +323,7 @@ class _Maker:
         return new
 
     def _of_hlo(self, ins: Instruction, value: Any, computation: Computation) -> list[Instruction]:
-        """A constant, or the broadcast of one whose elements are all the same."""
+        """Return a constant, or for equal elements a scalar constant and its broadcast."""
         assert isinstance(ins.type, TensorType)
         array, extras = _array(value), tuple([e for e in ins.extras if e[0] == "metadata"])
         if array.size > 1 and _is_splat(array):
@@ -332,7 +341,7 @@ class _Maker:
 
 
 def _constant(ins: Instruction, value: Any) -> Instruction:
-    """The constant of StableHLO."""
+    """Return the instruction as a StableHLO constant of that value."""
     type_ = bare(ins.type)
     return Instruction(ins.name, ins.type, Constant(ComputedLiteral(_array(value), type_)))
 
@@ -342,7 +351,7 @@ def _array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def _is_splat(array: np.ndarray[Any, Any]) -> bool:
-    """Are all elements the same, bit by bit?"""
+    """Are all elements equal, bit by bit?"""
     raw = array.reshape(-1).tobytes()
     return raw[array.itemsize :] == raw[: -array.itemsize]
 

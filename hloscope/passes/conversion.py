@@ -1,8 +1,8 @@
-"""The conversion driver: one walk, in which every illegal operation is replaced; or nothing is.
+"""The conversion driver: one traversal replaces every illegal operation, or the pass fails.
 
-Patterns are those of the greedy driver.  One that gives a result another type goes through
-`replace_converted`, one that wants an operand of another type asks `converted`: casts stand between
-what is converted and what is not yet, and those that nobody needs at the end go.
+Patterns are those of the greedy driver.  A pattern calls `replace_converted` for a result of
+another type, and `converted` for an operand of another type.  Casts connect converted values
+with users that are not converted yet; casts without users are erased at the end.
 
 Source: MLIR's `DialectConversion.cpp`.
 """
@@ -31,23 +31,23 @@ from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
 CAST: Final = "builtin.unrealized_conversion_cast"
 
 TypeMap: TypeAlias = Callable[[Type], Type]
-"""The type that takes the place of another; a legal one is its own."""
+"""Function from a type to its converted type; a legal type is returned unchanged."""
 
 _MARK: Final = "hloscope.between"
-"""Marks a cast that stands only until both its sides are converted."""
+"""Attribute of a cast that exists only until both of its sides are converted."""
 
 _DEEPEST: Final = 64
-"""Patterns that make each other's illegal ops more often than that have no end."""
+"""Largest depth of patterns that create illegal ops for each other: beyond it, they do not end."""
 
 
 class Conversion(Watcher):
-    """Replaces illegal operations in the order of the text, and at once what their patterns make.
+    """Replaces illegal operations in program order, and then the illegal ones among the new ops.
 
     Args:
-        run: Counts what fires, and is told what could not be done.
-        patterns: Best first by benefit.
-        is_legal: May the operation stay as it is?
-        warn: What is told of an operation that no pattern fits, besides that.
+        run: Counts the patterns that apply, and collects errors.
+        patterns: Patterns; those of larger benefit are tried first.
+        is_legal: May the operation stay unchanged?
+        warn: Text of an additional warning about an operation without a pattern, or `None`.
     """
 
     def __init__(
@@ -66,20 +66,21 @@ class Conversion(Watcher):
         self._gone: set[Operation] = set()
 
     def inserted(self, operation: Operation) -> None:
-        """A new operation, and all in its regions, has to be legal, too."""
+        """Record a new operation and all in its regions: they must be legal, too."""
         self._new.extend(self.rewriter.walk(operation))
 
     def erased(self, operation: Operation) -> None:
-        """What is gone need not be legal."""
+        """Record an erased operation: it need not be legal."""
         self._gone.add(operation)
 
     def convert(self, scope: Operation) -> bool:
-        """Replace all that is illegal in an operation, itself included; was everything possible?
+        """Legalize an operation and all in it; return whether that succeeded.
 
-        After a failure, which the run knows, the module is not to be used.
+        After a failure, `run.failed` is set and the module must not be used.
         """
         outer, self.rewriter.watcher = self.rewriter.watcher, self
         try:
+            # The list is taken first, since patterns change the module under the traversal.
             return all(self._legalized(operation) for operation in [*self.rewriter.walk(scope)])
         finally:
             self.rewriter.watcher = outer
@@ -87,17 +88,17 @@ class Conversion(Watcher):
             cancel_casts(self.rewriter, scope)
 
     def convert_functions(self) -> None:
-        """Convert the functions that the run is about, up to the first that fails."""
+        """Convert the functions of the run; stop at the first that fails."""
         for function in self.run.functions():
             if not self.convert(function):
                 return
 
     def _legalized(self, root: Operation) -> bool:
-        """Replace an operation and, again and again, what comes in its place."""
+        """Replace an operation, and the operations that replace it, until all are legal."""
         work = [(root, 0)]
         while work:
             operation, depth = work.pop()
-            if operation in self._gone or _is_between(operation) or self.is_legal(operation):
+            if operation in self._gone or _is_temporary(operation) or self.is_legal(operation):
                 continue
             self._new = []
             if depth > _DEEPEST or not self.chooser.rewrite(self.rewriter, operation):
@@ -107,13 +108,15 @@ class Conversion(Watcher):
                     self.run.diagnostics.append(found)
                 refuse(self.run, root)
                 return False
+            # MLIR legalizes what a pattern created before the rest; depth first, in order of
+            # creation.
             new = [made for made in self._new if made not in self._gone]
             work += [(made, depth + 1) for made in reversed(new)]
         return True
 
 
 def refuse(run: Run, operation: Operation) -> None:
-    """Say that an operation cannot be legalized; the pass fails."""
+    """Report that an operation cannot be legalized; the pass fails."""
     run.diagnostics.append(Diagnostic(illegal(operation.name), operation.span))
     run.failed = True
 
@@ -122,16 +125,20 @@ def refuse(run: Run, operation: Operation) -> None:
 
 
 def cast(rewriter: Rewriter, value: Value, type: Type, *, before: Operation) -> Value:
-    """The value as one of another type, by a cast that stays."""
+    """Return the value cast to another type; the cast stays in the program."""
     return rewriter.create(CAST, (value,), before=before, types=(type,)).result
 
 
 def converted(rewriter: Rewriter, value: Value, type: Type, *, before: Operation) -> Value:
-    """What the value is after conversion, or will be: of that type."""
+    """Return the converted value of type `type`, for use by an operation at `before`.
+
+    The value is behind a temporary cast if its definition is not converted yet.
+    """
     if value.type == type:
         return value
     owner = value.owner
-    if isinstance(owner, Operation) and _is_between(owner) and owner.operands[0].type == type:
+    # The cast was made for users of the old type; its operand is the converted value.
+    if isinstance(owner, Operation) and _is_temporary(owner) and owner.operands[0].type == type:
         return owner.operands[0]
     made = rewriter.create(
         CAST, (value,), before=before, types=(type,), attributes={_MARK: UnitAttr()}
@@ -140,14 +147,14 @@ def converted(rewriter: Rewriter, value: Value, type: Type, *, before: Operation
 
 
 def replace_converted(rewriter: Rewriter, operation: Operation, values: Sequence[Value]) -> None:
-    """Others, of other types perhaps, take the place of an operation's results; it goes."""
+    """Replace all uses of an operation's results, perhaps by other types, and erase it."""
     pairs = zip(operation.results, values, strict=True)
     fit = [converted(rewriter, new, old.type, before=operation) for old, new in pairs]
     rewriter.replace(operation, fit)
 
 
 def convert_arguments(rewriter: Rewriter, block: Block, types: TypeMap) -> None:
-    """Give the arguments of a block their new types; those who read them read casts."""
+    """Give the arguments of a block their converted types; their users read temporary casts."""
     first = block.first if isinstance(block, OpenBlock) else None
     for argument in block.arguments:
         old, new = argument.type, types(argument.type)
@@ -165,13 +172,13 @@ def convert_arguments(rewriter: Rewriter, block: Block, types: TypeMap) -> None:
 
 
 def convert_function(rewriter: Rewriter, function: Operation, types: TypeMap) -> None:
-    """Give a function its new signature, and the blocks of its body their new arguments."""
+    """Convert the signature of a function and the block arguments of its body."""
     convert_signature(rewriter, function, types)
     convert_regions(rewriter, function, types)
 
 
 def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -> None:
-    """Give a function its new type; its body stays as it is."""
+    """Convert the type of a function; its body is not changed."""
     signature = function_type(function)
     if signature is not None:
         inputs, results = tuple(map(types, signature.inputs)), tuple(map(types, signature.results))
@@ -181,30 +188,32 @@ def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -
 
 
 def convert_regions(rewriter: Rewriter, operation: Operation, types: TypeMap) -> None:
-    """Give all blocks of an operation's regions their new arguments."""
+    """Convert the arguments of all blocks in an operation's regions."""
     for block in operation.blocks:
         convert_arguments(rewriter, block, types)
 
 
 def cancel_casts(rewriter: Rewriter, scope: Operation) -> None:
-    """Take out casts that stood between, and those that undo each other; others stay."""
-    between = [op for op in rewriter.walk(scope) if _is_between(op)]
+    """Erase temporary casts, and those that undo each other; casts that are used stay."""
+    between = [op for op in rewriter.walk(scope) if _is_temporary(op)]
     for operation in between:
         source = operation.operands[0]
         owner = source.owner
         if (
             isinstance(owner, Operation)
-            and _is_between(owner)
+            and _is_temporary(owner)
             and owner.operands[0].type == operation.result.type
         ):
             rewriter.replace_uses(operation.result, owner.operands[0])
+    # In reverse, a cast's users are erased before the cast.
     for operation in reversed(between):
         if rewriter.is_used(operation):
+            # A cast that is still read is part of the program now.
             rest = {k: v for k, v in operation.attributes.items() if k != _MARK}
             rewriter.set_attributes(operation, rest)
         else:
             rewriter.erase(operation)
 
 
-def _is_between(operation: Operation) -> bool:
+def _is_temporary(operation: Operation) -> bool:
     return operation.name == CAST and _MARK in operation.attributes

@@ -1,4 +1,4 @@
-"""Which operations may go when nobody reads their results.
+"""Effects of operations: may an operation be erased if its results have no user?
 
 Source: `MemoryEffectOpInterface` and `NoMemoryEffect` of StableHLO's and MLIR's definitions.
 """
@@ -23,7 +23,7 @@ _LASTING: Final = frozenset(
         *(f"func.{name}" for name in ("call", "call_indirect", "func")),
     ]
 )
-"""Ops that do something besides making their results."""
+"""Ops with an effect in addition to their results."""
 
 _QUIET_DIALECTS: Final = frozenset(
     "stablehlo chlo shape tensor arith complex bufferization".split()
@@ -34,7 +34,7 @@ _ENDS: Final = frozenset(["scf.yield", "scf.condition"])
 
 
 def is_quiet(operation: Operation) -> bool:
-    """Does the op alone, whatever its regions hold, nothing but make its results?"""
+    """Does the op, without its regions, nothing but compute its results?"""
     name = operation.name
     if name in _QUIET:
         return True
@@ -46,10 +46,11 @@ def is_quiet(operation: Operation) -> bool:
 
 
 def may_go(operation: Operation) -> bool:
-    """May the op, with its regions, go if nobody reads its results?"""
+    """May the op be erased, with its regions, if its results have no user?"""
     if not is_quiet(operation):
         return False
     work = [operation] if operation.regions else []
+    # `work` grows while it is traversed.
     for each in work:
         for inner in each.inside:
             if not (is_quiet(inner) or is_terminator(inner)):
@@ -60,7 +61,7 @@ def may_go(operation: Operation) -> bool:
 
 
 def is_terminator(operation: Operation) -> bool:
-    """Does the op end a block?"""
+    """Is the op a terminator?"""
     definition = DEFINITIONS.get(operation.name)
     ends = definition is not None and "terminator" in definition.traits
     return ends or operation.name in _ENDS

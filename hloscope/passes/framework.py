@@ -1,4 +1,4 @@
-"""What a pass is: a row of a name, options and a function that rewrites a module."""
+"""Passes: a name, options and a function that rewrites a module."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from hloscope.passes.patterns import Chooser, Pattern
 from hloscope.passes.rewriting import Rewriter
 
 _LOOKED_BACK: Final = 100
-"""Among so many diagnostics the same one is looked for: patterns are tried more than once."""
+"""Number of last diagnostics among which duplicates are found: patterns are tried repeatedly."""
 
 
 class PassError(HloscopeError):
-    """A pass could not do what it is for; `diagnostics` says why, in the order it was found."""
+    """A pass did not succeed; `diagnostics` holds its errors, in the order of discovery."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The names of an option, which commas separate.
+    """Split the text of an option at commas; blanks around names are dropped.
 
     >>> names("a, b,")
     ('a', 'b')
@@ -34,7 +34,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 class Option(Struct, frozen=True):
-    """An option of a pass: its default, what it is for, and how its text is read."""
+    """An option of a pass: default value, help text and parser of its text."""
 
     default: Any
     help: str
@@ -45,11 +45,11 @@ class Run(Struct):
     """One run of a pass over a module.
 
     Attributes:
-        rewriter: The module that is changed.
+        rewriter: The module being rewritten.
         options: Values of all options.
-        diagnostics: Errors and warnings found on the way.
-        fired: How often each pattern changed something.
-        failed: The pass did not succeed; without a diagnostic for passes that fail silently.
+        diagnostics: Errors and warnings of the pass.
+        fired: Number of applications by pattern.
+        failed: True if the pass did not succeed; some passes fail without a diagnostic.
     """
 
     rewriter: Rewriter
@@ -59,24 +59,24 @@ class Run(Struct):
     failed: bool = False
 
     def error(self, operation: Operation, message: str, *, fails: bool = True) -> None:
-        """Note an error at an operation; `message` without the name of the op.
+        """Report an error at an operation, with the op's name before `message`.
 
         Args:
-            operation: Where.
-            message: What is wrong.
-            fails: The pass does not succeed; some report errors and do.
+            operation: Location of the error.
+            message: Text after the op's name.
+            fails: Does the pass fail?  Some passes report errors and succeed.
         """
         self.plain_error(operation, f"'{operation.name}' op {message}", fails=fails)
 
     def plain_error(self, operation: Operation, message: str, *, fails: bool = True) -> None:
-        """Note an error whose message does not name the op; the same one is noted once."""
+        """Report an error whose message does not name the op; a repeated one is reported once."""
         found = Diagnostic(message, operation.span)
         if found not in self.diagnostics[-_LOOKED_BACK:]:
             self.diagnostics.append(found)
         self.failed |= fails
 
     def functions(self) -> Iterator[Operation]:
-        """The functions of the module, in order."""
+        """Yield the functions of the module, in order."""
         for block in self.rewriter.module.blocks:
             yield from (op for op in block if op.name == "func.func")
 
@@ -89,7 +89,7 @@ class Run(Struct):
         max_iterations: int = ITERATIONS,
         merges_blocks: bool = True,
     ) -> bool:
-        """Apply patterns in an operation until none fits; was there an end?"""
+        """Apply patterns in an operation until none applies; return whether that came to an end."""
         driver = GreedyDriver(
             self.rewriter,
             scope,
@@ -104,17 +104,19 @@ class Run(Struct):
         return converged
 
     def greedy_bottom_up(self, patterns: Iterable[Pattern] | Chooser) -> None:
-        """Apply patterns in all functions until none fits; without end the run has failed."""
+        """Apply patterns in all functions, last op first; the run fails if there is no end."""
         for function in self.functions():
             self.failed |= not self.greedy(function, patterns, top_down=False)
 
 
 def until_none_fits(patterns: Iterable[Pattern], name: str) -> Callable[[Run], None]:
-    """What a pass does that applies patterns in each function; without end it has failed.
+    """Return the function of a pass that applies patterns in each function until none applies.
+
+    The pass reports an error, and fails, if there is no end.
 
     Args:
-        patterns: What is applied.
-        name: The pass as upstream's message calls it.
+        patterns: The patterns.
+        name: Name of the pass in upstream's message.
     """
 
     def run(about: Run) -> None:
@@ -126,14 +128,14 @@ def until_none_fits(patterns: Iterable[Pattern], name: str) -> Callable[[Run], N
 
 
 class Pass(Struct, frozen=True):
-    """A pass.
+    """A pass over modules.
 
     Attributes:
-        name: As upstream calls it: `stablehlo-refine-shapes`.
-        run: Changes the module of a `Run`.
-        help: One line on what it does.
-        options: By name.
-        on_functions: Upstream runs it on each function, not on a module.
+        name: Upstream's name, such as `stablehlo-refine-shapes`.
+        run: Function that rewrites the module of a `Run`.
+        help: One line of help.
+        options: Options by name.
+        on_functions: True if upstream runs the pass on functions, not on a module.
     """
 
     name: str
@@ -143,7 +145,7 @@ class Pass(Struct, frozen=True):
     on_functions: bool = False
 
     def apply(self, module: Operation, **options: Any) -> tuple[Operation, Run]:
-        """The module after the pass, and what happened; `module` stays as it is.
+        """Return the rewritten module and the run; `module` is not changed.
 
         Raises:
             PassError: The pass did not succeed.
@@ -154,7 +156,7 @@ class Pass(Struct, frozen=True):
         return run.rewriter.finish(), run
 
     def change(self, rewriter: Rewriter, options: Mapping[str, Any]) -> Run:
-        """Run over a module that may be changed; `failed` of the answer says if it is no good."""
+        """Rewrite the module of `rewriter` in place; if the run failed, the module is unusable."""
         unknown = options.keys() - self.options.keys()
         if unknown:
             raise TypeError(f"{self.name} has no option `{min(unknown)}`")

@@ -1,4 +1,4 @@
-"""The greedy driver: patterns are applied until none fits, in the order MLIR's driver has.
+"""The greedy driver: applies patterns until none applies, in the order of MLIR's driver.
 
 Source: MLIR's `GreedyPatternRewriteDriver.cpp` and `FoldUtils.cpp`.
 """
@@ -20,34 +20,34 @@ from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
 from hloscope.stablehlo import CONSTANTS
 
 ITERATIONS: Final = 10
-"""Patterns are applied so often, unless a pass says otherwise."""
+"""Default number of iterations over a scope."""
 
 
 _VALUES: Final = dict.fromkeys(CONSTANTS, "value") | {"shape.const_shape": "shape"}
-"""Ops that are brought to the front, and the attribute that tells them apart."""
+"""Constant ops, which move to the front of their scope, and the attribute with their value."""
 
 _WIDE: Final = 500
-"""An op of more operands is not looked at again each time that one of them changes."""
+"""Number of operands above which an op is visited once, after its operands have settled."""
 _OF_ONE_OP: Final = ("stablehlo.async_start",)
-"""Ops whose region holds one op and its `return`; constants stay in regions of that op."""
+"""Ops whose region holds one op and its `return`: constants in it must stay there."""
 _Key: TypeAlias = tuple[OpenBlock, str, Attribute | None, object]
-"""Of a constant: where it goes, its dialect, its value and its type."""
+"""Key of a constant: its block, dialect, value and type."""
 _MOST_COMPARED: Final = 4096
-"""Characters or bytes of literals that are compared by their elements, not as they are written."""
+"""Length in characters or bytes up to which literals are compared by their elements."""
 _MOST_REWRITES: Final = 256
-"""Rewrites for each operation at the start, after which patterns are taken to chase each other."""
+"""Rewrites per initial operation after which patterns are assumed to undo each other."""
 
 
 _HOMES: Final = frozenset(["sdy.manual_computation"])
-"""Ops that keep the constants of their regions, though what is outside could be read there."""
+"""Ops whose regions keep their constants, though values from outside are visible in them."""
 
 
 class PostponedError(Exception):
-    """What a pattern raises, having changed nothing, that has to be tried again later."""
+    """Raised by a pattern that has changed nothing and must be retried later."""
 
 
 class WorkList:
-    """Operations to look at, the one that came last first; each stands in it once."""
+    """Stack of operations to visit; each operation is on it once."""
 
     def __init__(self) -> None:
         self._stack: list[Operation | None] = []
@@ -57,13 +57,13 @@ class WorkList:
         return len(self._places)
 
     def push(self, operation: Operation) -> None:
-        """Put an operation on top, unless it is somewhere in the list."""
+        """Push an operation, unless it is on the stack already."""
         if operation not in self._places:
             self._places[operation] = len(self._stack)
             self._stack.append(operation)
 
     def pop(self) -> Operation | None:
-        """Take the top; nothing if the list is empty."""
+        """Pop the top; `None` if the stack is empty."""
         while self._stack:
             top = self._stack.pop()
             if top is not None:
@@ -72,27 +72,28 @@ class WorkList:
         return None
 
     def remove(self, operation: Operation) -> None:
-        """Take an operation out wherever it is."""
+        """Remove an operation from any position, in O(1)."""
         place = self._places.pop(operation, None)
         if place is not None:
+            # A hole keeps the positions of the others valid; `pop` skips it.
             self._stack[place] = None
 
     def reverse(self) -> None:
-        """Turn the list round."""
+        """Reverse the order of the stack."""
         self._stack = [operation for operation in reversed(self._stack) if operation is not None]
         self._places = {operation: k for k, operation in enumerate(self._stack) if operation}
 
 
 class GreedyDriver(Watcher):
-    """Applies patterns to all that stands in one operation (most often a function).
+    """Applies patterns to all operations in the regions of one operation, usually a function.
 
     Args:
-        rewriter: The module that is changed; the driver is its watcher while it runs.
-        scope: The operation in whose regions everything happens.
-        patterns: To be tried; drivers may share a chooser.
-        top_down: Begin with the first operation, not with the last.
-        max_iterations: How often to begin anew.
-        merges_blocks: Between iterations, do blocks of a region become one that are the same?
+        rewriter: The module being rewritten; the driver is its watcher while it runs.
+        scope: The operation whose regions are rewritten.
+        patterns: Patterns, or a chooser that several drivers share.
+        top_down: Visit the first operation first, not the last.
+        max_iterations: Largest number of iterations over the scope.
+        merges_blocks: Merge equal blocks of a region between iterations?
     """
 
     def __init__(
@@ -119,10 +120,10 @@ class GreedyDriver(Watcher):
         self._owned: dict[Operation, _Key] = {}
 
     def run(self) -> bool:
-        """Change what can be changed; has nothing been left to do?
+        """Apply patterns until none applies; return false if `max_iterations` did not suffice.
 
-        A pattern that cannot go on before something else is done raises `PostponedError`: then
-        `run` is called again later, and goes on with the same operation.
+        A pattern that depends on other work raises `PostponedError`.  Call `run` again after that
+        work: it resumes at the same operation.
         """
         outer, self.rewriter.watcher = self.rewriter.watcher, self
         try:
@@ -136,16 +137,19 @@ class GreedyDriver(Watcher):
     # ----------------------------------------------------------------------------------- watching
 
     def inserted(self, operation: Operation) -> None:
-        """A new operation, and all in its regions, is looked at."""
+        """Push a new operation and all operations in its regions."""
         for each in self.rewriter.walk(operation):
             self._push(each)
 
     def changed(self, operation: Operation) -> None:
-        """An operation that is not what it was is looked at again."""
+        """Push a changed operation."""
         self._push(operation)
 
     def erased(self, operation: Operation) -> None:
-        """Those who made what it read may have nobody else, or one other, to read it."""
+        """Push the producers of the erased operation's operands, if at most two users read them.
+
+        They may have become unused, or have a single user, which patterns depend on.
+        """
         for value in operation.operands:
             owner = value.owner
             if isinstance(owner, Operation) and self.rewriter.user_count(value) <= 2:
@@ -157,13 +161,14 @@ class GreedyDriver(Watcher):
             del self._constants[key]
 
     def _push(self, operation: Operation) -> None:
-        """Look at an operation and at all around it, up to the scope."""
+        """Push an operation and all operations around it, up to the scope."""
         chain: list[Operation] = []
         at: Operation | None = operation
         while at is not None and at is not self.scope:
             chain.append(at)
             region = at.parent.parent if at.parent is not None else None
             at = region.parent if region is not None else None
+        # Operations outside the scope are not this driver's to change.
         if at is self.scope:
             for each in chain:
                 if len(each.operands) > _WIDE:
@@ -172,14 +177,14 @@ class GreedyDriver(Watcher):
                     self._work.push(each)
 
     def _next(self) -> Operation | None:
-        """The next operation to look at; those of very many operands come when no other is left."""
+        """Pop the next operation; those of more than `_WIDE` operands come last."""
         found = self._work.pop()
         return self._later.popitem()[0] if found is None and self._later else found
 
     def constant(
         self, name: str, properties: Mapping[str, Attribute], type: Type, *, before: Operation
     ) -> Value:
-        """A constant that something was folded into: one at the front, known or new."""
+        """Return a constant in the front block of its scope: an equal one if there is one."""
         front = _front(before, self.scope)
         first = before if front is None or front.first is None else front.first
         new = self.rewriter.create(name, (), properties, before=first, types=(type,))
@@ -197,7 +202,8 @@ class GreedyDriver(Watcher):
     # ------------------------------------------------------------------------------------- running
 
     def _iteration(self) -> bool:
-        """One walk over everything and all that follows; has anything been changed?"""
+        """Visit all operations once and all that follows from changes; has anything changed?"""
+        # After a `PostponedError` the iteration resumes with its list.
         if not self._is_under_way:
             self._begin()
         self._work_off()
@@ -208,7 +214,7 @@ class GreedyDriver(Watcher):
         return self._is_changed
 
     def _begin(self) -> None:
-        """Put everything on the list."""
+        """Fill the work list with all operations of the scope."""
         self._is_under_way, self._is_changed = True, False
         self._work, self._later, self._constants, self._owned = WorkList(), {}, {}, {}
         _, *order = every = [*self.rewriter.walk(self.scope)]
@@ -217,6 +223,7 @@ class GreedyDriver(Watcher):
             for operation in order:
                 if not self._is_merged(operation):
                     self._work.push(operation)
+            # The list is a stack: reversed, the first operation is on top.
             self._work.reverse()
         else:
             for operation in _postorder(self.scope):
@@ -227,6 +234,8 @@ class GreedyDriver(Watcher):
     def _work_off(self) -> None:
         rewriter = self.rewriter
         while self._left and (operation := self._next()) is not None:
+            # Unused operations go before patterns are tried, as in MLIR: their patterns would be
+            # wasted.
             if not rewriter.is_used(operation) and may_go(operation) and not _is_last(operation):
                 rewriter.erase(operation)
                 self._is_changed = True
@@ -242,13 +251,16 @@ class GreedyDriver(Watcher):
         try:
             return self.chooser.rewrite(self.rewriter, operation)
         except PostponedError:
+            # The operation goes back on top, so that a resumed run begins with it.
             self._work.push(operation)
             raise
 
     def _is_merged(self, operation: Operation) -> bool:
-        """Is the operation a constant that another one took the place of?
+        """Move a constant to the front of its scope, or replace it by an equal one there.
 
-        The first of a kind is moved to the front of an entry block, unless it stands there.
+        Returns true if it was replaced and erased.
+
+        The first constant of each key moves to the front of the entry block, unless it is there.
         """
         if operation.name not in _VALUES:
             return False
@@ -258,11 +270,13 @@ class GreedyDriver(Watcher):
         key = _constant_key(operation, front)
         known = self._constants.get(key)
         if known is not None:
+            # One constant for several source lines belongs to none of them.
             known.location = UNKNOWN
             rewriter.replace(operation, known.results)
             return True
         block = operation.parent
         assert isinstance(block, OpenBlock)
+        # The constants at the front form a run: an owned one before this one means it is in place.
         is_front = block is front and (
             front.first is operation or block.before(operation) in self._owned
         )
@@ -273,40 +287,44 @@ class GreedyDriver(Watcher):
         return False
 
 
+# One program repeats few constants, and each iteration builds the keys of all of them.
 @lru_cache(maxsize=4096)
 def _by_value(value: Attribute | None) -> Attribute | None:
-    """The same for literals of the same elements, written or computed, unless they are long."""
+    """Return the literal with its elements as bytes, so that different spellings are equal.
+
+    Long literals, and attributes of other kinds, are returned unchanged.
+    """
     if isinstance(value, DenseAttr) and len(value.literal) <= _MOST_COMPARED:
         try:
             return DenseAttr(bytes(elements(value).raw), value.type)
-        except HloscopeError:  # strings, numbers of other types
+        except HloscopeError:  # strings and element types without an array type
             return value
     return value
 
 
 def _constant_key(operation: Operation, front: OpenBlock) -> _Key:
-    """Equal for constants of a dialect that are the same and go to the same place."""
+    """Return a key that equal constants of one dialect and one front block share."""
     dialect, value = operation.name.partition(".")[0], operation.get(_VALUES[operation.name])
     return front, dialect, _by_value(value), operation.result.type
 
 
 def _is_last(operation: Operation) -> bool:
-    """Does it end its block?  A program may wrongly end one with a constant, which then stays."""
+    """Is the operation the last of its block?  An invalid program may end a block in a constant."""
     block = operation.parent
     return isinstance(block, OpenBlock) and block.last is operation
 
 
 def _is_alone(operation: Operation) -> bool:
-    """Is it the only op that its region may hold, so that no constant can be put beside it?"""
+    """Is it the only op that its region may hold?  No constant may be inserted before it then."""
     region = operation.parent.parent if operation.parent is not None else None
     owner = region.parent if region is not None else None
     return owner is not None and owner.name in _OF_ONE_OP
 
 
 def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
-    """The entry block of the widest region whose values the operation's place can see.
+    """Return the entry block of the outermost region whose values are visible at the operation.
 
-    Ops that are isolated from above see no values from outside; unknown ones are taken for such.
+    Regions of ops that are isolated from above see no outer values; unknown ops count as such.
     """
     at: Operation | None = operation
     region: Region | None = None
@@ -324,9 +342,10 @@ def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
 
 
 def _postorder(scope: Operation) -> list[Operation]:
-    """All in a scope: what regions hold first, then the op that has them, in the order of text."""
+    """Return all operations in a scope: each after the operations in its regions."""
     order: list[Operation] = []
     stack: list[Operation] = [scope]
+    # Reversed preorder, with children pushed in order, is a postorder.
     while stack:
         operation = stack.pop()
         order.append(operation)

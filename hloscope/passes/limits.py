@@ -1,4 +1,4 @@
-"""What the patterns of one run may read and compute, and patterns that keep to it."""
+"""Limits of what the patterns of one run read and compute, and patterns that obey them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import CONSTANTS
 
 FOLD_ELEMENTS: Final = 1 << 16
-"""Most elements of some results, unless another limit is given: upstream's default."""
+"""Default of the largest number of elements of some results, as upstream."""
 
 _MOST_WORK: Final = 1 << 26
-"""Most bytes that all folds of one run read and write together."""
+"""Largest number of bytes that all folds of one run read and write together."""
 
 _INTEGERS: Final = ("pred", "signed", "unsigned")
 
@@ -27,9 +27,9 @@ class Known(NamedTuple):
     """The elements of a constant.
 
     Attributes:
-        type: Its type.
-        raw: Their bytes; those of one element if it is a splat.
-        is_splat: Are all equal, bit by bit, and is there at least one?
+        type: Type of the constant.
+        raw: Bytes of the elements; for a splat, of one element.
+        is_splat: Are all elements equal, bit by bit, and is there at least one?
     """
 
     type: TensorType
@@ -38,7 +38,7 @@ class Known(NamedTuple):
 
     @property
     def array(self) -> np.ndarray:
-        """All elements; those of a splat take no memory."""
+        """All elements; a splat is a view of one element."""
         return to_array(DenseAttr(self.raw, self.type))
 
     @property
@@ -47,15 +47,16 @@ class Known(NamedTuple):
         return to_array(DenseAttr(self.raw, TensorType(self.type.element, ())))
 
     def as_type(self, type: TensorType) -> DenseAttr:
-        """The literal with the same bytes and another type."""
+        """Return the literal with the bytes of this constant and another type."""
         return DenseAttr(self.raw, type)
 
 
 class Limits:
-    """How much may be folded.
+    """Budget of folding in one run.
 
     Args:
-        max_elements: Most elements of a result, where upstream has a limit; `None` for any number.
+        max_elements: Largest number of elements of a result, where upstream has a limit; `None` for
+            no limit.
         optimize_float: Fold floats, too.
         max_work: Most bytes to read and write in all; what would take more stays as it is.
     """
@@ -73,7 +74,7 @@ class Limits:
         self._read: Final[dict[Value, tuple[DenseAttr, Known | None]]] = {}
 
     def known(self, value: Value) -> Known | None:
-        """The elements of a value, if it is a constant that may be read.
+        """Return the elements of a value; `None` if it is not a constant or the budget is spent.
 
         >>> from hloscope.mlir import I32
         >>> type = TensorType(I32, (1000000, 1000000))
@@ -84,6 +85,8 @@ class Limits:
         literal = literal_of(value)
         if literal is None:
             return None
+        # Several patterns ask for the elements of one constant: they are read, and paid for, once.
+        # The literal is compared, since a pattern may give a constant another one.
         found = self._read.get(value)
         if found is None or found[0] is not literal:
             known = self._elements(literal) if self.spend(_size(literal)) else None
@@ -91,26 +94,26 @@ class Limits:
         return found[1]
 
     def is_constant(self, value: Value) -> bool:
-        """Is it the result of a constant, whatever its elements are?"""
+        """Is the value the result of a constant op?  The elements are not read."""
         return literal_of(value) is not None
 
     def spend(self, bytes: int) -> bool:
-        """Is there enough left for work on so many bytes?  Then they are spent."""
+        """Spend `bytes` of the budget; false, and nothing is spent, if less is left."""
         if bytes > self.left:
             return False
         self.left -= bytes
         return True
 
     def allows(self, type: TensorType) -> bool:
-        """May a result of a static type have that many elements?"""
+        """May a result of this static type be folded, by its number of elements?"""
         return self.max_elements is None or _count(type) <= self.max_elements
 
     def folds(self, element: ElementType) -> bool:
-        """Is it an integer, or a float where floats are folded?"""
+        """Is it an integer type, or a float type while floats are folded?"""
         return (element.kind in _INTEGERS and element.name != "index") or self.folds_float(element)
 
     def folds_float(self, element: ElementType) -> bool:
-        """Is it a float, and are those folded?"""
+        """Is it a float type, and are floats folded?"""
         return element.kind == "float" and self.optimize_float
 
     def _elements(self, literal: DenseAttr) -> Known | None:
@@ -119,17 +122,17 @@ class Limits:
             return None
         try:
             found = elements(literal)
-        except HloscopeError:  # it is no literal of its type: the verifier tells
+        except HloscopeError:  # not a literal of its type, which the verifier reports
             return None
         return Known(type, found.raw, found.splat)
 
 
 LimitedRewrite: TypeAlias = "Callable[[Rewriter, Operation, Limits], bool]"
-"""As a rewrite, but it reads constants and computes within limits."""
+"""A rewrite that reads constants and computes within limits."""
 
 
 class Row(NamedTuple):
-    """A pattern to be: its name, the ops it starts from, the rewrite, its benefit."""
+    """A pattern without limits: name, op names it applies to, rewrite, benefit."""
 
     name: str
     roots: tuple[str, ...]
@@ -138,7 +141,7 @@ class Row(NamedTuple):
 
 
 class LimitedRewrites:
-    """Rewrites in the order they are tried; with limits they are patterns.
+    """Rewrites in the order of trial; together with limits they are patterns.
 
     >>> folds = LimitedRewrites()
     >>> @folds.on("stablehlo.add")
@@ -152,7 +155,7 @@ class LimitedRewrites:
         self._rows: Final = list(rows)
 
     def on(self, *roots: str, benefit: int = 1) -> Callable[[LimitedRewrite], LimitedRewrite]:
-        """List the decorated function as a rewrite of these ops; of all if none is named."""
+        """Return a decorator that lists a rewrite for these ops; for all ops if none is named."""
 
         def listed(rewrite: LimitedRewrite) -> LimitedRewrite:
             self._rows.append(Row(rewrite.__name__, roots, rewrite, benefit))
@@ -161,20 +164,20 @@ class LimitedRewrites:
         return listed
 
     def add(self, name: str, root: str, rewrite: LimitedRewrite) -> None:
-        """List a rewrite of an op under a name."""
+        """Add a rewrite for the ops named `root`."""
         self._rows.append(Row(name, (root,), rewrite))
 
     def __call__(self, max_elements: int | None = None, optimize_float: bool = True) -> Patterns:
-        """The patterns with limits of their own.
+        """Return the patterns with new limits.
 
         Args:
-            max_elements: Most elements of a result, where upstream has a limit.
+            max_elements: Largest number of elements of a result, where upstream has a limit.
             optimize_float: Fold floats, too.
         """
         return self.within(Limits(max_elements, optimize_float=optimize_float))
 
     def within(self, limits: Limits) -> Patterns:
-        """The patterns, all of which spend from the same limits."""
+        """Return the patterns, which all spend from `limits`."""
         return Patterns(
             Pattern(row.name, row.roots, _within(row.rewrite, limits), row.benefit)
             for row in self._rows
@@ -191,14 +194,14 @@ def _within(rewrite: LimitedRewrite, limits: Limits) -> Rewrite:
     def pattern(rewriter: Rewriter, operation: Operation) -> bool:
         try:
             return rewrite(rewriter, operation, limits)
-        except HloscopeError:  # what was to be made is no right op: nor is the program
+        except HloscopeError:  # the new op would be invalid, and so is the program
             return False
 
     return pattern
 
 
 def literal_of(value: Value) -> DenseAttr | None:
-    """The literal of a value that is a constant of its own type."""
+    """Return the literal of a constant, if it has the value's type; else `None`."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name not in CONSTANTS:
         return None
@@ -207,7 +210,7 @@ def literal_of(value: Value) -> DenseAttr | None:
 
 
 def work_of(type: TensorType) -> int:
-    """Bytes of a value of a static type."""
+    """Return the bytes of a value of a static type."""
     return _count(type) * max(1, type.element.bits // 8)
 
 
@@ -216,7 +219,7 @@ def _count(type: TensorType) -> int:
 
 
 def _size(literal: DenseAttr) -> int:
-    """About the bytes that are looked at when a literal is read."""
+    """Return about the bytes that reading the literal inspects."""
     return len(literal.literal)
 
 

@@ -1,4 +1,4 @@
-"""Meshes of devices that a module names, and groups along their axes."""
+"""Device meshes that a module names, and device groups along their axes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from hloscope.stablehlo import AttributeGroups
 
 
 def symbols_of(module: Operation) -> Mapping[str, Operation]:
-    """What stands in a module and has a name."""
+    """Return the operations of a module that define a name, by name."""
     return {
         name.text: op for op in module.inside if isinstance(name := op.get("sym_name"), StringAttr)
     }
 
 
 def mesh_named(module: Operation, name: str) -> Mesh | None:
-    """The mesh that an operation of the module defines, in Shardy's notation or as an attribute."""
+    """Return the mesh of this name, in Shardy's notation or as an attribute; `None` if unknown."""
     symbol = symbols_of(module).get(name)
     if symbol is None:
         return None
@@ -46,7 +46,7 @@ def mesh_named(module: Operation, name: str) -> Mesh | None:
 
 
 def mesh_of_symbol(symbol: Operation) -> Mesh | None:
-    """The mesh that the attribute of an operation says, as a structure or a dictionary."""
+    """Return the mesh in the attribute `stablehlo.mesh`, a structure or a dictionary, or `None`."""
     attribute: Attribute | None = symbol.get("stablehlo.mesh")
     if isinstance(attribute, StructAttr):
         fields: Mapping[str, Any] = {"mesh": attribute, "axes": ArrayAttr(())}
@@ -60,8 +60,8 @@ def mesh_of_symbol(symbol: Operation) -> Mesh | None:
     listed, ids = entries.get("axes"), entries.get("device_ids")
     axes: list[tuple[str, int]] = []
     for axis in listed.elements if isinstance(listed, ArrayAttr) else ():
-        said = dict(axis.entries) if isinstance(axis, DictAttr) else {}
-        name, size = said.get("name"), said.get("size")
+        fields_of_axis = dict(axis.entries) if isinstance(axis, DictAttr) else {}
+        name, size = fields_of_axis.get("name"), fields_of_axis.get("size")
         if not isinstance(name, StringAttr) or not isinstance(size, IntegerAttr):
             return None
         axes.append((name.text, size.value))
@@ -69,13 +69,15 @@ def mesh_of_symbol(symbol: Operation) -> Mesh | None:
 
 
 def rows_of(mesh: Mesh, axes: Sequence[AxisRef]) -> tuple[Dims, ...] | None:
-    """The groups along axes, if these are all there and fit."""
+    """Return the device groups along axes; `None` if the mesh lacks an axis or a part of one."""
     sizes = dict(mesh.axes)
     count = prod(sizes.values())
     wrong = any(size < 1 for size in sizes.values()) or not 0 < count <= MOST_DEVICES
+    # A part of an axis must end at a divisor of the axis' size.
     parts = [(axis.before * (axis.size or sizes.get(axis.name, 0)), axis) for axis in axes]
     if wrong or any(not end or sizes.get(axis.name, 1) % end for end, axis in parts):
         return None
+    # Each device and each axis counts once, or the groups would overlap.
     if len(mesh.devices) != count or len(set(axes)) != len(axes):
         return None
     return mesh.groups(axes)

@@ -1,4 +1,4 @@
-"""Rewrite patterns: rows of a name, the ops they start from, a benefit, and a function."""
+"""Rewrite patterns: a name, the ops they apply to, a benefit, and a function."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hloscope.mlir import Operation
 from hloscope.passes.rewriting import Rewriter
 
 Rewrite: TypeAlias = "Callable[[Rewriter, Operation], bool]"
-"""Changes the module around an operation, if it can: then the answer is true.
+"""Function that rewrites the module at an operation and returns whether it did.
 
-One that answers false has changed nothing.
+If it returns false, it has changed nothing.
 """
 
 
@@ -20,10 +20,10 @@ class Pattern(NamedTuple):
     """One rewrite.
 
     Attributes:
-        name: By which statistics and tests call it.
-        roots: Full names of the ops it starts from; empty for all.
-        rewrite: What it does.
-        benefit: Those with more are tried first; among equals the one that is listed first.
+        name: Name in statistics and tests.
+        roots: Full names of the ops it applies to; empty for all ops.
+        rewrite: The function.
+        benefit: Patterns of larger benefit are tried first; among equals, in the order of listing.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Pattern(NamedTuple):
 
 
 class Patterns:
-    """Patterns in the order they are tried; a room of patterns lists its own by `on`.
+    """Patterns in the order of trial; `on` adds one.
 
     >>> patterns = Patterns()
     >>> @patterns.on("stablehlo.add")
@@ -47,7 +47,7 @@ class Patterns:
         self._rows: Final = list(given)
 
     def on(self, *roots: str, benefit: int = 1) -> Callable[[Rewrite], Rewrite]:
-        """List the decorated function as a pattern for these ops; for all if none is named."""
+        """Return a decorator that adds a pattern for these ops; for all ops if none is named."""
 
         def listed(rewrite: Rewrite) -> Rewrite:
             self._rows.append(Pattern(rewrite.__name__, roots, rewrite, benefit))
@@ -62,31 +62,32 @@ class Patterns:
         return Patterns([*self._rows, *others])
 
     def with_benefit(self, benefit: int) -> Patterns:
-        """The same patterns, all of this benefit."""
+        """Return the patterns with another benefit."""
         return Patterns(pattern._replace(benefit=benefit) for pattern in self)
 
 
 class Chooser:
-    """Finds the patterns of an operation by its name, best first."""
+    """Finds and applies the patterns of an operation, by its name."""
 
     def __init__(self, patterns: Iterable[Pattern]) -> None:
         self._patterns: Final = sorted(patterns, key=lambda pattern: -pattern.benefit)
         self._known: Final[dict[str, tuple[Pattern, ...]]] = {}
         self.fired: Final[Counter[str]] = Counter()
-        """How often each pattern changed something."""
+        """Number of applications by pattern."""
 
     def of(self, name: str) -> tuple[Pattern, ...]:
-        """The patterns for the ops of a name."""
+        """Return the patterns for ops of this name, best first."""
+        # Every visit of an operation asks for its patterns, and a program has few names of ops.
         found = self._known.get(name)
         if found is None:
             fit = [p for p in self._patterns if not p.roots or name in p.roots]
-            # Of equal benefit, what is for this op comes before what is for all.
+            # Among equal benefits, patterns for this op come before patterns for all ops.
             fit.sort(key=lambda pattern: (-pattern.benefit, not pattern.roots))
             found = self._known[name] = tuple(fit)
         return found
 
     def rewrite(self, rewriter: Rewriter, operation: Operation) -> bool:
-        """Apply the first pattern that fits."""
+        """Apply the first pattern that succeeds; false if none does."""
         for pattern in self.of(operation.name):
             if pattern.rewrite(rewriter, operation):
                 self.fired[pattern.name] += 1

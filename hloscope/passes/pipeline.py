@@ -1,4 +1,4 @@
-"""Pipelines: a list of passes with options, its text, and running it.
+"""Pipelines: passes with options, their text, and their execution.
 
     refine-arguments{types=tensor<16xf32>},refine-shapes
     builtin.module(stablehlo-refine-shapes, func.func(stablehlo-canonicalize-dynamism))
@@ -27,11 +27,11 @@ _MOST_STEPS: Final = 1000
 
 
 class PipelineError(UnknownNameError):
-    """The text is no pipeline, or a pass has no such option."""
+    """The text is not a pipeline, or a pass does not have such an option."""
 
 
 class Step(Struct, frozen=True):
-    """A pass with its options."""
+    """A pass with values of its options."""
 
     job: Pass
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -43,15 +43,15 @@ class Step(Struct, frozen=True):
 
 
 class Outcome(Struct):
-    """What a pipeline did.
+    """Result of a pipeline.
 
     Attributes:
-        module: The module after all passes; the one that was given if one of them failed.
-        diagnostics: Errors and warnings, in the order they were found; a pass may report errors
-            and succeed.
-        fired: How often each pattern changed something, for each step that ran.
-        failed: The pass that did not succeed, or after which the module was wrong; empty if the
-            pipeline went through.
+        module: The module after all passes; the input module if a pass failed.
+        diagnostics: Errors and warnings in order of discovery; a pass may report errors and
+            succeed.
+        fired: Name of each step that ran, with the number of applications by pattern.
+        failed: Name of the pass that failed, or after which the module was invalid; empty if the
+            pipeline succeeded.
     """
 
     module: Operation
@@ -73,15 +73,15 @@ def run_pipeline(
     verify_each: bool = True,
     after: Callable[[Step, Operation], None] | None = None,
 ) -> Outcome:
-    """The module after all passes, or up to one that did not succeed.
+    """Run passes on a copy of a module; stop at the first that fails.
 
     Args:
-        module: A module that verifies; it stays as it is.
-        steps: In order.
-        allow_unregistered: May there be ops of dialects that nobody knows?
-        verify_each: The module is verified after each pass, as upstream does; it is an error if it
-            is wrong then.
-        after: Is told of the module after each pass.
+        module: A valid module; it is not changed.
+        steps: The passes, in order.
+        allow_unregistered: Accept ops of dialects without a definition?
+        verify_each: Verify the module after each pass, as upstream does; an invalid module is a
+            failure of the pass.
+        after: Called with each step that succeeded and the module after it.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> tree = parse_stablehlo("func.func @f(%a: tensor<?xf32>) { return }").tree
@@ -97,13 +97,13 @@ def run_pipeline(
         run = step.job.change(rewriter, step.options)
         outcome.diagnostics += run.diagnostics
         outcome.fired.append((step.name, run.fired))
-        wrong: list[Diagnostic] = []
+        invalid: list[Diagnostic] = []
         if verify_each and not run.failed:
-            wrong = verify_mlir(
+            invalid = verify_mlir(
                 rewriter.module, allow_unregistered=allow_unregistered, first_only=True
             )
-        if run.failed or wrong:
-            outcome.diagnostics += wrong
+        if run.failed or invalid:
+            outcome.diagnostics += invalid
             outcome.failed = step.name
             return outcome
         if after is not None:
@@ -113,10 +113,10 @@ def run_pipeline(
 
 
 def applied(module: Operation, steps: Sequence[Step]) -> Operation:
-    """The module after all passes.
+    """Return the module after all passes.
 
     Raises:
-        PassError: A pass did not succeed; the module it made is wrong.
+        PassError: A pass failed, or the module after it is invalid.
     """
     outcome = run_pipeline(module, steps)
     if outcome.ok:
@@ -125,7 +125,7 @@ def applied(module: Operation, steps: Sequence[Step]) -> Operation:
 
 
 def failure(outcome: Outcome) -> PassError:
-    """The error to raise for a pipeline that did not go through."""
+    """Return the error to raise for a pipeline that failed."""
     found = [each for each in outcome.diagnostics if each.severity == "error"]
     if not found:
         return PassError(f"{outcome.failed} did not succeed")
@@ -139,11 +139,11 @@ def failure(outcome: Outcome) -> PassError:
 
 
 def parse_pipeline(text: str) -> list[Step]:
-    """The passes a text names; `builtin.module(…)`, `func.func(…)` and `any(…)` only group.
+    """Parse a pipeline; `builtin.module(…)`, `func.func(…)` and `any(…)` only group passes.
 
     Raises:
         UnknownNameError: No pass has that name.
-        PipelineError: The text is no pipeline, or a pass has no such option.
+        PipelineError: The text is not a pipeline, or a pass does not have such an option.
 
     >>> [step.name for step in parse_pipeline("builtin.module(func.func(refine-arguments))")]
     ['stablehlo-refine-arguments']
@@ -154,6 +154,7 @@ def parse_pipeline(text: str) -> list[Step]:
         element = work.pop().strip()
         pieces = [piece.strip() for piece in cut(element, lambda letter: letter == ",")]
         if len(pieces) > 1:
+            # The list is a stack: the first piece must be on top, so that steps come in order.
             work += reversed(pieces)
             continue
         if not element:
@@ -173,10 +174,10 @@ def parse_pipeline(text: str) -> list[Step]:
 
 
 def steps_of(name: str, options: str = "") -> list[Step]:
-    """The passes that one name stands for, with options as text: `a=1 b=2`.
+    """Return the passes of a pass or pipeline name, with options as text: `a=1 b=2`.
 
     Raises:
-        UnknownNameError: No pass has that name, or it has no such option.
+        UnknownNameError: No pass has that name, or it does not have such an option.
     """
     if find_pipeline(name) is None:
         return [step_of(name, options)]
@@ -184,10 +185,10 @@ def steps_of(name: str, options: str = "") -> list[Step]:
 
 
 def step_of(name: str, options: str = "") -> Step:
-    """A pass with options as text: `a=1 b=2`.
+    """Return a pass with options as text: `a=1 b=2`.
 
     Raises:
-        UnknownNameError: No pass has that name, or it has no such option.
+        UnknownNameError: No pass has that name, or it does not have such an option.
     """
     job = find_pass(name)
     given: dict[str, Any] = {}
@@ -219,14 +220,14 @@ _TRUTH: Final = {"": True, "true": True, "1": True, "false": False, "0": False}
 
 
 def _bare(value: str) -> str:
-    """A value without the quotes or braces around it."""
+    """Return a value without quotes or braces around it."""
     if len(value) > 1 and value[0] + value[-1] in ("''", '""', "{}"):
         return value[1:-1]
     return value
 
 
 def _head(element: str) -> tuple[str, str, str]:
-    """A name, the bracket after it, and what is in the brackets."""
+    """Return the name, the bracket after it, and the text inside the brackets."""
     at = min((place for bracket in "({" if (place := element.find(bracket)) >= 0), default=-1)
     if at < 0:
         return element, "", ""
@@ -237,7 +238,7 @@ def _head(element: str) -> tuple[str, str, str]:
 
 
 def cut(text: str, is_border: Callable[[str], bool]) -> list[str]:
-    """The pieces of a text between borders that stand in no brackets or quotes.
+    """Split a text at borders that are outside brackets and quotes.
 
     Raises:
         PipelineError: Brackets do not match.
@@ -258,6 +259,7 @@ def _pieces(text: str, is_border: Callable[[str], bool]) -> Iterator[str]:
             quote = letter
         elif letter in _OPENING:
             open_.append(letter)
+        # The `>` of `->` in a function type is not a bracket.
         elif letter in _CLOSING and not (letter == ">" and text[at - 1 : at] == "-"):
             if not open_ or open_.pop() != _CLOSING[letter]:
                 raise PipelineError(f"`{text[:60]}`: `{letter}` closes nothing")

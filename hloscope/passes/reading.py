@@ -1,4 +1,4 @@
-"""What patterns ask of operations: attributes as numbers, types of results, who made a value."""
+"""Readers of operations for patterns: integer attributes, result types, producers of values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hloscope.stablehlo import integers_in, known_integers
 
 
 def integers_of(operation: Operation, name: str) -> Dims | None:
-    """The integers of an attribute, however it is written; nothing if there is none.
+    """Return the integers of an attribute, dense or array; `None` if it has none.
 
     >>> from hloscope.mlir import I64
     >>> op = Operation("stablehlo.transpose", properties={"permutation": DenseArrayAttr(I64, (0,))})
@@ -28,36 +28,36 @@ def integers_of(operation: Operation, name: str) -> Dims | None:
 
 
 def integer_of(operation: Operation, name: str) -> int | None:
-    """The number of an integer attribute."""
+    """Return the number of an integer attribute; `None` if it is missing or of another kind."""
     attribute = operation.get(name)
     return attribute.value if isinstance(attribute, IntegerAttr) else None
 
 
 def tensor_of(value: Value) -> TensorType | None:
-    """The type of a value, if it is an array of a known rank."""
+    """Return the type of a value if it is a ranked tensor; else `None`."""
     return value.type if isinstance(value.type, TensorType) else None
 
 
 def static_result(operation: Operation) -> TensorType | None:
-    """The type of the only result, if it is an array of known sizes."""
+    """Return the type of the only result if it is a tensor of static shape; else `None`."""
     results = operation.results
     type = tensor_of(results[0]) if len(results) == 1 else None
     return type if type is not None and type.is_static else None
 
 
 def has_bounds(type: TensorType) -> bool:
-    """Does a type say more than its sizes: a bound, or another encoding?"""
+    """Has the type a bound, or another encoding, in addition to its sizes?"""
     return bool(type.encoding) or any(bound is not None for bound in type.bounds)
 
 
 def maker_of(value: Value, name: str = "") -> Operation | None:
-    """The operation that makes a value, if it has that name."""
+    """Return the operation that produces a value, if it has the name; else `None`."""
     owner = value.owner
     return owner if isinstance(owner, Operation) and name in ("", owner.name) else None
 
 
 def constant_integers(value: Value) -> Dims | None:
-    """The integers of a constant in row-major order, of `index` and of shapes too.
+    """Return the integers of a constant in row-major order; `index` and shape constants count.
 
     >>> from hloscope.mlir import I64
     >>> type = TensorType(I64, (2,))

@@ -1,8 +1,8 @@
-"""Cleaning up regions of several blocks, as the greedy driver does between its iterations.
+"""Simplification of regions with several blocks, as the greedy driver does it per iteration.
 
-Blocks that are never reached go, arguments that nobody needs or that are always the same value, and
-blocks that are the same as another one.  Blocks that differ in what they read from outside stay
-apart, where MLIR would give them arguments.
+Unreachable blocks are erased, as are unused arguments and arguments that always have one value.
+Equal blocks are merged.  Blocks that read different outer values are not merged, where MLIR
+would give them arguments.
 
 Source: MLIR's `RegionUtils.cpp`.
 """
@@ -20,31 +20,31 @@ from hloscope.passes.rewriting import Rewriter
 
 _SEGMENTS: Final = "operandSegmentSizes"
 _Edge: TypeAlias = tuple[Operation, int]
-"""A branch, and which of its successors is meant."""
+"""A branch, and the number of one of its successors."""
 
 
 def has_branches(operation: Operation) -> bool:
-    """Has one of its regions several blocks?"""
+    """Has a region of the operation several blocks?"""
     return any(len(region.blocks) > 1 for region in operation.regions)
 
 
 def clean_regions(rewriter: Rewriter, scope: Operation, *, merges: bool = True) -> bool:
-    """Clean up all regions of several blocks in an operation; has anything changed?
+    """Simplify all regions of several blocks in an operation; has anything changed?
 
     Args:
-        rewriter: Of the module.
-        scope: Where.
-        merges: Do equal blocks become one, and arguments that are always the same value go?
+        rewriter: The rewriter of the module.
+        scope: The operation.
+        merges: Merge equal blocks, and replace arguments that always have the same value?
     """
     changed = False
     for operation in [each for each in rewriter.walk(scope) if has_branches(each)]:
         for region in operation.regions:
             if len(region.blocks) > 1:
-                changed |= _reached(rewriter, region)
-                changed |= _needed(rewriter, region)
+                changed |= _erase_unreachable(rewriter, region)
+                changed |= _erase_unneeded(rewriter, region)
                 if merges:
-                    changed |= _merged(rewriter, region)
-                    changed |= _without_constant_arguments(rewriter, region)
+                    changed |= _merge_equal(rewriter, region)
+                    changed |= _replace_constant_arguments(rewriter, region)
     return changed
 
 
@@ -55,8 +55,8 @@ def _end(block: Block) -> Operation | None:
     return block.operations[-1] if block.operations else None
 
 
-def _reached(rewriter: Rewriter, region: Region) -> bool:
-    """Blocks to which nothing leads from the first one go."""
+def _erase_unreachable(rewriter: Rewriter, region: Region) -> bool:
+    """Erase the blocks that cannot be reached from the first; were there any?"""
     reached = {region.blocks[0]: None}
     work = [region.blocks[0]]
     for block in work:
@@ -72,8 +72,9 @@ def _reached(rewriter: Rewriter, region: Region) -> bool:
 
 
 def _erase(rewriter: Rewriter, blocks: Sequence[Block]) -> None:
-    """Take out all that stands in blocks, which may read each other's values."""
+    """Erase all operations of some blocks, which may read each other's values."""
     operations = [operation for block in blocks for operation in block.operations]
+    # Operands go first, so that no operation is erased while another one reads its results.
     for operation in operations:
         for each in [*rewriter.walk(operation)]:
             rewriter.set_operands(each, ())
@@ -81,12 +82,13 @@ def _erase(rewriter: Rewriter, blocks: Sequence[Block]) -> None:
         rewriter.erase(operation)
 
 
-def _merged(rewriter: Rewriter, region: Region) -> bool:
-    """Of blocks that are the same all branches go to the first."""
+def _merge_equal(rewriter: Rewriter, region: Region) -> bool:
+    """Redirect branches to equal blocks to the first of them and erase the others; any?"""
     first: dict[object, Block] = {}
     same: dict[Block, Block] = {}
+    # The entry block is not merged: a region is entered there.
     for block in region.blocks[1:]:
-        key = _form(block)
+        key = _structure_key(block)
         if key is not None and first.setdefault(key, block) is not block:
             same[block] = first[key]
     for block in region.blocks:
@@ -99,8 +101,8 @@ def _merged(rewriter: Rewriter, region: Region) -> bool:
     return bool(same)
 
 
-def _form(block: Block) -> object | None:
-    """Equal for blocks that do the same; nothing for those that hold regions."""
+def _structure_key(block: Block) -> object | None:
+    """Return a key that equal blocks share; `None` for blocks with nested regions."""
     places: dict[Value, int] = {value: k for k, value in enumerate(block.arguments)}
     rows: list[object] = [tuple([value.type for value in block.arguments])]
     for operation in block.operations:
@@ -109,6 +111,7 @@ def _form(block: Block) -> object | None:
         rows.append(
             (
                 operation.name,
+                # Values of the block count by position; outer values by identity.
                 tuple([places.get(value, value) for value in operation.operands]),
                 tuple([value.type for value in operation.results]),
                 frozenset(operation.properties.items()),
@@ -125,7 +128,7 @@ def _form(block: Block) -> object | None:
 
 
 def _targets(operation: Operation) -> tuple[tuple[int, int], ...] | None:
-    """Of each successor, which operands become its arguments; `None` if nobody knows."""
+    """Return, for each successor, the operand range of its arguments; `None` for unknown ops."""
     match operation.name:
         case "cf.br" if len(operation.successors) == 1:
             return ((0, len(operation.operands)),)
@@ -138,8 +141,9 @@ def _targets(operation: Operation) -> tuple[tuple[int, int], ...] | None:
 
 
 def _edges(region: Region) -> dict[Block, list[_Edge] | None]:
-    """The branches that lead to each block; `None` if one hands over nobody knows what."""
+    """Return the branches to each block; `None` for a block with an unknown branch."""
     found: dict[Block, list[_Edge] | None] = {block: [] for block in region.blocks}
+    # The entry block receives its arguments from the op: they cannot be removed.
     found[region.blocks[0]] = None
     for block in region.blocks:
         for operation in block.operations:
@@ -156,17 +160,15 @@ def _edges(region: Region) -> dict[Block, list[_Edge] | None]:
     return found
 
 
-def _given(edge: _Edge) -> tuple[Value, ...]:
-    """What a branch hands over."""
+def _passed(edge: _Edge) -> tuple[Value, ...]:
+    """Return the operands that a branch passes to its successor."""
     operation, k = edge
     lo, hi = (_targets(operation) or ())[k]
     return operation.operands[lo:hi]
 
 
-def _hand_over_less(
-    rewriter: Rewriter, block: Block, edges: Sequence[_Edge], gone: set[int]
-) -> None:
-    """Branches to a block leave out what they hand over for some of its arguments."""
+def _pass_less(rewriter: Rewriter, block: Block, edges: Sequence[_Edge], gone: set[int]) -> None:
+    """Remove the operands that branches pass for the arguments `gone` of a block."""
     for operation, k in edges:
         lo, hi = (_targets(operation) or ())[k]
         sizes = operation.get(_SEGMENTS)
@@ -175,6 +177,7 @@ def _hand_over_less(
             for at, value in enumerate(operation.operands)
             if not lo <= at < hi or at - lo not in gone
         ]
+        # Segment sizes and successor operand counts must agree with the remaining operands.
         if isinstance(sizes, DenseArrayAttr):
             values = list(sizes.values)
             values[k + 1] -= len(gone)
@@ -188,32 +191,33 @@ def _hand_over_less(
 
 
 def _drop(rewriter: Rewriter, block: Block, gone: set[int]) -> None:
-    """Leave out arguments of a block that nobody reads any more."""
+    """Remove unused arguments of a block, by number."""
     left = [value for k, value in enumerate(block.arguments) if k not in gone]
     rewriter.keep_arguments(block, left)
 
 
-def _without_constant_arguments(rewriter: Rewriter, region: Region) -> bool:
-    """An argument for which every branch hands over the same value is that value."""
+def _replace_constant_arguments(rewriter: Rewriter, region: Region) -> bool:
+    """Replace arguments for which every branch passes the same value; has anything changed?"""
     changed = False
     for block, edges in _edges(region).items():
         if not edges:
             continue
         gone = set()
         for k, argument in enumerate(block.arguments):
-            values = dict.fromkeys(_given(edge)[k] for edge in edges)
+            values = dict.fromkeys(_passed(edge)[k] for edge in edges)
+            # A loop may pass an argument back to itself, which would not be a replacement.
             if len(values) == 1 and argument not in values:
                 rewriter.replace_uses(argument, next(iter(values)))
                 gone.add(k)
         if gone:
             changed = True
-            _hand_over_less(rewriter, block, edges, gone)
+            _pass_less(rewriter, block, edges, gone)
             _drop(rewriter, block, gone)
     return changed
 
 
-def _needed(rewriter: Rewriter, region: Region) -> bool:
-    """Arguments, and what they are computed from, go if nothing lasting needs them."""
+def _erase_unneeded(rewriter: Rewriter, region: Region) -> bool:
+    """Erase arguments and operations that no effect needs; has anything changed?"""
     edges = _edges(region)
     live = _live(rewriter, region, edges)
     gone = {
@@ -229,11 +233,11 @@ def _needed(rewriter: Rewriter, region: Region) -> bool:
         and may_go(operation)
         and not any(value in live for value in operation.results)
     ]
-    for operation in dead:  # they may read each other, around a circle of branches
+    for operation in dead:  # operands first: dead operations may read each other in a cycle
         for each in [*rewriter.walk(operation)]:
             rewriter.set_operands(each, ())
     for block, places in gone.items():
-        _hand_over_less(rewriter, block, edges[block] or (), places)
+        _pass_less(rewriter, block, edges[block] or (), places)
     for block, places in gone.items():
         _drop(rewriter, block, places)
     for operation in dead:
@@ -242,9 +246,10 @@ def _needed(rewriter: Rewriter, region: Region) -> bool:
 
 
 def _live(rewriter: Rewriter, region: Region, edges: dict[Block, list[_Edge] | None]) -> set[Value]:
-    """The values that ops with lasting effects need."""
+    """Return the values on which operations with effects depend."""
     live: set[Value] = set()
     work: list[Value] = []
+    # Start at the effects, then follow each live value to the operands it is computed from.
     for block in region.blocks:
         for operation in block.operations:
             if not may_go(operation):
@@ -259,14 +264,18 @@ def _live(rewriter: Rewriter, region: Region, edges: dict[Block, list[_Edge] | N
             if owner.parent in edges:
                 work += _always_read(rewriter, owner, edges)
         elif isinstance(owner, Block):
-            work += [_given(edge)[value.index] for edge in edges.get(owner) or ()]
+            # A live block argument makes live what each branch passes for it.
+            work += [_passed(edge)[value.index] for edge in edges.get(owner) or ()]
     return live
 
 
 def _always_read(
     rewriter: Rewriter, operation: Operation, edges: dict[Block, list[_Edge] | None]
 ) -> Iterator[Value]:
-    """What an op reads, in its regions too, but for what it hands over to blocks."""
+    """Yield the operands of an op, and of ops in its regions, except those passed to blocks.
+
+    Operands for block arguments are live only if the argument is.
+    """
     handed: set[int] = set()
     targets = _targets(operation) or ()
     for successor, (lo, hi) in zip(operation.successors, targets, strict=False):

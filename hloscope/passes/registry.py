@@ -1,6 +1,6 @@
-"""All passes by name: rows that say where each is, loaded when it is used.
+"""Table of all passes by name, each loaded at its first use.
 
-Upstream's name may be written without its leading `stablehlo-`; a pipeline is a name for several.
+Upstream's names may be written without `stablehlo-`; a pipeline is a name for several passes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ROWS: Final = """
     legalizing.complex_math PASS                      stablehlo-complex-math-expander
     legalizing.probe        PASS                      interpreter-instrument-with-probe
 """
-"""Module in `hloscope.passes`, name there, name of the pass and, after it, other names it has."""
+"""Columns: module in `hloscope.passes`, variable in it, and one or more names of the pass."""
 
 PIPELINES: Final[dict[str, str]] = {
     "chlo-pre-serialization-pipeline": (
@@ -55,7 +55,7 @@ PIPELINES: Final[dict[str, str]] = {
         "stablehlo-refine-arguments{*},stablehlo-refine-shapes,stablehlo-canonicalize-dynamism"
     ),
 }
-"""Names of several passes, by what they stand for; `*` is where options go."""
+"""Pipelines by name; `*` marks the place of options."""
 
 
 def _table() -> dict[str, tuple[str, str]]:
@@ -68,17 +68,17 @@ def _table() -> dict[str, tuple[str, str]]:
 
 
 PASSES: Final = _table()
-"""Where each pass is: its module and what it is called there, by its names."""
+"""Module and variable of each pass, by name."""
 
 _PREFIX: Final = "stablehlo-"
 
 
 @cache
 def find_pass(name: str) -> Pass:
-    """The pass of that name.
+    """Return the pass of this name.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: No pass has this name.
 
     >>> find_pass("refine-arguments").name
     'stablehlo-refine-arguments'
@@ -91,12 +91,12 @@ def find_pass(name: str) -> Pass:
 
 
 def find_pipeline(name: str, options: str = "") -> str | None:
-    """What a name of several passes stands for; `None` if it is none.
+    """Return the pipeline text for a name; `None` if the name is not that of a pipeline.
 
-    A pass with a place for options is left out if there are none.
+    Without `options`, the passes that would take them are left out.
 
     Raises:
-        UnknownNameError: It has no options.
+        UnknownNameError: The pipeline does not take options.
 
     >>> find_pipeline("remove-dynamism")
     'stablehlo-refine-shapes,stablehlo-canonicalize-dynamism'
@@ -112,7 +112,7 @@ def find_pipeline(name: str, options: str = "") -> str | None:
 
 
 def passes_of(name: str) -> list[str]:
-    """The full names of the passes that a name stands for, with options or without.
+    """Return the full names of the passes in a pass or pipeline name, optional ones included.
 
     Raises:
         UnknownNameError: There is no such pass or pipeline.
@@ -125,10 +125,10 @@ def passes_of(name: str) -> list[str]:
 
 
 def is_pass(name: str) -> bool:
-    """Is there a pass or a pipeline of that name?"""
+    """Is it the name of a pass or a pipeline?"""
     return any(full in held for held in (PASSES, PIPELINES) for full in (name, _PREFIX + name))
 
 
 def pass_names() -> list[str]:
-    """The names of all passes and pipelines, in alphabetical order, as short as they may be."""
+    """Return the names of all passes and pipelines, sorted, without `stablehlo-`."""
     return sorted(name.removeprefix(_PREFIX) for name in (*PASSES, *PIPELINES))

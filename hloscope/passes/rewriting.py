@@ -1,7 +1,7 @@
-"""A module that is being rewritten: a private copy, in which users and neighbours are known.
+"""The rewriter: a private copy of a module, with the users of each value.
 
-A pass opens a `Rewriter`, changes its copy in place, and hands it out by `finish`; the module it
-was given stays as it is.  Nothing here recurses, however deeply regions nest.
+A pass creates a `Rewriter`, changes its copy in place, and returns it with `finish`.  The input
+module is not changed.  Traversals are iterative: nesting is not limited.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from hloscope.mlir import (
 from hloscope.stablehlo import clone, made
 
 _MANY_OPERANDS: Final = 64
-"""Of more, where each value stands is remembered."""
+"""Number of operands above which the positions of each operand are recorded."""
 
 
 class OpenBlock(Block):
-    """A block whose operations are a linked list, so that one is put in or taken out in O(1)."""
+    """A block with a linked list of operations: insertion and removal take O(1)."""
 
     __slots__ = ("_after", "_before", "_first", "_known", "_last")
 
@@ -49,7 +49,7 @@ class OpenBlock(Block):
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """All operations in order; made anew after a change."""
+        """All operations in order; built again after a change."""
         if self._known is None:
             self._known = tuple(self)
         return self._known
@@ -61,9 +61,10 @@ class OpenBlock(Block):
             self.insert(operation, None)
 
     def __iter__(self) -> Iterator[Operation]:
-        """In order; the operation that was yielded last may be erased, others put in."""
+        """Yield the operations in order; the last yielded one may be erased, others inserted."""
         at = self._first
         while at is not None:
+            # The successor is read before the yield, for the case that the operation is erased.
             after = self._after[at]
             yield at
             at = self._after.get(at, after)
@@ -79,15 +80,15 @@ class OpenBlock(Block):
         return self._last
 
     def after(self, operation: Operation) -> Operation | None:
-        """The next operation."""
+        """Return the next operation; `None` after the last."""
         return self._after[operation]
 
     def before(self, operation: Operation) -> Operation | None:
-        """The operation before."""
+        """Return the previous operation; `None` before the first."""
         return self._before[operation]
 
     def insert(self, operation: Operation, before: Operation | None) -> None:
-        """Put an operation in, before another or at the end."""
+        """Insert an operation before another, or at the end."""
         previous = self._last if before is None else self._before[before]
         self._before[operation], self._after[operation] = previous, before
         if previous is None:
@@ -102,7 +103,7 @@ class OpenBlock(Block):
         self._known = None
 
     def remove(self, operation: Operation) -> None:
-        """Take an operation out."""
+        """Remove an operation."""
         previous, following = self._before.pop(operation), self._after.pop(operation)
         if previous is None:
             self._first = following
@@ -117,24 +118,24 @@ class OpenBlock(Block):
 
 
 class Watcher:
-    """Is told what changes; a driver that keeps a work list is one."""
+    """Receives changes of a module; drivers with a work list implement it."""
 
     def inserted(self, operation: Operation) -> None:
-        """A new operation stands in the module, or one has moved."""
+        """An operation was inserted into the module."""
 
     def changed(self, operation: Operation) -> None:
-        """Operands, types or attributes of an operation are others now."""
+        """Operands, types or attributes of an operation have changed, or it has moved."""
 
     def erased(self, operation: Operation) -> None:
-        """An operation is about to go; its operands are still there."""
+        """An operation is about to be erased; its operands are still there."""
 
 
 class Rewriter:
-    """The copy, and all that may be done to it.
+    """A private copy of a module, and the methods that change it.
 
     Args:
         module: Any operation with regions; it is not changed.
-        watcher: Is told of each change.
+        watcher: Receives each change.
 
     Attributes:
         module: The copy.
@@ -160,7 +161,7 @@ class Rewriter:
     # ------------------------------------------------------------------------------------- looking
 
     def walk(self, inside: Operation | None = None) -> Iterator[Operation]:
-        """All operations, each before those in its regions; the one at hand may be erased."""
+        """Yield all operations, each before those in its regions; the current one may be erased."""
         top = self.module if inside is None else inside
         yield top
         stack = [_within(top)]
@@ -169,25 +170,27 @@ class Rewriter:
             if operation is None:
                 stack.pop()
                 continue
+            # The regions are read before the yield: an erased operation has no parent and is
+            # skipped.
             regions = operation.regions
             yield operation
             if regions and operation.parent is not None:
                 stack.append(_within(operation))
 
     def users(self, value: Value) -> tuple[Operation, ...]:
-        """The operations that read a value, each once, the first that came to read it first."""
+        """Return the operations that read a value, each once, in the order of first use."""
         return tuple(self._users.get(value, ()))
 
     def user_count(self, value: Value) -> int:
-        """How many operations read a value."""
+        """Return the number of operations that read a value."""
         return len(self._users.get(value, ()))
 
     def uses(self, value: Value) -> int:
-        """How many operands are the value."""
+        """Return the number of operands that are the value."""
         return sum(self._users.get(value, {}).values())
 
     def is_used(self, operation: Operation) -> bool:
-        """Does anybody read one of its results?"""
+        """Does any operation read a result of `operation`?"""
         return not self._users.keys().isdisjoint(operation.results)
 
     # ------------------------------------------------------------------------------------ changing
@@ -206,23 +209,23 @@ class Rewriter:
         callee: Callee | None = None,
         location: Location | None = None,
     ) -> Operation:
-        """A new operation, before another (whose location it gets) or at the end of a block.
+        """Create an operation before another, whose location it gets, or at the end of a block.
 
         Args:
-            name: With its dialect.
-            operands: What it reads.
-            properties: Its inherent attributes.
-            before: Where it comes.
-            into: Where it comes, if not `before` another.
-            types: Of the results; inferred if they are not given.
-            attributes: Discardable ones.
-            regions: Of operations that belong to nobody.
-            callee: The signature of what it calls, where types are inferred from that.
-            location: Where it comes from.
+            name: Full name, with the dialect.
+            operands: Operands.
+            properties: Inherent attributes.
+            before: Operation before which it is inserted.
+            into: Block at whose end it is inserted, if `before` is not given.
+            types: Types of the results; inferred if not given.
+            attributes: Discardable attributes.
+            regions: Regions without an owner.
+            callee: Signature of the called function, if result types are inferred from it.
+            location: Location; that of `before` if not given.
 
         Raises:
-            VerifyError: The op cannot have these operands or attributes.
-            NotInferredError: The types of the results have to be given.
+            VerifyError: The op does not accept these operands or attributes.
+            NotInferredError: The types of the results must be given.
         """
         new = made(
             name,
@@ -247,7 +250,7 @@ class Rewriter:
         *,
         before: Operation,
     ) -> Value:
-        """A new `stablehlo.constant` of that type before an operation."""
+        """Insert a `stablehlo.constant` of this type before an operation; return its result."""
         literal = value if isinstance(value, DenseAttr) else from_array(value, type)
         properties = {"value": literal}
         return self.create(
@@ -257,7 +260,7 @@ class Rewriter:
     def insert(
         self, operation: Operation, *, before: Operation | None = None, into: Block | None = None
     ) -> Operation:
-        """Put an operation that stands nowhere, with all in its regions, into the module."""
+        """Insert a detached operation, with all in its regions, into the module."""
         block = into if before is None else before.parent
         assert isinstance(block, OpenBlock), "an operation is put before one that stands somewhere"
         opened = self._opened(operation)
@@ -268,11 +271,11 @@ class Rewriter:
     def copy(
         self, operation: Operation, values: dict[Value, Value], *, before: Operation
     ) -> Operation:
-        """A copy of an operation; what it reads is looked up in `values`, which learns results."""
+        """Insert a copy of an operation; `values` maps its operands, and receives its results."""
         return self.insert(clone(operation, values), before=before)
 
     def move(self, operation: Operation, *, before: Operation) -> None:
-        """Put an operation elsewhere."""
+        """Move an operation before another."""
         old, new = operation.parent, before.parent
         assert isinstance(old, OpenBlock)
         assert isinstance(new, OpenBlock)
@@ -281,7 +284,7 @@ class Rewriter:
         self.watcher.changed(operation)
 
     def take_regions(self, operation: Operation) -> tuple[Region, ...]:
-        """The regions of an operation, with all they hold, for another one."""
+        """Detach the regions of an operation, with their content, for use in another one."""
         regions, operation.regions = operation.regions, ()
         for inner in [i for r in regions for block in r.blocks for i in block.operations]:
             for each in self.walk(inner):
@@ -289,14 +292,14 @@ class Rewriter:
         return regions
 
     def inline(self, block: Block, arguments: Sequence[Value], *, before: Operation) -> None:
-        """Move all operations of a block, whose arguments become values, before an operation."""
+        """Move all operations of a block before an operation; `arguments` replace its arguments."""
         for old, new in zip(block.arguments, arguments, strict=True):
             self.replace_uses(old, new)
         for operation in block:
             self.move(operation, before=before)
 
     def set_operands(self, operation: Operation, operands: Sequence[Value]) -> None:
-        """Give an operation other operands."""
+        """Set the operands of an operation."""
         before = operation.operands
         if before != tuple(operands):
             self._forget(operation)
@@ -305,10 +308,10 @@ class Rewriter:
             self.watcher.changed(operation)
             for value in before:
                 if value not in self._users and isinstance(value.owner, Operation):
-                    self.watcher.changed(value.owner)  # nobody may need it any more
+                    self.watcher.changed(value.owner)  # it may be unused now
 
     def set_type(self, value: Value, type: Type) -> None:
-        """Give a value another type; those who read it have changed, too."""
+        """Set the type of a value; its definition and its users count as changed."""
         value.type = type
         if isinstance(value.owner, Operation):
             self.watcher.changed(value.owner)
@@ -316,12 +319,12 @@ class Rewriter:
             self.watcher.changed(user)
 
     def set_properties(self, operation: Operation, properties: Mapping[str, Attribute]) -> None:
-        """Give an operation other inherent attributes."""
+        """Set the inherent attributes of an operation."""
         operation.properties = properties
         self.watcher.changed(operation)
 
     def set_attributes(self, operation: Operation, attributes: Mapping[str, Attribute]) -> None:
-        """Give an operation other discardable attributes."""
+        """Set the discardable attributes of an operation."""
         operation.attributes = attributes
         self.watcher.changed(operation)
 
@@ -331,6 +334,7 @@ class Rewriter:
         """All who read one value, but those excepted, read another."""
         if old is new:
             return
+        # `users` is a copy: the loop removes entries of `_users[old]`.
         for user in self.users(old):
             if unless is None or not unless(user):
                 readers = self._users[old]
@@ -343,46 +347,49 @@ class Rewriter:
                 self.watcher.changed(user)
 
     def _substitute(self, user: Operation, old: Value, new: Value) -> None:
-        """One operand, wherever it is, becomes another.
+        """Replace the operand `old` of `user` by `new` at all positions.
 
-        Where there are thousands, and each is replaced in its turn, their places are remembered.
+        For an op of very many operands the positions of its values are recorded, since each of its
+        operands may be replaced in turn.
         """
         if len(user.operands) <= _MANY_OPERANDS:
             user.operands = tuple([new if value is old else value for value in user.operands])
             return
         operands, places = self._places.get(user, ((), {}))
+        # The record is valid for one tuple of operands; any other change makes a new tuple.
         if operands is not user.operands:
             places = {}
             for k, value in enumerate(user.operands):
                 places.setdefault(value, []).append(k)
-        changed, mine = list(user.operands), places.pop(old)
-        for k in mine:
+        changed, positions = list(user.operands), places.pop(old)
+        for k in positions:
             changed[k] = new
-        places.setdefault(new, []).extend(mine)
+        places.setdefault(new, []).extend(positions)
         user.operands = tuple(changed)
         self._places[user] = user.operands, places
 
     def replace(self, operation: Operation, values: Sequence[Value]) -> None:
-        """Others take the place of an operation's results; it goes."""
+        """Replace all uses of an operation's results by `values` and erase the operation."""
         for old, new in zip(operation.results, values, strict=True):
             if old is not new:
                 self.replace_uses(old, new)
         self.erase(operation)
 
     def keep_results(self, operation: Operation, kept: Sequence[Value]) -> None:
-        """Leave out the results of an operation that are not kept, which nobody reads."""
+        """Remove the results of an operation that are not in `kept`; they must be unused."""
         assert not any(self.uses(v) for v in operation.results if v not in kept), operation.name
         operation.results = _numbered(kept)
         self.watcher.changed(operation)
 
     def keep_arguments(self, block: Block, kept: Sequence[Value]) -> None:
-        """Leave out the arguments of a block that are not kept, which nobody reads."""
+        """Remove the arguments of a block that are not in `kept`; they must be unused."""
         assert not any(self.uses(v) for v in block.arguments if v not in kept), block
         block.arguments = _numbered(kept)
 
     def erase(self, operation: Operation) -> None:
-        """Take an operation, whose results nobody reads, with all in its regions out."""
+        """Erase an operation with all in its regions; its results must be unused."""
         assert not self.is_used(operation), f"results of {operation.name} are still read"
+        # Inner operations go first, in reverse, so that users go before what they read.
         for inner in reversed([*self.walk(operation)]):
             self.watcher.erased(inner)
             self._forget(inner)
@@ -391,7 +398,7 @@ class Rewriter:
         block.remove(operation)
 
     def finish(self) -> Operation:
-        """The module as it is now, for others; the rewriter is not to be used again."""
+        """Return the rewritten module; the rewriter must not be used afterwards."""
         for operation in [*self.walk()]:
             for region in operation.regions:
                 _exchange(operation, region, Block)
@@ -400,7 +407,7 @@ class Rewriter:
     # ------------------------------------------------------------------------------------- private
 
     def _opened(self, operation: Operation) -> Operation:
-        """Note what is read, and make open blocks of all blocks."""
+        """Record the operands of an operation and all in it, and make its blocks open blocks."""
         work = [operation]
         for each in work:
             self._remember(each)
@@ -438,7 +445,7 @@ def _within(operation: Operation) -> Iterator[Operation]:
 
 
 def _exchange(owner: Operation, region: Region, kind: type[Block]) -> None:
-    """Make blocks of another kind of a region's blocks."""
+    """Replace the blocks of a region by blocks of class `kind`."""
     made: dict[Block, Block] = {}
     for block in region.blocks:
         operations = block.operations
@@ -447,6 +454,7 @@ def _exchange(owner: Operation, region: Region, kind: type[Block]) -> None:
         for argument in block.arguments:
             argument.owner = new
     region.blocks, region.parent = tuple(made.values()), owner
+    # Successors are translated last, when all new blocks exist.
     for block in region.blocks:
         for operation in block.operations:
             if operation.successors:

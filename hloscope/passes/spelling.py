@@ -24,7 +24,7 @@ _SWITCHES: Final = {
     "mlir-print-ir-after-all": "print_after_all",
     "mlir-pass-statistics": "statistics",
 }
-"""What is on or off, by the names of the fields."""
+"""Options that are on or off, with the field of `CommandLine` that each sets."""
 
 _WITHOUT_EFFECT: Final = frozenset(
     [
@@ -41,20 +41,20 @@ _WITH_VALUE: Final = frozenset(["pass-pipeline", "mlir-print-ir-after"])
 
 
 class CommandLine(Struct):
-    """What a command line of `stablehlo-opt` asks for.
+    """A parsed command line of `stablehlo-opt`.
 
     Attributes:
         steps: The passes, in order.
-        files: The programs.
-        split: Each file is several programs.
-        verify_diagnostics: Errors are to be those that comments state.
-        allow_unregistered: There may be ops of dialects nobody knows.
+        files: Names of the programs' files.
+        split: Split each file into several programs?
+        verify_diagnostics: Compare errors with those that comments expect?
+        allow_unregistered: Accept ops of dialects without a definition?
         locations: Print locations.
         generic: Print all ops in generic form.
         verify_each: Verify after each pass.
         print_after_all: Print the module after each pass.
-        print_after: Names of passes after which it is printed.
-        statistics: Print how often each pattern changed something.
+        print_after: Names of passes after which the module is printed.
+        statistics: Print the number of applications by pattern.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -71,7 +71,7 @@ class CommandLine(Struct):
 
 
 def is_upstreams(word: str) -> bool:
-    """Is it an option of upstream's tool, or the name of a pass as one?
+    """Is it an option of upstream's tool, or a pass name as an option?
 
     >>> is_upstreams("-split-input-file"), is_upstreams("--cse=x"), is_upstreams("--no-such-thing")
     (True, True, False)
@@ -83,10 +83,10 @@ def is_upstreams(word: str) -> bool:
 
 
 def parse_command_line(words: Sequence[str] | str) -> CommandLine:
-    """What the words after `stablehlo-opt` say.
+    """Parse the words after `stablehlo-opt`.
 
     Raises:
-        UnknownNameError: There is no such pass, or it has no such option.
+        UnknownNameError: No pass has this name, or it does not have such an option.
 
     >>> line = parse_command_line("%s --stablehlo-refine-arguments='types=tensor<4xf32>'")
     >>> line.files, [step.name for step in line.steps]

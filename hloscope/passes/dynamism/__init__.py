@@ -1,1 +1,1 @@
-"""Dynamic sizes: from a module of unknown sizes to one whose sizes are known."""
+"""Dynamic sizes: passes from a module of unknown sizes to one of known sizes."""

@@ -1,7 +1,7 @@
-"""`stablehlo-refine-arguments`: the arguments of a program get other types, which are stricter.
+"""`stablehlo-refine-arguments`: gives the arguments of a program more specific types.
 
-What reads an argument goes on reading a value of the old type, which a custom call makes of it:
-whoever refines later may look through that.
+Users of an argument still read a value of the old type, the result of a custom call on the
+argument.  Shape refinement removes that call.
 
 Source: StableHLO `StablehloRefineArguments.cpp`.
 """
@@ -24,19 +24,19 @@ from hloscope.passes.pipeline import cut
 from hloscope.passes.rewriting import Rewriter
 
 UNKNOWN_SIZE: Final = -(1 << 63)
-"""What stands for an unknown size among sizes as integers."""
+"""Value of an unknown size in a list of sizes."""
 WRAPPER: Final = "stablehlo.shape_refinement_operand_wrapper"
 
 _DIALECTS: Final = frozenset(name.partition(".")[0] for name in DEFINITIONS)
 
 
 def sizes_attribute(sizes: Sequence[int | None]) -> DenseAttr:
-    """The sizes as a literal of `i64`."""
+    """Return the sizes as a literal of `i64`, with `UNKNOWN_SIZE` for `None`."""
     return i64_tensor([UNKNOWN_SIZE if size is None else size for size in sizes], [len(sizes)])
 
 
 def why_not(old: Type, new: Type) -> str:
-    """Why a type cannot take the place of another one; empty if it can.
+    """Return the reason why `new` is not a refinement of `old`; empty if it is.
 
     >>> why_not(parse_type("tensor<2xf32>"), parse_type("tensor<2x3xf32>"))
     'rank must match operand rank'
@@ -62,7 +62,7 @@ def why_not(old: Type, new: Type) -> str:
 def refine_arguments(
     run: Run, function: Operation, types: Sequence[Type], *, fails: bool = True
 ) -> bool:
-    """Give the arguments of a function these types, if they fit; it is an error if they do not."""
+    """Set the types of a function's arguments; report an error and return false on a mismatch."""
     arguments = body_of(function).arguments
     if len(arguments) != len(types):
         counts = f"{len(types)} vs {len(arguments)}"
@@ -76,6 +76,7 @@ def refine_arguments(
             message = f"invalid refinement for argument {number}, refinement {why} in {change}"
             run.error(function, message, fails=fails)
             return False
+    # All types are checked before the first change, so that a failure changes nothing.
     front = next(iter(body_of(function)))
     for argument, type in zip(arguments, types, strict=True):
         if argument.type != type:
@@ -85,7 +86,7 @@ def refine_arguments(
 
 
 def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> None:
-    """Give an argument a type; others read what a call makes of it."""
+    """Set the type of an argument; its users read a wrapper call of the old type."""
     assert isinstance(type, TensorType)
     sizes = sizes_attribute(type.sizes)
     shape = rewriter.constant(sizes, TensorType(S64, (type.rank,)), before=front)
@@ -106,7 +107,7 @@ def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> 
 
 
 def read_types(run: Run, texts: Sequence[str | Type]) -> list[Type] | None:
-    """The types of their texts; the run fails if one is none."""
+    """Parse the texts of types; the run fails, and `None` is returned, if one is invalid."""
     types: list[Type] = []
     for text in texts:
         if not isinstance(text, str):
@@ -141,7 +142,7 @@ def _is_unknown(text: str) -> bool:
 
 
 def split_types(text: str) -> tuple[str, ...]:
-    """The texts of types between commas.
+    """Split a list of types at the commas between them.
 
     >>> split_types("tensor<2xf32>, tensor<?xf32, #stablehlo.bounds<4>>")
     ('tensor<2xf32>', 'tensor<?xf32, #stablehlo.bounds<4>>')

@@ -1,4 +1,4 @@
-"""`stablehlo-check-shape-assertions`: what a program asserts of its sizes is checked, and goes.
+"""`stablehlo-check-shape-assertions`: checks assertions about sizes, and erases them.
 
 Source: StableHLO `StablehloCheckShapeAssertions.cpp`.
 """
@@ -26,7 +26,7 @@ _INDEX: Final = pattern(r"\{([^,:}]*)")
 
 
 def is_assertion(op: Operation) -> bool:
-    """Is it a custom call that asserts something of sizes?"""
+    """Is the op a custom call that asserts a condition on sizes?"""
     if op.name != "stablehlo.custom_call":
         return False
     target = op.get("call_target_name")
@@ -34,7 +34,7 @@ def is_assertion(op: Operation) -> bool:
 
 
 def _problem(op: Operation) -> str:
-    """What is wrong with an assertion as such."""
+    """Return the violated constraint of an assertion's form; empty if it is well-formed."""
     if not 1 <= len(op.operands) <= _MOST_INPUTS + 1:
         return f"expects 1 <= size(operands) <= {_MOST_INPUTS + 1}"
     if op.results:
@@ -60,7 +60,7 @@ def _problem(op: Operation) -> str:
 
 
 def _is_default(op: Operation, name: str) -> bool:
-    """Is it an attribute that every custom call has?"""
+    """Is it the empty `called_computations`, which every custom call may have?"""
     return name == "called_computations" and getattr(op.get(name), "elements", None) == ()
 
 
@@ -81,22 +81,22 @@ def _wrong_specifier(message: str, count: int) -> str:
 
 
 def check_assertion(run: Run, op: Operation) -> None:
-    """Take an assertion away that holds; anything else is an error."""
+    """Erase an assertion that holds; report an error for any other."""
     problem = _problem(op)
     if not problem:
-        what = integer(op.operands[0])
-        if what is None:
+        condition = integer(op.operands[0])
+        if condition is None:
             problem = "expects static assert_what (operand #0)"
-        elif what:
+        elif condition:
             run.rewriter.erase(op)
             return
         else:
-            problem = _said(op)
+            problem = _failure_message(op)
     run.plain_error(op, problem)
 
 
-def _said(op: Operation) -> str:
-    """The message of an assertion that does not hold."""
+def _failure_message(op: Operation) -> str:
+    """Return the message of an assertion that does not hold."""
     inputs: list[int] = []
     for number, value in enumerate(op.operands[1:], 1):
         found = integer(value)
@@ -109,7 +109,7 @@ def _said(op: Operation) -> str:
 
 
 def check_assertions(run: Run) -> None:
-    """Check all assertions, or take them away unseen."""
+    """Check all assertions, or erase them unchecked if the option is off."""
     for function in run.functions():
         for op in run.rewriter.walk(function):
             if is_assertion(op):

@@ -1,4 +1,4 @@
-"""`stablehlo-canonicalize-dynamism`: what is dynamic in name only becomes the static op.
+"""`stablehlo-canonicalize-dynamism`: replaces dynamic ops with constant sizes by static ops.
 
 Source: StableHLO `StablehloCanonicalizeDynamism.cpp`.
 """
@@ -21,7 +21,7 @@ from hloscope.passes.rewriting import Rewriter
 ITERATIONS: Final = 2
 
 PATTERNS: Final = Patterns()
-"""Patterns of single ops, but that of custom calls."""
+"""Patterns of single ops, except for custom calls."""
 
 
 def _is_static(type: Type) -> bool:
@@ -29,7 +29,7 @@ def _is_static(type: Type) -> bool:
 
 
 def custom_call(run: Run) -> Callable[[Rewriter, Operation], bool]:
-    """The pattern of custom calls whose operands hold sizes, which notes errors of a run."""
+    """Return the pattern of custom calls with shape operands; errors go to the run."""
 
     def drop_shape_operands(rewriter: Rewriter, op: Operation) -> bool:
         if shapes_of(op, run) is None:
@@ -58,34 +58,34 @@ def custom_call(run: Run) -> Callable[[Rewriter, Operation], bool]:
 
 @PATTERNS.on("stablehlo.dynamic_broadcast_in_dim")
 def broadcast(rewriter: Rewriter, op: Operation) -> bool:
-    """`broadcast_in_dim`, if the operand and the result are static."""
+    """Replace by `broadcast_in_dim` if operand and result are static."""
     operand, shape = op.operands
     if not _is_static(operand.type) or not _is_static(op.result.type) or ints(shape) is None:
         return False
     dims = op.get("broadcast_dimensions")
     given = {} if dims is None else {"broadcast_dimensions": dims}
-    return _becomes(rewriter, op, "stablehlo.broadcast_in_dim", (operand,), given)
+    return _replace_by(rewriter, op, "stablehlo.broadcast_in_dim", (operand,), given)
 
 
 @PATTERNS.on("stablehlo.dynamic_iota")
 def iota(rewriter: Rewriter, op: Operation) -> bool:
-    """`iota`, if the result is static."""
+    """Replace by `iota` if the result is static."""
     if not _is_static(op.result.type) or ints(op.operands[0]) is None:
         return False
-    return _becomes(rewriter, op, "stablehlo.iota", (), op.properties)
+    return _replace_by(rewriter, op, "stablehlo.iota", (), op.properties)
 
 
 @PATTERNS.on("stablehlo.dynamic_reshape")
 def reshape(rewriter: Rewriter, op: Operation) -> bool:
-    """`reshape`, if the result is static."""
+    """Replace by `reshape` if the result is static."""
     if not _is_static(op.result.type) or ints(op.operands[1]) is None:
         return False
-    return _becomes(rewriter, op, "stablehlo.reshape", op.operands[:1], {})
+    return _replace_by(rewriter, op, "stablehlo.reshape", op.operands[:1], {})
 
 
 @PATTERNS.on("stablehlo.real_dynamic_slice")
 def slice_side_by_side(rewriter: Rewriter, op: Operation) -> bool:
-    """`dynamic_slice`, if the limits are the starts and a constant."""
+    """Replace by `dynamic_slice` if the limits are the starts plus a constant."""
     sizes = slice_sizes(op)
     if sizes is None:
         return False
@@ -102,19 +102,19 @@ def slice_side_by_side(rewriter: Rewriter, op: Operation) -> bool:
         )
     given = {"slice_sizes": i64_array(sizes)}
     target = "stablehlo.dynamic_slice"
-    return _becomes(rewriter, op, target, (operand, *scalars), given, keeps=True)
+    return _replace_by(rewriter, op, target, (operand, *scalars), given, keeps=True)
 
 
 @PATTERNS.on(*STATIC)
 def static_form(rewriter: Rewriter, op: Operation) -> bool:
-    """The op that it is when what was dynamic is constant."""
+    """Replace by the static op if all dynamic amounts are constants."""
     form = STATIC[op.name](op)
     if form is None:
         return False
-    return _becomes(rewriter, op, *form, keeps=op.name == "stablehlo.real_dynamic_slice")
+    return _replace_by(rewriter, op, *form, keeps=op.name == "stablehlo.real_dynamic_slice")
 
 
-def _becomes(
+def _replace_by(
     rewriter: Rewriter,
     op: Operation,
     name: str,
@@ -123,7 +123,7 @@ def _becomes(
     *,
     keeps: bool = False,
 ) -> bool:
-    """Another op of the same type takes the place of one; true."""
+    """Replace an op by another of the same result types; return true."""
     new = rewriter.create(
         name,
         tuple(operands),  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def _becomes(
 
 
 def canonicalize(run: Run, more: Iterable[Pattern] = ()) -> None:
-    """Make what can be static so, with more patterns than upstream has."""
+    """Replace dynamic ops by static ones, with additional patterns in `more`."""
     own = Pattern("drop_shape_operands", ("stablehlo.custom_call",), custom_call(run))
     chooser = Chooser([own, *PATTERNS, *more, *INDEX_FOLDS])
     for function in run.functions():

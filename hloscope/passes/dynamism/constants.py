@@ -1,4 +1,4 @@
-"""Integers that are known while a program is refined: those of constants.
+"""Integers of constants, as shape refinement reads them.
 
 Source: StableHLO `Base.cpp` (`matchInts`).
 """
@@ -15,11 +15,11 @@ from hloscope.stablehlo import integers_in
 S64: Final = ELEMENT_TYPES["s64"]
 _CONSTANTS: Final = frozenset(["stablehlo.constant", "arith.constant"])
 _MOST: Final = 1 << 12
-"""Elements of the longest tensor of sizes anybody has."""
+"""Largest number of elements that is read: a tensor of sizes is not longer."""
 
 
 def literal_of(value: Value) -> DenseAttr | None:
-    """The elements of a value that is a constant."""
+    """Return the literal of a constant; `None` for another value."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
         return None
@@ -28,7 +28,7 @@ def literal_of(value: Value) -> DenseAttr | None:
 
 
 def is_integers(type: object) -> bool:
-    """Is it a tensor of integers (or of `index`), whose sizes are known?"""
+    """Is it a static tensor of integers, booleans or `index`?"""
     return (
         isinstance(type, TensorType)
         and type.is_static
@@ -37,7 +37,7 @@ def is_integers(type: object) -> bool:
 
 
 def ints(value: Value) -> Dims | None:
-    """The integers of a constant in row-major order, with the sign their bits give them.
+    """Return the integers of a constant in row-major order; their bits are read as signed.
 
     >>> from hloscope.mlir import parse_mlir
     >>> tree = parse_mlir('%0 = "arith.constant"() {value = dense<[1, 255]> : tensor<2xui8>}'
@@ -55,13 +55,14 @@ def ints(value: Value) -> Dims | None:
     found = integers_in(literal)
     if found is None:
         return None
+    # Upstream sign-extends whatever the element type is, as the example shows.
     bits = 1 if type.element.kind == "pred" else type.element.bits or 64
     top, whole = 1 << (bits - 1), 1 << bits
     return tuple([n - whole if n >= top else n for n in found])
 
 
 def integer(value: Value) -> int | None:
-    """The integer of a constant of rank 0."""
+    """Return the integer of a constant of rank 0; `None` for another value."""
     found = ints(value)
     type = value.type
     is_scalar = isinstance(type, TensorType) and type.rank == 0
@@ -69,12 +70,12 @@ def integer(value: Value) -> int | None:
 
 
 def i64_array(values: Sequence[int]) -> DenseArrayAttr:
-    """`array<i64: …>`."""
+    """Return `array<i64: …>` of these values."""
     return DenseArrayAttr(S64, tuple(values))
 
 
 def i64_tensor(values: Sequence[int], shape: Sequence[int]) -> DenseAttr:
-    """`dense<…>` of `i64`.
+    """Return `dense<…>` of type `i64` with this shape; equal values become a splat.
 
     >>> from hloscope.mlir import dense_text
     >>> dense_text(i64_tensor([1, 2, 3, 4], [2, 2]))
@@ -87,7 +88,7 @@ def i64_tensor(values: Sequence[int], shape: Sequence[int]) -> DenseAttr:
 
 
 def number_literal(number: int, type: TensorType) -> DenseAttr:
-    """A literal all of whose elements are one integer, cut to the bits of the type.
+    """Return a splat of an integer, truncated to the bits of the element type.
 
     >>> from hloscope.mlir import dense_text, parse_type
     >>> dense_text(number_literal(-1, parse_type("tensor<ui8>")))

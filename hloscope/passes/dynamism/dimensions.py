@@ -1,6 +1,6 @@
-"""The dimension variables of a program that `jax.export` wrote: their names, and what has them.
+"""Dimension variables of programs that `jax.export` wrote: names, and sizes that use them.
 
-Shape assertions say in words which sizes the arguments have: `args[0].shape = (b, 2*h, 3)`.
+Shape assertions contain the sizes of arguments as text: `args[0].shape = (b, 2*h, 3)`.
 
 Source: JAX `export/shape_poly.py`.
 """
@@ -22,17 +22,17 @@ from hloscope.passes.dynamism.values import sized
 
 
 class DimensionError(HloscopeError):
-    """A program has no such dimension variable, or its sizes do not follow from those given."""
+    """A dimension variable does not exist, or sizes do not follow from the given ones."""
 
     exit_code = 2
 
 
 class Specification(NamedTuple):
-    """What a program says of the sizes of its arguments.
+    """Sizes of a program's arguments in terms of dimension variables.
 
     Attributes:
-        names: The dimension variables, in the order in which the program takes them.
-        sizes: For each argument with unknown sizes the text of each size; `?` where nothing says.
+        names: The dimension variables, in the order of the program's arguments.
+        sizes: By number of each dynamic argument, the text of each size; `?` if unknown.
     """
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ _SIZE: Final = "stablehlo.get_dimension_size"
 
 
 def specification(tree: Operation) -> Specification:
-    """What a program says of the sizes of its arguments.
+    """Return the sizes of a program's arguments in terms of its dimension variables.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> specification(parse_stablehlo("func.func @main(%a: tensor<?xf32>) { return }").tree)
@@ -62,10 +62,14 @@ def specification(tree: Operation) -> Specification:
         if isinstance(argument.type, TensorType) and not argument.type.is_static
     }
     names = [*dict.fromkeys(_names(functions))]
+    # The assertions list dynamic arguments in order, without numbers: the ranks must match.
     written = next(_written(main), None)
     if written is not None and [*map(len, written)] == [*map(len, dynamic.values())]:
-        for texts, said in zip(dynamic.values(), written, strict=True):
-            texts[:] = [new if old == "?" else old for old, new in zip(texts, said, strict=True)]
+        for texts, declared in zip(dynamic.values(), written, strict=True):
+            texts[:] = [
+                new if old == "?" else old for old, new in zip(texts, declared, strict=True)
+            ]
+    # Fallback: the program measures a size of an argument and passes it as a variable.
     for name, number, dimension in _measured(functions, arguments):
         if number in dynamic and dynamic[number][dimension] == "?":
             dynamic[number][dimension] = name
@@ -73,14 +77,14 @@ def specification(tree: Operation) -> Specification:
 
 
 def _names(functions: Sequence[Operation]) -> Iterator[str]:
-    """The names of dimension variables, which functions take as arguments."""
+    """Yield the names of dimension variables, which functions take as arguments."""
     for function in functions:
         for _, name in _constants(function):
             yield name
 
 
 def _constants(function: Operation) -> Iterator[tuple[int, str]]:
-    """The arguments of a function that are dimension variables, and their names."""
+    """Yield number and name of the arguments of a function that are dimension variables."""
     given = function.get("arg_attrs")
     for number, each in enumerate(given.elements if isinstance(given, ArrayAttr) else ()):
         name = dict(each.entries).get("jax.global_constant") if isinstance(each, DictAttr) else None
@@ -89,7 +93,7 @@ def _constants(function: Operation) -> Iterator[tuple[int, str]]:
 
 
 def _written(main: Operation) -> Iterator[list[list[str]]]:
-    """The sizes of dynamic arguments, as assertions of `main` write them."""
+    """Yield the sizes of dynamic arguments as the assertions of `main` contain them."""
     for op in main.regions[0].blocks[0]:
         message = op.get("error_message") if is_assertion(op) else None
         if not isinstance(message, StringAttr):
@@ -119,7 +123,7 @@ def _shapes(text: str) -> Iterator[list[str]]:
 def _measured(
     functions: Sequence[Operation], arguments: Sequence[Value]
 ) -> Iterator[tuple[str, int, int]]:
-    """Dimension variables that are sizes of an argument of `main` themselves: which, and which."""
+    """Yield (name, argument, dimension) for variables that are a size of an argument of `main`."""
     callees = {f.get("sym_name"): dict(_constants(f)) for f in functions}
     block = arguments[0].owner if arguments else None
     for op in getattr(block, "operations", ()):
@@ -132,7 +136,7 @@ def _measured(
 
 
 def _size_of(value: Value) -> tuple[Value, int] | None:
-    """The value whose size a value is, and the dimension."""
+    """Return the value and the dimension whose size `value` is; `None` if it is not a size."""
     owner = value.owner
     for _ in range(8):
         if isinstance(owner, Operation) and owner.name == "stablehlo.convert":
@@ -161,10 +165,10 @@ _CALLED: Final[dict[str, Callable[..., int]]] = {
 
 
 def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
-    """The size that an expression of dimension variables means.
+    """Evaluate an expression of dimension variables.
 
     Raises:
-        DimensionError: The text is no expression, or a variable has no size.
+        DimensionError: The text is not an expression, or a variable has no size.
 
     >>> size_of_text("2*b + floordiv(s, 3)^2", {"b": 5, "s": 7})
     14
@@ -192,6 +196,7 @@ def _computed(node: ast.expr, sizes: Mapping[str, int]) -> int:
             found = -_computed(inner, sizes)
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             base, power = _computed(left, sizes), _computed(right, sizes)
+            # The bits of a power are bounded before it is computed.
             if not 0 <= power <= _MOST_BITS:
                 raise ValueError("power")
             found = base**power if abs(base).bit_length() * power <= _MOST_BITS else 1 << _MOST_BITS
@@ -207,14 +212,17 @@ def _computed(node: ast.expr, sizes: Mapping[str, int]) -> int:
 
 
 def argument_types(tree: Operation, sizes: Mapping[str, int]) -> list[Type]:
-    """The types of the arguments of a program whose dimension variables have these sizes.
+    """Return the types of a program's arguments for given sizes of its dimension variables.
 
     Raises:
-        DimensionError: There is no such variable, or an argument's sizes do not follow.
+        DimensionError: A variable does not exist, or a size does not follow from them.
     """
-    said = specification(tree)
-    known = said.names or tuple(
-        dict.fromkeys(name for texts in said.sizes.values() for text in texts for name in _in(text))
+    declared = specification(tree)
+    # Without declared variables, the identifiers in the sizes are taken for them.
+    known = declared.names or tuple(
+        dict.fromkeys(
+            name for texts in declared.sizes.values() for text in texts for name in _in(text)
+        )
     )
     for name, size in sizes.items():
         if name not in known:
@@ -228,8 +236,8 @@ def argument_types(tree: Operation, sizes: Mapping[str, int]) -> list[Type]:
     types: list[Type] = []
     for number, argument in enumerate(arguments):
         type = argument.type
-        if number in said.sizes and isinstance(type, TensorType):
-            type = _with(type.element, number, said.sizes[number], sizes)
+        if number in declared.sizes and isinstance(type, TensorType):
+            type = _with(type.element, number, declared.sizes[number], sizes)
         types.append(type)
     return types
 
@@ -264,7 +272,7 @@ def _in(text: str) -> list[str]:
 
 
 def entry_of(tree: Operation) -> Operation | None:
-    """The function a program begins with: `main`, or the only one; it has a body."""
+    """Return the entry function: `main`, or the only one; `None` without a body."""
     functions = _functions(tree)
     main = (f for f in functions if f.get("sym_name") == StringAttr(b"main"))
     found = next(main, functions[0] if len(functions) == 1 else None)
@@ -272,7 +280,7 @@ def entry_of(tree: Operation) -> Operation | None:
 
 
 def arguments_of(tree: Operation) -> Sequence[Value]:
-    """What a program takes."""
+    """Return the arguments of a program's entry function."""
     entry = entry_of(tree)
     return () if entry is None else entry.regions[0].blocks[0].arguments
 

@@ -1,7 +1,7 @@
-"""Why a size is still unknown: the way back from a value to what it comes from.
+"""Explanations of unknown sizes: the path from a value back to the cause.
 
-One edge leads from each dynamic value to the value it has its unknown size from; so the ways share
-their parts, and a program is looked at once.
+Each dynamic value has one edge to the value that its unknown size comes from.  So paths share
+their ends, and each value of a program is examined once.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import walk
 
 LONGEST: Final = 100
-"""Steps of a way that are told."""
+"""Largest number of steps in a path."""
 
 
 class Link(NamedTuple):
-    """A value on the way, and why it leads to the next one.
+    """A value on the path, and its relation to the next one.
 
     Attributes:
         value: The value.
-        why: What it takes from the next one: `size of`, `reads` …; empty at the end.
+        why: Relation to the next value: `size of`, `reads` …; empty at the end.
     """
 
     value: Value
@@ -38,13 +38,13 @@ class Link(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a way ends.
+    """End of a path: the cause of an unknown size.
 
     Attributes:
         kind: `argument`, `data` (a size computed from elements), `custom_call`, `call`, `declared`
-            (nothing that is known follows for the op), `reader` (an op that reads the value keeps
-            its type) or `loop` (a value that comes from itself).
-        remedy: What would make the size known.
+            (the sizes do not follow from operands), `unknown` (an op without a definition), `reader`
+            (a user requires the dynamic type) or `loop` (the path returns to itself).
+        remedy: Change of the program that would make the size known.
     """
 
     kind: str
@@ -52,12 +52,12 @@ class Origin(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why a value is dynamic.
+    """Cause of a dynamic value.
 
     Attributes:
         value: The value.
-        way: From the value itself to where its size comes from.
-        origin: What stands at the end.
+        way: The path, from the value itself to the cause.
+        origin: The cause.
     """
 
     value: Value
@@ -66,7 +66,7 @@ class Explanation(NamedTuple):
 
 
 def is_dynamic(type: Type) -> bool:
-    """Is there a size that is not known?
+    """Has the type, or an element of a tuple, an unknown size or rank?
 
     >>> from hloscope.mlir import parse_type
     >>> is_dynamic(parse_type("tuple<tensor<2x?xf32>>"))
@@ -80,7 +80,7 @@ def is_dynamic(type: Type) -> bool:
 
 
 def dynamic_values(tree: Operation) -> Iterator[Value]:
-    """The values whose sizes are not all known, in the order of the text."""
+    """Yield the values with unknown sizes, in program order."""
     for op in walk(tree):
         if op.name.endswith(".func"):
             for region in op.regions:
@@ -93,7 +93,7 @@ def dynamic_values(tree: Operation) -> Iterator[Value]:
 
 
 def explain(tree: Operation) -> list[Explanation]:
-    """Why each value of a program is dynamic that is.
+    """Return the explanation of each dynamic value of a program, in program order.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> text = '''func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {
@@ -108,7 +108,7 @@ def explain(tree: Operation) -> list[Explanation]:
 
 
 class _Step(NamedTuple):
-    """Where a value's unknown size comes from: another value, or it ends here."""
+    """Edge from a value to the source of its unknown size, or to the end of the path."""
 
     why: str
     to: Value | None
@@ -134,16 +134,18 @@ class _Explainer:
                 self._readers.setdefault(value, []).append(op)
 
     def of(self, value: Value) -> Explanation:
-        """The way back from one value."""
+        """Return the path from one value."""
         way: list[Link] = []
         seen: set[Value] = set()
         at = value
         while True:
+            # Paths of different values meet: each step is computed once and shared.
             step = self._steps.get(at)
             if step is None:
                 step = self._steps[at] = self._step(at)
             way.append(Link(at, step.why))
             seen.add(at)
+            # A value that is reached again carries its size around a loop.
             if step.to is None or step.to in seen or len(way) >= LONGEST:
                 origin = step.origin or Origin("loop", _OF_LOOPS)
                 return Explanation(value, tuple(way), origin)
@@ -184,7 +186,7 @@ class _Explainer:
         public = function.get("sym_visibility") != StringAttr(b"private")
         if call is not None and not public and value.index < len(call.operands):
             return _Step("given by a call", call.operands[value.index])
-        kept = self._kept_by_reader(value)
+        kept = self._fixed_by_reader(value)
         if kept is not None:
             return kept
         remedy = f"give argument {value.index} of @{text} a type with known sizes"
@@ -192,10 +194,10 @@ class _Explainer:
             remedy = f"the size is an element of argument {value.index} of @{text}: give its value"
         return _Step("", None, Origin("argument", remedy))
 
-    def _kept_by_reader(self, value: Value) -> _Step | None:
-        """The end of the way if refinement wrapped an argument whose sizes are known.
+    def _fixed_by_reader(self, value: Value) -> _Step | None:
+        """Return the end of the path if refinement wrapped an argument of known sizes.
 
-        Readers of dialects that refinement does not follow go on reading the old type.
+        Users of dialects that refinement does not support still read the old type.
         """
         if is_dynamic(value.type):
             return None
@@ -210,7 +212,11 @@ class _Explainer:
         return _Step("", None, Origin("reader", _OF_READERS.format(reader.name)))
 
     def _of_op(self, op: Operation, value: Value) -> _Step:
-        """By the first operand that is dynamic; else by the first that is not a constant."""
+        """Return the step to the first dynamic operand.
+
+        If the value is an integer, not dynamic itself, the step leads to its first operand that is
+        not constant.
+        """
         if is_dynamic(value.type):
             for operand in op.operands:
                 if is_dynamic(operand.type):
@@ -223,7 +229,7 @@ class _Explainer:
         return self._of_number(op)
 
     def _of_number(self, op: Operation) -> _Step:
-        """Of an op that computes a size: what it computes it from."""
+        """Return the step from an op that computes a size to the operand it is computed from."""
         unknown = [v for v in op.operands if literal_of(v) is None and known_integers(v) is None]
         for operand in unknown:
             if isinstance(operand.type, TensorType) and operand.type.element.kind == "float":
@@ -288,7 +294,7 @@ class _Explainer:
 
 
 def is_wrapper(op: Operation) -> bool:
-    """Is it the custom call by which refinement gives readers of an argument its old type?"""
+    """Is it the custom call that keeps the old type of a refined argument for its users?"""
     target = op.get("call_target_name")
     return op.name == "stablehlo.custom_call" and target == StringAttr(WRAPPER.encode())
 
@@ -307,11 +313,11 @@ _FIRST_SHAPE: Final = {
     "stablehlo.real_dynamic_slice": 1,
     "stablehlo.rng": 2,
 }
-"""The first operand that is a size, or an amount that makes one."""
+"""Number of the first operand that holds sizes, or amounts that determine sizes."""
 _SUMMARIES: Final = frozenset(
     f"stablehlo.{name}" for name in ("reduce", "gather", "scatter", "sort", "dot_general", "infeed")
 )
-"""Ops whose results are data, whatever they are computed from."""
+"""Ops whose results are data, regardless of their operands."""
 _SPECIAL: Final[dict[str, Callable[[_Explainer, Operation, Value], _Step | None]]] = {
     "func.call": _Explainer._of_call,
     "stablehlo.case": _Explainer._of_branches,

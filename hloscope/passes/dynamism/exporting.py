@@ -1,4 +1,4 @@
-"""What XLA runs before it compiles a program that `jax.export` wrote with symbolic sizes.
+"""Passes that XLA runs on a program that `jax.export` wrote with symbolic sizes.
 
 Source: XLA `pjrt/mlir_to_hlo.cc`, `python/refine_polymorphic_shapes.cc`,
 `stablehlo_ext/transforms/ChloRecomposeOps.cpp`.
@@ -27,13 +27,13 @@ _RECOMPOSED: Final = {
         for name in "erf tan acos acosh asin asinh atanh cosh sinh mulhi ragged_dot".split()
     },
 }
-"""Ops of CHLO by the names of the custom calls that stand for them."""
+"""CHLO ops by the names of the custom calls that represent them."""
 _ATTRIBUTES: Final = "mhlo.attributes"
 _ALLOWED: Final = frozenset(["call_target_name", _ATTRIBUTES, "mhlo.version"])
 
 
-def _stands_for(op: Operation) -> tuple[str, DictAttr] | None:
-    """The op of CHLO that a custom call or composite stands for, and its attributes."""
+def _represented_op(op: Operation) -> tuple[str, DictAttr] | None:
+    """Return the CHLO op that a custom call or composite represents, and its attributes."""
     if op.name == "stablehlo.composite":
         return _composed(op)
     name, given = _chlo_name(op), op.get(_ATTRIBUTES)
@@ -43,7 +43,7 @@ def _stands_for(op: Operation) -> tuple[str, DictAttr] | None:
 
 
 def _composed(op: Operation) -> tuple[str, DictAttr] | None:
-    """The op of CHLO that a composite is named after."""
+    """Return the CHLO op that a composite is named after, and its attributes."""
     named = op.get("name")
     given = op.get("composite_attributes") or DictAttr(())
     if not isinstance(named, StringAttr) or not isinstance(given, DictAttr):
@@ -54,7 +54,7 @@ def _composed(op: Operation) -> tuple[str, DictAttr] | None:
 
 
 def _chlo_name(op: Operation) -> str:
-    """The op of CHLO that a custom call stands for."""
+    """Return the CHLO op that a custom call represents; empty if none."""
     target = op.get("call_target_name")
     if op.name != "stablehlo.custom_call" or not isinstance(target, StringAttr):
         return ""
@@ -69,10 +69,10 @@ def _chlo_name(op: Operation) -> str:
 
 
 def recompose(run: Run) -> None:
-    """Replace custom calls that stand for ops of CHLO by those ops."""
+    """Replace custom calls and composites by the CHLO ops that they represent."""
     for function in run.functions():
         for op in run.rewriter.walk(function):
-            found = _stands_for(op)
+            found = _represented_op(op)
             if found is None:
                 continue
             name, given = found
@@ -88,7 +88,7 @@ def recompose(run: Run) -> None:
 
 
 def dynamic_ops(run: Run) -> Iterator[Operation]:
-    """The ops with a result, or an argument of a region, whose sizes are not known."""
+    """Yield the ops with a result, or a region argument, of unknown sizes."""
     for op in run.rewriter.walk():
         values = [*op.results]
         for block in op.blocks:
@@ -104,7 +104,7 @@ def _is_dynamic(type: Type) -> bool:
 
 
 def validate(run: Run) -> None:
-    """See that no size is unknown and nothing is asserted any more."""
+    """Report errors for unknown sizes; if there are none, for remaining assertions."""
     for op in dynamic_ops(run):
         run.error(op, "has dynamic shapes")
     if run.failed:

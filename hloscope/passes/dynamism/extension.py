@@ -1,4 +1,4 @@
-"""XLA's custom calls for ops of dynamic sizes that StableHLO does not have.
+"""XLA's custom calls for dynamic ops that StableHLO does not have.
 
 Source: XLA `stablehlo_ext/IR/stablehlo_ops.cpp`, `transforms/StablehloRefineShapes.cpp`,
 `transforms/StablehloCanonicalizeDynamism.cpp`.
@@ -40,13 +40,13 @@ _TOP_K: Final = "stablehlo.dynamic_top_k"
 _APPROX_TOP_K: Final = "stablehlo.dynamic_approx_top_k"
 
 REFINE: Final = Patterns()
-"""For `refine-shapes`."""
+"""Patterns of `refine-shapes`."""
 CANONICALIZE: Final = Patterns()
-"""For `canonicalize-dynamism`."""
+"""Patterns of `canonicalize-dynamism`."""
 
 
 def _is(op: Operation, target: str, *more: str) -> bool:
-    """Is it a call of the target, with no attributes but those that every call has and `more`?"""
+    """Is it a call of `target` with only default attributes and those named in `more`?"""
     if op.get("call_target_name") != StringAttr(target.encode()):
         return False
     if op.get("backend_config") not in (None, StringAttr(b""), DictAttr(())):
@@ -59,7 +59,7 @@ def _is(op: Operation, target: str, *more: str) -> bool:
 
 
 def _callee(op: Operation) -> str:
-    """The one function a custom call names."""
+    """Return the only function that a custom call names; empty if not exactly one."""
     given = op.get("called_computations")
     if isinstance(given, ArrayAttr) and len(given.elements) == 1:
         symbol = given.elements[0]
@@ -70,9 +70,9 @@ def _callee(op: Operation) -> str:
 
 @REFINE.on(_CALL)
 def unwrap(rewriter: Rewriter, op: Operation) -> bool:
-    """What wraps an argument some of whose sizes are unknown goes.
+    """Replace a wrapper whose argument still has unknown sizes by the argument.
 
-    Upstream refuses such sizes; it refines arguments to known ones only.
+    Upstream refuses unknown sizes: it refines arguments to known sizes only.
     """
     if op.get("call_target_name") != StringAttr(WRAPPER.encode()) or len(op.operands) != 2:
         return False
@@ -89,18 +89,18 @@ def unwrap(rewriter: Rewriter, op: Operation) -> bool:
 SIZE_READERS: Final = frozenset(
     ["shape.dim", "shape.shape_of", "tensor.cast", "tensor.dim", "tensor.extract", "tensor.rank"]
 )
-"""Ops beside StableHLO's that read arrays of any type, most of them for their sizes."""
+"""Ops of other dialects that read tensors of any type, most of them for their sizes."""
 
 
 @REFINE.on("tensor.cast")
 def refine_cast(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes of the operand, too.  Upstream follows sizes through ops of StableHLO only."""
+    """Give a cast the sizes of its operand.  Upstream supports only StableHLO ops here."""
     return refine_results(rewriter, op, [op.operands[0].type])
 
 
 @REFINE.on("shape.shape_of")
 def known_shape(rewriter: Rewriter, op: Operation) -> bool:
-    """A constant, where every size is known."""
+    """Replace by a constant if all sizes are known."""
     type = op.operands[0].type
     if not isinstance(type, TensorType) or not type.is_static or not type.rank:
         return False
@@ -111,7 +111,7 @@ def known_shape(rewriter: Rewriter, op: Operation) -> bool:
 
 
 class _Windows(NamedTuple):
-    """The parts of a dynamic `reduce_window` whose numbers are constants."""
+    """Operands and static attributes of a dynamic `reduce_window` with constant numbers."""
 
     operands: tuple[Value, ...]
     properties: dict[str, Attribute]
@@ -143,7 +143,7 @@ def _windows(op: Operation) -> _Windows | None:
 
 @REFINE.on(_CALL)
 def refine_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes `reduce_window` has with these numbers."""
+    """Refine to the sizes of a `reduce_window` with these constants."""
     found = _windows(op)
     if found is None:
         return False
@@ -160,7 +160,7 @@ def _sizes(value: Value) -> Sizes:
 
 @CANONICALIZE.on(_CALL)
 def static_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
-    """`reduce_window`; the body of the function becomes its region."""
+    """Replace by `reduce_window`, with the function's body as its region."""
     found = _windows(op)
     function = None if found is None else _function(rewriter, _callee(op))
     if found is None or function is None:
@@ -188,7 +188,7 @@ def _function(rewriter: Rewriter, name: str) -> Operation | None:
 
 
 def _region_of(function: Operation) -> Region | None:
-    """A copy of the body of a function as the region of an op."""
+    """Return a copy of a function's body as the region of an op; `None` if it has many blocks."""
     if len(function.regions) != 1 or len(function.regions[0].blocks) != 1:
         return None
     region = clone(function, {}).regions[0]
@@ -214,7 +214,7 @@ def _random_sizes(op: Operation) -> Dims | None:
 
 @REFINE.on(_CALL)
 def refine_random(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes of the state, and those of the operand."""
+    """Refine to the state's sizes and the sizes in the operand."""
     sizes = _random_sizes(op)
     if sizes is None:
         return False
@@ -223,12 +223,12 @@ def refine_random(rewriter: Rewriter, op: Operation) -> bool:
 
 @CANONICALIZE.on(_CALL)
 def static_random(rewriter: Rewriter, op: Operation) -> bool:
-    """`rng_bit_generator`."""
+    """Replace by `rng_bit_generator`."""
     algorithm = op.get("rng_algorithm")
     if algorithm is None or _random_sizes(op) is None:
         return False
     given = {"rng_algorithm": algorithm}
-    return _becomes(rewriter, op, "stablehlo.rng_bit_generator", op.operands[:1], given)
+    return _replace_by(rewriter, op, "stablehlo.rng_bit_generator", op.operands[:1], given)
 
 
 def _top_k(op: Operation) -> int | None:
@@ -239,7 +239,7 @@ def _top_k(op: Operation) -> int | None:
 
 @REFINE.on(_CALL)
 def refine_top_k(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes of the operand, the last of which becomes `k`."""
+    """Refine to the sizes of the operand, with `k` as the last."""
     k = _top_k(op)
     if k is None or not isinstance(op.operands[0].type, TensorType):
         return False
@@ -249,17 +249,17 @@ def refine_top_k(rewriter: Rewriter, op: Operation) -> bool:
 
 @CANONICALIZE.on(_CALL)
 def static_top_k(rewriter: Rewriter, op: Operation) -> bool:
-    """`chlo.top_k`, unless there are not so many."""
+    """Replace by `chlo.top_k`, unless `k` exceeds the last size."""
     k = _top_k(op)
     sizes = _sizes(op.operands[0]) if k is not None else ()
     if k is None or not sizes or (sizes[-1] is not None and k > sizes[-1]) or k < 0:
         return False
-    return _becomes(rewriter, op, "chlo.top_k", op.operands[:1], {"k": IntegerAttr(k, I64)})
+    return _replace_by(rewriter, op, "chlo.top_k", op.operands[:1], {"k": IntegerAttr(k, I64)})
 
 
 @CANONICALIZE.on(_CALL)
 def static_approx_top_k(rewriter: Rewriter, op: Operation) -> bool:
-    """`ApproxTopK` with `k` in its configuration."""
+    """Replace by `ApproxTopK` with `k` in its configuration."""
     config = op.get("mhlo.backend_config")
     more = ("called_computations", "mhlo.backend_config")
     if not _is(op, _APPROX_TOP_K, *more) or not isinstance(config, DictAttr):
@@ -291,7 +291,7 @@ def static_approx_top_k(rewriter: Rewriter, op: Operation) -> bool:
     return True
 
 
-def _becomes(
+def _replace_by(
     rewriter: Rewriter,
     op: Operation,
     name: str,

@@ -1,7 +1,7 @@
-"""What an op of dynamic sizes is once those sizes are constants: the op of static sizes.
+"""Static equivalents of dynamic ops whose sizes are constants.
 
-Refinement asks for the types of that op's results, canonicalisation puts it into the place of the
-dynamic one; so what the two believe is stated once.
+Refinement uses the result types of the static op, canonicalisation replaces the dynamic op by
+it.  Both read this table, so that they agree.
 
 Source: StableHLO `StablehloRefineShapes.cpp`, `StablehloCanonicalizeDynamism.cpp`.
 """
@@ -17,7 +17,7 @@ from hloscope.passes.dynamism.constants import i64_array, i64_tensor, ints
 
 
 class Form(NamedTuple):
-    """An op that could take the place of another one: its name, operands and attributes."""
+    """A static op: name, operands and attributes."""
 
     name: str
     operands: tuple[Value, ...]
@@ -28,7 +28,7 @@ Static: TypeAlias = "Callable[[Operation], Form | None]"
 
 
 def conv(op: Operation) -> Form | None:
-    """`dynamic_conv` whose padding is known."""
+    """Return the static form of `dynamic_conv`; `None` unless the padding is constant."""
     lhs, rhs, padding = op.operands
     amounts = ints(padding)
     if amounts is None or len(amounts) % 2:
@@ -38,7 +38,7 @@ def conv(op: Operation) -> Form | None:
 
 
 def gather(op: Operation) -> Form | None:
-    """`dynamic_gather` whose slice sizes are known."""
+    """Return the static form of `dynamic_gather`; `None` unless the slice sizes are constant."""
     operand, indices, sizes = op.operands
     found = ints(sizes)
     if found is None:
@@ -51,7 +51,7 @@ _EDGES: Final = ("edge_padding_low", "edge_padding_high", "interior_padding")
 
 
 def pad(op: Operation) -> Form | None:
-    """`dynamic_pad` whose amounts are known."""
+    """Return the static form of `dynamic_pad`; `None` unless all amounts are constant."""
     amounts = [ints(value) for value in op.operands[2:]]
     found = {name: i64_array(n) for name, n in zip(_EDGES, amounts, strict=True) if n is not None}
     if len(found) < len(_EDGES):
@@ -60,7 +60,7 @@ def pad(op: Operation) -> Form | None:
 
 
 def slice_of(op: Operation) -> Form | None:
-    """`real_dynamic_slice` all of whose numbers are known."""
+    """Return the static form of `real_dynamic_slice`; `None` unless its bounds are constant."""
     numbers = [ints(value) for value in op.operands[1:]]
     names = ("start_indices", "limit_indices", "strides")
     found = {name: i64_array(n) for name, n in zip(names, numbers, strict=True) if n is not None}
@@ -70,7 +70,10 @@ def slice_of(op: Operation) -> Form | None:
 
 
 def slice_sizes(op: Operation) -> Dims | None:
-    """The sizes of a `real_dynamic_slice` that takes elements side by side from where it starts."""
+    """Return the sizes of a `real_dynamic_slice` of stride 1 with limits `start + constant`.
+
+    `None` for any other slice.
+    """
     _, start, limit, strides = op.operands
     steps = ints(strides)
     if steps is None or any(step != 1 for step in steps):
@@ -90,4 +93,4 @@ STATIC: Final[dict[str, Static]] = {
     "stablehlo.dynamic_pad": pad,
     "stablehlo.real_dynamic_slice": slice_of,
 }
-"""The op of static sizes, by the dynamic op."""
+"""Functions that return the static form, by dynamic op."""

@@ -1,4 +1,4 @@
-"""What a function is refined for: tokens, sizes that are constants, types; and which were already.
+"""Refinement keys: argument types and constant sizes for which a function is refined.
 
 Source: StableHLO `StablehloRefineShapes.cpp` (`RefinementKey`, `RefineShapeState`).
 """
@@ -19,14 +19,14 @@ from hloscope.walks import reached
 
 
 class Key(Struct, frozen=True):
-    """What a function is refined for.
+    """Arguments for which a function is refined.
 
     Attributes:
-        function: Which.
-        tokens: How many arguments at the front are tokens.
-        sizes: The integers of the arguments after them that are constants.
-        types: Of all other arguments.
-        token_types: Of the tokens.
+        function: The function.
+        tokens: Number of leading arguments that are tokens.
+        sizes: Integers of the constant arguments after the tokens.
+        types: Types of all other arguments.
+        token_types: Types of the tokens.
     """
 
     function: Operation
@@ -45,7 +45,7 @@ class Key(Struct, frozen=True):
 
 
 def key_of(call: Operation, function: Operation) -> Key:
-    """What a call asks for."""
+    """Return the key that a call requests: leading tokens, then constants, then the rest."""
     values = call.operands
     tokens = next(
         (k for k, v in enumerate(values) if not isinstance(v.type, TokenType)), len(values)
@@ -68,15 +68,15 @@ def key_of(call: Operation, function: Operation) -> Key:
 
 
 def callee_name(call: Operation) -> str:
-    """The name of the function that is called."""
+    """Return the name of the called function; empty if it is not a plain symbol."""
     callee = call.get("callee")
     return callee.root if isinstance(callee, SymbolAttr) and not callee.nested else ""
 
 
 def functions_with_effects(functions: Iterable[Operation]) -> frozenset[str]:
-    """The names of the functions that do something besides returning values.
+    """Return the names of the functions with effects, by themselves or through calls.
 
-    So do declarations, and what calls a function nobody knows.
+    Declarations, and functions that call an undefined one, count as having effects.
     """
     callers: dict[str, set[str]] = {}
     work: list[str] = []
@@ -84,20 +84,21 @@ def functions_with_effects(functions: Iterable[Operation]) -> frozenset[str]:
     for function in functions:
         name = name_of(function)
         known.add(name)
-        quiet, callees = _looked_at(function)
+        quiet, callees = _own_effects(function)
         if not quiet:
             work.append(name)
         for callee in callees:
             callers.setdefault(callee, set()).add(name)
     work += [name for name in callers if name not in known]
+    # Effects propagate from callees to callers, so that one traversal finds all of them.
     return frozenset(reached(work, lambda name: callers.get(name, ())))
 
 
 _CALL: Final = "func.call"
 
 
-def _looked_at(function: Operation) -> tuple[bool, set[str]]:
-    """Is there nothing but calls that has an effect, and which functions are called?"""
+def _own_effects(function: Operation) -> tuple[bool, set[str]]:
+    """Return whether a function has no effects except in calls, and the functions it calls."""
     callees: set[str] = set()
     quiet = any(region.blocks for region in function.regions)
     work = [function]

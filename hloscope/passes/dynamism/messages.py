@@ -1,4 +1,4 @@
-"""Messages with places for numbers, as LLVM's `formatv` writes them.
+"""Message templates with numbers, in the format of LLVM's `formatv`.
 
 Source: LLVM's `FormatVariadic.cpp`, `FormatProviders.h`.
 """
@@ -17,7 +17,7 @@ _UNTERMINATED: Final = "Unterminated brace sequence. Escape with {{ for a litera
 
 
 class _Piece(NamedTuple):
-    """Text, or what is written in braces."""
+    """Literal text, or the content of a pair of braces."""
 
     text: str
     is_specifier: bool
@@ -39,7 +39,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
         if close < 0:
             yield _Piece(_UNTERMINATED, is_specifier=False)
             return
-        if 0 < again < close:  # a brace that opens nothing
+        if 0 < again < close:  # an opening brace without a closing one is literal text
             yield _Piece(text[:again], is_specifier=False)
             text = text[again:]
             continue
@@ -48,7 +48,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def formatted(template: str, numbers: Sequence[int]) -> str:
-    """The template with numbers in the places of `{0}`, `{1,8}`, `{0:x}`; a missing one is -1.
+    """Replace `{0}`, `{1,8}`, `{0:x}` in a template by numbers; a missing number is -1.
 
     >>> formatted("{0} and {1,4} of {} {{", [7, -2])
     '7 and   -2 of 7 {'
@@ -74,11 +74,11 @@ def formatted(template: str, numbers: Sequence[int]) -> str:
 
 def _padded(text: str, where: str, width: str | None) -> str:
     size = min(int(width[:9]), _MOST_WIDTH) if width else 0
-    fill, way = (where[0], where[1]) if len(where) == 2 else (" ", where)
+    fill, alignment = (where[0], where[1]) if len(where) == 2 else (" ", where)
     missing = max(size - len(text), 0)
-    if way == "-":
+    if alignment == "-":
         return text + fill * missing
-    if way == "=":
+    if alignment == "=":
         return fill * (missing // 2) + text + fill * (missing - missing // 2)
     return fill * missing + text
 

@@ -1,7 +1,7 @@
-"""`stablehlo-refine-shapes`: sizes are followed from the arguments through a whole program.
+"""`stablehlo-refine-shapes`: propagates sizes from the arguments through a program.
 
-A function is refined once, for what its first call gives; functions that are called are refined
-when the call is reached.  They wait on a stack, not in calls of Python.
+A function is refined once, for its first call.  A called function is refined when the pattern
+reaches the call.  Functions wait on an explicit stack, so that call depth is not limited.
 
 Source: StableHLO `StablehloRefineShapes.cpp`.
 """
@@ -37,14 +37,14 @@ ITERATIONS: Final = 2
 
 
 class _Frame(NamedTuple):
-    """A function that is being refined."""
+    """A function that is being refined, with the driver of its patterns."""
 
     function: Operation
     driver: GreedyDriver
 
 
 class Refinement:
-    """One run: what was refined already, and what waits for what."""
+    """One refinement: the key of each refined function, and the stack of unfinished ones."""
 
     def __init__(self, run: Run, more: Iterable[Pattern] = ()) -> None:
         self.run: Final = run
@@ -54,9 +54,9 @@ class Refinement:
         self._known: Final[dict[Operation, Key]] = {}
         self._stack: list[_Frame] = []
         self._inferred: Final[dict[Operation, list[Type]]] = {}
-        """The types that an op with regions was looked at with."""
+        """By op with regions, the types for which it was inferred last."""
         self._waiting: Final[set[Operation]] = set()
-        """The functions on the stack."""
+        """Functions on the stack."""
         self._chooser: Final = Chooser(
             [
                 *SHAPES,
@@ -70,7 +70,7 @@ class Refinement:
         )
 
     def refine(self, entry: Operation) -> bool:
-        """Refine the function a program begins with, and all that it calls."""
+        """Refine the entry function and all functions that it calls."""
         types = tuple([argument.type for argument in body_of(entry).arguments])
         if not self._begin(Key(entry, 0, (), types), fails=True):
             return False
@@ -78,6 +78,7 @@ class Refinement:
             frame = self._stack[-1]
             try:
                 converged = frame.driver.run()
+            # A callee was pushed: it runs first, then this driver resumes at the call.
             except PostponedError:
                 continue
             self._stack.pop()
@@ -91,7 +92,8 @@ class Refinement:
     # ------------------------------------------------------------------------------- functions
 
     def _begin(self, key: Key, *, fails: bool = False) -> bool:
-        """Prepare a function, and put it on the stack."""
+        """Give a function the arguments of a key and push it; false if that fails."""
+        # The key is recorded first, so that a failed function is not begun again.
         run, function = self.run, key.function
         self._known[function] = key
         if not has_one_block(run, function, fails=fails):
@@ -109,7 +111,7 @@ class Refinement:
         return True
 
     def _replace_sizes(self, key: Key) -> bool:
-        """Constants take the place of the arguments that are sizes, which go."""
+        """Replace arguments that are constant sizes by constants, and remove them."""
         if not key.sizes:
             return True
         function, rewriter = key.function, self.run.rewriter
@@ -130,7 +132,7 @@ class Refinement:
         return True
 
     def _is_refined(self, key: Key) -> bool | None:
-        """Was a function refined for this already?  `None` if it was for something else."""
+        """Has the function been refined for this key?  `None`, with an error, if for another."""
         known = self._known.get(key.function)
         if known is None:
             return False
@@ -150,7 +152,7 @@ class Refinement:
     # -------------------------------------------------------------------------------- patterns
 
     def _custom_call(self, rewriter: Rewriter, op: Operation) -> bool:
-        """The sizes that operands hold; a wrapper goes when it wraps nothing any more."""
+        """Refine to the sizes in shape operands; a wrapper of the final type is replaced."""
         shapes = shapes_of(op, self.run)
         if shapes is None or not refine_shapes(rewriter, op, shapes):
             return False
@@ -162,9 +164,9 @@ class Refinement:
         return True
 
     def _infer(self, rewriter: Rewriter, op: Operation) -> bool:
-        """What typing infers; of an op with regions only if other types stand in them than before.
+        """Refine to the inferred types; an op with regions only if its types have changed.
 
-        A change in a region has all ops around it looked at again.
+        A change in a region pushes all ops around it, so that this would repeat without an end.
         """
         if not op.regions:
             return refine_inferred(rewriter, op)
@@ -178,7 +180,7 @@ class Refinement:
         return refine_inferred(rewriter, op)
 
     def _call(self, rewriter: Rewriter, op: Operation) -> bool:
-        """Refine what is called; then what it returns is known."""
+        """Refine the called function first; then apply its result types to the call."""
         function = self.functions.get(callee_name(op))
         if function is None:
             return False
@@ -192,10 +194,10 @@ class Refinement:
             return False
         if len(function.regions[0].blocks) != 1:
             return False
-        return self._use(rewriter, op, key)
+        return self._apply_refined(rewriter, op, key)
 
-    def _use(self, rewriter: Rewriter, op: Operation, key: Key) -> bool:
-        """Make use of what is known of a function that has been refined."""
+    def _apply_refined(self, rewriter: Rewriter, op: Operation, key: Key) -> bool:
+        """Apply a refined function to one of its calls: result types, constants, removed sizes."""
         function = key.function
         is_changed = refine_results(rewriter, op, signature_of(function).results)
         returned = _returned(body_of(function))
@@ -205,9 +207,11 @@ class Refinement:
             literal is not None and literal.type == result.type
             for literal, result in zip(literals, op.results, strict=True)
         )
+        # A pure function of constant results needs no call.
         if fit and is_pure:
             rewriter.replace(op, [_constant(rewriter, op, literal) for literal in literals])
             return True
+        # The function lost its size arguments in `_replace_sizes`; each call must follow once.
         if key.sizes:
             end = key.tokens + len(key.sizes)
             rewriter.set_operands(op, (*op.operands[: key.tokens], *op.operands[end:]))
@@ -239,7 +243,7 @@ def _integers(value: Value) -> DenseAttr | None:
 def remove_arguments(
     rewriter: Rewriter, function: Operation, body: Block, which: Sequence[int]
 ) -> None:
-    """Take away arguments that nobody reads, with their types and attributes."""
+    """Remove unused arguments of a function, with their types and attributes."""
     kept = [k for k in range(len(body.arguments)) if k not in which]
     body.arguments = tuple([body.arguments[k] for k in kept])
     for k, argument in enumerate(body.arguments):
@@ -250,7 +254,7 @@ def remove_arguments(
 
 
 def _drop_attributes(rewriter: Rewriter, op: Operation, which: Sequence[int]) -> None:
-    """Take away the attributes of some arguments of a function or call."""
+    """Remove the attributes of some arguments of a function or call."""
     given = op.properties.get("arg_attrs")
     if isinstance(given, ArrayAttr):
         kept = tuple([each for k, each in enumerate(given.elements) if k not in which])
@@ -258,7 +262,7 @@ def _drop_attributes(rewriter: Rewriter, op: Operation, which: Sequence[int]) ->
 
 
 def refine(run: Run, more: Iterable[Pattern] = ()) -> None:
-    """Refine a module, with more patterns than upstream has."""
+    """Refine a module, with additional patterns in `more`."""
     entry = target_of(run)
     if entry is None:
         return

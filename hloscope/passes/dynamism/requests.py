@@ -1,4 +1,4 @@
-"""A request for refinement: types of its arguments, and the passes that go with it."""
+"""Requests for refinement: argument types, and the passes to run."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from hloscope.stablehlo import walk
 
 _POLYMORPHIC: Final = "jax.uses_shape_polymorphism"
 _BEFORE: Final = "inline,cse,stablehlo-ext-chlo-recompose-ops,symbol-dce"
-"""What XLA does with a program of symbolic sizes before it refines it."""
+"""Passes that XLA runs on a program of symbolic sizes before refinement."""
 
 
 def with_arguments(
     tree: Operation, given: str | Sequence[Any] | None
 ) -> tuple[Operation, list[Type]]:
-    """The program, with constants for arguments whose values are given, and the wanted types.
+    """Return the program with constants for arguments given as numbers, and all argument types.
 
     Raises:
-        ParseError: A text is no type.
-        DimensionError: There are not as many as the program has arguments.
+        ParseError: A text is not a type.
+        DimensionError: The number of types differs from that of the arguments.
     """
     arguments = arguments_of(tree)
     if given is None:
@@ -63,7 +63,7 @@ def _number(each: Any) -> int | None:
 
 
 def _type(each: Any, declared: Type) -> Type:
-    """The type that a request names."""
+    """Return the type that a request names; `_` and an empty text mean the declared one."""
     if each is None or (isinstance(each, str) and each.strip() in ("_", "")):
         return declared
     if isinstance(each, str):
@@ -81,7 +81,7 @@ def _type(each: Any, declared: Type) -> Type:
 
 
 def _with_values(tree: Operation, values: dict[int, int]) -> Operation:
-    """The program with constants in place of arguments, which nobody reads any more."""
+    """Return the program with uses of some arguments replaced by constants."""
     rewriter = Rewriter(tree)
     function = entry_of(rewriter.module)
     assert function is not None
@@ -97,7 +97,7 @@ def _with_values(tree: Operation, values: dict[int, int]) -> Operation:
 
 
 def with_entry(tree: Operation, name: str) -> Operation | None:
-    """The program that begins with another of its functions; `None` if it has none of that name.
+    """Return the program with another function as entry; `None` if no function has the name.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> one, other = "func.func @main() { return }", "func.func private @f() { return }"
@@ -105,32 +105,32 @@ def with_entry(tree: Operation, name: str) -> Operation | None:
     >>> [function.get("sym_name").text for function in found.inside]
     ['main']
     """
-    if not any(_is_called(op, name) for op in tree.inside):
+    if not any(_has_name(op, name) for op in tree.inside):
         return None
     rewriter = Rewriter(tree)
     for function in [op for op in rewriter.module.inside if op.name == "func.func"]:
-        if _is_called(function, name):
+        if _has_name(function, name):
             own = {k: v for k, v in function.properties.items() if k != "sym_visibility"}
             rewriter.set_properties(function, {**own, "sym_name": StringAttr(b"main")})
-        elif _is_called(function, "main"):
+        elif _has_name(function, "main"):
             rewriter.erase(function)
     return rewriter.finish()
 
 
-def _is_called(operation: Operation, name: str) -> bool:
-    """Is it the function of that name?"""
+def _has_name(operation: Operation, name: str) -> bool:
+    """Is it the function of this name?"""
     return operation.name == "func.func" and operation.get("sym_name") == StringAttr(name.encode())
 
 
 def refining_steps(
     tree: Operation, types: Sequence[Type], *, assertions: bool | None = True
 ) -> list[Step]:
-    """The passes that make a program static as far as the types of its arguments do.
+    """Return the passes that make a program static, given the types of its arguments.
 
     Args:
         tree: The program.
-        types: Of its arguments.
-        assertions: Check what is asserted of sizes; `None` keeps the assertions unseen.
+        types: Types of its arguments.
+        assertions: Check assertions about sizes, or erase them; `None` leaves them in place.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> tree = parse_stablehlo("func.func @f() { return }").tree

@@ -1,4 +1,4 @@
-"""Custom calls that say which of their operands hold the sizes of their results.
+"""Custom calls with an attribute that names the operands with the sizes of their results.
 
 Source: StableHLO `Base.cpp` (`getShapeRefinements`).
 """
@@ -18,15 +18,15 @@ SHAPE_OPERANDS = "indices_of_shape_operands"
 
 
 def shape_operands(op: Operation, run: Run) -> list[Value] | None:
-    """The operands with the sizes of the results, one for each, tuples taken apart.
+    """Return the operands with the sizes of the results, one for each tensor of the results.
 
-    `None` if the call does not say which; then, if what it says is wrong, that is an error.
+    `None` if the attribute is missing, or if it is invalid, which is reported as an error.
     """
     given = op.get(SHAPE_OPERANDS)
     if given is None:
         return None
 
-    def wrong(message: str) -> None:
+    def report(message: str) -> None:
         run.plain_error(op, f"{SHAPE_OPERANDS}: {message}", fails=False)
 
     type = given.type if isinstance(given, DenseAttr) else None
@@ -37,21 +37,21 @@ def shape_operands(op: Operation, run: Run) -> list[Value] | None:
     count = type.num_elements if type.is_static else 0
     if count != len(results):
         also = ", with tuples flattened" if has_tuples else ""
-        wrong(
+        report(
             f"number of elements ({count}) must be equal to the number of operation results"
             f" ({len(results)}){also}"
         )
         return None
     if type.rank != 1:
-        wrong("must have rank = 1")
+        report("must have rank = 1")
         return None
     if type.element != S64:
-        wrong("must have i64 element type")
+        report("must have i64 element type")
         return None
     found: list[Value] = []
     for number, index in enumerate(_numbers(given)):
         if not 0 <= index < len(op.operands):
-            wrong(
+            report(
                 f"index #{number} ({index}) must be within bounds for operation operands"
                 f" (from 0 to {len(op.operands)})"
             )
@@ -68,7 +68,7 @@ def _numbers(given: DenseAttr) -> Dims:
 
 
 def shapes_of(op: Operation, run: Run) -> list[Dims] | None:
-    """The sizes of the results, if the operands that hold them are constants and the sizes fit."""
+    """Return the sizes of the results; `None` unless the operands are constants that fit."""
     operands = shape_operands(op, run)
     if operands is None:
         return None

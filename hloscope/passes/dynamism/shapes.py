@@ -1,4 +1,4 @@
-"""What the sizes of an op's results are, once those of its operands, or their values, are known.
+"""Patterns that refine the sizes of an op's results from the types and values of its operands.
 
 Source: StableHLO `StablehloRefineShapes.cpp`.
 """
@@ -42,7 +42,7 @@ def _sizes_of(type: Type) -> Sizes | None:
 
 
 def _group_size(rewriter: Rewriter, op: Operation) -> int | None:
-    """How many devices a group has."""
+    """Return the number of devices in a group; `None` if unknown."""
     groups = op.get("replica_groups")
     if isinstance(groups, DenseAttr) and isinstance(groups.type, TensorType):
         return groups.type.sizes[1] if groups.type.rank == 2 else None
@@ -61,9 +61,13 @@ def _group_size(rewriter: Rewriter, op: Operation) -> int | None:
 def _collected(
     rewriter: Rewriter, op: Operation, name: str
 ) -> tuple[list[int | None], int, int] | None:
-    """Sizes of the operand, the dimension that is gathered or scattered, the size of a group."""
+    """Return the operand's sizes, the dimension of the collective, and the size of a group.
+
+    `None` if one of them is unknown.
+    """
     if len(op.operands) != 1:
         return None
+    # With a channel and without global ids, a group has members in all partitions.
     if op.get("channel_handle") is not None and not isinstance(
         op.get("use_global_device_ids"), UnitAttr
     ):
@@ -77,7 +81,7 @@ def _collected(
 
 @SHAPES.on("stablehlo.all_gather")
 def refine_all_gather(rewriter: Rewriter, op: Operation) -> bool:
-    """The operands of a group one after another."""
+    """Multiply the gathered dimension by the size of a group."""
     found = _collected(rewriter, op, "all_gather_dim")
     if found is None:
         return False
@@ -89,7 +93,7 @@ def refine_all_gather(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.reduce_scatter")
 def refine_reduce_scatter(rewriter: Rewriter, op: Operation) -> bool:
-    """Each of a group keeps its part."""
+    """Divide the scattered dimension by the size of a group."""
     found = _collected(rewriter, op, "scatter_dimension")
     if found is None:
         return False
@@ -106,7 +110,7 @@ def refine_reduce_scatter(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.bitcast_convert")
 def refine_bitcast_convert(rewriter: Rewriter, op: Operation) -> bool:
-    """Elements of equal width have equal sizes."""
+    """Refine to the operand's sizes if elements have equal width."""
     old, new = op.operands[0].type, op.results[0].type
     if not isinstance(old, TensorType) or not isinstance(new, TensorType):
         return False
@@ -124,7 +128,7 @@ def _part_bits(type: TensorType) -> int:
 
 @SHAPES.on("stablehlo.convert", "stablehlo.uniform_quantize", "stablehlo.compare")
 def refine_like_operand(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes of the operand; of `compare` upstream looks at the first one only."""
+    """Refine to the sizes of the first operand, which is all that upstream uses of `compare`."""
     sizes = _sizes_of(op.operands[0].type)
     return sizes is not None and refine_shapes(rewriter, op, [sizes])
 
@@ -134,20 +138,20 @@ def refine_like_operand(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.convolution", "stablehlo.dot_general", "stablehlo.dot", "chlo.ragged_dot")
 def refine_by_inference(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes that typing infers; those of the result alone may be unknown."""
+    """Refine to the sizes that type inference gives."""
     types = inferred_types(op).types
     return types is not None and _refine_like(rewriter, op, types)
 
 
 @SHAPES.on("stablehlo.dynamic_conv", "stablehlo.dynamic_pad")
 def refine_by_static_form(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes of the op that it is when its amounts are constants."""
+    """Refine to the sizes of the static form, if all amounts are constants."""
     form = STATIC[op.name](op)
     return form is not None and refine_by_form(rewriter, op, form)
 
 
 def refine_by_form(rewriter: Rewriter, op: Operation, form: Form) -> bool:
-    """The sizes of the results of another op."""
+    """Refine to the result sizes of the static op `form`."""
     try:
         draft = made(form.name, form.operands, form.properties)
     except HloscopeError:
@@ -162,7 +166,7 @@ def _refine_like(rewriter: Rewriter, op: Operation, types: Sequence[Type]) -> bo
 
 @SHAPES.on("stablehlo.real_dynamic_slice")
 def refine_real_dynamic_slice(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes of a `slice`, or those that were added to where it starts."""
+    """Refine to the sizes of a `slice`, or to the constant added to the starts."""
     form = STATIC[op.name](op)
     if form is not None:
         return refine_by_form(rewriter, op, form)
@@ -183,7 +187,7 @@ _SIZES: Final = {
 
 @SHAPES.on(*_SIZES)
 def refine_by_operand(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes that an operand holds."""
+    """Refine to the constant sizes in an operand."""
     number = _SIZES[op.name]
     sizes = ints(op.operands[number]) if number < len(op.operands) else None
     return sizes is not None and refine_shapes(rewriter, op, [sizes])
@@ -194,7 +198,7 @@ def refine_by_operand(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.while")
 def refine_while(rewriter: Rewriter, op: Operation) -> bool:
-    """The condition and the body take what the loop takes."""
+    """Give the block arguments of condition and body the types of the loop's operands."""
     types = [value.type for value in op.operands]
     is_changed = False
     for region in op.regions:
@@ -205,7 +209,7 @@ def refine_while(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("stablehlo.return")
 def update_region(rewriter: Rewriter, op: Operation) -> bool:
-    """Look again at an `if` or `case` one of whose branches returns more than is known of it."""
+    """Push the `if` or `case` around a return whose types are more specific than its results."""
     region = op.parent.parent if op.parent is not None else None
     parent = region.parent if region is not None else None
     if parent is None or parent.name not in ("stablehlo.if", "stablehlo.case"):
@@ -220,7 +224,7 @@ def update_region(rewriter: Rewriter, op: Operation) -> bool:
 
 @SHAPES.on("func.return")
 def update_function_type(rewriter: Rewriter, op: Operation) -> bool:
-    """What is returned after a cast from a more specific type is returned as it is."""
+    """Replace a returned cast from a more specific type by its operand."""
     casts = {
         cast: source
         for value in op.operands
@@ -238,7 +242,7 @@ def update_function_type(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _more_specific(cast: Operation) -> Value | None:
-    """What is cast, if its type says more than that of the result."""
+    """Return the operand of a cast if its type is more specific than the result's; else `None`."""
     if cast.name != CAST or len(cast.operands) != 1 or len(cast.results) != 1:
         return None
     source, type = cast.operands[0], cast.result.type
@@ -257,11 +261,11 @@ INFERRED: Final = tuple(
         and {"infer", "compatible"} & {*definition.traits}
     )
 )
-"""Ops whose typing infers their results."""
+"""Ops whose result types are inferred."""
 
 
 def refine_inferred(rewriter: Rewriter, op: Operation) -> bool:
-    """The types that typing infers from the operands as they are now."""
+    """Refine to the types that inference gives for the current operands."""
     if not op.results or all(_is_settled(value.type) for value in op.results):
         return False
     types = inferred_types(op).types
@@ -269,5 +273,5 @@ def refine_inferred(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _is_settled(type: Type) -> bool:
-    """Is nothing left to be found out?  Spares inference, which most ops of a program need not."""
+    """Is the type final?  Most ops of a program are, and inference is expensive."""
     return isinstance(type, TensorType) and type.is_static

@@ -1,4 +1,4 @@
-"""The function of a module that passes about sizes begin with, and what changes its types.
+"""The function that shape passes start with, and changes of its signature.
 
 Source: StableHLO `StablehloRefineShapes.cpp` (`getStablehloRefineShapeTarget`).
 """
@@ -15,7 +15,7 @@ from hloscope.passes.rewriting import Rewriter
 
 
 def name_of(function: Operation) -> str:
-    """What a function is called.
+    """Return the name of a function.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> tree = parse_stablehlo("func.func @f() { return }").tree
@@ -26,7 +26,7 @@ def name_of(function: Operation) -> str:
 
 
 def target_of(run: Run) -> Operation | None:
-    """The only function of the module, or the one called `main`; the run fails if there is none."""
+    """Return the only function, or `main`; `None` if there is none, and the run fails."""
     functions = [*run.functions()]
     if not functions:
         run.failed = True
@@ -46,7 +46,7 @@ _TOO_MANY: Final = (
 
 
 def has_one_block(run: Run, function: Operation, *, fails: bool = True) -> bool:
-    """Is there exactly one block in the function?  It is an error otherwise."""
+    """Has the function exactly one block?  If not, report an error."""
     blocks = function.blocks
     if len(function.regions) == 1 and len(blocks) == 1 and blocks[0].operations:
         return True
@@ -55,7 +55,7 @@ def has_one_block(run: Run, function: Operation, *, fails: bool = True) -> bool:
 
 
 def body_of(function: Operation) -> Block:
-    """The only block of a function."""
+    """Return the only block of a function."""
     return function.regions[0].block
 
 
@@ -66,7 +66,7 @@ def set_signature(
     inputs: Sequence[Type] | None = None,
     results: Sequence[Type] | None = None,
 ) -> None:
-    """Give a function other types of arguments or results."""
+    """Set the argument or result types of a function."""
     old = signature_of(function)
     new = FunctionType(
         old.inputs if inputs is None else tuple(inputs),
@@ -78,5 +78,5 @@ def set_signature(
 
 
 def signature_of(function: Operation) -> FunctionType:
-    """The declared types of a function."""
+    """Return the declared type of a function."""
     return function_type(function) or FunctionType((), ())

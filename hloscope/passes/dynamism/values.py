@@ -1,4 +1,4 @@
-"""Refining a value: its type becomes the most specific of what is declared and what follows.
+"""Refinement of a value: its type becomes the most specific one of declared and inferred types.
 
 Source: StableHLO `TypeInference.cpp` (`inferMostSpecificType`), `StablehloRefineShapes.cpp`
 (`refineValues`, `refineReturnTypes`).
@@ -15,19 +15,19 @@ from hloscope.passes.rewriting import OpenBlock, Rewriter
 from hloscope.walks import nested
 
 Sizes: TypeAlias = Sequence[int | None]
-"""Sizes that were found out; `None` for one that was not."""
+"""Sizes of a tensor; `None` for an unknown size."""
 
 CAST: Final = "builtin.unrealized_conversion_cast"
 _READY_DIALECTS: Final = frozenset(["stablehlo", "chlo", "sdy"])
 _READY: Final = frozenset(["func.return", "func.call"])
 READY_MARK: Final = "hloscope.ready"
-"""Marks ops of other dialects whose operands may get stricter types, while shapes are refined."""
+"""Attribute of ops of other dialects whose operands may be refined."""
 _NO_SIZE: Final = -(1 << 63)
 _MOST: Final = (1 << 63) - 1
 
 
 def most_specific(a: Type, b: Type) -> Type | None:
-    """The type that says what both say; `None` if they contradict each other.
+    """Return the most specific type that both types imply; `None` if they contradict.
 
     >>> from hloscope.mlir import parse_type, type_text
     >>> found = most_specific(parse_type("tensor<2x?xf32>"), parse_type("tensor<?x3xf32>"))
@@ -65,6 +65,7 @@ def _of_tensors(a: TensorType, b: TensorType) -> TensorType | None:
         a.sizes, b.sizes, a.bounds or blank, b.bounds or blank, strict=True
     ):
         known = [size for size in (x, y) if size is not None]
+        # A size must not exceed the bound that the other type declares.
         limits = [most for most in (most_x, most_y) if most is not None]
         if len(set(known)) > 1 or (known and limits and known[0] > min(limits)):
             return None
@@ -75,7 +76,7 @@ def _of_tensors(a: TensorType, b: TensorType) -> TensorType | None:
 
 
 def sized(element: ElementType, sizes: Sizes) -> TensorType:
-    """The type of a tensor of these sizes, none of which has a bound."""
+    """Return a tensor type of these sizes, without bounds."""
     bounds = (None,) * len(sizes) if None in sizes else ()
     return TensorType(element, tuple(sizes), None, bounds)
 
@@ -83,13 +84,14 @@ def sized(element: ElementType, sizes: Sizes) -> TensorType:
 def refine_values(
     rewriter: Rewriter, op: Operation, values: Sequence[Value], types: Sequence[Type]
 ) -> bool:
-    """Give values the most specific of their types and those inferred, if that says more.
+    """Set values to the most specific of their types and the inferred ones; has one changed?
 
-    What `func.return` reads goes on being of the old type: a cast after `op` makes it.  A value is
-    left alone if somebody reads it who may not be ready for another type.
+    Operands of `func.return` keep the old type: they read a cast after `op`.  A value stays
+    unchanged if one of its users may not accept another type.
     """
     if len(values) != len(types):
         return False
+    # All types are computed before the first change: a contradiction changes nothing.
     found: list[Type] = []
     for value, type in zip(values, types, strict=True):
         refined = most_specific(value.type, type)
@@ -108,7 +110,7 @@ def refine_values(
 
 
 def _is_too_large(type: Type) -> bool:
-    """Is there a size that no 64 bits hold?"""
+    """Has the type a size of more than 63 bits?"""
     return isinstance(type, TensorType) and any(size > _MOST for size in type.sizes if size)
 
 
@@ -118,13 +120,14 @@ def _is_ready(user: Operation) -> bool:
 
 
 def unready_readers(users: Iterable[Operation]) -> list[Operation]:
-    """The readers of a value that keep refinement from giving it another type."""
+    """Return the users of a value that may not accept another type."""
     return [user for user in users if not _is_ready(user)]
 
 
 def _set_type(rewriter: Rewriter, op: Operation, value: Value, refined: Type) -> None:
     old = value.type
     rewriter.set_type(value, refined)
+    # The function's signature has the old type until `update_function_type` changes both.
     returns = [user for user in rewriter.users(value) if user.name == "func.return"]
     if not returns:
         return
@@ -138,14 +141,14 @@ def _set_type(rewriter: Rewriter, op: Operation, value: Value, refined: Type) ->
 
 
 def refine_results(rewriter: Rewriter, op: Operation, types: Sequence[Type]) -> bool:
-    """Give the results of an op the most specific of their types and those inferred."""
+    """Set an op's results to the most specific of their types and the inferred ones."""
     return refine_values(rewriter, op, op.results, types)
 
 
 def refine_shapes(rewriter: Rewriter, op: Operation, shapes: Sequence[Sizes]) -> bool:
-    """Give the results of an op, tuples taken apart, sizes that were found out.
+    """Refine the sizes of an op's results, tuples flattened; has a type changed?
 
-    Nothing is changed if they contradict what is declared, or where sizes have bounds.
+    Nothing changes if sizes contradict the declared ones, or if a result has bounds.
     """
     flat = flattened([value.type for value in op.results])
     if len(flat) != len(shapes):
@@ -173,7 +176,7 @@ def _with_sizes(type: Type, sizes: Sizes) -> Type | None:
 
 
 def flattened(types: Sequence[Type]) -> list[Type]:
-    """All types, the elements of tuples in their places.
+    """Return all tensor types in order, with tuples replaced by their elements.
 
     >>> from hloscope.mlir import parse_type
     >>> len(flattened([parse_type("tuple<tuple<tensor<2xf32>>, tensor<f32>>")]))
@@ -184,7 +187,7 @@ def flattened(types: Sequence[Type]) -> list[Type]:
 
 
 def _like(type: Type, parts: Iterator[Type]) -> Type:
-    """The type with its tensors taken from `parts`, tuples nested as they are."""
+    """Return the type with its tensors taken from `parts` in order, in the same tuples."""
     if not isinstance(type, TupleType):
         return next(parts)
     return TupleType(tuple([_like(element, parts) for element in type.elements]))
