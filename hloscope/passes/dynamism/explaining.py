@@ -42,7 +42,7 @@ class Origin(NamedTuple):
 
     Attributes:
         kind: `argument`, `data` (a size computed from elements), `custom_call`, `call`, `declared`
-            (the sizes do not follow from operands), `unknown` (an op without a definition), `reader`
+            (sizes do not follow from operands), `unknown` (an op without a definition), `reader`
             (a user requires the dynamic type) or `loop` (the path returns to itself).
         remedy: Change of the program that would make the size known.
     """

@@ -1,4 +1,4 @@
-"""Constant folding of StableHLO by patterns: one op family a file, computed by the interpreter."""
+"""Constant folding of StableHLO by patterns, in one file per op family."""
 
 from hloscope.passes.folding.control import PURE_LOOPS as PURE_LOOPS
 from hloscope.passes.folding.elementwise import fold_select as fold_select

@@ -1,4 +1,4 @@
-"""Constants of constants: the interpreter's kernels on what is known, within limits."""
+"""Evaluation of operations of constants by the interpreter's kernels, within limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hloscope.stablehlo import make_op
 
 
 def constants(operation: Operation, limits: Limits) -> list[Known] | None:
-    """The elements of all operands, if all are constants."""
+    """Return the elements of all operands; `None` unless all are constants."""
     found = []
     for value in operation.operands:
         known = limits.known(value)
@@ -27,7 +27,7 @@ def constants(operation: Operation, limits: Limits) -> list[Known] | None:
 
 
 def replace(rewriter: Rewriter, operation: Operation, literal: DenseAttr) -> bool:
-    """A constant takes the place of an operation."""
+    """Replace an operation by a constant; return true."""
     type = operation.result.type
     assert isinstance(type, TensorType)
     rewriter.replace(operation, [rewriter.constant(literal, type, before=operation)])
@@ -37,14 +37,15 @@ def replace(rewriter: Rewriter, operation: Operation, literal: DenseAttr) -> boo
 def computed(
     operation: Operation, given: Sequence[Known], type: TensorType, limits: Limits
 ) -> DenseAttr | None:
-    """What the interpreter computes for an operation of constants, if that is not too much.
+    """Return the value of an operation of constants; `None` if a limit is exceeded.
 
     Args:
-        operation: The operation, which has no region.
-        given: Its operands.
-        type: Of its result.
-        limits: What may be spent.
+        operation: The operation, without regions.
+        given: Elements of its operands.
+        type: Type of its result.
+        limits: Budget, from which the bytes read and written are spent.
     """
+    # The bytes are spent before any array is made.
     if not limits.spend(work_of(type) + sum(work_of(known.type) for known in given)):
         return None
     op, types = _op(operation), [known.type for known in given]
@@ -54,7 +55,7 @@ def computed(
 def computed_elementwise(
     operation: Operation, given: Sequence[Known], type: TensorType, limits: Limits
 ) -> DenseAttr | None:
-    """What the interpreter computes element by element; once, if all operands are splats."""
+    """Return the value of an element-wise operation; of splats, one element is computed."""
     if not all(known.is_splat for known in given):
         return computed(operation, given, type, limits)
     op, types = _op(operation), [TensorType(known.type.element, ()) for known in given]
@@ -68,7 +69,7 @@ def computed_elementwise(
 def _op(operation: Operation) -> Op | None:
     try:
         return make_op(operation)
-    except HloscopeError:  # an attribute is missing: the verifier tells
+    except HloscopeError:  # an attribute is missing, which the verifier reports
         return None
 
 
@@ -78,6 +79,7 @@ def _evaluated(
     operands = tuple([Instruction(f"p{n}", t, Parameter(n)) for n, t in enumerate(types)])
     try:
         compute = kernel(Instruction("folded", type, op, operands), World())
+        # NumPy warns of overflow and invalid operands; the results are IEEE values either way.
         with np.errstate(all="ignore"):
             return from_array(np.asarray(compute(*arrays)), type)
     except (HloscopeError, ValueError, TypeError, IndexError):  # operands do not fit, or no kernel

@@ -13,20 +13,20 @@ from hloscope.passes.limits import LimitedRewrites, Limits
 from hloscope.passes.rewriting import Rewriter
 
 CONTROL: Final = LimitedRewrites()
-"""Those that only the folder has."""
+"""Folds that only the folder has."""
 PURE_LOOPS: Final = LimitedRewrites()
-"""Those that are right if calls have no effects they don't declare."""
+"""Folds that are right if calls and unknown ops have no undeclared effects."""
 
 
 @CONTROL.on("stablehlo.case")
 def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The branch of a known number is put before the op; what is left of it returns zeros.
+    """Inline the known branch before the op; the op then returns zeros.
 
-    The op may have to stay for the effects of other branches.  One that stands in such a branch
-    itself waits until that has been moved, so that nothing is moved once for each level.
+    The op stays if other branches have effects.  An op in the known branch of another one waits
+    until that branch has been inlined, so that no operation moves once per nesting level.
     """
     found = _known_branch(rewriter, operation, limits)
-    if found is None or _is_to_move(rewriter, operation, limits):
+    if found is None or _is_in_known_branch(rewriter, operation, limits):
         return False
     block, end = found
     values, types = end.operands, [result.type for result in operation.results]
@@ -34,6 +34,7 @@ def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) 
         rewriter.move(inner, before=operation)
     for result, value in zip(operation.results, values, strict=True):
         rewriter.replace_uses(result, value)
+    # Without uses of its results the op is erased by the driver, if its regions allow that.
     rewriter.set_operands(end, [_zero(rewriter, type, end) for type in types])
     rewriter.watcher.changed(operation)
     return True
@@ -42,11 +43,12 @@ def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) 
 def _known_branch(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> tuple[Block, Operation] | None:
-    """The branch of a `case` of a known number, and its end, if it can take the op's place."""
+    """Return block and terminator of the branch with a known number; `None` if not inlinable."""
     known = limits.known(operation.operands[0]) if operation.operands else None
     if known is None or not known.is_splat or not rewriter.is_used(operation):
         return None
     number, last = int(known.element), len(operation.regions) - 1
+    # An index that is out of range selects the last branch, by the specification.
     found = body_of(operation, number if 0 <= number <= last else last)
     types = [result.type for result in operation.results]
     if found is None or found[0].arguments or not all(map(_has_zero, types)):
@@ -54,8 +56,8 @@ def _known_branch(
     return found if [value.type for value in found[1].operands] == types else None
 
 
-def _is_to_move(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Does the op stand in the known branch of another?"""
+def _is_in_known_branch(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Is the op in the known branch of another `case`?"""
     region = operation.parent.parent if operation.parent is not None else None
     outer = region.parent if region is not None else None
     if outer is None or outer.name != operation.name:
@@ -79,7 +81,7 @@ def _zero(rewriter: Rewriter, type: Type, before: Operation) -> Value:
 
 @CONTROL.on("stablehlo.while")
 def fold_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The results are the operands; the op goes if it may."""
+    """Replace the results by the operands; the driver erases the op if it has no effects."""
     if not _never_runs(operation, limits) or not rewriter.is_used(operation):
         return False
     for result, value in zip(operation.results, operation.operands, strict=True):
@@ -90,7 +92,7 @@ def fold_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits:
 
 @PURE_LOOPS.on("stablehlo.while")
 def erase_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A loop that never runs, without uses of its results or declared side effects."""
+    """Erase a loop that never runs, if it has no used results and no declared effects."""
     if rewriter.is_used(operation) or not _never_runs(operation, limits):
         return False
     if any(map(_declares_effects, rewriter.walk(operation))):
@@ -110,7 +112,7 @@ def _never_runs(operation: Operation, limits: Limits) -> bool:
 
 
 def _declares_effects(operation: Operation) -> bool:
-    """Has the op itself effects, by its definition?  Calls and unknown ops say nothing."""
+    """Does the definition of the op declare effects?  Calls and unknown ops declare none."""
     name = operation.name
     if not name.startswith("stablehlo.") or name not in DEFINITIONS:
         return False

@@ -1,6 +1,6 @@
-"""Folds of element-wise ops: the interpreter's functions, where upstream folds.
+"""Folds of element-wise ops by the interpreter, for the ops and types that upstream folds.
 
-Each row names an op, the kinds of elements it is folded for, and a guard that operands must pass.
+Each row contains an op, the kinds of its elements, and a condition on its operands.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hloscope.passes.reading import static_result
 from hloscope.passes.rewriting import Rewriter
 
 Guard = Callable[[Sequence[Any], TensorType], bool]
-"""May these arrays be folded to a result of that type?"""
+"""Condition on operand arrays and result type."""
 
 _INTEGERS: Final = ("pred", "signed", "unsigned")
 _FLOATS: Final = ("float",)
@@ -94,7 +94,7 @@ def _fold(row: _Row) -> LimitedRewrite:
 
 
 def _passes(guard: Guard | None, given: Sequence[Known], type: TensorType, limits: Limits) -> bool:
-    """Do the operands pass the guard, or is there none?  Splats are looked at once."""
+    """Is the condition true of the operands, if there is one?  A splat is tested once."""
     if guard is None:
         return True
     arrays = [known.element if known.is_splat else known.array for known in given]
@@ -111,16 +111,16 @@ def _folds(rows: Sequence[_Row]) -> LimitedRewrites:
 
 
 SHAPE_ELEMENTWISE: Final = _folds(_SHAPE_ROWS)
-"""Those that sizes are computed with."""
+"""Folds of ops that compute sizes."""
 ELEMENTWISE: Final = _folds(_OTHER_ROWS)
-"""Those that only the folder has."""
+"""Folds that only the folder has."""
 
 
 @SHAPE_ELEMENTWISE.on("stablehlo.compare")
 def fold_compare(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Comparisons of constants; of integers, as the kind that is written says.
+    """Fold comparisons of constants; integers are compared as `compare_type` declares.
 
-    That is the kind of their type, by the specification; upstream's verifier doesn't insist on it.
+    The specification requires the kind of the operands' type, but upstream does not verify it.
     """
     type, given = static_result(operation), constants(operation, limits)
     if type is None or given is None or len(given) != 2 or type.element.kind != "pred":
@@ -136,7 +136,7 @@ _KINDS: Final = {"SIGNED": "signed", "UNSIGNED": "unsigned"}
 
 
 def _as_kind(known: Known, kind: str) -> Known:
-    """The same bits as integers of a kind."""
+    """Return the constant with the same bits as integers of the kind `signed` or `unsigned`."""
     element = known.type.element
     if element.kind == kind or element.kind not in _KINDS.values():
         return known
@@ -146,7 +146,7 @@ def _as_kind(known: Known, kind: str) -> Known:
 
 @SHAPE_ELEMENTWISE.on("stablehlo.convert")
 def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The conversion of a constant, if each number has one in the result's type."""
+    """Fold a conversion of a constant, if the result's type represents every element."""
     type = static_result(operation)
     given = constants(operation, limits)
     if type is None or given is None or len(given) != 1 or not limits.allows(type):
@@ -162,9 +162,10 @@ def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
 
 
 def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
-    """Is no number infinite, NaN, -0, or outside of the type when its fraction is cut off?"""
+    """Is every number finite, not -0, and within the type after truncation?"""
     numbers = arrays[0].astype(np.float64)
     bits, signed = type.element.bits, type.element.kind == "signed"
+    # Bounds are powers of two, so that they are exact in `f64`.
     least, most = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
     whole = np.trunc(numbers)
     inside = (whole >= least) & (whole < most)  # false of NaN
@@ -173,7 +174,7 @@ def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
 
 @SHAPE_ELEMENTWISE.on("stablehlo.select")
 def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """One of two constants; element by element of integers only."""
+    """Fold a select of constants; with a mixed predicate, only of integers."""
     type = static_result(operation)
     given = constants(operation, limits)
     if type is None or given is None or len(given) != 3 or not limits.folds(type.element):

@@ -16,17 +16,17 @@ from hloscope.passes.limits import FOLD_ELEMENTS, LimitedRewrites, Limits
 from hloscope.passes.patterns import Patterns
 
 SHAPE_FOLDS: Final = SHAPE_ELEMENTWISE + SHAPE_ARRANGING + SIZES
-"""Folds that sizes are computed with; `SHAPE_FOLDS(None, optimize_float=False)` are patterns."""
+"""Folds of ops that compute sizes; `SHAPE_FOLDS(None, optimize_float=False)` are patterns."""
 
 FOLDS: Final[LimitedRewrites] = SHAPE_FOLDS + ELEMENTWISE + ARRANGING + REDUCTION + CONTROL
-"""All folds that are always right."""
+"""All folds that are right without assumptions."""
 
 
 def as_bool(text: str) -> bool:
-    """The value of an option that is `true` or `false`.
+    """Parse `true`, `false`, `1` or `0`.
 
     Raises:
-        ValueError: The text is neither.
+        ValueError: The text is none of them.
     """
     if text not in ("true", "false", "1", "0"):
         raise ValueError(f"`{text}` is neither `true` nor `false`")
@@ -42,11 +42,11 @@ OPTIONS: Final[Mapping[str, Option]] = {
     ),
     "optimize-float": Option(default=True, help="Fold floats, too.", read=as_bool),
 }
-"""Of the folder; those who use its patterns have the same."""
+"""Options of the folder, shared by passes that include its patterns."""
 
 
 def fold_patterns(options: Mapping[str, Any]) -> Patterns:
-    """The patterns of the folder with its options."""
+    """Return the patterns of the folder for these options."""
     limits = Limits(options["fold-op-element-limit"], optimize_float=options["optimize-float"])
     folds = FOLDS
     if options["assume-no-undeclared-side-effects"]:

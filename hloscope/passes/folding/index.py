@@ -1,7 +1,7 @@
-"""Folds of the ops of `arith`, `tensor` and `builtin` that sizes are computed with.
+"""Folds of the ops of `arith`, `tensor` and `builtin` that compute sizes.
 
-MLIR's greedy driver folds every op before it tries the patterns of a pass, so all passes that it
-runs have these folds.  Constants of any dialect are known: `arith.constant`, `stablehlo.constant`.
+MLIR's greedy driver folds every op before it tries the patterns of a pass, so that all its
+passes have these folds.  Constants are `arith.constant` and `stablehlo.constant`.
 
 Source: `fold` of the ops in MLIR's `ArithOps.cpp`, `TensorOps.cpp`, `BuiltinDialect.cpp`.
 """
@@ -31,11 +31,11 @@ INDEX_FOLDS: Final = Patterns()
 _CAST: Final = "builtin.unrealized_conversion_cast"
 _CONSTANTS: Final = frozenset(["arith.constant", "stablehlo.constant"])
 _MOST: Final = 1 << 12
-"""Elements of the longest constant that is folded; sizes have a few."""
+"""Largest number of elements of a constant that is folded; lists of sizes are short."""
 
 
 def _bits(type: Type) -> int:
-    """Bits of an integer, or of the elements of a tensor of integers; 0 of other types."""
+    """Return the bits of an integer, or of a tensor's integers; 0 for other types."""
     element = type.element if isinstance(type, TensorType) else type
     if element == INDEX:
         return 64
@@ -47,13 +47,13 @@ def _bits(type: Type) -> int:
 
 
 def _wrapped(number: int, bits: int) -> int:
-    """The number that the lowest bits stand for, with a sign."""
+    """Return the signed number with the same lowest `bits` bits."""
     top = 1 << (bits - 1)
     return (number + top) % (1 << bits) - top
 
 
 def known_integers(value: Value) -> Dims | None:
-    """The integers of a constant in row-major order, with the sign that their bits give them."""
+    """Return the integers of a constant in row-major order, read as signed; `None` if unknown."""
     owner, bits = value.owner, _bits(value.type)
     if not isinstance(owner, Operation) or owner.name not in _CONSTANTS or not bits:
         return None
@@ -71,19 +71,19 @@ def known_integers(value: Value) -> Dims | None:
 
 
 def _integer(value: Value) -> int | None:
-    """The integer of a constant of one element."""
+    """Return the integer of a constant of one element; `None` for another value."""
     found = known_integers(value)
     return found[0] if found is not None and len(found) == 1 else None
 
 
 def _is_all(value: Value, number: int) -> bool:
-    """Is the value a constant whose elements are all the same given one?"""
+    """Is the value a constant whose elements are all `number`?"""
     found = known_integers(value)
     return bool(found) and set(found or ()) == {number}
 
 
 def _attribute(numbers: Sequence[int], type: Type) -> Attribute | None:
-    """The value of a constant of that type; `None` for types that are no integers of known size."""
+    """Return the value of a constant of that type; `None` unless it is a static integer type."""
     bits = _bits(type)
     if not bits:
         return None
@@ -99,9 +99,9 @@ def _attribute(numbers: Sequence[int], type: Type) -> Attribute | None:
 
 
 def fold_integers(rewriter: Rewriter, op: Operation, numbers: Sequence[int]) -> bool:
-    """Put a constant of integers into the place of an op.
+    """Replace an op by a constant of integers; false if its type is not a static integer type.
 
-    It goes to the front when the driver begins anew, as in MLIR.
+    The driver moves the constant to the front in its next iteration, as in MLIR.
     """
     type = op.result.type
     value = _attribute(numbers, type)
@@ -116,7 +116,7 @@ def fold_integers(rewriter: Rewriter, op: Operation, numbers: Sequence[int]) -> 
 
 
 def _divided(x: int, y: int) -> int:
-    """Quotient rounded towards zero."""
+    """Return the quotient rounded towards zero."""
     return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
 
 
@@ -148,16 +148,17 @@ _NEUTRAL: Final = {
     **dict.fromkeys(("muli", "divsi", "divui", "floordivsi", "ceildivsi", "ceildivui"), 1),
     "andi": -1,
 }
-"""The right operand that leaves the left one as it is."""
+"""Right operand that leaves the left one unchanged, by op."""
 _SAME_ZERO: Final = ("subi", "xori")
 _SAME_SELF: Final = ("andi", "ori", "maxsi", "minsi", "maxui", "minui")
 
 
 def _computed(name: str, x: int, y: int, bits: int) -> int | None:
-    """What an op computes of two integers; `None` where that is not defined."""
+    """Return the result of an op on two integers; `None` if it is undefined."""
     if name in _UNSIGNED:
         x, y = x % (1 << bits), y % (1 << bits)
     if name in _DIVISIONS:
+        # The only overflow of a signed division: its quotient does not fit the type.
         overflows = name in _SIGNED and y == -1 and x == -(1 << (bits - 1))
         if y == 0 or overflows:
             return None
@@ -166,7 +167,7 @@ def _computed(name: str, x: int, y: int, bits: int) -> int | None:
 
 @INDEX_FOLDS.on(*[f"arith.{name}" for name in (*_SIGNED, *_UNSIGNED)])
 def fold_arithmetic(rewriter: Rewriter, op: Operation) -> bool:
-    """Of constants, `x + 0`, `x * 1`, `x * 0`, `x - x`; constants go to the right."""
+    """Fold constants, `x + 0`, `x * 1`, `x * 0`, `x - x`; move a constant to the right."""
     name, (left, right) = op.name.partition(".")[2], op.operands
     bits, xs, ys = _bits(op.result.type), known_integers(left), known_integers(right)
     if xs is not None and ys is not None and len(xs) == len(ys) and bits:
@@ -198,12 +199,12 @@ _PREDICATES: Final[tuple[Callable[[int, int], bool], ...]] = (
     lambda x, y: x > y,
     lambda x, y: x >= y,
 )
-"""By the number of the predicate; those without sign follow from 6 on, but the first two."""
+"""Predicates by number; numbers from 6 on are unsigned versions of 2 to 5."""
 
 
 @INDEX_FOLDS.on("arith.cmpi")
 def fold_compare(rewriter: Rewriter, op: Operation) -> bool:
-    """Of constants."""
+    """Fold a comparison of constants."""
     given, (left, right) = op.get("predicate"), op.operands
     xs, ys, bits = known_integers(left), known_integers(right), _bits(left.type)
     number = given.value if isinstance(given, IntegerAttr) else -1
@@ -211,6 +212,7 @@ def fold_compare(rewriter: Rewriter, op: Operation) -> bool:
         return False
     if number >= 6:
         xs, ys = (tuple([each % (1 << bits) for each in both]) for both in (xs, ys))
+        # Unsigned predicates follow the signed ones, in the same order from `<` on.
         number -= 4
     compare = _PREDICATES[number]
     found = [-int(compare(x, y)) for x, y in zip(xs, ys, strict=True)]
@@ -219,7 +221,7 @@ def fold_compare(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on("arith.select")
 def fold_select(rewriter: Rewriter, op: Operation) -> bool:
-    """Of a constant condition of one element, or of twice the same."""
+    """Fold a select with a constant scalar condition, or with equal values."""
     condition, yes, no = op.operands
     chosen = _integer(condition)
     if yes is not no and (chosen is None or isinstance(condition.type, TensorType)):
@@ -233,7 +235,7 @@ _UNSIGNED_CASTS: Final = ("arith.extui", "arith.index_castui")
 
 @INDEX_FOLDS.on("arith.index_cast", "arith.extsi", "arith.trunci", *_UNSIGNED_CASTS)
 def fold_conversion(rewriter: Rewriter, op: Operation) -> bool:
-    """Of a constant."""
+    """Fold a conversion of a constant."""
     found, bits = known_integers(op.operands[0]), _bits(op.operands[0].type)
     if found is None:
         return False
@@ -252,7 +254,7 @@ def _maker(value: Value, name: str) -> Operation | None:
 
 @INDEX_FOLDS.on("tensor.dim", "shape.dim")
 def fold_dim(rewriter: Rewriter, op: Operation) -> bool:
-    """A size that is known, or that of what a cast casts."""
+    """Fold a known size; of a cast, read the size of its operand."""
     source, number = op.operands[0], _integer(op.operands[1])
     type = source.type
     if number is None or not isinstance(type, TensorType) or not 0 <= number < type.rank:
@@ -269,14 +271,14 @@ def fold_dim(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on("tensor.rank")
 def fold_rank(rewriter: Rewriter, op: Operation) -> bool:
-    """Of an operand whose rank is known."""
+    """Fold the rank of a ranked tensor."""
     type = op.operands[0].type
     return isinstance(type, TensorType) and fold_integers(rewriter, op, (type.rank,))
 
 
 @INDEX_FOLDS.on("tensor.from_elements")
 def fold_elements(rewriter: Rewriter, op: Operation) -> bool:
-    """Of constants."""
+    """Fold a tensor of constant elements."""
     if not op.operands or len(op.operands) > _MOST:
         return False
     found = [_integer(value) for value in op.operands]
@@ -286,7 +288,7 @@ def fold_elements(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on("tensor.splat")
 def fold_splat(rewriter: Rewriter, op: Operation) -> bool:
-    """Of a constant."""
+    """Fold a splat of a constant."""
     number, type = _integer(op.operands[0]), op.result.type
     if number is None or not isinstance(type, TensorType) or not type.is_static:
         return False
@@ -296,7 +298,7 @@ def fold_splat(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on("tensor.extract")
 def fold_extract(rewriter: Rewriter, op: Operation) -> bool:
-    """An element of a constant, or of values side by side."""
+    """Fold an element of a constant, or of a `tensor.from_elements`."""
     source, found = op.operands[0], [_integer(value) for value in op.operands[1:]]
     type, at = source.type, [index for index in found if index is not None]
     if not isinstance(type, TensorType) or not type.is_static or len(at) != type.rank:
@@ -305,6 +307,7 @@ def fold_extract(rewriter: Rewriter, op: Operation) -> bool:
         not 0 <= index < size for index, size in zip(at, type.shape, strict=True)
     ):
         return False
+    # Position in row-major order.
     place = 0
     for index, size in zip(at, type.shape, strict=True):
         place = place * size + index
@@ -324,7 +327,7 @@ def fold_extract(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on(_CAST, "tensor.cast", "memref.cast")
 def fold_cast_to_own_type(rewriter: Rewriter, op: Operation) -> bool:
-    """A cast to the type that it has."""
+    """Replace a cast whose operand has the result's type."""
     if [v.type for v in op.operands] != [v.type for v in op.results] or not op.operands:
         return False
     rewriter.replace(op, op.operands)
@@ -333,7 +336,7 @@ def fold_cast_to_own_type(rewriter: Rewriter, op: Operation) -> bool:
 
 @INDEX_FOLDS.on(_CAST)
 def fold_cast_there_and_back(rewriter: Rewriter, op: Operation) -> bool:
-    """Casts that undo each other."""
+    """Replace two casts that undo each other."""
     inner = _maker(op.operands[0], _CAST) if op.operands else None
     if inner is None or tuple(inner.results) != tuple(op.operands):
         return False

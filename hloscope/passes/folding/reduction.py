@@ -1,8 +1,8 @@
-"""Folds of reductions that depend on nothing they reduce.
+"""Folds of reductions whose result does not depend on the reduced elements.
 
-The specification leaves open how often initial values take part, so the value of a reduction is
-what its body makes of at least one element; of none, it is the initial values, and nothing is
-folded here.
+The specification does not define how often initial values are used.  So a reduction of at least
+one element has the value that its body returns.  A reduction without elements has its initial
+values and is not folded here.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from hloscope.passes.reading import integers_of, tensor_of
 from hloscope.passes.rewriting import Rewriter
 
 REDUCTION: Final = LimitedRewrites()
-"""Those that only the folder has."""
+"""Folds that only the folder has."""
 
 
 def body_of(operation: Operation, region: int = 0) -> tuple[Block, Operation] | None:
-    """The only block of a region of an operation, and the `return` that ends it."""
+    """Return the only block of a region and its `return`; `None` for another form of region."""
     if len(operation.regions) <= region or len(operation.regions[region].blocks) != 1:
         return None
     block = operation.regions[region].blocks[0]
@@ -29,7 +29,7 @@ def body_of(operation: Operation, region: int = 0) -> tuple[Block, Operation] | 
 
 
 def _reduces_something(operation: Operation) -> bool:
-    """Is each result made of one element at least?"""
+    """Does each result reduce at least one element?"""
     half, dimensions = len(operation.results), integers_of(operation, "dimensions")
     if dimensions is None or not half or len(operation.operands) != 2 * half:
         return False
@@ -41,7 +41,7 @@ def _reduces_something(operation: Operation) -> bool:
 
 @REDUCTION.on("stablehlo.reduce")
 def fold_reduce_of_no_dimensions(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Without dimensions, the operands."""
+    """Replace a reduction over no dimensions by its operands."""
     half = len(operation.results)
     given = operation.operands[:half]
     if integers_of(operation, "dimensions") != () or len(given) != half:
@@ -56,7 +56,7 @@ def fold_reduce_of_no_dimensions(rewriter: Rewriter, operation: Operation, limit
 
 @REDUCTION.on("stablehlo.reduce")
 def fold_reduce_to_constants(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A body that returns constants, and nothing else."""
+    """Fold a reduction whose body only returns constants."""
     found = body_of(operation)
     if found is None or not _reduces_something(operation):
         return False
@@ -79,7 +79,7 @@ def fold_reduce_to_constants(rewriter: Rewriter, operation: Operation, limits: L
 
 @REDUCTION.on("stablehlo.reduce")
 def fold_reduce_to_outer_values(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A body that returns values from outside, which have the types of the results."""
+    """Replace the results by outer values that the body returns, if the types are equal."""
     found = body_of(operation)
     if found is None or not _reduces_something(operation):
         return False
@@ -97,9 +97,9 @@ def fold_reduce_to_outer_values(rewriter: Rewriter, operation: Operation, limits
 
 @REDUCTION.on("stablehlo.reduce")
 def lower_splats_into_reduce(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """`and` or `or` of equal elements: the arguments of the body are constants.
+    """Replace the body's arguments by constants, for `and` or `or` of splats.
 
-    Both give the same however often an element takes part.
+    Both ops are idempotent, so that the number of uses of an element does not matter.
     """
     found = body_of(operation)
     if found is None or not _reduces_something(operation):

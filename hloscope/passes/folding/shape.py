@@ -1,4 +1,4 @@
-"""Folds of ops that arrange elements: splats are given another type, the rest is moved."""
+"""Folds of data movement: a splat gets another type, other constants are rearranged."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from hloscope.passes.reading import integer_of, integers_of, static_result
 from hloscope.passes.rewriting import Rewriter
 
 SHAPE_ARRANGING: Final = LimitedRewrites()
-"""Those that sizes are computed with."""
+"""Folds of ops that compute sizes."""
 ARRANGING: Final = LimitedRewrites()
-"""Those that only the folder has."""
+"""Folds that only the folder has."""
 
 
 def _moves(element: ElementType, limits: Limits) -> bool:
-    """Is it folded where numbers are only moved: complex ones, too?"""
+    """Is an element type folded in data movement?  Complex types are, in addition."""
     return limits.folds(element) or element.kind == "complex"
 
 
 def _retyped(
     rewriter: Rewriter, operation: Operation, limits: Limits, splat_only: bool = True
 ) -> bool:
-    """The constant with the type of the result, if all elements are equal."""
+    """Replace the op by its operand's constant with the result's type.
+
+    With `splat_only`, only if all elements are equal.
+    """
     type = static_result(operation)
     known = limits.known(operation.operands[0]) if operation.operands else None
     if type is None or known is None or known.type.element != type.element:
@@ -44,13 +47,13 @@ def _splat_is_moved(rewriter: Rewriter, operation: Operation, limits: Limits) ->
 
 @SHAPE_ARRANGING.on("stablehlo.broadcast_in_dim")
 def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The broadcast of a splat."""
+    """Fold the broadcast of a splat."""
     return _splat_is_moved(rewriter, operation, limits)
 
 
 @SHAPE_ARRANGING.on("stablehlo.reshape")
 def fold_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The same elements in other dimensions."""
+    """Fold the reshape of a constant."""
     type = static_result(operation)
     known = limits.known(operation.operands[0]) if operation.operands else None
     if type is None or known is None or not _moves(type.element, limits):
@@ -65,13 +68,13 @@ def _count(type: TensorType) -> int | None:
 
 @SHAPE_ARRANGING.on("stablehlo.dynamic_slice")
 def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A slice of a splat, wherever it begins."""
+    """Fold a dynamic slice of a splat, with any start."""
     return _splat_is_moved(rewriter, operation, limits)
 
 
 @SHAPE_ARRANGING.on("stablehlo.slice")
 def fold_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A slice of a constant."""
+    """Fold a slice of a constant."""
     type = static_result(operation)
     if type is None or not limits.folds(type.element):
         return False
@@ -80,7 +83,7 @@ def fold_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool
 
 @SHAPE_ARRANGING.on("stablehlo.concatenate")
 def fold_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Constants one behind another."""
+    """Fold a concatenation of constants."""
     type = static_result(operation)
     if type is None or not limits.folds(type.element) or not limits.allows(type):
         return False
@@ -95,13 +98,14 @@ def fold_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -
 
 @SHAPE_ARRANGING.on("stablehlo.concatenate")
 def join_splats(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Operands that stand side by side and are the same splat become one longer splat."""
+    """Join adjacent operands that are the same splat into one longer splat."""
     type = static_result(operation)
     if type is None or not limits.folds(type.element):
         return False
     number = integer_of(operation, "dimension")
     if number is None or not 0 <= number < type.rank:
         return False
+    # Runs of operands that are equal splats, as lists of their numbers.
     runs: list[list[int]] = []
     known = [limits.known(value) for value in operation.operands]
     for k, found in enumerate(known):
@@ -140,7 +144,7 @@ def _size(known: Known, dimension: int) -> int:
 
 @ARRANGING.on("stablehlo.transpose")
 def fold_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A constant with its dimensions in another order."""
+    """Fold the transpose of a constant."""
     type = static_result(operation)
     if type is None or not _moves(type.element, limits):
         return False
@@ -151,19 +155,19 @@ def fold_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
 
 @ARRANGING.on("stablehlo.reverse")
 def fold_reverse(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A constant the other way round, if that is not the same."""
+    """Fold the reverse of a constant, if that moves an element."""
     type = static_result(operation)
     known = limits.known(operation.operands[0]) if operation.operands else None
     if type is None or known is None or not limits.folds(type.element):
         return False
     dimensions = integers_of(operation, "dimensions") or ()
-    if known.is_splat or not limits.allows(type) or not _turns(type, dimensions):
+    if known.is_splat or not limits.allows(type) or not _reverses_something(type, dimensions):
         return False
     return _moved(rewriter, operation, type, limits)
 
 
-def _turns(type: TensorType, dimensions: tuple[int, ...]) -> bool:
-    """Does reversing these dimensions move anything?"""
+def _reverses_something(type: TensorType, dimensions: tuple[int, ...]) -> bool:
+    """Does reversing these dimensions move an element?"""
     return type.num_elements > 0 and any(
         0 <= d < type.rank and type.sizes[d] != 1 for d in dimensions
     )
@@ -171,7 +175,7 @@ def _turns(type: TensorType, dimensions: tuple[int, ...]) -> bool:
 
 @ARRANGING.on("stablehlo.iota")
 def fold_iota(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """No or one integer."""
+    """Fold an integer `iota` of at most one element."""
     type = static_result(operation)
     if type is None or type.element.kind not in ("signed", "unsigned") or not type.element.numpy:
         return False

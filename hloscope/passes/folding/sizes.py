@@ -1,4 +1,4 @@
-"""Folds of ops about the sizes of arrays."""
+"""Folds of ops that read or set sizes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hloscope.passes.reading import integer_of, static_result, tensor_of
 from hloscope.passes.rewriting import Rewriter
 
 SIZES: Final = LimitedRewrites()
-"""Those that sizes are computed with."""
+"""Folds of ops that compute sizes."""
 
 
 @SIZES.on("stablehlo.get_dimension_size")
 def fold_get_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A size that is known."""
+    """Fold a known size."""
     type, size = static_result(operation), size_of_dimension(operation)
     if type is None or size is None or type.rank or type.element.name != "s32":
         return False
@@ -26,7 +26,7 @@ def fold_get_dimension_size(rewriter: Rewriter, operation: Operation, limits: Li
 
 @SIZES.on("stablehlo.set_dimension_size")
 def fold_set_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The operand, if the dimension has that size already."""
+    """Replace by the operand, if its dimension has that size already."""
     if len(operation.operands) != 2 or len(operation.results) != 1:
         return False
     operand, given = operation.operands
@@ -40,7 +40,7 @@ def fold_set_dimension_size(rewriter: Rewriter, operation: Operation, limits: Li
 
 
 def size_of_dimension(operation: Operation) -> int | None:
-    """The size of the operand's dimension that an op is about, if it is known."""
+    """Return the size of the operand's dimension `dimension`; `None` if unknown."""
     dimension = integer_of(operation, "dimension")
     type = tensor_of(operation.operands[0]) if operation.operands else None
     if type is None or dimension is None or not 0 <= dimension < type.rank:

@@ -1,1 +1,1 @@
-"""Passes that know no dialect: what is written twice, what nobody reads, calls."""
+"""Passes for any dialect: duplicate and unused operations, symbols, calls."""

@@ -1,4 +1,4 @@
-"""Branches between blocks that are known, and blocks that only one branch leads to.
+"""Branches with known conditions, and blocks with a single predecessor.
 
 Source: MLIR's `ControlFlowOps.cpp`, the canonicalization patterns of `cf.br` and `cf.cond_br`.
 """
@@ -20,7 +20,7 @@ _SEGMENTS: Final = "operandSegmentSizes"
 
 @BRANCHES.on("cf.cond_br")
 def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
-    """The condition is a constant, or both ways are the same: one way is left."""
+    """Replace a branch of constant condition, or of two equal targets, by `cf.br`."""
     sizes = operation.get(_SEGMENTS)
     if len(operation.successors) != 2 or not isinstance(sizes, DenseArrayAttr):
         return False
@@ -51,7 +51,7 @@ def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
 
 
 def _truth(operation: Operation) -> bool | None:
-    """The condition, if it is a constant."""
+    """Return the condition; `None` if it is not constant."""
     owner = operation.operands[0].owner
     if not isinstance(owner, Operation) or owner.name != "arith.constant":
         return None
@@ -66,7 +66,7 @@ def _truth(operation: Operation) -> bool | None:
 
 @BRANCHES.on("cf.assert")
 def known_assertion(rewriter: Rewriter, operation: Operation) -> bool:
-    """What is asserted is a constant that holds."""
+    """Erase an assertion of a constant that holds."""
     if len(operation.operands) != 1 or not _truth(operation):
         return False
     rewriter.erase(operation)
@@ -74,16 +74,19 @@ def known_assertion(rewriter: Rewriter, operation: Operation) -> bool:
 
 
 def merge_blocks(rewriter: Rewriter, scope: Operation) -> int:
-    """How many blocks were put behind the only branch that leads to them, which goes."""
+    """Merge blocks into their only predecessor; return the number of merged blocks."""
     owners = [each for each in rewriter.walk(scope) if has_branches(each)]
     return sum(_merged(rewriter, region) for each in owners for region in each.regions)
 
 
 def _merged(rewriter: Rewriter, region: Region) -> int:
     ends = [end for block in region.blocks if (end := _end(block)) is not None]
+    # Predecessor edges are counted once: merging removes the only edge to a block, and moves the
+    # edges of its terminator unchanged.
     led_to = Counter(block for end in ends for block in end.successors)
     gone: set[Block] = set()
     for block in region.blocks:
+        # The merged block's terminator is now the end of this one, which may merge again.
         while block not in gone and (target := _only_target(block, led_to)) is not None:
             if target is region.blocks[0] or target in gone:
                 break
@@ -97,12 +100,12 @@ def _merged(rewriter: Rewriter, region: Region) -> int:
 
 
 def _end(block: Block) -> Operation | None:
-    """The last operation, found without a list of all, which a change would make anew."""
+    """Return the last operation; the list of all would be built anew after each change."""
     return block.last if isinstance(block, OpenBlock) else None
 
 
 def _only_target(block: Block, led_to: Counter[Block]) -> Block | None:
-    """Where a block always goes on, if nothing else leads there."""
+    """Return the only successor of a block, if the block is its only predecessor."""
     end = _end(block)
     if end is None or end.name != "cf.br" or len(end.successors) != 1:
         return None

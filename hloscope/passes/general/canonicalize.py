@@ -1,7 +1,7 @@
-"""`canonicalize`: what MLIR's dialects fold by themselves, as far as StableHLO's programs have it.
+"""`canonicalize`: folds of MLIR's dialects, for the ops that occur in StableHLO programs.
 
-Dead code goes, constants are unified and come first, casts that do nothing go; computation of
-sizes (`shape`, `tensor`, `arith`) is done where sizes are known; known branches (`cf`) are taken.
+Dead code is erased; constants are unified and moved to the front; casts without effect are
+erased; known sizes (`shape`, `tensor`, `arith`) are computed; known branches (`cf`) are taken.
 
 Source: MLIR's `fold` and canonicalization patterns of `Shape.cpp`, `TensorOps.cpp`, `ArithOps.cpp`.
 """
@@ -32,11 +32,11 @@ from hloscope.passes.rewriting import Rewriter
 
 PATTERNS: Final = Patterns()
 _MOST_ROUNDS: Final = 10
-"""As often as MLIR begins anew."""
+"""Largest number of iterations, as in MLIR."""
 
 
 def _fold(rewriter: Rewriter, op: Operation, name: str, value: Attribute, type: Type) -> bool:
-    """Put a constant, which goes to the front, into the place of an op."""
+    """Replace an op by a constant at the front of its scope."""
     key = "shape" if name == "shape.const_shape" else "value"
     driver = rewriter.watcher
     if isinstance(driver, GreedyDriver):
@@ -59,7 +59,7 @@ def _owner(value: Value, name: str) -> Operation | None:
 
 
 def _shape(value: Value) -> tuple[int, ...] | None:
-    """The sizes a constant shape has."""
+    """Return the sizes of a constant shape; `None` for another value."""
     owner = _owner(value, "shape.const_shape")
     given = owner.get("shape") if owner is not None else None
     if not isinstance(given, DenseAttr):
@@ -71,7 +71,7 @@ def _shape(value: Value) -> tuple[int, ...] | None:
 
 
 def _known_extents(value: Value) -> tuple[int | None, ...] | None:
-    """The sizes of a constant shape, or those of an array that are known."""
+    """Return the sizes of a constant shape or of a ranked tensor's shape; `None` if unknown."""
     source = _owner(value, "shape.shape_of")
     if source is not None:
         type = source.operands[0].type
@@ -80,7 +80,7 @@ def _known_extents(value: Value) -> tuple[int | None, ...] | None:
 
 
 def _broadcast_extents(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
-    """The sizes shapes have together, if they meet."""
+    """Return the broadcast of shapes; `None` if they are not compatible."""
     rank = max(map(len, shapes), default=0)
     found = [1] * rank
     for shape in shapes:
@@ -96,7 +96,7 @@ def _broadcast_extents(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | Non
 
 @PATTERNS.on("shape.shape_of")
 def shape_of_known(rewriter: Rewriter, op: Operation) -> bool:
-    """All sizes are known."""
+    """Fold the shape of a static tensor."""
     type = op.operands[0].type
     if not isinstance(type, TensorType) or not type.is_static:
         return False
@@ -107,7 +107,7 @@ def shape_of_known(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
 def constants_last(rewriter: Rewriter, op: Operation) -> bool:
-    """The order does not matter: shapes that are constant come last."""
+    """Move constant shapes to the end, since their order has no meaning."""
     ordered = sorted(op.operands, key=lambda value: _shape(value) is not None)
     if tuple(ordered) == op.operands:
         return False
@@ -117,7 +117,7 @@ def constants_last(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
 def without_duplicates(rewriter: Rewriter, op: Operation) -> bool:
-    """A shape that is there twice."""
+    """Remove repeated shapes."""
     once = tuple(dict.fromkeys(op.operands))
     if once == op.operands:
         return False
@@ -127,7 +127,7 @@ def without_duplicates(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
 def without_empty(rewriter: Rewriter, op: Operation) -> bool:
-    """Shapes of no size change nothing."""
+    """Remove scalar shapes, which do not change a broadcast."""
     rest = [value for value in op.operands if _shape(value) != ()]
     if len(rest) == len(op.operands) or not rest:
         return False
@@ -137,7 +137,7 @@ def without_empty(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast")
 def broadcast_known(rewriter: Rewriter, op: Operation) -> bool:
-    """All shapes are constant; or one is left."""
+    """Fold a broadcast of constant shapes, or of a single shape."""
     if not isinstance(op.result.type, TensorType) or not op.operands:
         return False
     if len(op.operands) == 1 and op.operands[0].type == op.result.type:
@@ -150,7 +150,7 @@ def broadcast_known(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast")
 def broadcast_constants(rewriter: Rewriter, op: Operation) -> bool:
-    """Several constant shapes become one."""
+    """Replace several constant shapes by their broadcast."""
     known = [(value, shape) for value in op.operands if (shape := _shape(value)) is not None]
     found = _broadcast_extents([shape for _, shape in known]) if len(known) > 1 else None
     if found is None or len(known) == len(op.operands):
@@ -171,7 +171,7 @@ def broadcast_constants(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.broadcast")
 def broadcast_rank(rewriter: Rewriter, op: Operation) -> bool:
-    """The rank of the result is the largest of the operands'."""
+    """Set the rank of the result to the largest rank of the operands."""
     wanted = shaped(INDEX, None)
     if op.result.type != wanted:
         return False
@@ -189,7 +189,7 @@ def broadcast_rank(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.cstr_broadcastable")
 def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
-    """Sizes meet whatever those will be that are not known."""
+    """Replace by a true witness if the shapes are compatible for any unknown sizes."""
     shapes = [shape for v in op.operands if (shape := _known_extents(v)) is not None]
     if len(op.operands) > 1 and len(shapes) != len(op.operands):
         return False
@@ -208,7 +208,7 @@ def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.assuming")
 def assuming_true(rewriter: Rewriter, op: Operation) -> bool:
-    """What is assumed holds: the region stands by itself."""
+    """Inline the region of an assumption that holds."""
     witness = _owner(op.operands[0], "shape.const_witness")
     if witness is None or witness.get("passing") != BoolAttr(True):
         return False
@@ -216,7 +216,7 @@ def assuming_true(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _opened(rewriter: Rewriter, op: Operation, end: str, number: int = 0) -> bool:
-    """A region of one block takes the place of the op that has it."""
+    """Replace an op by the content of one of its regions."""
     blocks = op.regions[number].blocks
     if len(blocks) != 1 or not blocks[0].operations or blocks[0].arguments:
         return False
@@ -235,7 +235,7 @@ def _opened(rewriter: Rewriter, op: Operation, end: str, number: int = 0) -> boo
 
 @PATTERNS.on("tensor.cast")
 def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
-    """Back to the type before, or of a constant shape."""
+    """Replace two casts that undo each other, or cast a constant shape once."""
     source = op.operands[0]
     inner = _owner(source, "tensor.cast")
     if inner is not None and inner.operands[0].type == op.result.type:
@@ -255,7 +255,7 @@ def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("bufferization.to_buffer", "bufferization.to_tensor")
 def to_buffer_and_back(rewriter: Rewriter, op: Operation) -> bool:
-    """A buffer as a tensor as that buffer."""
+    """Replace two buffer conversions that undo each other."""
     other = {
         "bufferization.to_buffer": "bufferization.to_tensor",
         "bufferization.to_tensor": "bufferization.to_buffer",
@@ -272,7 +272,7 @@ def to_buffer_and_back(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("tensor.extract")
 def extract_of_shape(rewriter: Rewriter, op: Operation) -> bool:
-    """An element of a constant shape."""
+    """Fold an element of a constant shape."""
     at, sizes = [known_integers(value) for value in op.operands[1:]], _shape(op.operands[0])
     if sizes is None or len(at) != 1 or at[0] is None or not 0 <= at[0][0] < len(sizes):
         return False
@@ -281,7 +281,7 @@ def extract_of_shape(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("scf.if")
 def known_condition(rewriter: Rewriter, op: Operation) -> bool:
-    """One branch stands by itself."""
+    """Inline the branch of a known condition."""
     chosen = known_integers(op.operands[0]) if len(op.operands) == 1 else None
     if chosen is None or len(op.regions) != 2:
         return False

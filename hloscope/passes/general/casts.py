@@ -1,4 +1,4 @@
-"""`reconcile-unrealized-casts`: casts that undo each other go.
+"""`reconcile-unrealized-casts`: erases casts that undo each other.
 
 Source: MLIR's `ReconcileUnrealizedCasts.cpp`.
 """
@@ -20,13 +20,14 @@ def _run(run: Run) -> None:
         if source is not None:
             rewriter.replace(operation, source)
             run.fired["cancel"] += 1
+    # In reverse, the users of a cast are erased first.
     for operation in reversed(casts):
         if operation.parent is not None and not rewriter.is_used(operation):
             rewriter.erase(operation)
 
 
 def _before(operation: Operation) -> tuple[Value, ...] | None:
-    """The values, up a chain of casts, that have the types of the results."""
+    """Return the values, up a chain of casts, with the types of the results; `None` if none."""
     wanted = [value.type for value in operation.results]
     at: Operation | None = operation
     for _ in range(64):

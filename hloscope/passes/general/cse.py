@@ -1,4 +1,4 @@
-"""`cse`, common subexpression elimination: an equivalent dominating operation gives the results.
+"""`cse`, common subexpression elimination: reuse the results of an equivalent dominating op.
 
 Source: MLIR's `CSE.cpp`.
 """
@@ -16,14 +16,14 @@ from hloscope.passes.framework import Pass, Run
 from hloscope.passes.rewriting import Rewriter
 
 _LARGEST: Final = 1 << 12
-"""Ops with more in their regions are not compared."""
+"""Largest number of operations in the regions of an op that is compared."""
 
 _MOST_COMPARED: Final = 8
-"""So many ops with regions, all else being equal, an op with regions is compared with."""
+"""Largest number of ops with regions that an op is compared with."""
 
 
 class _Scope:
-    """What is known in a block, and in those around it."""
+    """Operations of a block by key, with the scopes of the blocks around it."""
 
     __slots__ = ("known", "outer")
 
@@ -32,7 +32,7 @@ class _Scope:
         self.outer: Final = outer
 
     def find(self, key: Hashable, operation: Operation) -> Operation | None:
-        """An equivalent operation in scope: of this key, with equivalent regions."""
+        """Return an equivalent operation in scope: same key, equivalent regions."""
         scope: _Scope | None = self
         left, own = _MOST_COMPARED, None
         while scope is not None and left:
@@ -50,7 +50,7 @@ class _Scope:
 
 
 class _Merging:
-    """One walk over everything in an operation."""
+    """One traversal of all operations in an operation."""
 
     def __init__(self, run: Run) -> None:
         self.rewriter: Final[Rewriter] = run.rewriter
@@ -58,7 +58,10 @@ class _Merging:
         self.dead: Final[list[Operation]] = []
 
     def merge(self, top: Operation) -> None:
-        """In the order of the text: an operation knows those before it, and before those around."""
+        """Merge equivalent operations in program order.
+
+        An operation is compared with those before it in its block, and in the blocks around it.
+        """
         stack = self._opened(top, None)
         while stack:
             operations, scope = stack[-1]
@@ -66,7 +69,10 @@ class _Merging:
             if operation is None:
                 stack.pop()
             elif not self._is_merged(operation, scope) and operation.regions:
+                # An isolated op reads no outer values, so that outer operations cannot replace its
+                # own.
                 stack += self._opened(operation, None if is_isolated(operation.name) else scope)
+        # Users are erased before what they read, so that whole dead chains go.
         for operation in reversed(self.dead):
             if not self.rewriter.is_used(operation):
                 self.rewriter.erase(operation)
@@ -74,10 +80,10 @@ class _Merging:
     def _opened(
         self, owner: Operation, outer: _Scope | None
     ) -> list[tuple[Iterator[Operation], _Scope]]:
-        """The blocks in an operation, the first one last, and what is known in each."""
+        """Return the blocks in an operation, as iterators with their scopes, the first one last."""
         found: list[tuple[Iterator[Operation], _Scope]] = []
         for region in owner.regions:
-            # The entry comes before all others; about those nothing is asked.
+            # The entry block dominates all others of a region; their own order is not examined.
             first: _Scope | None = None
             for block in region.blocks:
                 scope = _Scope(first or outer)
@@ -91,11 +97,13 @@ class _Merging:
         if not self.rewriter.is_used(operation):
             self.dead.append(operation)
             return True
+        # The number of nested operations is part of the key: it separates most regions cheaply.
         key = _own_key(operation, {}), _count(operation)
         known = scope.find(key, operation)
         if known is None:
             scope.known.setdefault(key, []).append(operation)
             return False
+        # The location of a program is kept: an unknown one says nothing.
         if known.location == UNKNOWN and operation.location != UNKNOWN:
             known.location = operation.location
         self.rewriter.replace(operation, known.results)
@@ -104,7 +112,7 @@ class _Merging:
 
 
 def _count(operation: Operation) -> int:
-    """How many operations its regions hold."""
+    """Return the number of operations in the regions of an operation."""
     work = [operation] if operation.regions else []
     for each in work:
         for block in each.blocks:
@@ -113,7 +121,8 @@ def _count(operation: Operation) -> int:
 
 
 def _key(operation: Operation) -> Hashable | None:
-    """A key that equivalent operations share; `None` where none is looked for."""
+    """Return a key that equivalent operations share; `None` if its regions are too large."""
+    # Values defined inside count by number, outer values by identity.
     numbers: dict[Value, int] = {}
     parts: list[Hashable] = []
     work: list[Operation | Block] = [operation]
@@ -155,7 +164,7 @@ def _first(pair: tuple[str, Hashable]) -> str:
 
 
 def _literal(value: Attribute) -> Hashable:
-    """A literal by its elements, however it is written; all else by itself."""
+    """Return a literal as its elements, so that spellings are equal; others unchanged."""
     if not isinstance(value, DenseAttr) or len(value.literal) > _LARGEST:
         return value
     try:

@@ -1,4 +1,7 @@
-"""`strip-debuginfo`: no operation says where it came from.  Source: MLIR's `StripDebugInfo.cpp`."""
+"""`strip-debuginfo`: removes all locations.
+
+Source: MLIR's `StripDebugInfo.cpp`.
+"""
 
 from __future__ import annotations
 

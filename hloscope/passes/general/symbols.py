@@ -1,4 +1,4 @@
-"""`symbol-dce`, `inline`: functions that nobody calls, calls of functions with one block.
+"""`symbol-dce` and `inline`: unused private symbols, calls of functions with one block.
 
 Source: MLIR's `SymbolDCE.cpp`, `Inliner.cpp`.
 """
@@ -15,11 +15,11 @@ from hloscope.passes.rewriting import OpenBlock, Rewriter
 from hloscope.walks import needed_first
 
 MOST_INLINED: Final = 1 << 18
-"""Most operations that calls are replaced by in all; what is left is called."""
+"""Largest number of operations that inlining adds in all; other calls stay."""
 
 
 def _symbols_in(operation: Operation) -> Iterator[str]:
-    """The symbols an operation's attributes name."""
+    """Yield the symbols that an operation's attributes name."""
     work: list[Attribute] = [*operation.properties.values(), *operation.attributes.values()]
     while work:
         match work.pop():
@@ -34,7 +34,7 @@ def _symbols_in(operation: Operation) -> Iterator[str]:
 
 
 def _named(rewriter: Rewriter) -> dict[str, Operation]:
-    """The symbols of the module."""
+    """Return the operations of the module by the symbol they define."""
     found: dict[str, Operation] = {}
     for operation in rewriter.module.inside:
         name = operation.get("sym_name")
@@ -48,12 +48,13 @@ def _is_private(operation: Operation) -> bool:
 
 
 def remove_unused(run: Run) -> None:
-    """Take out private symbols that nothing public leads to."""
+    """Erase private symbols that no public one uses, directly or through others."""
     rewriter = run.rewriter
     named = _named(rewriter)
     roots = [op for op in rewriter.module.regions[0].blocks[0]] if rewriter.module.regions else []
     work = [op for op in roots if not _is_private(op)]
     kept = set(work)
+    # `work` grows while it is traversed: a used symbol uses others.
     for operation in work:
         for inner in rewriter.walk(operation):
             for name in _symbols_in(inner):
@@ -88,7 +89,7 @@ def _callee(operation: Operation, named: dict[str, Operation]) -> Operation | No
 
 
 def _order(rewriter: Rewriter, named: dict[str, Operation]) -> list[Operation]:
-    """Functions, each after those it calls; in a circle one is first."""
+    """Return the functions, callees before callers; a cycle is cut at one of its functions."""
     calls = {
         op: [t for inner in rewriter.walk(op) if (t := _callee(inner, named)) is not None]
         for op in named.values()
@@ -101,13 +102,14 @@ def _inline(run: Run) -> None:
     rewriter = run.rewriter
     named = _named(rewriter)
     order = _order(rewriter, named)
+    # A function is inlined only after its own calls were, so that its copies need no more work.
     place = {operation: k for k, operation in enumerate(order)}
     sizes: Counter[Operation] = Counter()
     left = MOST_INLINED
     for function in order:
         for call in [*rewriter.walk(function)]:
             target = _callee(call, named)
-            # What is called is finished only if it comes before in the order: no circles.
+            # Only functions earlier in the order are complete.  The others are part of a cycle.
             if target is None or place[target] >= place[function] or sizes[target] > left:
                 continue
             left -= sizes[target]
@@ -118,7 +120,7 @@ def _inline(run: Run) -> None:
 
 
 def _replace_call(rewriter: Rewriter, call: Operation, target: Operation) -> None:
-    """A copy of the body takes the place of a call."""
+    """Replace a call by a copy of the function's body."""
     body = target.regions[0].blocks[0]
     assert isinstance(body, OpenBlock)
     values: dict[Value, Value] = dict(zip(body.arguments, call.operands, strict=True))

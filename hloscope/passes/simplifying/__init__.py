@@ -1,4 +1,4 @@
-"""Simplification of StableHLO by patterns: laws as rows, and one op family a file."""
+"""Simplification of StableHLO by patterns: laws as rows, other patterns by op family."""
 
 from hloscope.passes.simplifying.elementwise import ROWS as ROWS
 from hloscope.passes.simplifying.laws import (

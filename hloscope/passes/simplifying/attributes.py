@@ -1,4 +1,4 @@
-"""Discardable attributes of what is replaced go over to what takes its place."""
+"""Transfer of discardable attributes from a replaced op to its replacement."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hloscope.passes.rewriting import Rewriter
 _BY_ENTRY: Final = "mhlo.frontend_attributes"
 """A dictionary whose entries are merged one by one."""
 _OWN: Final = "xla_metadata_payload"
-"""The entry that an op keeps, if it has one."""
+"""Entry that an op keeps if it has one."""
 
 
 def merged(
     survivor: Mapping[str, Attribute], replaced: Mapping[str, Attribute]
 ) -> dict[str, Attribute]:
-    """The attributes of both; of one name, that of what is replaced.
+    """Return the attributes of both ops; for a common name, that of the replaced op.
 
     >>> from hloscope.mlir import UnitAttr
     >>> merged({"b": UnitAttr()}, {"a": UnitAttr()})
@@ -33,7 +33,7 @@ def merged(
 
 
 def merge(rewriter: Rewriter, replaced: Operation, value: Value) -> None:
-    """Give the operation that makes a value the attributes of one; arguments take none."""
+    """Add the attributes of a replaced op to the op that defines `value`, if any."""
     owner = value.owner
     if isinstance(owner, Operation) and replaced.attributes:
         both = merged(owner.attributes, replaced.attributes)

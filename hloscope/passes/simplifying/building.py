@@ -1,4 +1,4 @@
-"""What most simplifications end with: a value or a new operation in place of an operation."""
+"""Last steps of simplifications: replace an operation by a value or by a new operation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hloscope.stablehlo import made
 
 
 def dims(values: Sequence[int]) -> DenseArrayAttr:
-    """`array<i64: …>`."""
+    """Return `array<i64: …>` of these values."""
     return DenseArrayAttr(I64, tuple(values))
 
 
 def becomes_value(
     rewriter: Rewriter, operation: Operation, value: Value, *, merges: bool = False
 ) -> bool:
-    """A value takes the place of the only result, if it is of the same type."""
+    """Replace the only result by a value of the same type; false if the type differs."""
     if len(operation.results) != 1 or operation.results[0].type != value.type:
         return False
     if value is operation.results[0]:
@@ -40,17 +40,17 @@ def becomes(
     merges: bool = False,
     infers: bool = False,
 ) -> bool:
-    """A new operation with a result of the same type takes the place of one.
+    """Replace an operation by a new one with a result of the same type.
 
     Args:
-        rewriter: The module.
-        operation: What is replaced.
-        name: Of the new op.
-        operands: Of the new op.
-        properties: Of the new op.
-        merges: Discardable attributes go over.
-        infers: The type has to be one that the new op may have, which constants decide: of a
-            program that cannot run, nothing is made.
+        rewriter: The rewriter of the module.
+        operation: The replaced operation.
+        name: Name of the new op.
+        operands: Operands of the new op.
+        properties: Inherent attributes of the new op.
+        merges: Copy the discardable attributes?
+        infers: Check that the new op may have this type, which depends on its constants.  If not,
+            the program cannot run, and nothing is changed.
     """
     if infers:
         (type,) = [value.type for value in made(name, operands, properties).results]
@@ -69,7 +69,7 @@ def becomes(
 
 
 def becomes_splat(rewriter: Rewriter, operation: Operation, value: int) -> bool:
-    """A constant of zeros (or, of booleans and integers, of ones) takes the place of one."""
+    """Replace by a constant of equal elements: 0, or 1 for booleans and integers."""
     type = operation.result.type
     if not isinstance(type, TensorType) or not type.is_static or not type.element.numpy:
         return False
@@ -82,12 +82,12 @@ def becomes_splat(rewriter: Rewriter, operation: Operation, value: int) -> bool:
 
 
 def is_identity(dimensions: Dims) -> bool:
-    """Is it 0, 1, 2 and so on?"""
+    """Are the dimensions 0, 1, 2 and so on, in order?"""
     return dimensions == tuple(range(len(dimensions)))
 
 
 def same_static_count(one: TensorType | None, other: TensorType | None) -> bool:
-    """Have two types of known sizes as many elements?"""
+    """Have two static types the same number of elements?"""
     if one is None or other is None or not one.is_static or not other.is_static:
         return False
     return one.num_elements == other.num_elements

@@ -16,7 +16,7 @@ CONTROL: Final = LimitedRewrites()
 
 @CONTROL.on("stablehlo.while")
 def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """What a loop hands on unchanged is read from outside instead."""
+    """Replace values that a loop never changes by outer values."""
     condition, body = body_of(operation), body_of(operation, 1)
     if condition is None or body is None:
         return False
@@ -28,6 +28,7 @@ def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
     fixed = [
         k
         for k, value in enumerate(given)
+        # A fixed value is the initial value itself, or the body's own argument.
         if end.operands[k] in (value, second.arguments[k])
         and all(values[k].type == value.type for values in lists)
     ]
@@ -38,6 +39,7 @@ def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
             rewriter.replace_uses(old, given[k])
     gone = set(fixed)
     kept = [k for k in range(len(given)) if k not in gone]
+    # The results are gone last: all lists shrink by the same numbers.
     rewriter.set_operands(end, [end.operands[k] for k in kept])
     for block in (first, second):
         rewriter.keep_arguments(block, [block.arguments[k] for k in kept])
@@ -48,7 +50,7 @@ def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
 
 @CONTROL.on("stablehlo.get_tuple_element")
 def element_of_tuple(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A part of what has just been put together."""
+    """Replace an element of a `tuple` op by the operand."""
     number = integer_of(operation, "index")
     made = (
         maker_of(operation.operands[0], "stablehlo.tuple") if len(operation.operands) == 1 else None
@@ -60,8 +62,9 @@ def element_of_tuple(rewriter: Rewriter, operation: Operation, limits: Limits) -
 
 @CONTROL.on("stablehlo.tuple")
 def tuple_of_elements(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """All parts of one tuple, in their order."""
+    """Replace a tuple of all elements of a tuple, in order, by that tuple."""
     whole = None
+    # A tuple of the first elements of a longer one has another type, which `becomes_value` refuses.
     for k, value in enumerate(operation.operands):
         part = maker_of(value, "stablehlo.get_tuple_element")
         if part is None or integer_of(part, "index") != k or len(part.operands) != 1:
@@ -74,13 +77,13 @@ def tuple_of_elements(rewriter: Rewriter, operation: Operation, limits: Limits) 
 
 _ORIGINAL: Final = 1
 _TYPED: Final = 4
-"""`API_VERSION_TYPED_FFI`, which takes a dictionary."""
+"""`API_VERSION_TYPED_FFI`, with a dictionary as configuration."""
 _CONFIG: Final = "mhlo.backend_config"
 
 
 @CONTROL.on("stablehlo.custom_call")
 def custom_call_to_typed(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A dictionary beside the op becomes its configuration."""
+    """Move a dictionary in a discardable attribute into the op's configuration."""
     given, own = operation.attributes.get(_CONFIG), operation.properties.get("backend_config")
     version = integer_of(operation, "api_version")
     if not isinstance(given, DictAttr) or version not in (None, _ORIGINAL):

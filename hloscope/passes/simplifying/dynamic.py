@@ -1,4 +1,4 @@
-"""Simplification of ops that read sizes: where these are known, the op has them as attributes."""
+"""Simplification of dynamic ops: known sizes become attributes of static ops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NONEXPANDING: Final = "known_nonexpanding_dimensions"
 
 
 def _broadcast(operation: Operation) -> Dims | None:
-    """The dimensions of a right `dynamic_broadcast_in_dim`."""
+    """Return the dimensions of a well-formed `dynamic_broadcast_in_dim`; else `None`."""
     if len(operation.operands) != 2 or len(operation.results) != 1:
         return None
     numbers = integers_of(operation, "broadcast_dimensions")
@@ -44,7 +44,7 @@ def _broadcast(operation: Operation) -> Dims | None:
 
 @DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Two broadcasts are one to the sizes of the outer one."""
+    """Merge two broadcasts into one, to the sizes of the outer one."""
     outer = _broadcast(operation)
     inner = maker_of(operation.operands[0], _BROADCAST) if outer is not None else None
     numbers = _broadcast(inner) if inner is not None else None
@@ -59,7 +59,7 @@ def dynamic_broadcast_of_itself(rewriter: Rewriter, operation: Operation, limits
 def dynamic_broadcast_of_no_expansion(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> bool:
-    """Every dimension stays where and what it was."""
+    """Replace a broadcast that expands no dimension by a conversion."""
     numbers, result = _broadcast(operation), tensor_of(operation.results[0])
     kept = integers_of(operation, _NONEXPANDING)
     if numbers is None or kept is None or result is None or not is_identity(numbers):
@@ -72,7 +72,7 @@ def dynamic_broadcast_of_no_expansion(
 
 @DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A reshape to the same sizes has them already."""
+    """Replace the broadcast of a reshape to the same sizes by the reshape."""
     numbers = _broadcast(operation)
     inner = maker_of(operation.operands[0], _RESHAPE) if numbers is not None else None
     if inner is None or numbers is None or not is_identity(numbers) or len(inner.operands) != 2:
@@ -86,7 +86,7 @@ def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limit
 def dynamic_broadcast_to_own_shape(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> bool:
-    """The sizes are those of the operand."""
+    """Replace a broadcast to the operand's own sizes by the operand."""
     numbers = _broadcast(operation)
     if numbers is None or not is_identity(numbers):
         return False
@@ -98,7 +98,7 @@ def dynamic_broadcast_to_own_shape(
 
 @DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Of an operand of known sizes to known sizes, or to constants."""
+    """Replace a broadcast of a static operand to known sizes by the static op."""
     numbers = _broadcast(operation)
     if numbers is None:
         return False
@@ -125,6 +125,7 @@ def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits
         types=[refined],
     )
     value = new.result
+    # Users of other dialects may not accept the static type.
     if any(not u.name.startswith("stablehlo.") for u in rewriter.users(operation.result)):
         value = rewriter.create("stablehlo.convert", (value,), before=operation, types=[old]).result
     rewriter.replace(operation, [value])
@@ -132,7 +133,7 @@ def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits
 
 
 def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
-    """The type with sizes that are constants, if it may have them."""
+    """Return the type with constant sizes; `None` if the type contradicts them or has bounds."""
     if sizes is None or len(sizes) != type.rank or has_bounds(type):
         return None
     for old, new in zip(type.sizes, sizes, strict=True):
@@ -146,7 +147,7 @@ def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
 
 @DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The sizes of the result are known."""
+    """Replace a reshape to known sizes by the static op."""
     result = static_result(operation)
     operand = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
     if operand is None or result is None:
@@ -158,7 +159,7 @@ def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: 
 
 @DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Only the last sizes count."""
+    """Merge two reshapes into one: the inner sizes do not matter."""
     if len(operation.operands) != 2 or len(operation.results) != 1:
         return False
     inner = maker_of(operation.operands[0], _RESHAPE)
@@ -170,7 +171,7 @@ def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: 
 
 @DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_of_same_shape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """An element-wise op of what has been reshaped to the same sizes has them already."""
+    """Replace a reshape of an element-wise result by its operand, for equal shape operands."""
     if len(operation.operands) != 2:
         return False
     made = maker_of(operation.operands[0])
@@ -192,7 +193,7 @@ def _keeps_shape(operation: Operation) -> bool:
 
 @DYNAMIC.on("shape.shape_of")
 def shape_of_dynamic_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The sizes that were asked for."""
+    """Replace the shape of a dynamic reshape by its shape operand."""
     inner = maker_of(operation.operands[0], _RESHAPE) if len(operation.operands) == 1 else None
     if inner is None or len(inner.operands) != 2:
         return False
@@ -204,7 +205,7 @@ def shape_of_dynamic_reshape(rewriter: Rewriter, operation: Operation, limits: L
 
 @DYNAMIC.on("stablehlo.dynamic_iota")
 def dynamic_iota_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The sizes of the result are known."""
+    """Replace an iota of known sizes by the static op."""
     if static_result(operation) is None:
         return False
     return becomes(rewriter, operation, "stablehlo.iota", (), operation.properties)
@@ -212,7 +213,7 @@ def dynamic_iota_to_static(rewriter: Rewriter, operation: Operation, limits: Lim
 
 @DYNAMIC.on("stablehlo.dynamic_iota")
 def dynamic_iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The numbers of one dimension, in all others the same."""
+    """Replace an iota by the broadcast of an iota of rank 1."""
     number = integer_of(operation, "iota_dimension")
     if number is None or len(operation.operands) != 1 or len(operation.results) != 1:
         return False
@@ -254,7 +255,7 @@ def _as_i64(rewriter: Rewriter, sizes: Value, type: TensorType, before: Operatio
 
 @DYNAMIC.on("stablehlo.dynamic_gather")
 def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The sizes of slices are constants."""
+    """Replace a gather of constant slice sizes by the static op."""
     sizes = constant_integers(operation.operands[2]) if len(operation.operands) == 3 else None
     if sizes is None:
         return False
@@ -267,7 +268,7 @@ def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: L
 
 @DYNAMIC.on("stablehlo.dynamic_pad")
 def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """All padding is constant."""
+    """Replace a pad of constant amounts by the static op."""
     if len(operation.operands) != 5:
         return False
     found = [constant_integers(value) for value in operation.operands[2:]]
@@ -287,7 +288,7 @@ def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits)
 
 @DYNAMIC.on("stablehlo.real_dynamic_slice")
 def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """All bounds are constants."""
+    """Replace a slice of constant bounds by the static op."""
     if len(operation.operands) != 4:
         return False
     starts, ends, strides = [constant_integers(value) for value in operation.operands[1:]]
@@ -304,7 +305,7 @@ def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits
 def real_dynamic_slice_to_dynamic_slice(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> bool:
-    """The limits are the starts plus constants, the strides are 1."""
+    """Replace by `dynamic_slice` if limits are starts plus constants, and strides are 1."""
     if len(operation.operands) != 4:
         return False
     operand, start, limit, stride = operation.operands
@@ -329,7 +330,7 @@ def real_dynamic_slice_to_dynamic_slice(
 
 
 def _sizes_added(start: Value, limit: Value) -> Dims | None:
-    """The constants that a value is more than another."""
+    """Return the constants in `limit = start + constants`; `None` for another form."""
     added = maker_of(limit, "stablehlo.add")
     if added is None or len(added.operands) != 2:
         return None
@@ -342,7 +343,7 @@ def _sizes_added(start: Value, limit: Value) -> Dims | None:
 def _element(
     rewriter: Rewriter, vector: Value, type: TensorType, number: int, before: Operation
 ) -> Value:
-    """One element of a vector, as an array of rank 0."""
+    """Return one element of a vector as a tensor of rank 0."""
     one = rewriter.create(
         "stablehlo.slice",
         (vector,),

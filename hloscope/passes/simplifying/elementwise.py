@@ -40,18 +40,18 @@ ROWS: Final = (
     Law("select(ones, x, y)",    "x"),
     Law("select(0, x, y)",       "y"),
 )  # fmt: skip
-"""In the order they are tried, of the laws of one op."""
+"""Laws of one op are tried in this order."""
 
 LAWS: Final = patterns_of(ROWS)
 ELEMENTWISE: Final = LimitedRewrites()
-"""What is no row: it looks at attributes, or makes more than one op."""
+"""Patterns that read attributes or create several ops, and so are not rows."""
 
 _MIRRORED: Final = {"EQ": "EQ", "NE": "NE", "GE": "LE", "GT": "LT", "LE": "GE", "LT": "GT"}
 _TRUE_OF_EQUALS: Final = ("EQ", "GE", "LE")
 
 
 def _integer_comparison(operation: Operation) -> str | None:
-    """The direction of a comparison that is written to be of integers, and is."""
+    """Return the direction of a comparison of integers that is declared as such; else `None`."""
     direction, kind = operation.get("comparison_direction"), operation.get("compare_type")
     if not isinstance(direction, EnumAttr) or not isinstance(kind, EnumAttr):
         return None
@@ -64,7 +64,7 @@ def _integer_comparison(operation: Operation) -> str | None:
 
 @ELEMENTWISE.on("stablehlo.compare")
 def compare_with_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """`compare(x, x)` of integers is known."""
+    """Fold `compare(x, x)` of integers."""
     direction = _integer_comparison(operation)
     if direction is None or operation.operands[0] is not operation.operands[1]:
         return False
@@ -73,7 +73,7 @@ def compare_with_itself(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @ELEMENTWISE.on("stablehlo.compare")
 def compare_constant_right(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Of integers, a constant goes to the right, and the direction is mirrored."""
+    """Move a constant of an integer comparison to the right, and mirror the direction."""
     direction = _integer_comparison(operation)
     if direction is None:
         return False
@@ -88,7 +88,7 @@ def compare_constant_right(rewriter: Rewriter, operation: Operation, limits: Lim
 
 @ELEMENTWISE.on("stablehlo.compare")
 def compare_of_booleans(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """`x != false` and `x == true` are `x`."""
+    """Replace `x != false` and `x == true` by `x`."""
     direction = operation.get("comparison_direction")
     if not isinstance(direction, EnumAttr) or len(operation.operands) != 2:
         return False
@@ -103,7 +103,7 @@ def compare_of_booleans(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @ELEMENTWISE.on("stablehlo.select")
 def select_by_broadcast_of_not(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """`select(broadcast(not(p)), t, f)` is `select(broadcast(p), f, t)`."""
+    """Rewrite `select(broadcast(not(p)), t, f)` to `select(broadcast(p), f, t)`."""
     if len(operation.operands) != 3:
         return False
     predicate, on_true, on_false = operation.operands

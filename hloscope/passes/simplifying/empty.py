@@ -1,4 +1,4 @@
-"""Arrays without elements are constants."""
+"""Replacement of tensors without elements by constants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EMPTY: Final = LimitedRewrites()
 
 
 def _empty(value: Value) -> TensorType | None:
-    """The type of an array that is known to have no elements."""
+    """Return the type of a static tensor without elements; `None` for another value."""
     type = value.type
     if not isinstance(type, TensorType) or 0 not in type.sizes or not type.is_static:
         return None
@@ -30,7 +30,7 @@ def _may_be_empty(value: Value) -> bool:
 
 @EMPTY.on()
 def empty_to_constant(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Results and operands of an op without effects."""
+    """Replace empty results and operands of an op without effects by empty constants."""
     if not any(map(_may_be_empty, (*operation.results, *operation.operands))):
         return False
     name = operation.name

@@ -1,9 +1,9 @@
-"""Algebraic laws as rows, and the patterns they are.
+"""Algebraic laws as rows, and the patterns that apply them.
 
-A law says that its left side is its right side.  Terms are written as the ops are called:
-`add(x, 0)`.  In them `x`, `y`, `z` are any values, one name the same value; `c` is a constant and
-`n` is none; `0`, `1` and `ones` (all bits set) are splats; a new one needs a type of known sizes.
-The side condition is made of words, all of which must hold of the result: see `CONDITIONS`.
+A law states that its left side equals its right side.  Terms are written with op names:
+`add(x, 0)`.  In terms, `x`, `y`, `z` are any values, equal for equal names; `c` is a constant
+and `n` is not; `0`, `1` and `ones` (all bits set) are splats.  A new splat requires a static
+type.  The side condition is a list of words of `CONDITIONS`, all true of the result's type.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _INTEGERS: Final = ("pred", "signed", "unsigned")
 CONDITIONS: Final[Mapping[str, Callable[[TensorType], bool]]] = {
     "integer": lambda type: type.element.kind in _INTEGERS,
 }
-"""What a word of a side condition says of the type of the result."""
+"""Predicates of the result's type, by the word of a side condition."""
 
 
 class Law(NamedTuple):
     """One law.
 
     Attributes:
-        left: What is looked for.
-        right: What takes its place.
+        left: Term to match.
+        right: Replacement.
         when: Words of `CONDITIONS`.
-        merges: Do discardable attributes go over?
-        but: The only elements whose value changes, in words; most laws have none.
+        merges: Copy discardable attributes to the replacement?
+        but: Exception: the only elements whose value changes, in words; empty for most laws.
     """
 
     left: str
@@ -48,19 +48,19 @@ class Law(NamedTuple):
 
     @property
     def name(self) -> str:
-        """By which statistics and tests call it."""
+        """Name of the law in statistics and tests."""
         return f"{self.left} = {self.right}"
 
 
 class Term(NamedTuple):
-    """A term: the name of an op and its operands, or a name and nothing."""
+    """A term: an op with operands, or the name of a value with `None`."""
 
     name: str
     operands: tuple[Term, ...] | None = None
 
 
 def parse_term(text: str) -> Term:
-    """A term.
+    """Parse a term.
 
     >>> parse_term("add(x, 0)")
     Term(name='add', operands=(Term(name='x', operands=None), Term(name='0', operands=None)))
@@ -89,7 +89,7 @@ _Bound: TypeAlias = dict[str, Value]
 
 
 def patterns_of(laws: Iterable[Law]) -> LimitedRewrites:
-    """The laws as rewrites, in their order."""
+    """Return the laws as rewrites, in their order."""
     rewrites = LimitedRewrites()
     for law in laws:
         left = parse_term(law.left)
@@ -103,7 +103,7 @@ def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
 
     def rewrite(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
         operands = operation.operands
-        for place, names in makers:  # most are told apart by these alone
+        for place, names in makers:  # rejects most operations before the full match
             maker = operands[place].owner if place < len(operands) else None
             if not isinstance(maker, Operation) or maker.name not in names:
                 return False
@@ -119,7 +119,7 @@ def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
 
 
 def _makers(left: Term) -> list[tuple[int, Container[str]]]:
-    """Places of operands that only some ops make, and the names of those."""
+    """Return positions of operands that only certain ops produce, with the names of those ops."""
     found: list[tuple[int, Container[str]]] = []
     for place, term in enumerate(left.operands or ()):
         if term.operands is not None:
@@ -132,7 +132,7 @@ def _makers(left: Term) -> list[tuple[int, Container[str]]]:
 def _replaced(
     law: Law, right: Term, rewriter: Rewriter, operation: Operation, bound: _Bound
 ) -> bool:
-    if right.operands is not None:  # the same op of others
+    if right.operands is not None:  # the same op with other operands
         operands = [bound[term.name] for term in right.operands]
         if f"stablehlo.{right.name}" != operation.name or operands == [*operation.operands]:
             return False
@@ -145,7 +145,7 @@ def _replaced(
 
 
 def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
-    """The values that names stand for, if the operation is of the form of the term."""
+    """Return the value of each name in `left`; `None` if the operation does not match."""
     bound: _Bound = {}
     work: list[tuple[Term, Operation]] = [(left, operation)]
     for term, made in work:
@@ -164,7 +164,7 @@ def match(left: Term, operation: Operation, limits: Limits) -> _Bound | None:
 
 
 def _fits(name: str, value: Value, limits: Limits, bound: _Bound) -> bool:
-    """May a name stand for a value?  Then it does."""
+    """Bind a name to a value; false if the name is bound to another or does not allow the value."""
     if bound.setdefault(name, value) is not value:
         return False
     if name in ("c", "n"):
@@ -178,9 +178,12 @@ def _is_splat_of(name: str, known: Known | None) -> bool:
     return name in _splat_names(bytes(known.raw), known.type.element)
 
 
+# The matcher decodes one element for each splat it tests; programs repeat few splats.
+
+
 @lru_cache(maxsize=1024)
 def _splat_names(raw: bytes, element: ElementType) -> tuple[str, ...]:
-    """Which of `0`, `1` and `ones` an element is, by its bytes."""
+    """Return which of `0`, `1` and `ones` an element is, given its bytes."""
     if element.kind not in (*_INTEGERS, "float"):
         return ()
     value = to_array(DenseAttr(raw, TensorType(element, ()))).item()

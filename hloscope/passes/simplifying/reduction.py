@@ -1,4 +1,4 @@
-"""Simplification of reductions and sorts: what nobody reads is not computed."""
+"""Simplification of reductions and sorts: unused operands and results are removed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REDUCTION.add("reduce_to_outer_values", "stablehlo.reduce", fold_reduce_to_outer
 
 @REDUCTION.on("stablehlo.reduce")
 def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Of operands without elements, the initial values."""
+    """Replace a reduction of empty operands by broadcasts of its initial values."""
     half = len(operation.results)
     type = tensor_of(operation.operands[0]) if half and operation.operands else None
     if type is None or 0 not in type.sizes or len(operation.operands) != 2 * half:
@@ -44,10 +44,11 @@ def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) 
 
 @REDUCTION.on("stablehlo.reduce")
 def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Results that nobody reads go, if those that are read are computed of their own operands.
+    """Remove unused results, if the used ones depend on their own operands only.
 
-    An operand counts with its initial value: the body's two arguments for it.  A result of another
-    one's has another value where that is accumulated in another way; the reference drops it there.
+    An operand is used through its initial value and through the body's two arguments for it.  If a
+    used result depends on the operand of an unused one, nothing is removed; upstream removes that
+    operand, which may change the result.
     """
     half, found = len(operation.results), body_of(operation)
     used = [k for k, result in enumerate(operation.results) if rewriter.uses(result)]
@@ -74,7 +75,7 @@ def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limi
 
 
 def _needed(rewriter: Rewriter, block: Block, values: list[Value]) -> dict[Value | Operation, None]:
-    """What is computed in a block for some values: arguments and operations of the block."""
+    """Return the arguments and operations of a block on which some values depend."""
     needed: dict[Value | Operation, None] = {}
     work = [*values]
     while work:
@@ -94,7 +95,7 @@ def _needed(rewriter: Rewriter, block: Block, values: list[Value]) -> dict[Value
 
 @REDUCTION.on("stablehlo.sort")
 def sort_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Operands go that are read neither after nor by the comparator."""
+    """Remove operands whose result is unused and that the comparator does not read."""
     found, count = body_of(operation), len(operation.results)
     if found is None or len(operation.operands) != count:
         return False
@@ -117,7 +118,7 @@ def sort_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @REDUCTION.on("stablehlo.sort")
 def sort_of_last_dimension(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The last dimension gets its number."""
+    """Replace the dimension -1 by the number of the last dimension."""
     type = tensor_of(operation.results[0]) if operation.results else None
     number = operation.get("dimension")
     given = number.value if isinstance(number, IntegerAttr) else -1

@@ -1,4 +1,4 @@
-"""Simplification of ops that arrange elements."""
+"""Simplification of ops that rearrange elements."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SHAPE: Final = LimitedRewrites()
 
 
 def _only(operation: Operation) -> TensorType | None:
-    """The type of the only operand of an op with one result, if it is an array."""
+    """Return the type of the only operand, for an op with one result; `None` otherwise."""
     if len(operation.operands) != 1 or len(operation.results) != 1:
         return None
     return tensor_of(operation.operands[0])
 
 
 def _mapped(operation: Operation, name: str) -> Dims | None:
-    """The dimensions of the result that those of the operand become, if they may."""
+    """Return the result dimensions of the operand's dimensions; `None` if they are invalid."""
     numbers, result = integers_of(operation, name), tensor_of(operation.results[0])
     operand = tensor_of(operation.operands[0])
     if numbers is None or result is None or operand is None or len(numbers) != operand.rank:
@@ -45,7 +45,7 @@ def _broadcast(operation: Operation) -> Dims | None:
 
 
 def is_reshape(operation: Operation) -> bool:
-    """Is a `broadcast_in_dim` a reshape: all elements once, in their order?"""
+    """Is a `broadcast_in_dim` a reshape: each element once, in order?"""
     numbers = _broadcast(operation)
     return (
         numbers is not None
@@ -56,7 +56,7 @@ def is_reshape(operation: Operation) -> bool:
 
 @SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
 def broadcast_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """All elements once, in their order: a reshape."""
+    """Replace a broadcast of each element once, in order, by a reshape."""
     if not is_reshape(operation) or operation.result.type == operation.operands[0].type:
         return False
     return becomes(rewriter, operation, "stablehlo.reshape", operation.operands, {}, merges=True)
@@ -64,7 +64,7 @@ def broadcast_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limit
 
 @SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
 def broadcast_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """All dimensions where they were, and of the same sizes."""
+    """Replace a broadcast that changes nothing by its operand."""
     numbers = _broadcast(operation)
     if numbers is None or not is_identity(numbers):
         return False
@@ -73,7 +73,7 @@ def broadcast_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @SHAPE.on("stablehlo.broadcast_in_dim")
 def broadcast_of_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Two broadcasts are one, unless the inner one is to become a reshape."""
+    """Merge two broadcasts into one, unless the inner one is a reshape."""
     outer = _broadcast(operation)
     inner = maker_of(operation.operands[0], "stablehlo.broadcast_in_dim") if outer else None
     numbers = _broadcast(inner) if inner is not None else None
@@ -85,7 +85,7 @@ def broadcast_of_broadcast(rewriter: Rewriter, operation: Operation, limits: Lim
 
 @SHAPE.on("stablehlo.broadcast_in_dim")
 def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """As many dimensions and elements: a transpose."""
+    """Replace a broadcast that only permutes dimensions by a transpose."""
     numbers, result = _broadcast(operation), tensor_of(operation.results[0])
     if numbers is None or result is None or sorted(numbers) != [*range(result.rank)]:
         return False
@@ -102,7 +102,7 @@ def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Lim
 
 @SHAPE.on("stablehlo.reshape")
 def reshape_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Only the last sizes count."""
+    """Merge two reshapes into one: the inner sizes do not matter."""
     inner = maker_of(operation.operands[0], operation.name) if _only(operation) else None
     if inner is None or _only(inner) is None:
         return False
@@ -113,7 +113,7 @@ def reshape_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits)
 
 @SHAPE.on("stablehlo.reshape", "stablehlo.convert")
 def same_type(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Nothing changes."""
+    """Replace a reshape or conversion to the same type by its operand."""
     return _only(operation) is not None and becomes_value(
         rewriter, operation, operation.operands[0], merges=True
     )
@@ -126,7 +126,7 @@ def _permutation(operation: Operation) -> Dims | None:
 
 @SHAPE.on("stablehlo.transpose")
 def transpose_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """All dimensions where they were."""
+    """Replace a transpose that changes nothing by its operand."""
     order = _permutation(operation)
     if order is None or not is_identity(order):
         return False
@@ -135,7 +135,7 @@ def transpose_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @SHAPE.on("stablehlo.transpose")
 def transpose_of_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Two orders, one after the other, are one."""
+    """Merge two transposes into one."""
     outer = _permutation(operation)
     inner = maker_of(operation.operands[0], operation.name) if outer is not None else None
     first = _permutation(inner) if inner is not None else None
@@ -147,7 +147,7 @@ def transpose_of_transpose(rewriter: Rewriter, operation: Operation, limits: Lim
 
 @SHAPE.on("stablehlo.transpose")
 def transpose_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Dimensions of more than one element keep their order."""
+    """Replace a transpose by a reshape if dimensions of size above 1 keep their order."""
     order, type = _permutation(operation), _only(operation)
     if order is None or type is None or not type.is_static or static_result(operation) is None:
         return False
@@ -162,7 +162,7 @@ def transpose_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limit
 
 @SHAPE.on("stablehlo.reverse")
 def reverse_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Nothing is listed, nothing is there, or there is one of everything that is listed."""
+    """Replace a reverse that moves no element by its operand."""
     type, listed = _only(operation), integers_of(operation, "dimensions")
     if type is None or listed is None or not all(0 <= d < type.rank for d in listed):
         return False
@@ -186,7 +186,7 @@ def _iota(operation: Operation) -> tuple[int, TensorType] | None:
 
 @SHAPE.on("stablehlo.iota")
 def iota_of_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """One number along its dimension: 0."""
+    """Replace an iota of size 1 along its dimension by zeros."""
     found = _iota(operation)
     if found is None or found[1].sizes[found[0]] != 1:
         return False
@@ -195,7 +195,7 @@ def iota_of_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
 
 @SHAPE.on("stablehlo.iota")
 def iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The numbers of one dimension, in all others the same."""
+    """Replace an iota by the broadcast of an iota of rank 1."""
     found = _iota(operation)
     if found is None or found[1].rank < 2:
         return False
@@ -214,7 +214,7 @@ def iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) 
 
 @SHAPE.on("stablehlo.concatenate")
 def concatenate_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """One operand: it."""
+    """Replace a concatenation of one operand by the operand."""
     return len(operation.operands) == 1 and becomes_value(
         rewriter, operation, operation.operands[0]
     )
@@ -222,7 +222,7 @@ def concatenate_one(rewriter: Rewriter, operation: Operation, limits: Limits) ->
 
 @SHAPE.on("stablehlo.concatenate")
 def concatenate_without_empty(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Operands of no elements are left out, if others remain."""
+    """Remove empty operands, if others remain."""
     number = integer_of(operation, "dimension")
     if number is None:
         return False
@@ -241,9 +241,10 @@ def concatenate_without_empty(rewriter: Rewriter, operation: Operation, limits: 
 
 @SHAPE.on("stablehlo.concatenate")
 def concatenate_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Operands that are concatenated for this op only, along the same dimension, are inlined."""
+    """Inline operands that are concatenations of the same dimension with no other use."""
     number = integer_of(operation, "dimension")
     operands: list[Value] = []
+    # The stack is reversed, so that operands are found in order.
     work, seen = [*reversed(operation.operands)], {operation}
     while work:
         value = work.pop()

@@ -1,4 +1,4 @@
-"""The pass `stablehlo-aggressive-simplification`, and the one that folds as well."""
+"""The passes `stablehlo-aggressive-simplification` and `…-target-independent-optimization`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LIMIT: Final = "fold-op-element-limit"
 SIMPLIFICATIONS: Final[LimitedRewrites] = (
     LAWS + ELEMENTWISE + SHAPE + SLICING + DYNAMIC + REDUCTION + CONTROL + EMPTY
 )
-"""All simplifications, one op family after another."""
+"""All simplifications, by op family."""
 
 OPTIONS: Final[Mapping[str, Option]] = {_LIMIT: FOLDER_OPTIONS[_LIMIT]}
 
 
 def simplification_patterns(options: Mapping[str, Any]) -> Patterns:
-    """The patterns of the simplifier with its options."""
+    """Return the patterns of the simplifier for these options."""
     return SIMPLIFICATIONS.within(Limits(options[_LIMIT]))
 
 
@@ -37,6 +37,7 @@ def _simplify(run: Run) -> None:
 
 
 def _optimize(run: Run) -> None:
+    # Folds have a larger benefit: a constant needs no simplification.
     folds = fold_patterns(run.options).with_benefit(2)
     run.greedy_bottom_up(simplification_patterns(run.options) + folds)
 

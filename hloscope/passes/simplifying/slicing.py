@@ -25,7 +25,7 @@ _BOUNDS: Final = ("start_indices", "limit_indices", "strides")
 
 
 def slice_bounds(operation: Operation) -> tuple[Dims, Dims, Dims] | None:
-    """Starts, limits and strides of a `slice` of an array of that rank."""
+    """Return starts, limits and strides of a `slice`; `None` if their number is not the rank."""
     type = tensor_of(operation.operands[0]) if len(operation.operands) == 1 else None
     found = [integers_of(operation, name) for name in _BOUNDS]
     if type is None or any(f is None or len(f) != type.rank for f in found):
@@ -40,13 +40,13 @@ def slice_bounds(operation: Operation) -> tuple[Dims, Dims, Dims] | None:
 def bounds_attributes(
     starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
 ) -> dict[str, Attribute]:
-    """The attributes of a `slice`."""
+    """Return the attributes of a `slice`."""
     return {name: dims(v) for name, v in zip(_BOUNDS, (starts, limits, strides), strict=True)}
 
 
 @SLICING.on("stablehlo.slice")
 def slice_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """A slice that is as large as its operand."""
+    """Replace a slice of the whole operand by the operand."""
     if slice_bounds(operation) is None or static_result(operation) is None:
         return False
     return becomes_value(rewriter, operation, operation.operands[0], merges=True)
@@ -54,9 +54,9 @@ def slice_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits
 
 @SLICING.on("stablehlo.slice")
 def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Only the operands that the slice reads are concatenated.
+    """Slice only those operands of a concatenation that the slice reads.
 
-    If they are several, the concatenation must have no other use.
+    If there are several, the concatenation must have no other use.
     """
     found = slice_bounds(operation)
     joined = maker_of(operation.operands[0], "stablehlo.concatenate") if found else None
@@ -89,7 +89,10 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
 def _parts_read(
     joined: Operation, dimension: int, start: int, end: int
 ) -> tuple[list[Value], int] | None:
-    """The operands between two places along a dimension, and where the first of them begins."""
+    """Return the operands that overlap `[start, end)`, and the position of the first one's begin.
+
+    `None` if a size is unknown.
+    """
     needed: list[Value] = []
     at = offset = 0
     for value in joined.operands:
@@ -107,7 +110,7 @@ def _parts_read(
 
 @SLICING.on("stablehlo.dynamic_slice")
 def dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Starts that are constants are clamped now."""
+    """Replace a dynamic slice of constant starts by a slice; starts are clamped."""
     sizes = integers_of(operation, "slice_sizes")
     type = tensor_of(operation.operands[0]) if operation.operands else None
     if sizes is None or type is None or not type.is_static or len(sizes) != type.rank:
@@ -139,7 +142,7 @@ def _clamped(start: int, most: int) -> int:
 
 @SLICING.on("stablehlo.dynamic_update_slice")
 def update_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """An update of no elements, which is a constant."""
+    """Replace an update with an empty constant by the operand."""
     if len(operation.operands) < 2 or not limits.is_constant(operation.operands[1]):
         return False
     type = tensor_of(operation.operands[1])
@@ -150,7 +153,7 @@ def update_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) 
 
 @SLICING.on("stablehlo.dynamic_update_slice")
 def update_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """An update as large as the operand, at the beginning."""
+    """Replace an update of the whole operand by the update."""
     if len(operation.operands) < 2:
         return False
     operand, update = operation.operands[:2]
@@ -168,7 +171,7 @@ def update_of_everything(rewriter: Rewriter, operation: Operation, limits: Limit
 
 @SLICING.on("stablehlo.pad")
 def pad_with_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """No padding at all."""
+    """Replace a pad by zero amounts by the operand."""
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
     if len(operation.operands) != 2:
         return False
@@ -181,7 +184,7 @@ def pad_with_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -
 
 @SLICING.on("stablehlo.pad")
 def pad_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Of an operand without elements, the padding is all there is."""
+    """Replace the pad of an empty operand by a broadcast of the padding value."""
     type = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
     if type is None or not type.is_static or type.num_elements:
         return False
@@ -197,7 +200,7 @@ def pad_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
 
 @SLICING.on("stablehlo.gather")
 def gather_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """One constant index: a slice, without the dimensions that are collapsed."""
+    """Replace a gather at one constant index by a slice, without the collapsed dimensions."""
     found = _one_index(operation)
     result = static_result(operation)
     if found is None or result is None:
@@ -217,14 +220,17 @@ def gather_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) ->
 
 
 def integers_in(operation: Operation, field: str) -> Dims:
-    """A field of the dimension numbers; empty ones are not written."""
+    """Return a field of the dimension numbers; `()` if it is left out."""
     numbers = operation.get("dimension_numbers")
     found = numbers.get(field) if isinstance(numbers, StructAttr) else None
     return found if isinstance(found, tuple) else ()
 
 
 def _one_index(operation: Operation) -> tuple[list[int], Dims, list[int]] | None:
-    """Where the slice begins, its sizes, and the dimensions that stay."""
+    """Return starts and sizes of the slice, and the dimensions that are not collapsed.
+
+    `None` unless the gather has one constant index.
+    """
     numbers = operation.get("dimension_numbers")
     sizes = integers_of(operation, "slice_sizes")
     if not isinstance(numbers, StructAttr) or sizes is None or len(operation.operands) != 2:
@@ -246,6 +252,7 @@ def _one_index(operation: Operation) -> tuple[list[int], Dims, list[int]] | None
     for d, start in zip(mapped, index, strict=True):
         if not 0 <= d < type.rank:
             return None
+        # An index out of range is clamped, by the specification.
         begins[d] = _clamped(start, type.shape[d] - sizes[d])
     collapsed = integers_in(operation, "collapsed_slice_dims")
     if any(not 0 <= d < type.rank or sizes[d] != 1 for d in collapsed):
