@@ -331,7 +331,7 @@ class Rewriter:
     def replace_uses(
         self, old: Value, new: Value, unless: Callable[[Operation], bool] | None = None
     ) -> None:
-        """All who read one value, but those excepted, read another."""
+        """Replace uses of `old` by `new`, in nested regions too, but for users with `unless`."""
         if old is new:
             return
         # `users` is a copy: the loop removes entries of `_users[old]`.

@@ -1,1 +1,1 @@
-"""Conversions of one dialect, or of ops that are to go, into others."""
+"""Conversions of dialects, and of deprecated or unsupported ops, into other ops."""

@@ -1,4 +1,4 @@
-"""`stablehlo-compatibility-expander`: what an older version of StableHLO lacks, in its own ops.
+"""`stablehlo-compatibility-expander`: expands ops that an older version of StableHLO lacks.
 
 Source: StableHLO `StablehloCompatibilityExpander.cpp` and its tests.
 """
@@ -43,7 +43,7 @@ _GROUPS: Final = "replica_groups"
 
 @TAN.on("stablehlo.tan")
 def tan(rewriter: Rewriter, op: Operation) -> bool:
-    """`sine / cosine`; of complex numbers `(tan a + i tanh b) / (1 - i tan a tanh b)`."""
+    """Expand to `sine / cosine`; complex: `(tan a + i tanh b) / (1 - i tan a tanh b)`."""
     operand = op.operands[0]
     type = op.result.type
     if not isinstance(type, TensorType):
@@ -76,14 +76,14 @@ def tan(rewriter: Rewriter, op: Operation) -> bool:
 
 @BATCHING.on("stablehlo.gather")
 def gather(rewriter: Rewriter, op: Operation) -> bool:
-    """Batching dimensions become indices of their own."""
+    """Replace batching dimensions of a gather by indices."""
     names = ("operand_batching_dims", "start_indices_batching_dims")
     return _unbatched(rewriter, op, 1, "dimension_numbers", names, "start_index_map")
 
 
 @BATCHING.on("stablehlo.scatter")
 def scatter(rewriter: Rewriter, op: Operation) -> bool:
-    """The same of scatter."""
+    """Replace batching dimensions of a scatter by indices."""
     names = ("input_batching_dims", "scatter_indices_batching_dims")
     at = len(op.results)
     attribute, index_map = "scatter_dimension_numbers", "scatter_dims_to_operand_dims"
@@ -112,9 +112,12 @@ def _unbatched(
     vector_dim = fields.get("index_vector_dim", 0)
     grown = _with_iotas(rewriter, op, indices, indices_dims, vector_dim)
     collapsed = _COLLAPSED[numbers.name]
+    # A batching dimension has slices of size 1 at the batch's number: a collapsed dimension whose
+    # index is an iota.
     fields[collapsed] = tuple(sorted((*fields.get(collapsed, ()), *dims)))
     fields[index_map] = (*dims, *fields.get(index_map, ()))
     was_sorted = op.get("indices_are_sorted") == BoolAttr(True)
+    # The new indices come first, so that sorted indices stay sorted only if they ascend, too.
     still = was_sorted and _ascends(indices_dims) and _ascends(fields[index_map])
     properties = {
         **op.properties,
@@ -133,13 +136,14 @@ def _ascends(values: Sequence[int]) -> bool:
 def _with_iotas(
     rewriter: Rewriter, op: Operation, indices: Value, dims: Sequence[int], vector_dim: int
 ) -> Value:
-    """Indices behind the number of the batch in each of the dimensions."""
+    """Return the indices with the numbers of the batch in `dims` before each index vector."""
     type = indices.type
     assert isinstance(type, TensorType)
     element = _wide_enough(type, dims)
     if element != type.element:
         type = with_element(type, element)
         indices = rewriter.create("stablehlo.convert", (indices,), before=op, types=(type,)).result
+    # A missing index vector dimension means vectors of one element.
     if vector_dim == type.rank:
         indices = reshaped(rewriter, indices, *_known(type), 1, before=op)
         type = shaped(element, *_known(type), 1)
@@ -160,7 +164,7 @@ def _known(type: TensorType) -> tuple[int, ...]:
 
 
 def _wide_enough(type: TensorType, dims: Sequence[int]) -> ElementType:
-    """The type of indices, or a wider one that the sizes of these dimensions fit."""
+    """Return the indices' element type, or a wider one that holds the sizes of `dims`."""
     sizes = [size for dim in dims if (size := type.sizes[dim]) is not None]
     for element in (type.element, ELEMENT_TYPES["s32"]):
         digits = element.bits - (element.kind == "signed")
@@ -209,7 +213,7 @@ def _table(rows: Sequence[Sequence[int]]) -> DenseAttr:
 
 
 def start_of(location: Location) -> Location:
-    """A location in which ranges are where they begin.
+    """Return the location with each range replaced by its start.
 
     >>> start_of(NameLoc("f", FileLoc("a.py", 2, 21, 2, 30)))
     NameLoc(name='f', child=FileLoc(file='a.py', line=2, column=21, end_line=-1, end_column=-1))
@@ -228,6 +232,7 @@ def start_of(location: Location) -> Location:
 
 
 def _start_places(run: Run) -> None:
+    # Operations share locations: each is converted once, and the results are shared again.
     known: dict[Location, Location] = {}
 
     def start(location: Location) -> Location:

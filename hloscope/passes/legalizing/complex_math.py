@@ -1,7 +1,7 @@
-"""`stablehlo-complex-math-expander`: functions of complex numbers as accurate real arithmetic.
+"""`stablehlo-complex-math-expander`: complex functions as accurate real arithmetic.
 
-`log` and `log_plus_one` add squares exactly where they cancel (splitting by T. J. Dekker, sums by
-D. E. Knuth), `sqrt` keeps both parts from overflowing and from vanishing.
+`log` and `log_plus_one` add squares exactly where they cancel (splitting by T. J. Dekker, sums
+by D. E. Knuth).  `sqrt` avoids overflow and underflow of both parts.
 
 Source: StableHLO `StablehloComplexMathExpanderPatterns.td`.
 """
@@ -47,7 +47,7 @@ from hloscope.passes.rewriting import Rewriter
 
 
 def expand_exponential(z: Term) -> Term:
-    """`e^x (cos y + i sin y)`; where `e^x` overflows, by two factors of `e^(x/2)`."""
+    """Expand to `e^x (cos y + i sin y)`; if `e^x` overflows, with two factors `e^(x/2)`."""
     x = real(z)
     size = exp(x)
     is_large = size.eq(x.limit("inf"))
@@ -55,6 +55,7 @@ def expand_exponential(z: Term) -> Term:
     y = imag(z)
     cos = cosine(y)
     left = select(is_large, root * cos * root, size * cos)
+    # For real numbers `e^x * sin 0` would be NaN when `e^x` is infinite.
     zero = x.constant(0.0)
     is_real = y.eq(zero)
     sin = sine(y)
@@ -62,7 +63,7 @@ def expand_exponential(z: Term) -> Term:
 
 
 def _splitter(x: Term, largest: Term) -> Term:
-    """`2^s + 1`, where `s` is about half the digits: what Dekker's splitting multiplies by."""
+    """Return Dekker's factor `2^s + 1`, where `s` is about half the bits of the mantissa."""
     in_double = largest > x.constant(1e308)
     double = x.constant(134217729.0)
     single = select(largest > x.constant(1e38), x.constant(4097.0), x.constant(65.0))
@@ -70,7 +71,9 @@ def _splitter(x: Term, largest: Term) -> Term:
 
 
 def _square_error(negated: Term, splitter: Term, x: Term) -> Term:
-    """What `x²` has lost by rounding, given the rounded one negated."""
+    """Return the rounding error of `x²`, given the negated rounded square."""
+    # Dekker: `high` has the upper half of the bits, so that its products with itself and with `low`
+    # are exact.
     scaled = splitter * x
     high = scaled + (x - scaled)
     error = negated + high * high
@@ -80,18 +83,19 @@ def _square_error(negated: Term, splitter: Term, x: Term) -> Term:
 
 
 def _sum_error(total: Term, first: Term, second: Term) -> Term:
-    """What a sum has lost by rounding."""
+    """Return the rounding error of a sum (Knuth)."""
     rest = total - first
     return (first - (total - rest)) + (second - rest)
 
 
 def expand_log(z: Term) -> Term:
-    """`log |z| + i atan2(y, x)`; near the unit circle by `log1p(x² + y² - 1) / 2`."""
+    """Expand to `log |z| + i atan2(y, x)`; near the unit circle, `log1p(x² + y² - 1) / 2`."""
     x = real(z)
     minus_one = x.constant(-1.0)
     y = imag(z)
     yy, xx = y * y, x * x
     is_steep = yy > xx
+    # -1 is added to the larger square first: these two cancel, without an error.
     large = select(is_steep, yy, xx)
     first = minus_one + large
     small = select(is_steep, xx, yy)
@@ -102,6 +106,8 @@ def expand_log(z: Term) -> Term:
     third = second + y_error
     x_error = _square_error(-xx, splitter, x)
     fourth = third + x_error
+    # `lost` has the rounding errors of the partial sums; they are added last, since they are
+    # smallest.
     lost = (large - (first - minus_one)) + (small - (second - first))
     lost = lost + (y_error - (third - second)) + (x_error - (fourth - third))
     less = fourth + lost
@@ -109,6 +115,7 @@ def expand_log(z: Term) -> Term:
     half = x.constant(0.5)
     is_near = size < half
     near = half * log1p(less)
+    # Elsewhere nothing cancels: the larger part is factored out, so that no square overflows.
     width, height = abs(x), abs(y)
     longer = maximum(width, height)
     log_longer = log(longer)
@@ -119,7 +126,11 @@ def expand_log(z: Term) -> Term:
 
 
 def expand_log_plus_one(z: Term) -> Term:
-    """`log |1 + z| + i atan2(y, 1 + x)`: in three regions, near 0 with every digit of the sum."""
+    """Expand to `log |1 + z| + i atan2(y, 1 + x)`, in three regions.
+
+    Large numbers factor out the larger part, those near -1 add squares, and all others use `log1p`
+    of an exact sum.
+    """
     x = real(z)
     width = abs(x)
     y = imag(z)
@@ -143,7 +154,7 @@ def expand_log_plus_one(z: Term) -> Term:
 
 
 def _exact_sum(x: Term, y: Term, yy: Term, largest: Term) -> Term:
-    """`2x + x² + y²`, with what each step loses added at the end."""
+    """Return `2x + x² + y²` with the rounding errors of all steps added at the end."""
     twice = x + x
     first = twice + yy
     xx = x * x
@@ -161,7 +172,7 @@ def _exact_sum(x: Term, y: Term, yy: Term, largest: Term) -> Term:
 
 
 def expand_sqrt(z: Term) -> Term:
-    """`sqrt((|z| + |x|) / 2)` and `|y|` by its double, put where the signs say."""
+    """Expand to `sqrt((|z| + |x|) / 2)` and `|y|` over its double, assigned by the signs."""
     x = real(z)
     zero = x.constant(0.0)
     is_right = x >= zero
@@ -180,11 +191,13 @@ def expand_sqrt(z: Term) -> Term:
     ratio = shorter / longer
     squared = ratio * ratio
     root = sqrt(one + squared)
+    # A ratio whose square vanishes beside 1 still counts: its first series term is added.
     is_lost = root.eq(one) & (squared > zero)
     part = longer * squared
     two = x.constant(2.0)
     size = select(is_equal, equal, select(is_lost, longer + part / two, longer * root))
     plain = sqrt(size / two + width / two)
+    # Where `|z|` overflows or underflows, the roots of both parts are taken before they meet.
     is_out = plain.eq(zero) | plain.eq(x.limit("inf"))
     is_flat, is_steep = width > height, width < height
     slope = select(is_diagonal, one, select(is_steep, width / height, height / width))
@@ -205,6 +218,7 @@ def expand_sqrt(z: Term) -> Term:
     flat = (root_height * roots) / (flat_root * root_two)
     out = select(is_flat, flat, root_height / (steep_root * root_two))
     short_part = select(is_diagonal, short_diagonal, select(is_out, out, height / (plain * two)))
+    # The larger root belongs to the real part for `x >= 0`, else to the imaginary part.
     left = select(is_right, long_part, short_part)
     is_left = x < zero
     is_below = y < zero
@@ -213,9 +227,10 @@ def expand_sqrt(z: Term) -> Term:
 
 
 def _hypot_with_one(x: Term, one: Term, known: tuple[Term, Term, Term]) -> Term:
-    """`sqrt(1 + x²)`."""
+    """Return `sqrt(1 + x²)` without overflow."""
     zero, two, root_two = known
     size = abs(x)
+    # The larger number is factored out, so that the square is at most 1.
     longer, shorter = maximum(one, size), minimum(one, size)
     is_equal = longer.eq(shorter)
     equal = root_two * longer
@@ -237,7 +252,7 @@ EXPANSIONS: Final[dict[str, Callable[[Term], Term]]] = {
 
 
 def _constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operation) -> Value:
-    """A constant; where sizes are not known `chlo.constant_like` says it."""
+    """Create a constant in the shape of `like`; of unknown sizes, a `chlo.constant_like`."""
     type, scalar = like.type, value.type
     assert isinstance(type, TensorType)
     assert isinstance(scalar, TensorType)
@@ -252,7 +267,7 @@ def _constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operati
 
 
 def _has_default_accuracy(op: Operation) -> bool:
-    """Is no other accuracy asked for?"""
+    """Has the op the default accuracy?"""
     given = op.get("result_accuracy")
     if given is None:
         return True

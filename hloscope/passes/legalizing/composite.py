@@ -1,4 +1,4 @@
-"""`stablehlo-legalize-composite-to-call`: a composite becomes a call of its decomposition.
+"""`stablehlo-legalize-composite-to-call`: replaces composites by calls of their decomposition.
 
 Source: StableHLO `StablehloLegalizeCompositeToCall.cpp`.
 """
@@ -20,7 +20,7 @@ _COMPOSITE: Final = "stablehlo.composite"
 
 @PATTERNS.on(_COMPOSITE)
 def composite(rewriter: Rewriter, op: Operation) -> bool:
-    """Call the decomposition; attributes are lost."""
+    """Replace a composite by a call; its attributes are dropped."""
     callee = op.get("decomposition")
     if not isinstance(callee, SymbolAttr):
         return False

@@ -1,4 +1,4 @@
-"""`stablehlo-legalize-deprecated-ops`: old ops become those that took their place.
+"""`stablehlo-legalize-deprecated-ops`: replaces deprecated ops by their successors.
 
 Source: StableHLO `StablehloLegalizeDeprecatedOps.cpp` and its patterns.
 """
@@ -28,7 +28,7 @@ _WITHOUT_SUCCESSOR: Final = frozenset(["stablehlo.map", "stablehlo.rng"])
 
 @PATTERNS.on("stablehlo.broadcast")
 def broadcast(rewriter: Rewriter, op: Operation) -> bool:
-    """New dimensions in front: `broadcast_in_dim` into the last ones."""
+    """Replace by a `broadcast_in_dim` into the last dimensions: new dimensions come first."""
     operand, result = op.operands[0].type, op.result.type
     if not isinstance(operand, TensorType) or not isinstance(result, TensorType):
         return False
@@ -43,7 +43,7 @@ def broadcast(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("stablehlo.create_token")
 def create_token(rewriter: Rewriter, op: Operation) -> bool:
-    """The token of nothing."""
+    """Replace by an `after_all` without operands."""
     new = rewriter.create("stablehlo.after_all", before=op, types=(op.result.type,))
     rewriter.replace(op, new.results)
     return True
@@ -51,7 +51,7 @@ def create_token(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("stablehlo.cross-replica-sum")
 def cross_replica_sum(rewriter: Rewriter, op: Operation) -> bool:
-    """`all_reduce` by addition."""
+    """Replace by an `all_reduce` that adds."""
     type = op.result.type
     if not isinstance(type, TensorType):
         return False
@@ -71,7 +71,7 @@ def cross_replica_sum(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def adding(type: TensorType) -> Region:
-    """The region that adds two elements of an array."""
+    """Return a region that adds two elements of the type."""
     element = shaped(type.element)
     left, right = Value(element, None, 0), Value(element, None, 1)
     total = made("stablehlo.add", (left, right), types=(element,))
@@ -83,7 +83,7 @@ def adding(type: TensorType) -> Region:
 
 @PATTERNS.on("stablehlo.dot")
 def dot(rewriter: Rewriter, op: Operation) -> bool:
-    """`dot_general` of the last dimension with the first."""
+    """Replace by a `dot_general` of the last dimension with the first."""
     left = op.operands[0].type
     if not isinstance(left, TensorType) or not left.rank:
         return False
@@ -104,7 +104,7 @@ def dot(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("stablehlo.unary_einsum")
 def unary_einsum(rewriter: Rewriter, op: Operation) -> bool:
-    """`einsum` with one as the other operand."""
+    """Replace by an `einsum` with a constant 1 as left operand."""
     type, config = op.operands[0].type, op.get("einsum_config")
     if not isinstance(type, TensorType) or not isinstance(config, StringAttr):
         return False
@@ -122,7 +122,7 @@ def unary_einsum(rewriter: Rewriter, op: Operation) -> bool:
 
 
 ONES: Final = {"pred": "true", "float": "1.0", "complex": "(1.0, 0.0)"}
-"""One, by the kind of the element type."""
+"""Text of the number 1, by kind of the element type; `1` for others."""
 
 
 def _illegal(fail_on_unused: bool) -> Callable[[Operation], bool]:

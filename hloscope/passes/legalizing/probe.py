@@ -1,4 +1,4 @@
-"""`interpreter-instrument-with-probe`: a probe behind every result an interpreter could write.
+"""`interpreter-instrument-with-probe`: adds a probe after every result that can be written.
 
 Source: StableHLO `StablehloInstrumentWithProbe.cpp`.
 """
@@ -34,7 +34,7 @@ def _run(run: Run) -> None:
 
 
 def _inner_first(rewriter: Rewriter) -> list[Operation]:
-    """All operations, each after those in its regions."""
+    """Return all operations, each after those in its regions."""
     order: list[Operation] = []
     stack = [rewriter.module]
     while stack:

@@ -1,7 +1,7 @@
-"""`shape-legalize-to-stablehlo`: computation of sizes as arithmetic on arrays of `i32`.
+"""`shape-legalize-to-stablehlo`: size computations as arithmetic on `i32` tensors.
 
-Between `index`, which StableHLO has not, and `tensor<i32>` stand casts, which
-`reconcile-unrealized-casts` takes out where everything could be converted.
+Casts connect `index`, which StableHLO does not have, with `tensor<i32>`.  If everything was
+converted, `reconcile-unrealized-casts` erases them.
 
 Source: StableHLO `ShapeLegalizeToStablehlo.cpp`.
 """
@@ -31,7 +31,7 @@ from hloscope.passes.rewriting import Rewriter
 PATTERNS: Final = Patterns()
 
 _HIGHEST_RANK: Final = 1 << 12
-"""An array of more sizes is refused: nobody means it, and each is several ops."""
+"""Largest rank whose sizes are computed: each size needs several ops."""
 
 
 def _is_index(type: Type) -> bool:
@@ -43,7 +43,7 @@ def _is_i32(type: Type) -> bool:
 
 
 def _as_i32(type: Type) -> Type | None:
-    """`index` as `tensor<i32>`, arrays of `index` or `i32` as arrays of `i32`."""
+    """Return `tensor<i32>` for `index`, and `i32` tensors for tensors of `index` or `i32`."""
     if type == INDEX:
         return shaped(I32)
     if isinstance(type, TensorType) and type.is_static and type.element in (I32, INDEX):
@@ -72,13 +72,13 @@ def _constant_index(value: Value) -> int | None:
 
 
 def _fits_i32(value: int) -> int:
-    """The lowest 32 bits, with their sign."""
+    """Return the signed number of the lowest 32 bits."""
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 @PATTERNS.on("shape.const_shape")
 def const_shape(rewriter: Rewriter, op: Operation) -> bool:
-    """A constant of `i32`."""
+    """Replace a constant shape by a constant of `i32`."""
     given, type = op.get("shape"), op.result.type
     if not isinstance(type, TensorType) or not isinstance(given, DenseAttr):
         return False
@@ -98,7 +98,7 @@ def const_shape(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("arith.muli")
 def multiply(rewriter: Rewriter, op: Operation) -> bool:
-    """Of `index` only."""
+    """Multiply `index` values as `i32`."""
     values = (*op.operands, *op.results)
     if not all(_is_index(value.type) and _as_i32(value.type) for value in values):
         return False
@@ -116,7 +116,7 @@ def multiply(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("arith.index_cast")
 def index_cast(rewriter: Rewriter, op: Operation) -> bool:
-    """Arrays of `i32` are shapes already; a single value becomes an array without dimensions."""
+    """Convert casts between `index` and integers; a scalar becomes a tensor of rank 0."""
     value, wanted = op.operands[0], op.result.type
     if value.type == INDEX:
         new = _to_i32(rewriter, value, op)
@@ -141,7 +141,7 @@ def index_cast(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.num_elements")
 def num_elements(rewriter: Rewriter, op: Operation) -> bool:
-    """The product of all sizes."""
+    """Multiply all sizes of a shape."""
     type = op.operands[0].type
     as_i32 = _as_i32(type)
     if not isinstance(as_i32, TensorType) or op.result.type != INDEX or as_i32.rank != 1:
@@ -160,7 +160,7 @@ def num_elements(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.shape_of")
 def shape_of(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes of an array with known rank, side by side."""
+    """Concatenate the sizes of a ranked tensor."""
     value, wanted = op.operands[0], op.result.type
     if not isinstance(value.type, TensorType) or wanted != shaped(INDEX, value.type.rank):
         return False
@@ -186,7 +186,7 @@ def _size(rewriter: Rewriter, value: Value, dimension: int, before: Operation) -
 
 @PATTERNS.on("shape.broadcast")
 def broadcast(rewriter: Rewriter, op: Operation) -> bool:
-    """The larger of two sizes, where the shorter shape begins with ones."""
+    """Take the maximum of sizes, after padding the shorter shape with leading ones."""
     types = [_as_i32(value.type) for value in op.operands]
     ranks = [type.sizes[0] for type in types if isinstance(type, TensorType) and type.rank == 1]
     if len(op.operands) != 2 or len(ranks) != 2 or None in ranks:
@@ -196,6 +196,8 @@ def broadcast(rewriter: Rewriter, op: Operation) -> bool:
     if op.result.type != shaped(INDEX, longest):
         return False
     shapes = [_to_i32(rewriter, value, op) for value in op.operands]
+    # Compatible sizes are equal, or one of them is 1: the larger one is the broadcast size, as
+    # upstream computes it.  (Sizes of 0 are not considered there either.)
     for k, count in enumerate(counts):
         if count < longest:
             ones = splat(rewriter, "1", shaped(I32, longest - count), before=op)
@@ -207,7 +209,7 @@ def broadcast(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_reshape")
 def cast_operands(rewriter: Rewriter, op: Operation) -> bool:
-    """A shape of `index` becomes one of `i32`."""
+    """Replace a shape operand of `index` by one of `i32`."""
     if not all(_as_i32(value.type) for value in op.operands if _is_index(value.type)):
         return False
     operands = [
@@ -219,7 +221,7 @@ def cast_operands(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("tensor.dim")
 def dim(rewriter: Rewriter, op: Operation) -> bool:
-    """One size, whose number is a constant."""
+    """Read one size, whose number must be constant."""
     source, number = op.operands[0], _constant_index(op.operands[1])
     if number is None or not isinstance(source.type, TensorType):
         return False
@@ -231,7 +233,7 @@ def dim(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("tensor.extract")
 def extract(rewriter: Rewriter, op: Operation) -> bool:
-    """One element, whose place is constant."""
+    """Slice one element, whose index must be constant."""
     source = op.operands[0]
     type = source.type
     if not isinstance(type, TensorType) or not (_is_index(type) or _is_i32(type)):
@@ -253,7 +255,7 @@ def extract(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("tensor.from_elements")
 def from_elements(rewriter: Rewriter, op: Operation) -> bool:
-    """Values of `index` side by side; one value without dimensions is the value."""
+    """Concatenate `index` values; a single scalar becomes a cast."""
     type = op.result.type
     if not isinstance(type, TensorType) or type.rank > 1 or not type.is_static:
         return False

@@ -1,7 +1,7 @@
-"""`stablehlo-convert-to-signless`: `ui8` and `si8` become `i8`, everywhere and with the same bits.
+"""`stablehlo-convert-to-signless`: makes all integer types signless, with unchanged bits.
 
-Ops that treat integers with and without sign differently (`divide`, `compare`, `convert`) read
-what they get as signed afterwards, as they do upstream.
+Ops that depend on signedness (`divide`, `compare`, `convert`) treat all operands as signed
+afterwards, as in upstream.
 
 Source: StableHLO `StablehloConvertToSignless.cpp`.
 """
@@ -33,7 +33,7 @@ _WIDTH: Final = pattern(r"(?<=[x<])[us]i(\d+)\b")
 
 
 def signless(type: Type) -> Type:
-    """The type with integers that do not tell of a sign.
+    """Return the type with signless integers.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> signless(TensorType(ELEMENT_TYPES["u8"], (3,)))
@@ -51,14 +51,14 @@ def signless(type: Type) -> Type:
             inner = signless(array)
             return BufferType(inner) if isinstance(inner, TensorType) else type
         case DialectType() if type.text.startswith("memref<"):
-            # Buffers nothing else is known of are kept as text.
+            # Other buffer types are not parsed, so that their text is changed.
             return replace(type, text=_WIDTH.sub(r"i\1", type.text))
         case _:
             return type
 
 
 def _tuple(type: TupleType, parts: tuple[Type, ...]) -> TupleType:
-    """One level at a time: an element that is a tuple stays, as it does upstream."""
+    """Convert one level of a tuple; nested tuples are not converted, as in upstream."""
     new = tuple([part if isinstance(part, TupleType) else signless(part) for part in parts])
     return TupleType(new) if new != parts else type
 
@@ -71,7 +71,7 @@ def _element(element: ElementType) -> ElementType:
 
 
 def _constant(value: Attribute) -> Attribute:
-    """The literal with the same bits; one that is none stays."""
+    """Return a literal of the signless type with the same bits; other attributes unchanged."""
     if not isinstance(value, DenseAttr):
         return value
     type = signless(value.type)

@@ -1,4 +1,4 @@
-"""`stablehlo-wrap-in-composite`: ops become composites, each with a function that holds the op.
+"""`stablehlo-wrap-in-composite`: replaces ops by composites of functions that hold the op.
 
 Source: StableHLO `StablehloWrapInComposite.cpp`.
 """
@@ -34,9 +34,10 @@ def _run(run: Run) -> None:
     rewriter, names = run.rewriter, frozenset(run.options["op-names"])
     for name in run.options["op-names"]:
         if name not in DEFINITIONS:
-            told = f"Unknown op name in opNamesOption: '{name}' is not a registered operation."
-            run.diagnostics.append(Diagnostic(told, severity="warning"))
+            message = f"Unknown op name in opNamesOption: '{name}' is not a registered operation."
+            run.diagnostics.append(Diagnostic(message, severity="warning"))
     body = rewriter.module.regions[0].blocks[0] if rewriter.module.regions else None
+    # The copies in decompositions have the same op names: only ops that exist now are wrapped.
     existing = frozenset(op for op in rewriter.walk() if op.name in names and _is_value(op))
     if not isinstance(body, OpenBlock) or not existing:
         return
@@ -45,7 +46,7 @@ def _run(run: Run) -> None:
     version = IntegerAttr(run.options["version"], I32)
 
     def wrap(rewriter: Rewriter, operation: Operation) -> bool:
-        """What a composite was made of stays as it is."""
+        """Wrap an op in a composite, unless this run created it inside a decomposition."""
         if operation not in existing:
             return False
         if not _is_closed(run, operation):
@@ -62,12 +63,12 @@ def _run(run: Run) -> None:
 
 
 def _is_value(operation: Operation) -> bool:
-    """Is it an op that computes, and neither ends a block nor has a name?"""
+    """Is it an op that is neither a terminator nor a symbol?"""
     return not is_terminator(operation) and "sym_name" not in operation.properties
 
 
 def _is_closed(run: Run, operation: Operation) -> bool:
-    """Do its regions read nothing from outside, so that a function may hold it?"""
+    """Do the op's regions read no outer values, so that a function may contain it?"""
     if not operation.regions:
         return True
     within = [*run.rewriter.walk(operation)][1:]
@@ -83,7 +84,7 @@ def _is_closed(run: Run, operation: Operation) -> bool:
 
 
 def _free_name(base: str, taken: set[object], last: dict[str, int]) -> str:
-    """The name, or with a number behind it the first one that is free."""
+    """Return the name, or the name with the first free number after it."""
     name = base
     while StringAttr(name.encode()) in taken:
         number = last[base] = last.get(base, -1) + 1
@@ -111,7 +112,7 @@ def _wrap(
 
 
 def _implementation(operation: Operation, symbol: str) -> Operation:
-    """A private function of the operands that returns the results of a copy."""
+    """Return a private function of the op's operands that returns the results of a copy."""
     inputs = tuple([value.type for value in operation.operands])
     results = tuple([value.type for value in operation.results])
     arguments = tuple([Value(type, None, k) for k, type in enumerate(inputs)])

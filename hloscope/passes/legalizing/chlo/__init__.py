@@ -1,1 +1,1 @@
-"""CHLO as StableHLO: broadcasts, composed ops, and functions of mathematics, family by family."""
+"""CHLO as StableHLO: broadcasts, composed ops and mathematical functions, by family."""

@@ -1,6 +1,6 @@
 """`bessel_i1e`: the exponentially scaled modified Bessel function of order 1.
 
-Chebyshev series of Cephes, one up to 8 and one beyond.
+It uses Chebyshev series of Cephes: one for arguments up to 8, another one beyond.
 
 Source: StableHLO `ChloLegalizeToStablehlo.cpp`; Cephes `i1.c`, `i1f.c`.
 """
@@ -104,20 +104,22 @@ LARGE_F64: Final = (
 def _series(x: Term, small: Sequence[float], large: Sequence[float]) -> Term:
     size = abs(x)
     half, two = x.number(0.5), x.number(2.0)
+    # The series takes arguments in [-2, 2]: [0, 8] is mapped linearly, [8, inf) by its inverse.
     most, border = x.number(32.0), x.number(8.0)
     near = size * chebyshev(half * size - two, small)
     far = chebyshev(most / size - two, large) / sqrt(size)
     made = select(size <= border, near, far)
+    # The function is odd.
     return sign(x) * made
 
 
 def single(x: Term) -> Term:
-    """With the coefficients for `f32`."""
+    """Expand with the coefficients for `f32`."""
     return _series(x, SMALL_F32, LARGE_F32)
 
 
 def double(x: Term) -> Term:
-    """With the coefficients for `f64`."""
+    """Expand with the coefficients for `f64`."""
     return _series(x, SMALL_F64, LARGE_F64)
 
 

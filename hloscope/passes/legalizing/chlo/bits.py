@@ -1,4 +1,4 @@
-"""Functions of the bits of numbers: `next_after`, `mulhi`.
+"""Functions on the bits of numbers: `next_after`, `mulhi`.
 
 Source: StableHLO `ChloLegalizeToStablehlo.cpp`.
 """
@@ -18,7 +18,7 @@ _U64: Final = ELEMENT_TYPES["u64"]
 
 
 def next_after(x: Term, y: Term) -> Term:
-    """The number beside `x` in the direction of `y`."""
+    """Return the float next to `x` in the direction of `y`."""
     element = x.element
     integer = integer_type(f"i{element.bits}")
     assert integer is not None
@@ -27,6 +27,8 @@ def next_after(x: Term, y: Term) -> Term:
     nan = x.limit("nan").bits(integer)
     sign_mask = x_bits.constant(1 << (element.bits - 1))
     rest_mask = x_bits.constant((1 << (element.bits - 1)) - 1)
+    # The bits of floats of one sign are in the order of their sizes, so that the next float is one
+    # integer away.
     x_size, y_size = x_bits & rest_mask, y_bits & rest_mask
     is_same = x.eq(y)
     zero = x_bits.constant(0)
@@ -37,6 +39,7 @@ def next_after(x: Term, y: Term) -> Term:
     signs_differ = x_sign.ne(y_sign)
     is_smaller = (x_size > y_size) | signs_differ
     beside = x_bits + select(is_smaller, x_bits.constant(-1), one)
+    # From zero the next float is the smallest one, with the sign of `y`.
     from_zero = select(y_is_zero, y_bits, smallest)
     made = select(x_is_zero, from_zero, beside)
     made = select(is_same, y_bits, made)
@@ -48,7 +51,7 @@ def _shifted(x: Term, bits: int) -> Term:
 
 
 def narrow_mulhi(x: Term, y: Term) -> Term:
-    """The upper half of a product in twice the width."""
+    """Return the upper half of a product, computed in twice the width."""
     element = x.element
     kind = "ui" if element.kind == "unsigned" else "i" if is_signless(element) else "si"
     wide = integer_type(f"{kind}{2 * element.bits}")
@@ -59,7 +62,7 @@ def narrow_mulhi(x: Term, y: Term) -> Term:
 
 
 def unsigned_mulhi(x: Term, y: Term) -> Term:
-    """The upper half of a product of 64 bits, by halves of 32."""
+    """Return the upper half of a 64-bit product, from 32-bit halves."""
     low = (1 << 32) - 1
     x_high = _shifted(x, 32)
     y_high = _shifted(y, 32)
@@ -67,6 +70,7 @@ def unsigned_mulhi(x: Term, y: Term) -> Term:
     x_low = x & x.constant(low)
     mixed = x_low * y_high
     y_low = y & y.constant(low)
+    # No partial sum overflows: each is at most `(2^32 - 1)² + 2 (2^32 - 1) = 2^64 - 1`.
     carry = mixed + (x_low * y_low).make("shift_right_logical", x.constant(32))
     total = high + carry.make("shift_right_logical", x.constant(32))
     other = x_high * y_low + (carry & x.constant(low))
@@ -74,8 +78,9 @@ def unsigned_mulhi(x: Term, y: Term) -> Term:
 
 
 def signed_mulhi(x: Term, y: Term) -> Term:
-    """That of the bits without sign, and what negative factors have taken too much."""
+    """Return the unsigned upper half, corrected for negative factors."""
     made = unsigned_mulhi(x.convert(_U64), y.convert(_U64))
+    # A negative `x` is read as `x + 2^64`, which adds `y` to the upper half; and vice versa.
     for one, other in ((x, y), (y, x)):
         is_negative = one < one.constant(0)
         taken = other.convert(_U64)
@@ -84,7 +89,7 @@ def signed_mulhi(x: Term, y: Term) -> Term:
 
 
 def mulhi(rewriter: Rewriter, op: Operation) -> bool:
-    """By the width of the integers."""
+    """Expand by the width of the integers: below 64 bits, in twice the width."""
     types = [value.type for value in op.operands]
     first = types[0]
     if not isinstance(first, TensorType) or any(type != first for type in types):

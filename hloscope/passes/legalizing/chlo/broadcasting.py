@@ -1,7 +1,7 @@
-"""`chlo.broadcast_*`: operands are broadcast by StableHLO's own ops, then comes the plain op.
+"""`chlo.broadcast_*`: explicit broadcasts of the operands, then the plain op.
 
-Sizes that are known only at run time are compared and broadcast by ops of `shape`, under the
-assumption that they meet.
+Unknown sizes are compared and broadcast by ops of `shape`, under the assumption that they are
+compatible.
 
 Source: StableHLO `ChloLegalizeToStablehlo.cpp`.
 """
@@ -43,7 +43,7 @@ _PLAIN: Final = {
 
 
 def _properties(op: Operation) -> dict[str, Attribute]:
-    """Attributes of the plain op: those of a comparison in StableHLO's spelling."""
+    """Return the attributes of the plain op; enumerations get StableHLO's dialect."""
     found = {k: v for k, v in op.properties.items() if k != "broadcast_dimensions"}
     return {
         k: EnumAttr("stablehlo", v.name, v.value) if isinstance(v, EnumAttr) else v
@@ -57,12 +57,12 @@ def _ranked(values: Sequence[Value]) -> list[TensorType] | None:
 
 
 def _is_known(type: Type) -> bool:
-    """Are all sizes known, or bounded?"""
+    """Are all sizes known or bounded?"""
     return isinstance(type, TensorType) and (type.is_static or type.is_bounded)
 
 
 def broadcasts_as_numpy(op: Operation, types: Sequence[TensorType]) -> bool:
-    """Are the last dimensions those that meet, as in numpy?"""
+    """Does the smaller operand have the last dimensions of the larger one, as in numpy?"""
     given = op.get("broadcast_dimensions")
     if not isinstance(given, DenseArrayAttr):
         return given is None
@@ -72,7 +72,7 @@ def broadcasts_as_numpy(op: Operation, types: Sequence[TensorType]) -> bool:
 
 @PATTERNS.on(*_PLAIN)
 def binary(rewriter: Rewriter, op: Operation) -> bool:
-    """Equal sizes; sizes that are known; sizes that are not."""
+    """Use equal shapes unchanged; broadcast known shapes statically, others at run time."""
     types = _ranked(op.operands)
     result = op.result.type
     if types is None or len(types) != 2 or not isinstance(result, TensorType):
@@ -108,7 +108,7 @@ def _shape_of(rewriter: Rewriter, value: Value, before: Operation) -> Value:
 
 
 def _assuming(rewriter: Rewriter, op: Operation, witness: Value) -> tuple[Operation, Operation]:
-    """`shape.assuming` with a region that still is empty but for its end."""
+    """Return a `shape.assuming` whose region has only its terminator, and the terminator."""
     end = Operation("shape.assuming_yield", (), (), location=op.location)
     region = Region((Block((), (end,)),))
     types = [value.type for value in op.results]
@@ -119,7 +119,7 @@ def _assuming(rewriter: Rewriter, op: Operation, witness: Value) -> tuple[Operat
 def _stretched(
     rewriter: Rewriter, value: Value, sizes: Value, result: TensorType, end: Operation
 ) -> Value:
-    """The value in the sizes of the result, its dimensions the last ones."""
+    """Broadcast a value to the sizes of the result, aligned to the last dimensions."""
     type = value.type
     assert isinstance(type, TensorType)
     dims = integers(range(result.rank - type.rank, result.rank))
@@ -149,11 +149,12 @@ def _assuming_binary(rewriter: Rewriter, op: Operation, result: TensorType) -> O
 
 @PATTERNS.on("chlo.broadcast_select")
 def select(rewriter: Rewriter, op: Operation) -> bool:
-    """Always by ops of shape; a predicate without dimensions stays as it is."""
+    """Broadcast by ops of `shape`; a scalar predicate is not broadcast."""
     types, result = _ranked(op.operands), op.result.type
     if types is None or len(types) != 3 or not isinstance(result, TensorType):
         return False
     shapes = [_shape_of(rewriter, value, op) for value in op.operands]
+    # Sizes that are surely compatible need no check at run time.
     if surely_meet([type.sizes for type in types]):
         properties = {"passing": BoolAttr(True)}
         witness = rewriter.create(
@@ -178,7 +179,7 @@ def select(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def warning_of(op: Operation) -> str | None:
-    """What is told of a broadcast that does not go by the last dimensions."""
+    """Return a warning about a broadcast that is not aligned to the last dimensions, or `None`."""
     types = _ranked(op.operands)
     if op.name not in _PLAIN or types is None or len(types) != 2:
         return None

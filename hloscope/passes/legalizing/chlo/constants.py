@@ -1,4 +1,4 @@
-"""`chlo.constant_like`, `chlo.constant`: a number with the sizes of another array.
+"""`chlo.constant_like` and `chlo.constant`: constants in the shape of another tensor.
 
 Source: StableHLO `ChloLegalizeToStablehlo.cpp`.
 """
@@ -28,13 +28,13 @@ PATTERNS: Final = Patterns()
 
 
 def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operation) -> Value:
-    """A number everywhere, in the sizes of another value.
+    """Create a constant of equal elements in the shape of another value.
 
     Args:
-        rewriter: What makes ops.
-        value: The number, as the literal of a constant without dimensions.
-        like: Whose sizes.
-        before: Where the ops go.
+        rewriter: The rewriter.
+        value: The number, as a literal of rank 0.
+        like: Value with the shape.
+        before: Operation before which ops are inserted.
     """
     shape, scalar = like.type, value.type
     assert isinstance(shape, TensorType)
@@ -70,6 +70,7 @@ def _bounded(
     ).result
     sizes, bounds = list(wide.sizes), [None] * wide.rank
     known: list[int | None] = list(bounds)
+    # Bounded sizes are set one by one: the broadcast has the bounds as sizes.
     for k, size in enumerate(type.sizes):
         if size is None:
             sizes[k], known[k] = None, type.bounds[k]
@@ -92,7 +93,7 @@ def _bounded(
 
 
 def _number(op: Operation, element: ElementType) -> DenseAttr | None:
-    """The attribute `value` as the literal of a constant without dimensions."""
+    """Return the attribute `value` as a literal of rank 0; `None` if it does not fit."""
     type, size = TensorType(element, ()), (element.bits + 7) // 8
     match op.get("value"):
         case FloatAttr(bits, given) if given == element and element.name in FORMATS:
@@ -114,7 +115,7 @@ def _number(op: Operation, element: ElementType) -> DenseAttr | None:
 
 @PATTERNS.on("chlo.constant_like")
 def constant_like(rewriter: Rewriter, op: Operation) -> bool:
-    """A constant, broadcast to sizes that are known only at run time."""
+    """Replace by a constant, broadcast at run time for unknown sizes."""
     like, result = op.operands[0], op.result.type
     if not isinstance(like.type, TensorType) or not isinstance(result, TensorType):
         return False
@@ -127,7 +128,7 @@ def constant_like(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("chlo.constant")
 def constant(rewriter: Rewriter, op: Operation) -> bool:
-    """The same of StableHLO."""
+    """Replace by a constant of StableHLO."""
     value, type = op.get("value"), op.result.type
     if not isinstance(value, DenseAttr) or not isinstance(type, TensorType):
         return False

@@ -9,22 +9,22 @@ from hloscope.passes.legalizing.chlo.terms import Term, complex_, imag, is_finit
 
 
 def same(x: Term) -> Term:
-    """A real number is its own conjugate."""
+    """Return a real number, which is its own conjugate."""
     return x
 
 
 def conj(z: Term) -> Term:
-    """`x - iy`."""
+    """Return `x - iy`."""
     return complex_(real(z), -imag(z))
 
 
 def square(x: Term) -> Term:
-    """`x²`."""
+    """Return `x²`."""
     return x * x
 
 
 def complex_square(z: Term) -> Term:
-    """`(x - y)(x + y) + 2ixy`, where equal parts give no NaN."""
+    """Return `(x - y)(x + y) + 2ixy`; equal finite parts give a real part of 0."""
     x = real(z)
     finite, size = is_finite(x), abs(x)
     y = imag(z)
@@ -33,23 +33,23 @@ def complex_square(z: Term) -> Term:
 
 
 def tan(x: Term) -> Term:
-    """StableHLO has it."""
+    """Create a `stablehlo.tan`."""
     return x.make("tan")
 
 
 def is_inf(x: Term) -> Term:
-    """Of either sign."""
+    """Return whether elements are infinite, of either sign."""
     size = abs(x)
     return size.eq(size.limit("inf"))
 
 
 def is_pos_inf(x: Term) -> Term:
-    """Positive infinity."""
+    """Return whether elements are positive infinity."""
     return x.eq(x.limit("inf"))
 
 
 def is_neg_inf(x: Term) -> Term:
-    """Negative infinity."""
+    """Return whether elements are negative infinity."""
     return x.eq(x.limit("-inf"))
 
 

@@ -22,7 +22,7 @@ ERF_TOP_F32: Final = (
     -0.0029546,
     -0.0160960332,
 )
-"""Of `x²`, as all polynomials of `erf` near 0; the highest power first."""
+"""Coefficients in `x²` near 0, as for all `erf` polynomials; the highest power first."""
 ERF_BOTTOM_F32: Final = (
     -1.45660715e-05,
     -0.000213374049,
@@ -41,7 +41,7 @@ ERFC_NEAR_F32: Final = (
     -0.274112701,
     0.563825965,
 )
-"""Of `1 / x²`, for sizes below 2."""
+"""Coefficients in `1 / x²`, for `|x|` below 2."""
 ERFC_FAR_F32: Final = (
     -10.477664,
     12.9772,
@@ -52,7 +52,7 @@ ERFC_FAR_F32: Final = (
     -0.282076746,
     0.564189494,
 )
-"""Beyond."""
+"""Coefficients in `1 / x²`, for `|x|` from 2 on."""
 ERF_SMALL_F32: Final = (
     7.85386146e-05,
     -0.00080101937,
@@ -88,7 +88,7 @@ ERFC_NEAR_TOP_F64: Final = (
     1027.5518868951572,
     557.5353353693994,
 )
-"""Of `|x|`, for sizes below 8."""
+"""Coefficients in `|x|`, for `|x|` below 8."""
 ERFC_NEAR_BOTTOM_F64: Final = (
     1.0,
     13.228195115474499,
@@ -108,7 +108,7 @@ ERFC_FAR_TOP_F64: Final = (
     7.4097426995044895,
     2.9788666537210022,
 )
-"""Beyond."""
+"""Coefficients in `|x|`, for `|x|` from 8 on."""
 ERFC_FAR_BOTTOM_F64: Final = (
     1.0,
     2.2605286322011726,
@@ -129,7 +129,7 @@ ERF_INV_F32: Final = (
     (0.246640727, 1.00167406),
     (1.50140941, 2.83297682),
 )
-"""For `w` below 5, and beyond."""
+"""Coefficients for `w` below 5, and from 5 on."""
 ERF_INV_F64: Final = (
     (-3.64441206401782e-21, 2.2137376921775787e-09, -2.7109920616438573e-11),
     (-1.6850591381820166e-19, 9.075656193888539e-08, -2.555641816996525e-10),
@@ -149,23 +149,23 @@ ERF_INV_F64: Final = (
     (4.2347877827932404e-07, -0.003751208507569241, 1.0103004648645344),
     (-1.3654692000834679e-06, 0.005370914553590064, 4.849906401408584),
 )
-"""For `w` below 6.25, below 16, and beyond."""
+"""Coefficients for `w` below 6.25, below 16, and from 16 on."""
 ERF_INV_MORE_F64: Final = (
     (-1.3882523362786469e-05, 1.0052589676941592),
     (0.00018673420803405714, 3.0838856104922208),
 )
-"""More powers for the first two."""
+"""Further coefficients for the first two ranges."""
 ERF_INV_MOST_F64: Final = (
     -0.000740702534166267,
     -0.006033670871430149,
     0.24015818242558962,
     1.6536545626831027,
 )
-"""More powers for the first."""
+"""Further coefficients for the first range."""
 
 
 def erf_f32(x: Term) -> Term:
-    """Between -4 and 4; beyond it is 1 to all digits."""
+    """Expand to a rational function on [-4, 4]; beyond, `erf` is 1 to all digits."""
     x = clamp(x.constant(-4.0), x, x.constant(4.0))
     squared = x * x
     top, bottom = polynomial(squared, ERF_TOP_F32), polynomial(squared, ERF_BOTTOM_F32)
@@ -180,7 +180,7 @@ def _erf_f64_near_zero(x: Term) -> Term:
 
 
 def _erfc_f64_far(x: Term) -> Term:
-    """For sizes above 1."""
+    """Return `erfc` for `|x|` above 1."""
     exponent = -(x * x)
     factor = exp(exponent)
     size = abs(x)
@@ -192,11 +192,12 @@ def _erfc_f64_far(x: Term) -> Term:
     is_zero = exponent < -709.782712893384  # below the logarithm of the largest number
     zero = x.constant(0.0)
     made = select(is_zero, zero, made)
+    # `erfc(-x) = 2 - erfc(x)`; the functions above have `|x|` only.
     return select(x < zero, 2.0 - made, made)
 
 
 def erf_f64(x: Term) -> Term:
-    """By `erfc` from 1 on."""
+    """Expand to a rational function below 1, and to `1 - erfc` from 1 on."""
     near = _erf_f64_near_zero(x)
     one = x.constant(1.0)
     far = one - _erfc_f64_far(x)
@@ -204,7 +205,7 @@ def erf_f64(x: Term) -> Term:
 
 
 def erfc_f64(x: Term) -> Term:
-    """By `erf` below 1."""
+    """Expand to `1 - erf` below 1, and to `erfc`'s own functions from 1 on."""
     far = _erfc_f64_far(x)
     one = x.constant(1.0)
     near = one - _erf_f64_near_zero(x)
@@ -212,7 +213,7 @@ def erfc_f64(x: Term) -> Term:
 
 
 def _erfc_f32_far(x: Term) -> Term:
-    """For sizes above 1."""
+    """Return `erfc` for `|x|` above 1."""
     squared = x * x
     exponent = -squared
     size = abs(x)
@@ -230,7 +231,7 @@ def _erfc_f32_far(x: Term) -> Term:
 
 
 def erfc_f32(x: Term) -> Term:
-    """By `erf` below 1."""
+    """Expand to `1 - erf` below 1, and to `erfc`'s own polynomials from 1 on."""
     far = _erfc_f32_far(x)
     one = x.constant(1.0)
     squared = x * x
@@ -239,7 +240,8 @@ def erfc_f32(x: Term) -> Term:
 
 
 def erf_inv_f32(x: Term) -> Term:
-    """A polynomial of `w = -log(1 - x²)`, or of its root."""
+    """Expand to a polynomial of `w = -log(1 - x²)`, or of its square root."""
+    # `log1p(-x²)` does not cancel near 0.
     w = -log1p(x * -x)
     is_near = w < 5.0
     w = select(is_near, w - 2.5, sqrt(w) - 3.0)
@@ -252,7 +254,7 @@ def erf_inv_f32(x: Term) -> Term:
 
 
 def erf_inv_f64(x: Term) -> Term:
-    """The same in three parts of different degrees."""
+    """Expand to polynomials of `w = -log(1 - x²)` or its root, in three ranges."""
     w = -log1p(x * -x)
     is_near, is_middle = w < 6.25, w < 16.0
     root = sqrt(w)
@@ -265,6 +267,7 @@ def erf_inv_f64(x: Term) -> Term:
         coefficient = select(is_middle, inner, x.constant(far))
         made = coefficient if made is None else coefficient + made * w
     assert made is not None
+    # The ranges have different degrees: lower ones continue, the others keep their sum.
     for near, middle in ERF_INV_MORE_F64:
         coefficient = select(is_near, x.constant(near), x.constant(middle))
         made = select(is_middle, coefficient + made * w, made)
@@ -274,7 +277,7 @@ def erf_inv_f64(x: Term) -> Term:
 
 
 def _with_ends(x: Term, made: Term) -> Term:
-    """At 1 and -1 there are infinities."""
+    """Return `made` with infinities at 1 and -1."""
     return select(abs(x).eq(1.0), x * x.limit("inf"), made)
 
 

@@ -1,4 +1,4 @@
-"""Rows of expansions: which function stands for an op, by the element type."""
+"""Table rows of expansions: the function for a CHLO op, by element type."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Expansion(NamedTuple):
     """One op of CHLO.
 
     Attributes:
-        name: Without the dialect.
-        real: For real numbers.
-        complex: For complex ones, if there is one.
-        double: For `f64`, where it is another one than `real`.
-        in_f32: Narrower numbers are computed in `f32`: `any`, or those of a `half` (16 bits), all
-            others being refused; or, if it is empty, computed as they are.
+        name: Op name without the dialect.
+        real: Function for floats.
+        complex: Function for complex numbers, if there is one.
+        double: Function for `f64`, if it differs from `real`.
+        in_f32: `any`: floats below 32 bits are computed in `f32`.  `half`: 16-bit floats are, and
+            narrower ones are refused.  Empty: each float is computed in its own type.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Expansion(NamedTuple):
     in_f32: str = ""
 
     def rewrite(self, rewriter: Rewriter, op: Operation) -> bool:
-        """Put the expansion into the place of the op."""
+        """Replace the op by its expansion; false if the element type has none."""
         types = [value.type for value in op.operands]
         first = types[0]
         if not isinstance(first, TensorType) or any(type != first for type in types):
@@ -66,5 +66,5 @@ class Expansion(NamedTuple):
 
 
 def rows(*families: Any) -> list[Pattern]:
-    """The patterns of families of expansions."""
+    """Return the patterns of modules with `ROWS` of expansions."""
     return [row.pattern for family in families for row in family.ROWS]

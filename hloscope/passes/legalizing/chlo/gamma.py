@@ -1,7 +1,7 @@
 """`lgamma`, `digamma`, `zeta` and `polygamma`.
 
-The gamma function by Lanczos' approximation (`g = 7`, 9 terms) and reflection, zeta by the
-Euler-Maclaurin formula, polygamma by both.
+The gamma function uses Lanczos' approximation (`g = 7`, 9 terms) and reflection, zeta the
+Euler-Maclaurin formula, and polygamma both.
 
 Source: StableHLO `ChloLegalizeToStablehlo.cpp`; Numerical Recipes in C, 6.1; Cephes `zeta.c`.
 """
@@ -39,7 +39,7 @@ LANCZOS: Final = (
 )
 
 ZETA_TERMS: Final = 9
-"""Terms that are summed before the formula for the rest."""
+"""Number of terms that are summed before the formula for the rest."""
 
 EULER_MACLAURIN: Final = (
     -1.3954464685812522e-19,
@@ -54,16 +54,17 @@ EULER_MACLAURIN: Final = (
     3.306878306878307e-05,
     -0.001388888888888889,
 )
-"""Bernoulli numbers by factorials, `B(2k) / (2k)!`, from the last term to the second."""
+"""`B(2k) / (2k)!` with Bernoulli numbers `B`, from the last term to the second."""
 
 
 def lgamma(x: Term) -> Term:
-    """The logarithm of the size of the gamma function."""
+    """Expand to the logarithm of the absolute value of the gamma function."""
     half = x.number(0.5)
     is_reflected = x < half
     reflected = -x
     one = x.number(1.0)
     z = select(is_reflected, reflected, x - one)
+    # Constants take the sizes of `x` itself from here on, as in upstream.
     z = Term(z.value, x.site, x.value)
     total = x.number(LANCZOS_BASE)
     for k, coefficient in enumerate(LANCZOS, 1):
@@ -72,10 +73,13 @@ def lgamma(x: Term) -> Term:
     t = shift + z
     log_t = x.number(math.log(LANCZOS_G + 0.5)) + log1p(z / shift)
     quotient = t / log_t
+    # `(z + ½) log t - t` as one product, which does not overflow for large `z`.
     power = (z + half - quotient) * log_t
     log_total = log(total)
     direct = x.number((math.log(2.0) + math.log(math.pi)) / 2.0) + power
     direct = direct + log_total
+    # Reflection: `lgamma(x) = log pi - log |sin(pi x)| - lgamma(1 - x)`, with the angle reduced to
+    # [0, ½] for accuracy.
     size = abs(x)
     fraction = size - floor(size)
     fraction = select(half < fraction, one - fraction, fraction)
@@ -86,7 +90,7 @@ def lgamma(x: Term) -> Term:
 
 
 def digamma(x: Term) -> Term:
-    """The derivative of `lgamma`."""
+    """Expand to the derivative of `lgamma`."""
     is_reflected = x < 0.5
     z = select(is_reflected, -x, x - 1.0)
     zero = x.number(0.0)
@@ -102,7 +106,7 @@ def digamma(x: Term) -> Term:
     quotient = slope / total
     correction = LANCZOS_G / t
     direct = log_t + quotient - correction
-    # The cotangent of pi x has the period 1; near 0 it loses nothing.
+    # The cotangent of `pi x` has period 1; reducing `x` to a fraction near 0 is exact.
     fraction = x + abs(floor(x + 0.5))
     pi = x.number(math.pi)
     angle = pi * fraction
@@ -113,10 +117,11 @@ def digamma(x: Term) -> Term:
 
 
 def zeta(x: Term, q: Term) -> Term:
-    """Hurwitz' zeta function, the sum of `(k + q) ** -x`."""
+    """Expand to Hurwitz' zeta function, the sum of `(k + q) ** -x`."""
     zero, one = q.constant(0.0), q.constant(1.0)
     minus_x = -x
     place, total = q, q**minus_x
+    # The first terms are summed; the formula for the rest converges better for a larger `q`.
     for _ in range(ZETA_TERMS):
         place = place + one
         total = total + place**minus_x
@@ -134,12 +139,13 @@ def zeta(x: Term, q: Term) -> Term:
     half = power.constant(0.5)
     correction = power * (half + x / place * (place.constant(1.0 / 12.0) + rest))
     made = total + integral + correction
+    # A last term that does not change the sum ends the series: the correction is not needed.
     is_summed = abs(power) < abs(total) * place.limit("smallest")
     return _at_poles(x, q, (zero, one, border), select(is_summed, total, made))
 
 
 def _at_poles(x: Term, q: Term, known: tuple[Term, Term, Term], made: Term) -> Term:
-    """Where the sum has no value: `x <= 1`, and `q <= 0` but for some integers."""
+    """Return `made` with the values at `x <= 1`, and at `q <= 0`, where the sum is undefined."""
     zero, one, border = known
     nan = x.limit("nan")
     made = select(x < border, nan, made)
@@ -154,7 +160,7 @@ def _at_poles(x: Term, q: Term, known: tuple[Term, Term, Term], made: Term) -> T
 
 
 def polygamma(n: Term, x: Term) -> Term:
-    """The derivatives of `digamma`: `(-1)ⁿ⁺¹ n! zeta(n + 1, x)`."""
+    """Expand to a derivative of `digamma`: `(-1)ⁿ⁺¹ n! zeta(n + 1, x)`."""
     one, two = x.constant(1.0), x.constant(2.0)
     sign = two * (n % two) - one
     following = (n + one).own

@@ -1,4 +1,4 @@
-"""`sinh` and `cosh`, halved inside the exponential so that the largest results do not overflow.
+"""`sinh` and `cosh`, with the factor ½ inside the exponential to avoid overflow.
 
 Source: StableHLO `ChloLegalizeToStablehlo.cpp`.
 """
@@ -12,19 +12,19 @@ from hloscope.passes.legalizing.chlo.terms import Term, exp, expm1, log, select
 
 
 def cosh(x: Term) -> Term:
-    """`exp(x + log ½) + exp(log ½ - x)`."""
+    """Expand to `exp(x + log ½) + exp(log ½ - x)`."""
     half = log(x.number(0.5))
     return exp(x + half) + exp(half - x)
 
 
 def large_sinh(x: Term) -> Term:
-    """`exp(x + log ½) - exp(log ½ - x)`."""
+    """Expand to `exp(x + log ½) - exp(log ½ - x)`."""
     half = log(x.number(0.5))
     return exp(x + half) - exp(half - x)
 
 
 def sinh(x: Term) -> Term:
-    """Near 0 by `expm1`, where the difference above cancels."""
+    """Expand with `expm1` near 0, where the difference of exponentials cancels."""
     large = large_sinh(x)
     less = expm1(x)
     one = x.number(1.0)

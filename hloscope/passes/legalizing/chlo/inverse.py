@@ -1,8 +1,8 @@
-"""Inverse trigonometric and hyperbolic functions, of real and of complex numbers.
+"""Inverse trigonometric and hyperbolic functions of real and complex numbers.
 
-Real ones avoid cancellation and overflow by rewriting; complex ones are Hull's algorithm with
-fewer regions (T. E. Hull, T. F. Fairgrieve, P. T. P. Tang, TOMS 23 (1997) 299), and for `atanh`
-one region for each place where a term vanishes.
+Real functions are rewritten to avoid cancellation and overflow.  Complex ones use Hull's
+algorithm with fewer regions (T. E. Hull, T. F. Fairgrieve, P. T. P. Tang, TOMS 23 (1997) 299),
+and `atanh` one region for each vanishing term.
 
 Source: StableHLO `ChloDecompositionPatternsMath.td`.
 """
@@ -53,6 +53,7 @@ def acosh(x: Term) -> Term:
     """`log(x + sqrt(x² - 1))`; for the largest numbers `log 2x`."""
     largest = x.limit("largest")
     two = x.number(2.0)
+    # `2x` would overflow, so that its logarithm is a sum.
     is_large = x >= largest / two
     large = log(two) + log(x)
     one = x.number(1.0)
@@ -63,6 +64,7 @@ def acosh(x: Term) -> Term:
 def asinh(x: Term) -> Term:
     """`sign(x) log(|x| + sqrt(x² + 1))`; for the largest numbers `log 2|x|`."""
     sign_of, size = sign(x), abs(x)
+    # `x²` would overflow.
     is_large = size >= sqrt(x.limit("largest"))
     large = log(x.number(2.0)) + log(size)
     squared = size * size
@@ -80,7 +82,7 @@ def atanh(x: Term) -> Term:
 
 
 class _Constants(NamedTuple):
-    """Constants both hypotenuses of the kernel read, made where they are first needed."""
+    """Constants that both hypotenuses of the kernel use, created at their first use."""
 
     one: Term
     zero: Term
@@ -91,16 +93,18 @@ class _Constants(NamedTuple):
 def _hypot(
     size: Term, y: Term, known: _Constants | None, x: Term, one: Term
 ) -> tuple[Term, _Constants]:
-    """`sqrt(size² + y²)` of numbers that are not negative, without overflow on the way."""
+    """Return `sqrt(size² + y²)` of non-negative numbers, without intermediate overflow."""
     large, small = maximum(size, y), minimum(size, y)
     is_equal = large.eq(small)
     root_two = x.constant(math.sqrt(2.0)) if known is None else known.root_two
+    # The order of these lines is the order of the ops upstream creates.
     diagonal = root_two * large
     ratio = small / large
     squared = ratio * ratio
     root = sqrt(one + squared)
     is_one = root.eq(one)
     zero = x.constant(0.0) if known is None else known.zero
+    # A ratio whose square vanishes beside 1 still counts: its first series term is added.
     is_lost = is_one & (squared > zero)
     part = large * squared
     two = x.constant(2.0) if known is None else known.two
@@ -109,16 +113,17 @@ def _hypot(
 
 
 def asin_acos_kernel(z: Term) -> Term:
-    """What the inverse functions have in common.
+    """Return the part that complex inverse functions share, for `|x| + i|y|`.
 
-    Of `|x| + i|y|`, the real part is the other leg of the triangle whose angle is asked for, the
-    imaginary one `log(a + sqrt(a² - 1))` where `a` is half the sum of the distances from 1 and -1.
+    The real part is the other leg of the triangle with the requested angle.  The imaginary part is
+    `log(a + sqrt(a² - 1))`, where `a` is half the sum of the distances from 1 and -1.
     """
     signed_x = real(z)
     x = abs(signed_x)
     signed_y = imag(z)
     y = abs(signed_y)
     either = maximum(x, y)
+    # Beyond `safe_max` squares overflow; there, `log(2 |z|)` is accurate.
     safe_max = sqrt(signed_x.limit("largest")) / signed_x.constant(8.0)
     is_large = either >= safe_max
     one = signed_x.constant(1.0)
@@ -134,6 +139,7 @@ def asin_acos_kernel(z: Term) -> Term:
     right_sum = right + x_plus
     right_part = yy / right_sum
     left_difference = left - x_minus
+    # Inside the unit strip `left - (x - 1)` does not cancel; outside, `left + (x - 1)` does not.
     inside = sqrt(half_sum * (right_part + left_difference))
     half_part = half_sum / right_sum
     left_sum = left + x_minus
@@ -150,6 +156,7 @@ def asin_acos_kernel(z: Term) -> Term:
     logs = log(known.two) + log(longest)
     ratio = select(is_tall & ~y.eq(signed_y.limit("inf")), x / y, known.zero)
     far = logs + half * log1p(ratio * ratio)
+    # `a - 1` cancels near 1: each region computes it by a formula without that difference.
     is_flat = (y < sqrt(signed_x.limit("normal")) * signed_x.constant(4.0)) & (x < one)
     product = x_plus * x_minus
     a_plus = a + one
@@ -165,7 +172,7 @@ def asin_acos_kernel(z: Term) -> Term:
 
 
 def complex_asin(z: Term) -> Term:
-    """`atan2(x, leg)`, and the logarithm with the sign of `y`."""
+    """Expand to `atan2(x, leg)`, and the logarithm with the sign of `y`."""
     x = real(z)
     w = asin_acos_kernel(z)
     angle = atan2(x, real(w))
@@ -175,7 +182,7 @@ def complex_asin(z: Term) -> Term:
 
 
 def complex_acos(z: Term) -> Term:
-    """`atan2(leg, x)`, and the logarithm with the other sign than `y`."""
+    """Expand to `atan2(leg, x)`, and the logarithm with the opposite sign of `y`."""
     w = asin_acos_kernel(z)
     angle = atan2(real(w), real(z))
     y = imag(z)
@@ -185,7 +192,7 @@ def complex_acos(z: Term) -> Term:
 
 
 def complex_acosh(z: Term) -> Term:
-    """`acos` turned by 90 degrees."""
+    """Expand to `acos`, rotated by 90 degrees."""
     w = asin_acos_kernel(z)
     length = imag(w)
     y = imag(z)
@@ -195,7 +202,7 @@ def complex_acosh(z: Term) -> Term:
 
 
 def complex_asinh(z: Term) -> Term:
-    """`-i asin(iz)`."""
+    """Expand to `-i asin(iz)`."""
     x = real(z)
     is_left = x < x.constant(0.0)
     y = imag(z)
@@ -205,7 +212,7 @@ def complex_asinh(z: Term) -> Term:
 
 
 def complex_atanh(z: Term) -> Term:
-    """`log1p(4x / ((1 - x)² + y²)) / 4`, and half the difference of two angles."""
+    """Expand to `log1p(4x / ((1 - x)² + y²)) / 4`, and half the difference of two angles."""
     x = real(z)
     zero = x.constant(0.0)
     is_right = x >= zero
@@ -219,6 +226,8 @@ def complex_atanh(z: Term) -> Term:
     double = x.constant(9007199254740994.0)
     in_single = largest > x.constant(1e38)
     safe = select(in_double, double, select(in_single, x.constant(16777218.0), x.constant(2050.0)))
+    # Below `safe_squared` no square overflows.  Above it, the smaller terms vanish beside the
+    # larger ones and are left out.
     safe_squared = safe * safe
     is_narrow = width < safe_squared
     y = imag(z)
@@ -243,7 +252,7 @@ def complex_atanh(z: Term) -> Term:
 
 
 def complex_atan(z: Term) -> Term:
-    """`-i atanh(iz)`."""
+    """Expand to `-i atanh(iz)`."""
     w = complex_atanh(complex_(-imag(z), real(z)))
     return complex_(imag(w), -real(w))
 

@@ -1,4 +1,4 @@
-"""`chlo-legalize-to-stablehlo`: every op of CHLO as ops of StableHLO.
+"""`chlo-legalize-to-stablehlo`: replaces every op of CHLO by ops of StableHLO.
 
 Where sizes are known only at run time, ops of `shape` compute them.
 

@@ -1,4 +1,4 @@
-"""`chlo.ragged_dot`: a product for each group, of what the group leaves of the left operand.
+"""`chlo.ragged_dot`: one product per group, of a left operand that is zero outside the group.
 
 Source: StableHLO `ChloLegalizeToStablehlo.cpp`.
 """
@@ -39,11 +39,11 @@ from hloscope.passes.rewriting import Rewriter
 PATTERNS: Final = Patterns()
 
 MOST_GROUPS: Final = 1 << 12
-"""An expansion for more groups is refused: each is a dozen ops."""
+"""Largest number of groups that is expanded: each needs a dozen ops."""
 
 
 class _Ragged(NamedTuple):
-    """The op, read: its operands, dimensions, and the attributes of the products."""
+    """Operands, dimensions and product attributes of a `ragged_dot`."""
 
     op: Operation
     lhs: Value
@@ -69,18 +69,21 @@ class _Ragged(NamedTuple):
 
 @PATTERNS.on("chlo.ragged_dot")
 def ragged_dot(rewriter: Rewriter, op: Operation) -> bool:
-    """By what the ragged dimension is: batched, contracted, or neither."""
+    """Expand by the role of the ragged dimension: batching, contracting, or neither."""
     read, result = _read(op), op.result.type
     if read is None or not isinstance(result, TensorType):
         return False
+    # A ragged batching dimension needs no mask: every batch has one product anyway.
     if read.ragged in read.dims["lhs_batching_dimensions"]:
         made = _product(rewriter, read, read.lhs, read.rhs, result, group=None)
+    # Groups divide the sum over the ragged dimension: the results are separate products.
     elif read.ragged in read.dims["lhs_contracting_dimensions"]:
         parts = _groups(rewriter, read, shaped(result.element, *result.sizes[1:]), slices=False)
         if parts is None or not all(isinstance(size, int) for size in result.sizes):
             return False
         rows = [reshaped(rewriter, part, 1, *result.shape[1:], before=op) for part in parts]
         made = concatenated(rewriter, rows, before=op)
+    # Groups divide rows: each row is in one group, so that the masked products add up.
     else:
         parts = _groups(rewriter, read, result, slices=True)
         if not parts:
@@ -124,7 +127,7 @@ def _read(op: Operation) -> _Ragged | None:
 def _groups(
     rewriter: Rewriter, read: _Ragged, type: TensorType, *, slices: bool
 ) -> list[Value] | None:
-    """The product of each group; their sum alone if each group has its own right operand."""
+    """Return the product of each group, or with `slices` a list of their sum."""
     op, sizes = read.op, read.sizes.type
     assert isinstance(sizes, TensorType)
     if not sizes.is_static or not sizes.rank or not 0 < sizes.shape[-1] <= MOST_GROUPS:
@@ -151,12 +154,13 @@ def _groups(
             ).result
             parts = []
         parts.append(product)
+        # Groups are consecutive along the ragged dimension: each begins where the last one ended.
         start = limit
     return parts
 
 
 def _numbers(rewriter: Rewriter, read: _Ragged) -> Value:
-    """The numbers along the ragged dimension; all other sizes are one."""
+    """Create an iota along the ragged dimension; all other sizes are 1."""
     op, type, ragged = read.op, read.lhs_type, read.ragged
     sizes = [type.sizes[k] if k == ragged else 1 for k in range(type.rank)]
     properties = {"iota_dimension": i64(ragged)}
@@ -176,7 +180,7 @@ def _numbers(rewriter: Rewriter, read: _Ragged) -> Value:
 
 
 def _masked(rewriter: Rewriter, read: _Ragged, known: tuple[Value, Value, Value, Value]) -> Value:
-    """The left operand, zero outside the group."""
+    """Return the left operand with zeros outside the group."""
     start, limit, numbers, zero = known
     op, type = read.op, read.lhs_type
     outer = [
@@ -187,6 +191,7 @@ def _masked(rewriter: Rewriter, read: _Ragged, known: tuple[Value, Value, Value,
         and k < read.ragged
     ]
     assert isinstance(start.type, TensorType)
+    # Group sizes have the leading batching and outer dimensions of the left operand.
     dims = [*read.dims["lhs_batching_dimensions"], *outer][: start.type.rank]
     low = _spread(rewriter, read, start, dims)
     high = _spread(rewriter, read, limit, dims)
@@ -211,7 +216,7 @@ def _masked(rewriter: Rewriter, read: _Ragged, known: tuple[Value, Value, Value,
 def _spread(
     rewriter: Rewriter, read: _Ragged, value: Value, dims: Dims | list[int] | range
 ) -> Value:
-    """Numbers in the sizes of the left operand."""
+    """Broadcast integers to the shape of the left operand."""
     op, type = read.op, with_element(read.lhs_type, I64)
     properties = {"broadcast_dimensions": integers(dims)}
     if type.is_static:
@@ -230,7 +235,7 @@ def _spread(
 
 
 def _group_of(rewriter: Rewriter, read: _Ragged, group: int) -> Value:
-    """The right operand of a group, without the dimension of groups."""
+    """Return a group's slice of the right operand, without the group dimension."""
     op, type, at = read.op, read.rhs_type, read.dims["rhs_group_dimensions"][0]
     rest = [k for k in range(type.rank) if k != at]
     if type.is_static:
@@ -273,7 +278,7 @@ def _product(
     *,
     group: int | None,
 ) -> Value:
-    """`dot_general`; without a dimension of groups those behind it move up."""
+    """Create a `dot_general`; without the group dimension, later dimensions move down by 1."""
     at = read.dims["rhs_group_dimensions"][0] if group is not None else read.rhs_type.rank
     fields = []
     for name in (

@@ -1,6 +1,6 @@
-"""`chlo.scan`: a loop that takes a slice of each input and puts one into each output.
+"""`chlo.scan`: a loop that reads a slice of each input and writes one into each output.
 
-Source: StableHLO `ChloLegalizeToStablehlo.cpp`; a reversed one begins with the last slice.
+Source: StableHLO `ChloLegalizeToStablehlo.cpp`.  A reverse scan begins with the last slice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PATTERNS: Final = Patterns()
 
 
 class _Scan(NamedTuple):
-    """The op, read."""
+    """Operands, output types and attributes of a `scan`."""
 
     op: Operation
     inputs: tuple[Value, ...]
@@ -52,7 +52,7 @@ class _Scan(NamedTuple):
 
 @PATTERNS.on("chlo.scan")
 def scan(rewriter: Rewriter, op: Operation) -> bool:
-    """`while`: the number of the step, what is carried, and the outputs so far."""
+    """Replace by a `while` whose state is the step, the carried values and the outputs."""
     read = _read(op)
     if read is None:
         return False
@@ -68,6 +68,7 @@ def scan(rewriter: Rewriter, op: Operation) -> bool:
     _condition(rewriter, cond, count)
     _body(rewriter, read, body, count)
     carried, done = 1 + len(read.inits), loop.results
+    # The loop has carried values first; the results of the scan have outputs first.
     rewriter.replace(op, [*done[carried:], *done[1:carried]])
     return True
 
@@ -107,7 +108,7 @@ def _read(op: Operation) -> _Scan | None:
 
 
 def _carries(op: Operation, block: Block) -> int:
-    """How many operands are carried, as the segments of operands say."""
+    """Return the number of carried operands, as the operand segments declare."""
     segments = op.get("operandSegmentSizes")
     values = getattr(segments, "values", None)
     if values and len(values) == 2:
@@ -124,7 +125,7 @@ def _block(types: Sequence[object]) -> Block:
 
 
 def _zeros(rewriter: Rewriter, read: _Scan, type: TensorType) -> Value:
-    """What outputs are before the first step."""
+    """Create the initial value of an output: zeros."""
     op = read.op
     zero = rewriter.constant(literal(0, type.element), shaped(type.element), before=op)
     properties = {"broadcast_dimensions": integers(())}
@@ -157,7 +158,7 @@ def _condition(rewriter: Rewriter, block: Block, count: Value) -> None:
 
 
 def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
-    """Slices, what the region of the scan does, slices put in, the next number."""
+    """Fill the loop's body: slices of inputs, the scan's region, updates of outputs, next step."""
     step, carried = block.arguments[0], len(read.inits)
     end = rewriter.create("stablehlo.return", (), into=block, types=())
     at = step
@@ -185,7 +186,7 @@ def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
 
 
 def _slice(rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operation) -> Value:
-    """One slice of an input, without the dimension."""
+    """Return one slice of an input, without the scanned dimension."""
     type, d = value.type, read.dimension
     assert isinstance(type, TensorType)
     sizes = [1 if k == d else size for k, size in enumerate(type.sizes)]
@@ -236,7 +237,7 @@ def _dynamic_slice(
 def _put(
     rewriter: Rewriter, read: _Scan, old: Value, new: Value, place: tuple[Value, Operation]
 ) -> Value:
-    """An output with one slice more."""
+    """Return an output with one more slice."""
     at, end = place
     type, d = old.type, read.dimension
     assert isinstance(type, TensorType)

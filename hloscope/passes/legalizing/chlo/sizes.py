@@ -1,4 +1,4 @@
-"""Sizes as values: `i64`, of arrays whose sizes are known or not."""
+"""Sizes as values of type `i64`, of tensors of known or unknown sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hloscope.passes.rewriting import Rewriter
 
 
 def as_i64(rewriter: Rewriter, value: Value, *, before: Operation) -> Value:
-    """Integers as `i64`."""
+    """Convert integers to `i64`."""
     type = value.type
     assert isinstance(type, TensorType)
     if type.element == I64:
@@ -19,7 +19,7 @@ def as_i64(rewriter: Rewriter, value: Value, *, before: Operation) -> Value:
 
 
 def dimension_size(rewriter: Rewriter, value: Value, k: int, *, before: Operation) -> Value:
-    """`stablehlo.get_dimension_size` as `i64`."""
+    """Create a `stablehlo.get_dimension_size` as `i64`."""
     size = rewriter.create(
         "stablehlo.get_dimension_size",
         (value,),
@@ -31,7 +31,7 @@ def dimension_size(rewriter: Rewriter, value: Value, k: int, *, before: Operatio
 
 
 def known_size(rewriter: Rewriter, value: Value, k: int, *, before: Operation) -> Value:
-    """A size, as a constant if it is known, in an array of one."""
+    """Return a size as a tensor of one `i64`; a constant if it is known."""
     type = value.type
     assert isinstance(type, TensorType)
     size = type.sizes[k]
@@ -44,6 +44,6 @@ def known_size(rewriter: Rewriter, value: Value, k: int, *, before: Operation) -
 
 
 def sizes_of(type: TensorType) -> tuple[int, ...]:
-    """The sizes of a type that has all of them."""
+    """Return the sizes of a static type."""
     assert None not in type.sizes
     return type.shape

@@ -1,8 +1,8 @@
-"""A language for expansions: Python's operators make StableHLO ops, in the order Python evaluates.
+"""Terms for expansions: Python's operators create StableHLO ops in evaluation order.
 
-A `Term` is a value of the program.  A number beside one becomes a constant of its element type
-and sizes: sizes that are known only at run time are those of `like`, the operand an expression
-goes back to.
+A `Term` is a value of the program.  A number in an expression becomes a constant of the term's
+element type and sizes.  Unknown sizes are those of `like`, the operand at the start of the
+expression.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _COMPLEX: Final = {"f32": ELEMENT_TYPES["c64"], "f64": ELEMENT_TYPES["c128"]}
 
 
 def literal(value: Number, element: ElementType, bits: int | None = None) -> DenseAttr:
-    """One number as the literal of a constant without dimensions.
+    """Return a number as a literal of rank 0.
 
     Args:
         value: The number.
-        element: Its type; the imaginary part of a complex one is 0.
-        bits: Those of a float, instead of the number.
+        element: Element type; the imaginary part of a complex number is 0.
+        bits: Bits of the float, in place of the number.
     """
     type = TensorType(element, ())
     if element.name in _PARTS:
@@ -44,7 +44,7 @@ def literal(value: Number, element: ElementType, bits: int | None = None) -> Den
 
 
 class Site(NamedTuple):
-    """Where ops of an expansion go, and how constants of unknown sizes are made there."""
+    """Insertion point of an expansion, and the constructor of its constants."""
 
     rewriter: Rewriter
     before: Operation
@@ -52,17 +52,17 @@ class Site(NamedTuple):
 
 
 def _unary(name: str) -> Callable[[Term], Term]:
-    """The function that makes `stablehlo.<name>` of a value."""
+    """Return the function that creates `stablehlo.<name>` of a term."""
     return lambda x: x.make(name)
 
 
 def _binary(name: str) -> Callable[[Term, Term | Number], Term]:
-    """The function that makes `stablehlo.<name>` of a value and another, or a number."""
+    """Return the function that creates `stablehlo.<name>` of a term and a term or number."""
     return lambda x, y: x.make(name, x._other(y))
 
 
 def _reflected(name: str) -> Callable[[Term, Number], Term]:
-    """The function of `y` and a number `x` that makes `stablehlo.<name>` of `x` and `y`."""
+    """Return the function of `y` and a number `x` that creates `stablehlo.<name>` of `x, y`."""
     return lambda y, x: y.number(x).make(name, y)
 
 
@@ -71,12 +71,12 @@ def _comparison(direction: str) -> Callable[[Term, Term | Number], Term]:
 
 
 class Term:
-    """A value while an expansion is written.
+    """A value in an expansion.
 
     Args:
-        value: Of the program.
-        site: Where ops go.
-        like: Whose sizes constants beside it take; itself by default.
+        value: The value of the program.
+        site: Insertion point of ops.
+        like: Value whose sizes constants take; the value itself by default.
     """
 
     __slots__ = ("like", "site", "value")
@@ -88,7 +88,7 @@ class Term:
 
     @property
     def own(self) -> Term:
-        """The same value, beside which constants have its own sizes."""
+        """The term with constants of its own sizes."""
         return Term(self.value, self.site)
 
     @property
@@ -105,18 +105,18 @@ class Term:
     # ------------------------------------------------------------------------------------ constants
 
     def constant(self, value: Number) -> Term:
-        """A constant with the sizes and the element type of this very value."""
+        """Create a constant with the sizes and element type of this value."""
         assert isinstance(self.value.type, TensorType)
         return self._constant(literal(value, self.element), self.value)
 
     def number(self, value: Number) -> Term:
-        """A constant like the operand this goes back to."""
+        """Create a constant with the sizes and element type of `like`."""
         type = self.like.type
         assert isinstance(type, TensorType)
         return self._constant(literal(value, type.element), self.like)
 
     def limit(self, name: str) -> Term:
-        """`largest`, `normal` (the smallest that is), `smallest`, `inf`, `-inf` or `nan`."""
+        """Create a limit: `largest`, `normal` (least normal), `smallest`, `inf`, `-inf`, `nan`."""
         bits = _limit_bits(name, self.element)
         return self._constant(literal(0, self.element, bits), self.value)
 
@@ -134,7 +134,7 @@ class Term:
         type: TensorType | None = None,
         properties: dict[str, EnumAttr] | None = None,
     ) -> Term:
-        """An elementwise op of this and others; the result is of this type unless told."""
+        """Create an elementwise op of this term and others, of this type unless specified."""
         own = self.type if type is None else type
         if element is not None:
             own = TensorType(element, own.sizes, None, own.bounds, own.encoding)
@@ -145,7 +145,7 @@ class Term:
         return Term(made.result, self.site, self.like)
 
     def compare(self, direction: str, other: Term | Number) -> Term:
-        """Elements `true` where the comparison holds."""
+        """Create a comparison, with elements of type `pred`."""
         properties = {
             "comparison_direction": EnumAttr("stablehlo", "comparison_direction", direction)
         }
@@ -173,23 +173,23 @@ class Term:
     ne = _comparison("NE")
 
     def convert(self, element: ElementType) -> Term:
-        """Elements of another type; their sizes are this one's own from here on."""
+        """Convert the elements; constants then take the result's sizes."""
         made = self.make("convert", element=element)
         return made.own
 
     def bits(self, element: ElementType) -> Term:
-        """The same bits as elements of another type."""
+        """Reinterpret the bits as another element type."""
         made = self.make("bitcast_convert", element=element)
         return made.own
 
 
 def _limit_bits(name: str, element: ElementType) -> int:
-    """The bits of a number that is special in its format."""
+    """Return the bits of a limit of a float format."""
     if name in ("inf", "-inf", "nan"):
         return encode(float(name), element.name)
     format = FORMATS[element.name]
     if name == "largest":
-        # All bits below the sign are the largest number, but for NaNs and infinities on top.
+        # All bits below the sign give the largest number, except for NaNs and infinities above it.
         positive = (1 << (format.exponent + format.mantissa)) - 1
         infinity = ((1 << format.exponent) - 1) << format.mantissa
         top = {"ieee": infinity - 1, "fn": positive - 1, "scale": positive - 1}
@@ -214,40 +214,40 @@ minimum: Final = _binary("minimum")
 
 
 def is_finite(x: Term) -> Term:
-    """`stablehlo.is_finite`."""
+    """Create a `stablehlo.is_finite`."""
     return x.make("is_finite", element=_PRED)
 
 
 def clamp(low: Term, x: Term, high: Term) -> Term:
-    """`stablehlo.clamp`."""
+    """Create a `stablehlo.clamp`."""
     made = low.make("clamp", x, high, type=x.type)
     return made.own
 
 
 def select(pred: Term, yes: Term, no: Term) -> Term:
-    """`stablehlo.select`; goes back to what `yes` goes back to."""
+    """Create a `stablehlo.select`; constants take the sizes of `yes`' `like`."""
     made = pred.make("select", yes, no, type=yes.type)
     return Term(made.value, pred.site, yes.like)
 
 
 def real(z: Term) -> Term:
-    """The real part; constants beside it have its own sizes."""
+    """Create the real part; constants take its own sizes."""
     return z.make("real", element=_PARTS[z.element.name]).own
 
 
 def imag(z: Term) -> Term:
-    """The imaginary part; constants beside it have its own sizes."""
+    """Create the imaginary part; constants take its own sizes."""
     return z.make("imag", element=_PARTS[z.element.name]).own
 
 
 def complex_(x: Term, y: Term) -> Term:
-    """`x + iy`."""
+    """Create `x + iy`."""
     made = x.make("complex", y, element=_COMPLEX[x.element.name])
     return made.own
 
 
 def polynomial(x: Term, coefficients: Sequence[float]) -> Term:
-    """By Horner's rule, the highest power first; constants have the sizes of `x` itself."""
+    """Create a polynomial by Horner's rule; coefficients from the highest power."""
     total = x.constant(coefficients[0])
     for coefficient in coefficients[1:]:
         total = total * x
@@ -256,7 +256,7 @@ def polynomial(x: Term, coefficients: Sequence[float]) -> Term:
 
 
 def chebyshev(x: Term, coefficients: Sequence[float]) -> Term:
-    """A Chebyshev series by Clenshaw's recurrence, the highest first, as Cephes has it."""
+    """Create a Chebyshev series by Clenshaw's recurrence, as Cephes; highest term first."""
     newest, middle, oldest = x.constant(0.0), x.constant(0.0), x.constant(0.0)
     for coefficient in coefficients:
         oldest, middle = middle, newest

@@ -1,4 +1,4 @@
-"""`chlo.top_k`: the first of what is sorted downwards.
+"""`chlo.top_k`: a descending sort, then a slice of the first `k`.
 
 Source: StableHLO `ChloLegalizeToStablehlo.cpp`.
 """
@@ -39,7 +39,7 @@ PATTERNS: Final = Patterns()
 
 @PATTERNS.on("chlo.top_k")
 def top_k(rewriter: Rewriter, op: Operation) -> bool:
-    """Sort values and their numbers together; equal ones keep their order."""
+    """Sort values with their indices, descending and stable, and slice both results."""
     operand, k = op.operands[0], op.get("k")
     type = operand.type
     results = [value.type for value in op.results]
@@ -87,7 +87,7 @@ def top_k(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _dynamic(rewriter: Rewriter, op: Operation, type: TensorType, k: int) -> tuple[Value, Value]:
-    """The numbers along the last dimension, and the sizes of the results."""
+    """Return an iota along the last dimension, and the sizes of the results as limits."""
     sizes = [known_size(rewriter, op.operands[0], d, before=op) for d in range(type.rank)]
     shape = concatenated(rewriter, sizes, before=op)
     wanted = reshaped(rewriter, constant(rewriter, k, I64, before=op), 1, before=op)
@@ -103,10 +103,11 @@ def _dynamic(rewriter: Rewriter, op: Operation, type: TensorType, k: int) -> tup
 
 
 def _greater(type: TensorType) -> Region:
-    """Does the first value come before the second: is it greater, in total order for floats?"""
+    """Return a comparator: is the first value greater (in total order for floats)?"""
     kinds = (type.element, type.element, I32, I32)
     arguments = tuple([Value(shaped(element), None, n) for n, element in enumerate(kinds)])
     properties = {"comparison_direction": EnumAttr("stablehlo", "comparison_direction", "GT")}
+    # A comparison with NaN is false both ways; a total order keeps the sort well-defined.
     if type.element.kind == "float":
         properties["compare_type"] = EnumAttr("stablehlo", "comparison_type", "TOTALORDER")
     compare = made("stablehlo.compare", arguments[:2], properties, types=(shaped(I1),))

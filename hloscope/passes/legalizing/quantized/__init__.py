@@ -1,1 +1,1 @@
-"""Quantised programs: as arithmetic on integers, as floats between quantize and dequantize."""
+"""Quantized programs: integer arithmetic, or floats between dequantize and quantize."""

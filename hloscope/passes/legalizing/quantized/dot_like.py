@@ -1,7 +1,7 @@
-"""Products of quantised arrays: on integers, with what zero points add taken off again.
+"""Products of quantized tensors: integer products, corrected for zero points.
 
-`sum((l - zl)(r - zr)) = sum(lr) - zr sum(l) - zl sum(r) + n zl zr`, times the scales; weights alone
-quantised are dequantised behind a barrier.
+`sum((l - zl)(r - zr)) = sum(lr) - zr sum(l) - zl sum(r) + n zl zr`, times the scales.  If only
+the weights are quantized, they are dequantized behind a barrier.
 
 Source: StableHLO `StablehloLegalizeQuantToMath.cpp`.
 """
@@ -41,7 +41,7 @@ from hloscope.passes.rewriting import Rewriter
 
 
 def hybrid(rewriter: Rewriter, op: Operation) -> bool:
-    """Weights alone are quantised: they are dequantised, behind a barrier against folding."""
+    """Dequantize the weights, behind a barrier against constant folding, and multiply floats."""
     lhs, rhs = stored(rewriter, op)
     weights = quantized(op.operands[1].type)
     assert weights is not None
@@ -67,7 +67,7 @@ def hybrid(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
-    """The product of integers, its offset, both by the scale, and the zero point of the result."""
+    """Replace a product by the integer product, minus its offset, scaled, plus the zero point."""
     lhs, rhs = stored(rewriter, op)
     left, right, result = (quantized(v.type) for v in (*op.operands, op.result))
     assert left is not None
@@ -77,6 +77,7 @@ def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
     lhs, made = _kernel(rewriter, op, (lhs, rhs), left.zero_points[0], type)
     right_zero = right.zero_points[0] if right.is_per_tensor else 0
     offset = _Offset(rewriter, op, lhs, rhs, made, dims).value(left.zero_points[0], right_zero)
+    # Both scales factor out of the sum, so that one multiplication rescales to the result.
     scale = left.scales[0] * right.scales[0] / result.scales[0]
     if abs(scale - 1.0) > NEAR_ONE:
         factor = numbers(rewriter, [scale], F32, per_axis=False, before=op)
@@ -95,7 +96,7 @@ def integer_product(rewriter: Rewriter, op: Operation, dims: Product) -> bool:
 
 
 def _scaled(rewriter: Rewriter, value: Value, factor: Value, op: Operation) -> Value:
-    """Integers times a number, cut to integers."""
+    """Multiply integers by a float and truncate the product to integers."""
     assert isinstance(value.type, TensorType)
     wide = as_elements(value.type, F32)
     made = convert(rewriter, value, wide, before=op)
@@ -106,7 +107,7 @@ def _scaled(rewriter: Rewriter, value: Value, factor: Value, op: Operation) -> V
 def _kernel(
     rewriter: Rewriter, op: Operation, operands: tuple[Value, Value], zero: int, type: TensorType
 ) -> tuple[Value, Value]:
-    """The left operand, padded if need be, and the product."""
+    """Return the left operand, padded if necessary, and the integer product."""
     lhs, rhs = operands
     properties: dict[str, Attribute] = dict(op.properties)
     name = op.name
@@ -125,7 +126,7 @@ def _kernel(
 def _padded(
     rewriter: Rewriter, op: Operation, lhs: Value, zero: int, properties: dict[str, Attribute]
 ) -> tuple[Value, dict[str, Attribute]]:
-    """Padding is of zero points, not of zeros: it is done before."""
+    """Pad the left operand by its zero point, and remove the padding of the convolution."""
     given, type = properties.get("padding"), lhs.type
     numbers_of = properties["dimension_numbers"]
     assert isinstance(type, TensorType)
@@ -138,6 +139,7 @@ def _padded(
     if not any(pads) or not isinstance(space, tuple) or len(pads) != 2 * len(space):
         return lhs, properties
     low, high = [0] * type.rank, [0] * type.rank
+    # The stored value of 0.0 is the zero point; the convolution would pad by stored zeros.
     for k, d in enumerate(space):
         low[d], high[d] = pads[2 * k], pads[2 * k + 1]
     sizes = [
@@ -162,7 +164,7 @@ def _padded(
 
 
 class _Offset:
-    """What zero points add to a product of integers."""
+    """Offset that zero points add to a product of stored integers."""
 
     def __init__(
         self, rewriter: Rewriter, op: Operation, lhs: Value, rhs: Value, made: Value, dims: Product
@@ -172,26 +174,29 @@ class _Offset:
         self._sizes: Value | None = None
 
     def value(self, lhs_zero: int, rhs_zero: int) -> Value | None:
-        """In the sizes of the result; nothing if both are zero."""
+        """Return the offset in the shape of the result; `None` if both zero points are 0."""
         op, dims, rewriter = self.op, self.dims, self.rewriter
         total: Value | None = None
         lhs_type, rhs_type = self.lhs.type, self.rhs.type
         assert isinstance(lhs_type, TensorType)
         assert isinstance(rhs_type, TensorType)
+        # `zr sum(l)`: sums of the left operand, one for each of its free indices.
         if rhs_zero:
             over = (*dims.lhs_spatial, *dims.lhs_contracting)
             part = self._sums(self.lhs, rhs_zero, over)
-            total = self._spread(part, over, dims.lhs_batching, len(dims.lhs_batching))
+            total = self._broadcast_sums(part, over, dims.lhs_batching, len(dims.lhs_batching))
+        # `zl sum(r)`: the free dimensions of the right operand follow those of the left one.
         if lhs_zero:
             over = (*dims.rhs_spatial, *dims.rhs_contracting)
             part = self._sums(self.rhs, lhs_zero, over)
             first = lhs_type.rank - len(dims.lhs_contracting)
             first = first if dims.channels is None else dims.channels
-            part = self._spread(part, over, dims.rhs_batching, first)
+            part = self._broadcast_sums(part, over, dims.rhs_batching, first)
             if total is None:
                 total = part
             else:
                 total = rewriter.create("stablehlo.add", (total, part), before=op).result
+        # `n zl zr` was subtracted by both sums and must be added once.
         if lhs_zero and rhs_zero and total is not None:
             both = self._constant_part(lhs_zero * rhs_zero, rhs_type)
             assert isinstance(total.type, TensorType)
@@ -199,7 +204,7 @@ class _Offset:
         return total
 
     def _constant_part(self, product: int, type: TensorType) -> Value:
-        """The product of zero points, as often as there are summands."""
+        """Return `n` times the product of the zero points, where `n` is the number of terms."""
         op, rewriter = self.op, self.rewriter
         over = (*self.dims.rhs_spatial, *self.dims.rhs_contracting)
         count = constant(rewriter, 1, I32, before=op)
@@ -224,7 +229,7 @@ class _Offset:
         ).result
 
     def _sums(self, value: Value, zero: int, over: Dims) -> Value:
-        """Sums over dimensions, times the other operand's zero point."""
+        """Return sums of stored integers over dimensions, times the other operand's zero point."""
         op, rewriter, type = self.op, self.rewriter, value.type
         assert isinstance(type, TensorType)
         wide = convert(rewriter, value, as_elements(type, I32), before=op)
@@ -241,8 +246,8 @@ class _Offset:
         factor = numbers(rewriter, [zero], I32, per_axis=False, before=op)
         return broadcast(rewriter, "multiply", (sums, factor), rest, before=op)
 
-    def _spread(self, part: Value, over: Dims, batching: Dims, first: int) -> Value:
-        """Sums of an operand in the sizes of the result."""
+    def _broadcast_sums(self, part: Value, over: Dims, batching: Dims, first: int) -> Value:
+        """Broadcast sums of one operand to the shape of the result."""
         op, rewriter, type = self.op, self.rewriter, self.made.type
         assert isinstance(part.type, TensorType)
         assert isinstance(type, TensorType)

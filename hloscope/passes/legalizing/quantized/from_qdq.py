@@ -1,4 +1,4 @@
-"""`stablehlo-legalize-qdq-to-quantized-op`: what is between dequantize and quantize is quantised.
+"""`stablehlo-legalize-qdq-to-quantized-op`: merges dequantize, op, quantize into one op.
 
 Source: StableHLO `StablehloLegalizeQDQToQuantizedOp.cpp`.
 """
@@ -17,7 +17,7 @@ PATTERNS: Final = Patterns()
 
 @PATTERNS.on("stablehlo.uniform_quantize")
 def quantized_op(rewriter: Rewriter, op: Operation) -> bool:
-    """All operands of what is quantised are dequantised."""
+    """Replace a quantized op of dequantized operands by the op on quantized types."""
     inner = op.operands[0].owner
     if not isinstance(inner, Operation) or inner.regions or len(inner.results) != 1:
         return False

@@ -1,4 +1,4 @@
-"""Quantised types: what stands for them, and their parameters as constants."""
+"""Quantized types: stored and expressed types, and parameters as constants."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ I32: Final = ELEMENT_TYPES["s32"]
 
 
 def quantized(type: Type) -> QuantizedType | None:
-    """The quantised type of an array's elements, if they are quantised."""
+    """Return the quantized element type of a tensor type; `None` for other types."""
     if isinstance(type, TensorType) and isinstance(type.element, QuantizedType):
         return type.element
     return None
 
 
 def storage_of(type: Type) -> Type:
-    """The type with the integers that are stored; others as they are."""
+    """Return the type with stored integers; types that are not quantized are unchanged."""
     element = quantized(type)
     return type if element is None else as_elements(type, element.storage)
 
 
 def expressed_of(type: Type) -> Type:
-    """The type with the numbers that are meant; others as they are."""
+    """Return the type with expressed floats; types that are not quantized are unchanged."""
     element = quantized(type)
     return type if element is None else as_elements(type, element.expressed)
 
 
 def as_elements(type: Type, element: ElementType) -> TensorType:
-    """An array of other elements."""
+    """Return a tensor type with another element type."""
     assert isinstance(type, TensorType)
     return TensorType(element, type.sizes, None, type.bounds, type.encoding)
 
 
 def stored(rewriter: Rewriter, op: Operation) -> list[Value]:
-    """The operands as the integers that are stored."""
+    """Return the operands as stored integers."""
     return [converted(rewriter, v, storage_of(v.type), before=op) for v in op.operands]
 
 
 def has_quantized(op: Operation) -> bool:
-    """Is an operand or a result quantised?"""
+    """Has an operand or result a quantized type?"""
     return any(quantized(value.type) is not None for value in (*op.operands, *op.results))
 
 
@@ -58,7 +58,7 @@ def numbers(
     per_axis: bool,
     before: Operation,
 ) -> Value:
-    """A constant of `f32` or `i32`, with one dimension if there is one for each slice."""
+    """Create a constant of `f32` or `i32`: rank 1 for values per axis, else rank 0."""
     assert element in (F32, I32)
     if element == F32:
         raw = b"".join(encode(value, "f32").to_bytes(4, "little") for value in values)
@@ -73,7 +73,7 @@ def numbers(
 def parameters(
     rewriter: Rewriter, type: QuantizedType, zero_points: ElementType, *, before: Operation
 ) -> tuple[Value, Value, dict[str, Attribute]]:
-    """Scales, zero points (of this element type), and along which dimension they are broadcast."""
+    """Create constants of scales and zero points; return them with the broadcast attribute."""
     axis = type.is_per_axis
     scales = numbers(rewriter, type.scales, F32, per_axis=axis, before=before)
     zeros = numbers(rewriter, type.zero_points, zero_points, per_axis=axis, before=before)
@@ -81,7 +81,7 @@ def parameters(
 
 
 def along(type: QuantizedType) -> dict[str, Attribute]:
-    """The attribute that broadcasts along the quantised dimension."""
+    """Return the attribute that broadcasts along the quantized dimension; empty without one."""
     return {"broadcast_dimensions": integers(type.axes)} if type.is_per_axis else {}
 
 
@@ -94,21 +94,21 @@ def broadcast(
     *,
     before: Operation,
 ) -> Value:
-    """An op of CHLO that broadcasts."""
+    """Create a broadcasting op of CHLO."""
     return rewriter.create(
         f"chlo.broadcast_{name}", values, properties or {}, before=before, types=(type,)
     ).result
 
 
 def convert(rewriter: Rewriter, value: Value, type: TensorType, *, before: Operation) -> Value:
-    """`stablehlo.convert`."""
+    """Create a `stablehlo.convert`."""
     return rewriter.create("stablehlo.convert", (value,), before=before, types=(type,)).result
 
 
 def rounded(
     rewriter: Rewriter, value: Value, type: QuantizedType, *, clamps: bool, before: Operation
 ) -> Value:
-    """Numbers in storage units, to the nearest integer, those out of range to the limits."""
+    """Round values in storage units to the nearest integer, and clamp them if `clamps`."""
     own = value.type
     if clamps:
         low = numbers(rewriter, [type.storage_min], F32, per_axis=False, before=before)

@@ -1,4 +1,4 @@
-"""Which dimensions of quantised products meet, and which products integers can do.
+"""Dimensions of quantized products, and the products that integer arithmetic supports.
 
 Source: StableHLO `StablehloLegalizeQuantToMath.cpp`.
 """
@@ -12,11 +12,11 @@ from hloscope.mlir import DenseArrayAttr, Operation, StructAttr
 from hloscope.passes.legalizing.quantized.parameters import quantized
 
 NEAR_ONE: Final = 0.001
-"""Scales, and ratios of scales, that differ by less are taken to be equal."""
+"""Scales, and ratios of scales, that differ by less count as equal."""
 
 
 class Product(NamedTuple):
-    """Which dimensions of the operands meet: `spatial` ones are those windows move along."""
+    """Dimensions of a product's operands by role; windows move along the `spatial` ones."""
 
     lhs_batching: Dims
     lhs_spatial: Dims
@@ -25,11 +25,11 @@ class Product(NamedTuple):
     rhs_spatial: Dims
     rhs_contracting: Dims
     channels: int | None = None
-    """The dimension of a convolution's result that the right operand's free one becomes."""
+    """Result dimension of the output features, for a convolution."""
 
 
 def kind_of(op: Operation) -> str:
-    """`quantized`, `hybrid`, or nothing for types no rule is there for."""
+    """Return `quantized`, `hybrid` (only the weights are), or an empty text without a rule."""
     lhs, rhs, result = (quantized(v.type) for v in (*op.operands[:2], op.results[0]))
     if lhs is None and result is None and rhs is not None:
         return "hybrid" if rhs.is_per_tensor or rhs.is_per_axis else ""
@@ -40,7 +40,7 @@ def kind_of(op: Operation) -> str:
 
 
 def of_dot(op: Operation) -> Product | None:
-    """The dimensions of `dot` and `dot_general`."""
+    """Return the dimensions of a `dot` or `dot_general`; `None` if it is malformed."""
     if op.name == "stablehlo.dot":
         is_matrix = all(_is_matrix(value.type) for value in op.operands)
         return Product((), (), (1,), (), (), (0,)) if is_matrix else None
@@ -60,9 +60,9 @@ def _is_matrix(type: object) -> bool:
 
 
 def _layouts(rank: int) -> dict[tuple[tuple[str, object], ...], Product]:
-    """Convolutions with channels last or second, by their dimension numbers.
+    """Return the supported convolutions by dimension numbers: features last, or second.
 
-    With three spatial dimensions upstream has the kernel's input channels before the output ones.
+    With three spatial dimensions, upstream expects the kernel's input features first.
     """
     last, space = rank - 1, tuple(range(1, rank - 1))
     taken, made = (1, 0) if rank == 4 else (0, 1)
@@ -100,7 +100,7 @@ def _fields(given: dict[str, object]) -> tuple[tuple[str, object], ...]:
 
 
 def of_convolution(op: Operation) -> Product | None:
-    """The dimensions of a convolution that integers can do; none for others."""
+    """Return the dimensions of a convolution that integers support; `None` for others."""
     lhs, rhs, given = op.operands[0].type, op.operands[1].type, op.get("dimension_numbers")
     result, weights = quantized(op.result.type), quantized(rhs)
     if not isinstance(lhs, TensorType) or not isinstance(rhs, TensorType) or result is None:
@@ -109,6 +109,7 @@ def of_convolution(op: Operation) -> Product | None:
         return None
     zero_points = (*weights.zero_points, *(result.zero_points if weights.is_per_axis else ()))
     if any(zero_points):
+        # Upstream has no offset for these zero points: it requires them to be 0.
         return None
     if weights.is_per_axis and not _is_proportional(weights, result, rhs.rank):
         return None
@@ -119,7 +120,7 @@ def of_convolution(op: Operation) -> Product | None:
 
 
 def _is_proportional(weights: QuantizedType, result: QuantizedType, rank: int) -> bool:
-    """Is the quantised dimension the last, and have all slices one ratio of scales?"""
+    """Is the last dimension quantized, with one ratio of result scale to weight scale?"""
     if weights.axis != rank - 1 or len(weights.scales) != len(result.scales):
         return False
     ratios = [r / w for r, w in zip(result.scales, weights.scales, strict=True)]

@@ -1,7 +1,7 @@
-"""`stablehlo-legalize-quant-to-math`: quantised programs as arithmetic on the integers stored.
+"""`stablehlo-legalize-quant-to-math`: quantized programs as arithmetic on stored integers.
 
-Ops with a rule of their own, then those that only move elements, then all that are defined by
-real numbers; those of CHLO that broadcast are left for `chlo-legalize-to-stablehlo`.
+Ops with a rule of their own come first, then data movement, then ops that are defined through
+dequantization.  Broadcasting ops of CHLO remain for `chlo-legalize-to-stablehlo`.
 
 Source: StableHLO `StablehloLegalizeQuantToMath.cpp`.
 """
@@ -50,26 +50,26 @@ _MOVES: Final = tuple(
         " reshape return select slice transpose"
     ).split()
 )
-"""Ops that do to stored integers what they do to numbers."""
+"""Ops that apply to stored integers unchanged."""
 
 
 @PATTERNS.on("func.func", benefit=10)
 def function(rewriter: Rewriter, op: Operation) -> bool:
-    """The signature in stored integers."""
+    """Convert the signature of a function to stored integers."""
     convert_function(rewriter, op, storage_of)
     return True
 
 
 @PATTERNS.on("func.return", benefit=10)
 def returned(rewriter: Rewriter, op: Operation) -> bool:
-    """What the new signature says."""
+    """Return the operands as stored integers, which the new signature declares."""
     rewriter.set_operands(op, stored(rewriter, op))
     return True
 
 
 @PATTERNS.on("stablehlo.uniform_quantize", benefit=10)
 def quantize(rewriter: Rewriter, op: Operation) -> bool:
-    """Of `f32`; from one quantised type to another."""
+    """Quantize `f32`, or requantize from another quantized type."""
     source, target = op.operands[0].type, quantized(op.result.type)
     wanted = storage_of(op.result.type)
     if why_not_quantized(op) or target is None or not isinstance(source, TensorType):
@@ -93,7 +93,7 @@ def quantize(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def why_not_quantized(op: Operation) -> str | None:
-    """Why there is no rule for what is quantised, as upstream says it."""
+    """Return upstream's message if the op has no rule; `None` if it has one."""
     if op.name != "stablehlo.uniform_quantize":
         return None
     source, target = op.operands[0].type, quantized(op.result.type)
@@ -121,7 +121,7 @@ def requantized(
     wanted: TensorType,
     op: Operation,
 ) -> Value:
-    """Integers of one quantised type as those of another."""
+    """Return integers of one quantized type as those of another."""
     source, target = types
     if source == target:
         return convert(rewriter, value, wanted, before=op)
@@ -134,11 +134,12 @@ def requantized(
 def _merged(
     rewriter: Rewriter, value: Value, source: QuantizedType, target: QuantizedType, op: Operation
 ) -> Value:
-    """Times the ratio of scales, plus what is left of the zero points."""
+    """Return the value times the ratio of scales, plus the remaining zero point."""
     per_axis = source.is_per_axis or target.is_per_axis
     count = max(len(source.scales), len(target.scales)) if per_axis else 1
     ratios, zeros = [], []
     for k in range(count):
+        # A side with one scale for the whole tensor repeats it for each slice.
         s, t = k % len(source.scales), k % len(target.scales)
         ratios.append(source.scales[s] / target.scales[t])
         zeros.append(target.zero_points[t] - source.zero_points[s] * ratios[-1])
@@ -155,7 +156,7 @@ def _merged(
 
 @PATTERNS.on("stablehlo.uniform_dequantize", benefit=10)
 def dequantize(rewriter: Rewriter, op: Operation) -> bool:
-    """`(integer - zero point) * scale`."""
+    """Rewrite to `(integer - zero point) * scale`."""
     given = quantized(op.operands[0].type)
     if given is None or given.by_blocks:
         return False
@@ -174,7 +175,7 @@ def dequantize(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("stablehlo.add", benefit=10)
 def add(rewriter: Rewriter, op: Operation) -> bool:
-    """Both sides in the units of the result, less one zero point."""
+    """Add stored integers in the result's units; subtract the zero point that counts twice."""
     types = [quantized(value.type) for value in (*op.operands, op.result)]
     left, right, result = types
     if left is None or right is None or result is None or any(t and t.by_blocks for t in types):
@@ -185,6 +186,7 @@ def add(rewriter: Rewriter, op: Operation) -> bool:
         if not left == right == result or wanted.element != I32:
             return False
         return _add_along(rewriter, op, result, wanted)
+    # Sums of narrow integers may exceed their type, so that `i32` holds them until the clamp.
     whole = as_elements(wanted, I32)
     values = [
         requantized(rewriter, value, (source, result), whole, op)
@@ -215,7 +217,7 @@ def _add_along(rewriter: Rewriter, op: Operation, type: QuantizedType, wanted: T
 
 @PATTERNS.on("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution", benefit=10)
 def product(rewriter: Rewriter, op: Operation) -> bool:
-    """Of integers, or of numbers with dequantised weights."""
+    """Multiply integers, or floats with dequantized weights."""
     kind = kind_of(op)
     if kind == "hybrid":
         return hybrid(rewriter, op)
@@ -225,7 +227,8 @@ def product(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on(*_MOVES, benefit=10)
 def moved(rewriter: Rewriter, op: Operation) -> bool:
-    """The same op on stored integers."""
+    """Apply the op to stored integers."""
+    # Order is preserved only for one scale and zero point on both sides.
     if op.name in ("stablehlo.maximum", "stablehlo.minimum"):
         types = {quantized(value.type) for value in (*op.operands, op.result)}
         found = types.pop()

@@ -1,4 +1,4 @@
-"""`stablehlo-legalize-quantized-op-to-qdq`: a quantised op computes in the numbers that are meant.
+"""`stablehlo-legalize-quantized-op-to-qdq`: computes quantized ops in expressed floats.
 
 Source: StableHLO `StablehloLegalizeQuantizedOpToQDQ.cpp`.
 """
@@ -20,27 +20,30 @@ _COMBINING: Final = (
     "batch_norm_grad batch_norm_inference batch_norm_training cholesky clamp compare convolution"
     " dot dot_general select triangular_solve"
 )
-"""Ops that are not element by element of one type, and whose quantised form is defined so too."""
+"""Ops that are not elementwise, whose quantized form is defined by dequantization, too."""
 
 
 def _is_elementwise(definition: Definition) -> bool:
-    """Does an op compute each element, of quantised elements quantised ones?"""
+    """Is the op elementwise on quantized operands and results?"""
     values = definition.operands + definition.results
     takes_all = all("Q" in slot.constraint for slot in values)
-    is_the_way_there = definition.name == "stablehlo.uniform_quantize"
-    return "elementwise" in definition.traits and takes_all and not is_the_way_there
+    is_quantize = definition.name == "stablehlo.uniform_quantize"
+    return "elementwise" in definition.traits and takes_all and not is_quantize
 
 
 DEQUANTIZED_OPS: Final = (
     *(n for n in DEFINITIONS if n.startswith("stablehlo.") and _is_elementwise(DEFINITIONS[n])),
     *(f"stablehlo.{name}" for name in _COMBINING.split()),
 )
-"""Ops whose quantised form is defined by the one of real numbers.  Source: StableHLO spec."""
+"""Ops whose quantized form is defined by that of floats.
+
+Source: StableHLO spec.
+"""
 
 
 @PATTERNS.on(*DEQUANTIZED_OPS)
 def dequantized(rewriter: Rewriter, op: Operation) -> bool:
-    """Dequantize, compute, quantize."""
+    """Dequantize the operands, apply the op, quantize the results."""
     if not has_quantized(op) or op.regions:
         return False
     operands = []
