@@ -6,7 +6,6 @@ Source: MLIR's `GreedyPatternRewriteDriver.cpp` and `FoldUtils.cpp`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Final, TypeAlias
 
 from hloscope.dialects import DEFINITIONS, is_isolated
@@ -287,8 +286,6 @@ class GreedyDriver(Watcher):
         return False
 
 
-# One program repeats few constants, and each iteration builds the keys of all of them.
-@lru_cache(maxsize=4096)
 def _by_value(value: Attribute | None) -> Attribute | None:
     """Return the literal with its elements as bytes, so that different spellings are equal.
 

@@ -5,7 +5,6 @@ Upstream's names may be written without `stablehlo-`; a pipeline is a name for s
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from hloscope.errors import UnknownNameError, did_you_mean
@@ -73,7 +72,6 @@ PASSES: Final = _table()
 _PREFIX: Final = "stablehlo-"
 
 
-@cache
 def find_pass(name: str) -> Pass:
     """Return the pass of this name.
 

@@ -9,7 +9,6 @@ type.  The side condition is a list of words of `CONDITIONS`, all true of the re
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.ir import ElementType, TensorType
@@ -178,10 +177,6 @@ def _is_splat_of(name: str, known: Known | None) -> bool:
     return name in _splat_names(bytes(known.raw), known.type.element)
 
 
-# The matcher decodes one element for each splat it tests; programs repeat few splats.
-
-
-@lru_cache(maxsize=1024)
 def _splat_names(raw: bytes, element: ElementType) -> tuple[str, ...]:
     """Return which of `0`, `1` and `ones` an element is, given its bytes."""
     if element.kind not in (*_INTEGERS, "float"):

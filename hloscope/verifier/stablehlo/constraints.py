@@ -132,6 +132,7 @@ def _axis_fits(t: TensorType) -> bool:
     return size is None or size == len(element.scales)
 
 
+# Each operand and result asks for its constraint's predicate, and there are few constraints.
 @cache
 def type_predicate(constraint: str) -> Predicate:
     """Return a predicate: does a type satisfy the constraint, in the notation of `type_summary`?
@@ -181,19 +182,9 @@ def _tuple_of(leaf: Predicate) -> Predicate:
     )
 
 
-_FITS: Final[dict[tuple[str, int], tuple[Type, bool]]] = {}
-_MOST: Final = 1 << 16
-
-
 def type_fits(constraint: str, type_: Type) -> bool:
     """Does a type satisfy the constraint?"""
-    key = constraint, id(type_)
-    known = _FITS.get(key)
-    if known is None:
-        if len(_FITS) > _MOST:
-            _FITS.clear()
-        known = _FITS[key] = type_, type_predicate(constraint)(type_)
-    return known[1]
+    return type_predicate(constraint)(type_)
 
 
 # --- attributes -----------------------------------------------------------------------------

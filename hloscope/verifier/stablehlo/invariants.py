@@ -6,8 +6,7 @@ Source: MLIR's `Operation.cpp` and the checks its op definition generator writes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -58,7 +57,6 @@ def check_definition(operation: Operation, definition: Definition) -> None:
 # --- counts ---------------------------------------------------------------------------------
 
 
-@cache
 def _bounds(name: str, which: str) -> tuple[int, bool]:
     """Return the least number of operands, results or regions, and whether there may be more."""
     slots: Sequence[Slot | RegionSlot]
@@ -116,15 +114,9 @@ def _check_single_blocks(operation: Operation, definition: Definition) -> None:
 # --- attributes, types, regions -------------------------------------------------------------
 
 
-@cache
-def _by_name(name: str) -> tuple[AttributeSlot, ...]:
-    """Return the attributes of an op sorted by name, the order in which MLIR checks them."""
-    return tuple(sorted(DEFINITIONS[name].attributes, key=attrgetter("name")))
-
-
 def _check_attributes(operation: Operation, definition: Definition) -> None:
     given: list[tuple[AttributeSlot, Attribute]] = []
-    for slot in _by_name(definition.name):
+    for slot in sorted(definition.attributes, key=attrgetter("name")):  # MLIR's order
         attribute = operation.get(slot.name)
         if attribute is not None:
             given.append((slot, attribute))
@@ -172,18 +164,6 @@ def slot_of_each(
             yield slot
 
 
-_FEW: Final = 8
-"""Largest number of operands or results for which the slots are cached."""
-
-
-@cache
-def _slot_of_each(name: str, which: str, count: int) -> tuple[Slot, ...]:
-    """Return the slots of `count` operands or results of an op, evenly divided."""
-    definition = DEFINITIONS[name]
-    slots = definition.operands if which == "operand" else definition.results
-    return tuple(slot_of_each(slots, count))
-
-
 def _segments(operation: Operation, which: str, slots: int, found: int) -> tuple[int, ...]:
     name = f"{which}SegmentSizes"
     attribute = operation.get(name)
@@ -211,11 +191,7 @@ def _check_types(which: str, slots: tuple[Slot, ...], operation: Operation) -> N
     segments = None
     if "segments" in DEFINITIONS[operation.name].traits:
         segments = _segments(operation, which, len(slots), len(values))
-    count = len(values)
-    if segments is None and count <= _FEW:
-        each: Iterable[Slot] = _slot_of_each(operation.name, which, count)
-    else:
-        each = slot_of_each(slots, count, segments)
+    each = slot_of_each(slots, len(values), segments)
     for i, (slot, value) in enumerate(zip(each, values, strict=False)):
         if not type_fits(slot.constraint, value.type):
             raise refuse(

@@ -19,7 +19,6 @@ class Typing:
 
     def __init__(self) -> None:
         self._make = OpMaker()
-        self._known: dict[tuple[int, ...], tuple[VerifyError | None, object]] = {}
 
     def check(self, operation: Operation) -> VerifyError | None:
         """Return the error of the operation's types; `None` if they are valid."""
@@ -27,8 +26,6 @@ class Typing:
             op = self._make(operation)
         except VerifyError as error:
             return error
-        # Regions and operand values are not part of the key below, so that such ops are checked
-        # anew.
         operands = tuple([value.type for value in operation.operands])
         results = tuple([value.type for value in operation.results])
         if operation.regions:
@@ -36,13 +33,7 @@ class Typing:
             return _verify(op, operands, results, calls)
         if op.reads_values:
             return _verify(op, operand_types(op, operation.operands), results, ())
-        key = (id(op), *map(id, operands), -1, *map(id, results))
-        known = self._known.get(key)
-        if known is None:
-            found = _verify(op, operands, results, ())
-            # The cache holds the types and the op, so that their ids are not reused.
-            known = self._known[key] = found, (op, operands, results)
-        return known[0]
+        return _verify(op, operands, results, ())
 
     def depends_on_types_only(self, operation: Operation) -> bool:
         """True if the type check does not read operand values.  The op must have passed `check`."""

@@ -113,8 +113,6 @@ class _Walk:
         """
         self._closed: dict[Operation, Likeness] = {}
         """Ops with regions that read no outer value, and their keys."""
-        self._closed_alike: dict[object, Likeness | None] = {}
-        """Keys of ops with regions, by `Operation.alike`, which equal ops share."""
         self._postponed: dict[int, VerifyError] = {}
         """Inference errors by the identity of the op; reported if the op's regions are valid."""
 
@@ -157,21 +155,12 @@ class _Walk:
                 if operation.alike not in sound and quick_likeness(operation) not in sound:
                     return operation
                 continue
-            key = self._closed_likeness(operation)
+            key = closed_likeness(operation)
             if key is not None:
                 self._closed[operation] = key
             if key not in sound:
                 return operation
         return None
-
-    def _closed_likeness(self, operation: Operation) -> Likeness | None:
-        """Return `closed_likeness` of the op, computed once for ops with the same `alike` key."""
-        alike = operation.alike
-        if alike is None:
-            return closed_likeness(operation)
-        if alike not in self._closed_alike:
-            self._closed_alike[alike] = closed_likeness(operation)
-        return self._closed_alike[alike]
 
     # --- reporting --------------------------------------------------------------------------
 
