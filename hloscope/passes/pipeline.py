@@ -92,12 +92,14 @@ def run_pipeline(
     outcome = Outcome(module)
     if not steps:
         return outcome
+    # All passes change one copy; the input is returned unchanged if one of them fails.
     rewriter = Rewriter(module)
     for step in steps:
         run = step.job.change(rewriter, step.options)
         outcome.diagnostics += run.diagnostics
         outcome.fired.append((step.name, run.fired))
         invalid: list[Diagnostic] = []
+        # `first_only` is what upstream's verifier reports between passes.
         if verify_each and not run.failed:
             invalid = verify_mlir(
                 rewriter.module, allow_unregistered=allow_unregistered, first_only=True

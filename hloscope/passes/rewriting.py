@@ -236,6 +236,7 @@ class Rewriter:
             attributes=attributes,
             callee=callee,
         )
+        # A new op takes the location of the op it helps to replace, as in MLIR's rewriters.
         if before is not None:
             new.location, new.source = before.location, before.source
             new.start, new.end = before.start, before.end

@@ -95,6 +95,7 @@ def parse_command_line(words: Sequence[str] | str) -> CommandLine:
     line = CommandLine()
     for word in _split(words) if isinstance(words, str) else words:
         if not word.startswith("-") or word == "-":
+            # Upstream accepts options with one dash or two.
             line.files.append(word)
             continue
         name, has_value, value = word.lstrip("-").partition("=")

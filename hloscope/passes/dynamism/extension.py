@@ -266,6 +266,7 @@ def static_approx_top_k(rewriter: Rewriter, op: Operation) -> bool:
         return False
     entries, count = dict(config.entries), len(op.results)
     dim = entries.get("reduction_dim")
+    # A `top_k` in the configuration would contradict the operand that holds `k`.
     is_right = (
         bool(_callee(op))
         and len(op.operands) == 2 * count + 1
@@ -277,6 +278,7 @@ def static_approx_top_k(rewriter: Rewriter, op: Operation) -> bool:
     if k is None:
         return False
     entries["top_k"] = IntegerAttr(k, I64)
+    # Dictionary attributes are sorted by name, so that equal ones print and compare equal.
     attributes = {**op.attributes, "mhlo.backend_config": DictAttr(tuple(sorted(entries.items())))}
     properties = {**op.properties, "call_target_name": StringAttr(b"ApproxTopK")}
     new = rewriter.create(

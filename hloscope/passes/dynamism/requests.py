@@ -49,6 +49,7 @@ def with_arguments(
             types.append(_type(each, argument.type))
             continue
         type = argument.type
+        # A number would be read as a scalar; for an array it would have no single meaning.
         if not isinstance(type, TensorType) or type.rank or not is_integers(type):
             raise DimensionError(f"argument {number} is not a number: give its type, not `{value}`")
         values[number] = value
@@ -138,11 +139,13 @@ def refining_steps(
     ['stablehlo-ext-refine-shapes', 'stablehlo-ext-canonicalize-dynamism']
     """
     steps: list[Step] = []
+    # Without a change of types there is nothing to wrap, and arguments keep their uses.
     if [argument.type for argument in arguments_of(tree)] != [*types]:
         steps.append(Step(step_of("stablehlo-refine-arguments").job, {"types": tuple(types)}))
     if tree.get(_POLYMORPHIC) == BoolAttr(True):
         steps += parse_pipeline(_BEFORE)
     steps += parse_pipeline("stablehlo-ext-refine-shapes,stablehlo-ext-canonicalize-dynamism")
+    # Assertions come last: their operands are constants only after canonicalization.
     if assertions is not None and any(is_assertion(op) for op in walk(tree)):
         on = str(assertions).lower()
         steps.append(step_of("stablehlo-check-shape-assertions", f"enable-shape-assertions={on}"))

@@ -106,10 +106,12 @@ def lower_splats_into_reduce(rewriter: Rewriter, operation: Operation, limits: L
         return False
     block, end = found
     first = block.operations[0]
+    # The body must be the op and a `return` of its result; anything else may depend on order.
     if len(block.operations) != 2 or first.name not in ("stablehlo.and", "stablehlo.or"):
         return False
     if end.operands != first.results or len(block.arguments) != len(operation.operands):
         return False
+    # With constants in place already, the pattern would apply again without an end.
     if not any(rewriter.uses(argument) for argument in block.arguments):
         return False
     literals = []

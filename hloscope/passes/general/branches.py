@@ -25,11 +25,13 @@ def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
     if len(operation.successors) != 2 or not isinstance(sizes, DenseArrayAttr):
         return False
     counts = [int(n) for n in sizes.values]
+    # Segments: the condition, operands of the true successor, operands of the false one.
     if len(counts) != 3 or counts[0] != 1 or sum(counts) != len(operation.operands):
         return False
     middle = 1 + counts[1]
     ways = operation.operands[1:middle], operation.operands[middle:]
     truth = _truth(operation)
+    # With an unknown condition, both ways must lead to one block with the same operands.
     if truth is None:
         if operation.successors[0] is not operation.successors[1] or ways[0] != ways[1]:
             return False

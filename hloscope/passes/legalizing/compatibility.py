@@ -59,6 +59,7 @@ def tan(rewriter: Rewriter, op: Operation) -> bool:
         return True
     part = ELEMENTS[element_text(type.element).removeprefix("complex<").removesuffix(">")]
     parts = with_element(type, part)
+    # The constant 1 needs a static shape.
     if None in type.sizes:
         return False
     one = splat(rewriter, "1.0", parts, before=op)

@@ -137,15 +137,18 @@ def expand_log_plus_one(z: Term) -> Term:
     height = abs(y)
     longer = maximum(width, height)
     largest = x.limit("largest")
+    # A hundredth of the root of the largest number: the squares below stay finite.
     is_large = longer > sqrt(largest) * x.constant(0.01)
     log_longer = log(longer)
     half = x.constant(0.5)
     shorter = minimum(width, height)
     is_equal = shorter.eq(longer)
     one = x.constant(1.0)
+    # `0 / 0` and `inf / inf` are NaN: equal parts have the ratio 1.
     ratio = shorter / longer
     large = log_longer + half * log1p(select(is_equal, one, ratio * ratio))
     x_plus = x + one
+    # Near -1 the sum of squares is small, and `log1p` would cancel.
     is_pole = abs(x_plus) + height < x.constant(0.2)
     plus_squared, yy = x_plus * x_plus, y * y
     near_pole = half * log(plus_squared + yy)

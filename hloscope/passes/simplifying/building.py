@@ -52,6 +52,7 @@ def becomes(
         infers: Check that the new op may have this type, which depends on its constants.  If not,
             the program cannot run, and nothing is changed.
     """
+    # The declared type may be less specific than the inferred one, but must not contradict it.
     if infers:
         (type,) = [value.type for value in made(name, operands, properties).results]
         if not compatible(type, operation.result.type):

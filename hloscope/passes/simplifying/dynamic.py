@@ -219,6 +219,7 @@ def dynamic_iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: 
         return False
     type, sizes = tensor_of(operation.result), operation.operands[0]
     given = tensor_of(sizes)
+    # An iota of rank 1 has its simplest form, so that the pattern ends.
     if type is None or given is None or type.rank < 2 or given.sizes != (type.rank,):
         return False
     if has_bounds(type) or not 0 <= number < type.rank:
@@ -313,6 +314,7 @@ def real_dynamic_slice_to_dynamic_slice(
     type, given = tensor_of(operand), tensor_of(start)
     if strides is None or sizes is None or type is None or given is None:
         return False
+    # The limits then give the sizes without knowledge of the starts.
     if any(n != 1 for n in strides) or len(sizes) != type.rank or given.sizes != (type.rank,):
         return False
     starts = [_element(rewriter, start, given, d, operation) for d in range(type.rank)]

@@ -59,11 +59,13 @@ def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limi
         return False
     needed = _needed(rewriter, block, [end.operands[k] for k in used])
     rest = [inner for inner in block.operations[:-1] if inner not in needed]
+    # Operands that the used results depend on; a pair of arguments belongs to one operand.
     pairs = [
         k for k in range(half) if {block.arguments[k], block.arguments[k + half]} & needed.keys()
     ]
     if pairs != used or not all(map(may_go, rest)):
         return False
+    # The terminator lets go of its operands first, then the body's unused ops from the end.
     rewriter.set_operands(end, [end.operands[k] for k in used])
     for inner in reversed(rest):
         rewriter.erase(inner)

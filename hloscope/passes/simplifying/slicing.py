@@ -70,8 +70,10 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
     if parts is None:
         return False
     needed, offset = parts
+    # No operand means an empty slice; all operands mean that nothing is saved.
     if len(needed) in (0, len(joined.operands)):
         return False
+    # With another use, the long concatenation stays and the short one is additional work.
     if len(needed) > 1 and rewriter.uses(joined.results[0]) != 1:
         return False
     source = needed[0]
@@ -79,6 +81,7 @@ def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limit
         new = rewriter.create(joined.name, needed, joined.properties, before=operation)
         new.location = joined.location
         source = new.result
+    # Bounds count from the first operand that is left.
     begins, stops = [
         tuple(b - offset * (d == number) for d, b in enumerate(v)) for v in (starts, ends)
     ]

@@ -99,6 +99,7 @@ def _wrong_entry(
     if wrong is not None:
         return wrong
     own, place = _part(taken[entry.taken], entry.inside), _place(what, entry)
+    # XLA aliases buffers, and a tuple is not in one buffer.
     if isinstance(own, TupleType):
         return f"{place} is {_text(own)}, needs an array"
     if (entry.taken, entry.inside) in aliased:
@@ -108,6 +109,7 @@ def _wrong_entry(
     made, where = _part(result, entry.output), f"part {index_text(entry.output)} of the result"
     if isinstance(made, TupleType):
         return f"{where} is {_text(made)}, needs an array"
+    # XLA compares the sizes of the buffers only: types may differ.
     sizes = [_bytes(own), _bytes(made)]
     if None not in sizes and sizes[0] != sizes[1]:
         return (

@@ -209,6 +209,7 @@ def check_mesh(mesh: Mesh) -> None:
         VerifyError: With Shardy's message.
     """
     names: set[str] = set()
+    # All sizes are checked before names, and names before devices, as in Shardy.
     for _, size in mesh.axes:
         if size < 1:
             raise VerifyError(f"axis size must be at least 1, got: {size}")
@@ -222,6 +223,7 @@ def check_mesh(mesh: Mesh) -> None:
     for device in ids:
         if device < 0:
             raise VerifyError(f"device id must be non-negative, got: {device}")
+    # A mesh without axes has one device, whose id is arbitrary.
     if not mesh.axes:
         if len(ids) > 1:
             raise VerifyError("axes is empty and device_ids has more than one element")

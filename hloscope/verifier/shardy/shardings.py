@@ -174,6 +174,7 @@ def check_sharding(sharding: Sharding, type_: Type | None, grid: Grid) -> None:
     Raises:
         VerifyError: With Shardy's message.
     """
+    # A sharding on one device divides nothing, whatever the type is.
     if grid.is_maximal or (type_ is None and sharding.is_replicated):
         if not sharding.is_bare:
             raise VerifyError(
@@ -280,6 +281,8 @@ def _check_mapping(
                 )
             if factor in used:
                 raise VerifyError(f"{where}cannot reuse factors for the same tensor value")
+            # A factor of size 1 beside others has no effect, so that the rule is not in normal
+            # form.
             if sizes[factor] == 1 and len(factors) > 1:
                 raise VerifyError(
                     f"{where}dim mapping can't have a factor of size 1 if there are multiple"

@@ -255,6 +255,7 @@ class _Checker:
                 operation,
                 f"expected {name} to have a static-shaped result. type: '{type_text(type_)}'",
             )
+        # The edge is between the value and all its users, so that the value has no other user.
         if self._uses_of(read) != 1:
             raise refuse(operation, f"expected {word} of {name} to have a single user")
         owner = read.owner
@@ -262,6 +263,7 @@ class _Checker:
             is_call = owner.name == "func.call"
             if name == "sdy.func_data_flow_edge" and not is_call:
                 raise refuse(operation, f"expected operand of {name} to be a result of call op.")
+            # Other ops of the dialect carry their sharding themselves.
             if owner.name.startswith(_PREFIX) and owner.name not in (_NAMED, MANUAL):
                 raise refuse(
                     operation,
@@ -307,6 +309,7 @@ class _Checker:
         for name in names:
             if name in around:
                 raise refuse(operation, bound_axis(name).message)
+        # The region is compared with the shardings: its local types follow from them.
         block = operation.blocks[0]
         sides = {
             key: struct_of(operation.get(key), *PER_VALUE)
@@ -317,6 +320,7 @@ class _Checker:
             ("operand", "in_shardings", operation.operands, block.arguments),
             ("result", "out_shardings", operation.results, _returned(block)),
         ):
+            # Without a readable attribute the local types are unknown.
             attribute = sides[key]
             if attribute is None:
                 return

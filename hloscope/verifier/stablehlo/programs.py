@@ -99,6 +99,8 @@ def check_run_parallel(operation: Operation, symbols: Symbols) -> None:
                 "Sizes of second dimension of `programs` should all match"
                 f" {len(grid[0])} but got {len(row)}"
             )
+    # Operands and results are those of all programs in row-major order, so that the totals must
+    # agree.
     types = [_function(operation, symbols, program) for row in grid for program in row]
     inputs = sum(len(t.inputs) for t in types)
     if len(operation.operands) != inputs:

@@ -117,9 +117,11 @@ def check_function(function: Operation) -> None:
             )
         for each in given.elements if isinstance(given, ArrayAttr) else ():
             names = [name for name, _ in each.entries] if isinstance(each, DictAttr) else []
+            # Names without a dialect prefix are reserved for the function itself.
             if not all("." in name for name in names):
                 raise refuse(function, f"{what}s may only have dialect attributes")
     blocks = function.regions[0].blocks
+    # A declaration has no body to compare with.
     if not blocks:
         return
     arguments = blocks[0].arguments

@@ -83,8 +83,10 @@ def binary(rewriter: Rewriter, op: Operation) -> bool:
     name, properties = _PLAIN[op.name], _properties(op)
     if known and same:
         operands: Sequence[Value] = op.operands
+    # Other alignments are refused, with the message of `warning_of`.
     elif not broadcasts_as_numpy(op, types):
         return False
+    # A bounded or static result needs no sizes from run time.
     elif known and _is_known(result):
         try:
             made, operands = broadcast_together(op.operands)

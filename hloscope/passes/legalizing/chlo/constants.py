@@ -40,6 +40,8 @@ def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Ope
     assert isinstance(shape, TensorType)
     assert isinstance(scalar, TensorType)
     type = TensorType(scalar.element, shape.sizes, None, shape.bounds, shape.encoding)
+    # Known sizes need one constant; bounded ones keep their bounds by `set_dimension_size`; others
+    # are broadcast to the sizes at run time.
     if shape.is_static:
         return rewriter.constant(DenseAttr(value.literal, type), type, before=before)
     number = rewriter.constant(value, scalar, before=before)

@@ -243,11 +243,10 @@ def _group_of(rewriter: Rewriter, read: _Ragged, group: int) -> Value:
         limits = [group + 1 if k == at else type.shape[k] for k in range(type.rank)]
         part = sliced(rewriter, read.rhs, starts, limits, before=op)
         return reshaped(rewriter, part, *[type.shape[k] for k in rest], before=op)
-    one = constant(rewriter, [group], I64, before=op) if at == 0 else None
     lows, highs = [], []
     for k in range(type.rank):
         if k == at:
-            lows.append(one or constant(rewriter, [group], I64, before=op))
+            lows.append(constant(rewriter, [group], I64, before=op))
             highs.append(constant(rewriter, [group + 1], I64, before=op))
         else:
             lows.append(constant(rewriter, [0], I64, before=op))
@@ -279,6 +278,7 @@ def _product(
     group: int | None,
 ) -> Value:
     """Create a `dot_general`; without the group dimension, later dimensions move down by 1."""
+    # No dimension comes after the rank: without a group, none is renumbered.
     at = read.dims["rhs_group_dimensions"][0] if group is not None else read.rhs_type.rank
     fields = []
     for name in (

@@ -80,6 +80,8 @@ def _read(op: Operation) -> _Scan | None:
     blocks = op.regions[0].blocks
     if len(blocks) != 1 or not isinstance(blocks[0], OpenBlock) or blocks[0].last is None:
         return None
+    # The region returns outputs and carried values; the results have both, so that the number of
+    # carried values follows from the difference.
     carries = len(blocks[0].last.operands) - (len(op.results) - _carries(op, blocks[0]))
     count = len(op.operands) - carries
     types = [value.type for value in (*op.operands, *op.results)]
@@ -89,6 +91,7 @@ def _read(op: Operation) -> _Scan | None:
     arrays = [*[v.type for v in op.operands[:count]], *outputs]
     known = tuple([t for t in arrays if isinstance(t, TensorType)])
     d = dimension.value
+    # Slices are reshaped to the other sizes, so these must be known.
     for type in known:
         others = type.sizes[:d] + type.sizes[d + 1 :]
         if not 0 <= d < type.rank or None in others:
@@ -160,8 +163,10 @@ def _condition(rewriter: Rewriter, block: Block, count: Value) -> None:
 def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
     """Fill the loop's body: slices of inputs, the scan's region, updates of outputs, next step."""
     step, carried = block.arguments[0], len(read.inits)
+    # The terminator is created first: all other ops are inserted before it.
     end = rewriter.create("stablehlo.return", (), into=block, types=())
     at = step
+    # A reverse scan runs from slice `count - 1` down to 0.
     if read.is_reverse:
         one = constant(rewriter, 1, I64, before=end)
         last = rewriter.create("stablehlo.subtract", (count, one), before=end).result
@@ -173,6 +178,7 @@ def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
     yielded = inner.last
     arguments = [*given, *block.arguments[1 : 1 + carried]]
     rewriter.inline(inner, arguments, before=end)
+    # The yielded values are read after inlining, when arguments have been replaced.
     values = yielded.operands
     rewriter.erase(yielded)
     outputs = len(read.outputs)

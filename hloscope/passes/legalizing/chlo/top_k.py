@@ -48,6 +48,7 @@ def top_k(rewriter: Rewriter, op: Operation) -> bool:
     if len(results) != 2 or not all(isinstance(t, TensorType) for t in results):
         return False
     last, most = type.rank - 1, type.sizes[-1]
+    # A `k` beyond a known size is invalid, and must not become an invalid slice.
     if k.value < 0 or (most is not None and k.value > most):
         return False
     if type.is_static:
@@ -58,6 +59,7 @@ def top_k(rewriter: Rewriter, op: Operation) -> bool:
         limits = None
     else:
         numbers, limits = _dynamic(rewriter, op, type, k.value)
+    # A stable sort keeps the order of equal values, so that lower indices come first.
     ordered = rewriter.create(
         "stablehlo.sort",
         (operand, numbers),

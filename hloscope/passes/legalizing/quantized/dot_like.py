@@ -252,6 +252,7 @@ class _Offset:
         assert isinstance(part.type, TensorType)
         assert isinstance(type, TensorType)
         rank = part.type.rank + len(over)
+        # Result dimensions: batching ones first, then the free ones of each operand, in order.
         dims, batch, free = [], 0, first
         for d in range(rank):
             if d in over:
@@ -267,6 +268,7 @@ class _Offset:
             return rewriter.create(
                 "stablehlo.broadcast_in_dim", (part,), properties, before=op, types=(type,)
             ).result
+        # Both sums have the result's shape, whose sizes are computed once.
         if self._sizes is None:
             self._sizes = self._sizes_of(type)
         return rewriter.create(
