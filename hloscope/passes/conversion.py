@@ -132,7 +132,7 @@ def cast(rewriter: Rewriter, value: Value, type: Type, *, before: Operation) -> 
 def converted(rewriter: Rewriter, value: Value, type: Type, *, before: Operation) -> Value:
     """Return the converted value of type `type`, for use by an operation at `before`.
 
-    The value is behind a temporary cast if its definition is not converted yet.
+    If the definition of `value` is not converted yet, the result is a temporary cast of it.
     """
     if value.type == type:
         return value

@@ -58,7 +58,7 @@ class Limits:
         max_elements: Largest number of elements of a result, where upstream has a limit; `None` for
             no limit.
         optimize_float: Fold floats, too.
-        max_work: Most bytes to read and write in all; what would take more stays as it is.
+        max_work: Largest number of bytes to read and write in all; further folds are skipped.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ def _erase(rewriter: Rewriter, blocks: Sequence[Block]) -> None:
 
 
 def _merge_equal(rewriter: Rewriter, region: Region) -> bool:
-    """Redirect branches to equal blocks to the first of them and erase the others; any?"""
+    """Redirect branches to equal blocks to the first of them and erase the others."""
     first: dict[object, Block] = {}
     same: dict[Block, Block] = {}
     # The entry block is not merged: a region is entered there.

@@ -164,10 +164,12 @@ def _run(run: Run) -> None:
 REFINE_ARGUMENTS: Final = Pass(
     "stablehlo-refine-arguments",
     _run,
-    "Gives the arguments of the program other types, which are stricter.",
+    "Gives the arguments of the program more specific types.",
     {
         "types": Option(
-            default=(), help="The new types of all arguments, commas between.", read=split_types
+            default=(),
+            help="The new types of all arguments, separated by commas.",
+            read=split_types,
         )
     },
 )

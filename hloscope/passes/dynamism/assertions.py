@@ -122,10 +122,10 @@ def check_assertions(run: Run) -> None:
 CHECK_SHAPE_ASSERTIONS: Final = Pass(
     "stablehlo-check-shape-assertions",
     check_assertions,
-    "Checks what the program asserts of its sizes, and takes the assertions away.",
+    "Checks assertions about sizes, and erases them.",
     {
         "enable-shape-assertions": Option(
-            default=True, help="Check them; otherwise they are only taken away."
+            default=True, help="Check the assertions; otherwise they are erased unchecked."
         )
     },
     on_functions=True,

@@ -150,6 +150,6 @@ def canonicalize(run: Run, more: Iterable[Pattern] = ()) -> None:
 CANONICALIZE_DYNAMISM: Final = Pass(
     "stablehlo-canonicalize-dynamism",
     canonicalize,
-    "Replaces dynamic ops whose sizes are constants by static ones.",
+    "Replaces dynamic ops with constant sizes by static ops.",
     on_functions=True,
 )

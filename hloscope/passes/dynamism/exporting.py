@@ -136,7 +136,7 @@ def _canonicalize(run: Run) -> None:
 RECOMPOSE: Final = Pass(
     "stablehlo-ext-chlo-recompose-ops",
     recompose,
-    "Makes ops of CHLO of the custom calls that stand for them.",
+    "Replaces custom calls that represent CHLO ops by these ops.",
     on_functions=True,
 )
 EXT_REFINE_SHAPES: Final = Pass(
@@ -153,5 +153,5 @@ EXT_CANONICALIZE_DYNAMISM: Final = Pass(
 VALIDATE: Final = Pass(
     "validate-static-shapes",
     validate,
-    "Refuses programs in which a size is unknown, or something is asserted of sizes.",
+    "Fails if a size is unknown, or an assertion about sizes remains.",
 )

@@ -273,5 +273,5 @@ def refine(run: Run, more: Iterable[Pattern] = ()) -> None:
 REFINE_SHAPES: Final = Pass(
     "stablehlo-refine-shapes",
     refine,
-    "Follows the sizes of arguments through the program.",
+    "Propagates the sizes of arguments through the program.",
 )

@@ -35,10 +35,12 @@ def as_bool(text: str) -> bool:
 
 OPTIONS: Final[Mapping[str, Option]] = {
     "assume-no-undeclared-side-effects": Option(
-        default=False, help="Calls and unknown ops have no effects.", read=as_bool
+        default=False, help="Assume that calls and unknown ops have no effects.", read=as_bool
     ),
     "fold-op-element-limit": Option(
-        default=FOLD_ELEMENTS, help="Most elements of a constant that some folds make.", read=int
+        default=FOLD_ELEMENTS,
+        help="Largest number of elements of a constant that some folds create.",
+        read=int,
     ),
     "optimize-float": Option(default=True, help="Fold floats, too.", read=as_bool),
 }
@@ -61,7 +63,7 @@ def _run(run: Run) -> None:
 AGGRESSIVE_FOLDER: Final = Pass(
     "stablehlo-aggressive-folder",
     _run,
-    "Computes what depends on constants only.",
+    "Computes ops of constants.",
     OPTIONS,
     on_functions=True,
 )

@@ -302,5 +302,5 @@ def _run(run: Run) -> None:
 PASS: Final = Pass(
     "canonicalize",
     _run,
-    "Dead code, casts and computation of known sizes go; constants come first.",
+    "Erases dead code and casts, computes known sizes, moves constants to the front.",
 )

@@ -41,5 +41,5 @@ def _before(operation: Operation) -> tuple[Value, ...] | None:
 
 
 PASS: Final = Pass(
-    "reconcile-unrealized-casts", _run, "Casts that undo each other, or are unused, go."
+    "reconcile-unrealized-casts", _run, "Erases casts that undo each other or are unused."
 )

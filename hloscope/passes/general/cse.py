@@ -103,7 +103,7 @@ class _Merging:
         if known is None:
             scope.known.setdefault(key, []).append(operation)
             return False
-        # The location of a program is kept: an unknown one says nothing.
+        # The merged operation gets a known location if either of both has one.
         if known.location == UNKNOWN and operation.location != UNKNOWN:
             known.location = operation.location
         self.rewriter.replace(operation, known.results)
@@ -177,4 +177,4 @@ def _run(run: Run) -> None:
     _Merging(run).merge(run.rewriter.module)
 
 
-PASS: Final = Pass("cse", _run, "Operations that do the same are done once.")
+PASS: Final = Pass("cse", _run, "Eliminates common subexpressions.")

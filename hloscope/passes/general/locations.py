@@ -19,4 +19,4 @@ def _run(run: Run) -> None:
                 argument.location = UNKNOWN
 
 
-PASS: Final = Pass("strip-debuginfo", _run, "Locations become unknown.")
+PASS: Final = Pass("strip-debuginfo", _run, "Removes all locations.")

@@ -131,6 +131,8 @@ def _replace_call(rewriter: Rewriter, call: Operation, target: Operation) -> Non
 
 
 SYMBOL_DCE: Final = Pass(
-    "symbol-dce", remove_unused, "Private functions that nothing public leads to go."
+    "symbol-dce", remove_unused, "Erases private functions that no public one uses."
 )
-INLINE: Final = Pass("inline", _inline, "Bodies take the places of calls; then `symbol-dce`.")
+INLINE: Final = Pass(
+    "inline", _inline, "Inlines calls of functions with one block; then `symbol-dce`."
+)

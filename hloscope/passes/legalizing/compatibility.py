@@ -271,6 +271,6 @@ def _run(run: Run) -> None:
 PASS: Final = Pass(
     "stablehlo-compatibility-expander",
     _run,
-    "What a version lacks, in ops that it has.",
-    {"target": Option(CURRENT, f"The version, {version_text(CURRENT)} if none is said.", _target)},
+    "Expands ops that the target version does not have.",
+    {"target": Option(CURRENT, f"The version, {version_text(CURRENT)} by default.", _target)},
 )

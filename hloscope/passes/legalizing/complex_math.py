@@ -307,6 +307,6 @@ PATTERNS: Final = [Pattern(f"expand_{n}", (f"stablehlo.{n}",), _expand) for n in
 PASS: Final = Pass(
     "stablehlo-complex-math-expander",
     until_none_fits(PATTERNS, "StableHLOComplexMathExpanderPass"),
-    "Functions of complex numbers become accurate arithmetic on real ones.",
+    "Expands complex functions into accurate real arithmetic.",
     on_functions=True,
 )

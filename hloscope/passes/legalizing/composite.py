@@ -45,7 +45,7 @@ def _run(run: Run) -> None:
 PASS: Final = Pass(
     "stablehlo-legalize-composite-to-call",
     _run,
-    "Composites become calls of their decompositions.",
+    "Replaces composites by calls of their decompositions.",
     {"except": Option((), "Names of composites that stay.", names)},
     on_functions=True,
 )

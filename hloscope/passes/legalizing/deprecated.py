@@ -137,11 +137,11 @@ def _run(run: Run) -> None:
 PASS: Final = Pass(
     "stablehlo-legalize-deprecated-ops",
     _run,
-    "Deprecated ops become those that took their place.",
+    "Replaces deprecated ops by their successors.",
     {
         "fail-on-unused": Option(
             default=True,
-            help="Fail at ops that are to go and that nothing has taken the place of.",
+            help="Fail at deprecated ops that have no successor.",
             read=lambda text: text == "true",
         )
     },

@@ -71,7 +71,7 @@ def _probe(rewriter: Rewriter, operation: Operation, value: Value, name: str) ->
 PASS: Final = Pass(
     "interpreter-instrument-with-probe",
     _run,
-    "A probe behind every result of numbers whose sizes are known.",
+    "Adds a probe after every result of static shape.",
     {
         "useDebugInfo": Option(
             default=False,

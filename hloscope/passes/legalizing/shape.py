@@ -301,6 +301,6 @@ def _run(run: Run) -> None:
 PASS: Final = Pass(
     "shape-legalize-to-stablehlo",
     _run,
-    "Computation of sizes (shape, tensor, index) becomes StableHLO on arrays of i32.",
+    "Converts size computations (shape, tensor, index) to StableHLO on i32 tensors.",
     on_functions=True,
 )

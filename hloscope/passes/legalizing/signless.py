@@ -102,5 +102,5 @@ def _run(run: Run) -> None:
 PASS: Final = Pass(
     "stablehlo-convert-to-signless",
     _run,
-    "Integers with a sign, or expressly without, become those that do not tell of one.",
+    "Makes all integer types signless.",
 )

@@ -138,7 +138,7 @@ def _implementation(operation: Operation, symbol: str) -> Operation:
 PASS: Final = Pass(
     "stablehlo-wrap-in-composite",
     _run,
-    "Ops of given names become composites that are decomposed into themselves.",
+    "Wraps ops of given names in composites; each decomposition holds the op.",
     {
         "op-names": Option((), "Full names of the ops.", names),
         "version": Option(default=0, help="Version of the composites.", read=int),

@@ -45,14 +45,14 @@ def _optimize(run: Run) -> None:
 AGGRESSIVE_SIMPLIFICATION: Final = Pass(
     "stablehlo-aggressive-simplification",
     _simplify,
-    "Algebra, and ops that do nothing or are special cases of simpler ones.",
+    "Applies algebraic laws; removes ops without effect; uses simpler ops.",
     OPTIONS,
     on_functions=True,
 )
 TARGET_INDEPENDENT: Final = Pass(
     "stablehlo-target-independent-optimization",
     _optimize,
-    "The folder and the simplifier together.",
+    "Runs the folder and the simplifier together.",
     FOLDER_OPTIONS,
     on_functions=True,
 )

@@ -264,7 +264,7 @@ def _check_layouts(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _too_large(type_: Type) -> str:
-    """Return a message about an array of 2^63 bytes or more; empty if there is none.
+    """Return a message about an array of 2^63 elements or bytes; empty if all are smaller.
 
     Source: XLA `shape_util.cc` (`ValidateShapeSize`, which multiplies the sizes in their order) and
     `hlo_parser.cc`, which reads sizes as numbers of 64 bits with a sign.

@@ -50,6 +50,6 @@ def _run(run: Run) -> None:
 PASS: Final = Pass(
     "chlo-legalize-to-stablehlo",
     _run,
-    "CHLO becomes StableHLO, and ops of shape where sizes are not known.",
+    "Expands CHLO into StableHLO, with shape ops for unknown sizes.",
     on_functions=True,
 )

@@ -45,6 +45,6 @@ def quantized_op(rewriter: Rewriter, op: Operation) -> bool:
 PASS: Final = Pass(
     "stablehlo-legalize-qdq-to-quantized-op",
     until_none_fits(PATTERNS, "StablehloLegalizeQDQToQuantizedOpPass"),
-    "Ops of real numbers between dequantize and quantize become quantised ops.",
+    "Merges dequantize, op and quantize into one quantized op.",
     on_functions=True,
 )

@@ -277,6 +277,6 @@ def _run(run: Run) -> None:
 PASS: Final = Pass(
     "stablehlo-legalize-quant-to-math",
     _run,
-    "Quantised programs become arithmetic on the integers that are stored.",
+    "Expands quantized ops into arithmetic on stored integers.",
     on_functions=True,
 )

@@ -80,6 +80,6 @@ def dequantized(rewriter: Rewriter, op: Operation) -> bool:
 PASS: Final = Pass(
     "stablehlo-legalize-quantized-op-to-qdq",
     until_none_fits(PATTERNS, "StablehloLegalizeQuantizedOpToQDQPass"),
-    "Quantised ops become ops of real numbers between dequantize and quantize.",
+    "Expands quantized ops into dequantize, op on floats, quantize.",
     on_functions=True,
 )
