@@ -170,6 +170,7 @@ class _Known:
 
     def is_pure(self, computation: Computation) -> bool:
         """True if no instruction in the computation, or in those it calls, has an effect."""
+        # Loops of one body and reductions of one sum ask for the same computations.
         known = self._pure
         if computation not in known:
             every = list(_outside_in([computation]))

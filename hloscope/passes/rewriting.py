@@ -50,6 +50,7 @@ class OpenBlock(Block):
     @property
     def operations(self) -> tuple[Operation, ...]:
         """All operations in order; built again after a change."""
+        # Traversals read this more often than passes insert or remove.
         if self._known is None:
             self._known = tuple(self)
         return self._known

@@ -148,7 +148,8 @@ def expand_log_plus_one(z: Term) -> Term:
     ratio = shorter / longer
     large = log_longer + half * log1p(select(is_equal, one, ratio * ratio))
     x_plus = x + one
-    # Near -1 the sum of squares is small, and `log1p` would cancel.
+    # Near -1, `log1p` would cancel: `2x + x² + y²` is near -1.  The squares of `1 + x` and `y`
+    # do not cancel.
     is_pole = abs(x_plus) + height < x.constant(0.2)
     plus_squared, yy = x_plus * x_plus, y * y
     near_pole = half * log(plus_squared + yy)

@@ -438,6 +438,7 @@ class _Checker:
         return sharding.without(names), True
 
     def _uses_of(self, value: Value) -> int:
+        # Only edges ask; the uses of all values are counted once, at the first edge.
         if self._uses is None:
             self._uses = Counter(
                 id(operand) for operation in self._root.walk() for operand in operation.operands

@@ -40,6 +40,7 @@ class Symbols:
 
     def of(self, table: Operation) -> dict[str, Operation]:
         """Return the ops of a symbol table by name; of several ops of one name, the first."""
+        # Each call and reference of a module looks a name up in the same table.
         known = self._known.get(id(table))
         if known is None:
             known = self._known[id(table)] = {}

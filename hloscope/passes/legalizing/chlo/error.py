@@ -267,7 +267,7 @@ def erf_inv_f64(x: Term) -> Term:
         coefficient = select(is_middle, inner, x.constant(far))
         made = coefficient if made is None else coefficient + made * w
     assert made is not None
-    # The ranges have different degrees: lower ones continue, the others keep their sum.
+    # Ranges of smaller `w` have more terms; the others keep their sum.
     for near, middle in ERF_INV_MORE_F64:
         coefficient = select(is_near, x.constant(near), x.constant(middle))
         made = select(is_middle, coefficient + made * w, made)

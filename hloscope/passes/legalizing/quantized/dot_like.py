@@ -196,7 +196,7 @@ class _Offset:
                 total = part
             else:
                 total = rewriter.create("stablehlo.add", (total, part), before=op).result
-        # `n zl zr` was subtracted by both sums and must be added once.
+        # `n zl zr` has the opposite sign of both sums in the expansion above.
         if lhs_zero and rhs_zero and total is not None:
             both = self._constant_part(lhs_zero * rhs_zero, rhs_type)
             assert isinstance(total.type, TensorType)
