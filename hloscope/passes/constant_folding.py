@@ -78,10 +78,10 @@ def fold(
     # needed.  Values of an outer computation are known before a region reads them.
     known = _Known(limits, max_elements)
     roots = _roots(module)
-    for computation in _outside_in(roots):
+    for computation in _callers_first(roots):
         for ins in computation:
-            known.look_at(ins)
-    maker = _Maker(known.values, _live(roots, known), isinstance(module, TreeModule))
+            known.visit(ins)
+    maker = _Builder(known.values, _live(roots, known), isinstance(module, TreeModule))
     if not known.values:
         return module
     if isinstance(module, TreeModule):
@@ -101,7 +101,7 @@ def _roots(module: Module) -> tuple[Computation, ...]:
     return tuple([c for c in module if c not in called or c is module.entry])
 
 
-def _outside_in(roots: Sequence[Computation]) -> Iterator[Computation]:
+def _callers_first(roots: Sequence[Computation]) -> Iterator[Computation]:
     """Yield all computations, each after one of its callers."""
     return nearest_first(roots, lambda computation: computation.callees)
 
@@ -130,7 +130,7 @@ class _Known:
                     self.constants[ins] = found
         return found
 
-    def look_at(self, ins: Instruction) -> None:
+    def visit(self, ins: Instruction) -> None:
         """Compute and record the value of an instruction whose operands were visited before."""
         if isinstance(ins.op, (Constant, *_PASSIVE)) or not self._is_small(ins):
             return
@@ -173,7 +173,7 @@ class _Known:
         # Loops of one body and reductions of one sum ask for the same computations.
         known = self._pure
         if computation not in known:
-            every = list(_outside_in([computation]))
+            every = list(_callers_first([computation]))
             bad = {
                 c
                 for c in every
@@ -220,7 +220,7 @@ def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation]
         if work:
             ins = work.pop()
             # A folded instruction becomes a constant, which reads and calls nothing.
-            if ins in known.values and not _stays(ins, known.values[ins]):
+            if ins in known.values and not _stays_instruction(ins, known.values[ins]):
                 continue
             for read in (*ins.operands, *ins.control_predecessors):
                 need(read)
@@ -240,13 +240,13 @@ def _live(roots: Sequence[Computation], known: _Known) -> tuple[set[Computation]
     return computations, needed
 
 
-def _stays(ins: Instruction, value: Value) -> bool:
+def _stays_instruction(ins: Instruction, value: Value) -> bool:
     """Does the instruction stay though its value is known: a tuple, or in HLO a shorter op?"""
     is_short = isinstance(ins.op, BroadcastInDim | Iota) and not isinstance(ins, Node)
     return is_short or isinstance(value, tuple)
 
 
-class _Maker:
+class _Builder:
     """Builds the new computations; called computations are built on demand."""
 
     def __init__(
@@ -264,7 +264,7 @@ class _Maker:
     def function(self, computation: Computation) -> Computation:
         """Return the new function in place of a function of a StableHLO tree."""
         assert isinstance(computation, Function)
-        return self._remembered(
+        return self._memoized(
             computation,
             Function(
                 computation.name,
@@ -284,9 +284,9 @@ class _Maker:
             extras=computation.extras,
             span=computation.span,
         )
-        return self._remembered(computation, made)
+        return self._memoized(computation, made)
 
-    def _remembered(self, old: Computation, new: Computation) -> Computation:
+    def _memoized(self, old: Computation, new: Computation) -> Computation:
         return self._computations.setdefault(old, new)
 
     def _body(self, computation: Computation) -> Body:
@@ -300,30 +300,32 @@ class _Maker:
 
     def _instructions(self, ins: Instruction, computation: Computation) -> list[Instruction]:
         value = self.values.get(ins)
-        if value is not None and not _stays(ins, value):
+        if value is not None and not _stays_instruction(ins, value):
             if self.is_mlir:
-                return [self._keep(ins, _constant(ins, value))]
-            return self._of_hlo(ins, value, computation)
+                return [self._replace_by(ins, _constant(ins, value))]
+            return self._hlo_constant(ins, value, computation)
         operands = tuple([self._new[o] for o in ins.operands])
         calls = tuple([self.of(callee) for callee in ins.calls])
         before = tuple([self._new[p] for p in ins.control_predecessors])
         same = ins.operands, ins.calls, ins.control_predecessors
         # An unchanged instruction is shared with the old module.
         if (operands, calls, before) == same:
-            return [self._keep(ins, ins)]
+            return [self._replace_by(ins, ins)]
         if isinstance(ins, Node):
             again: Instruction = Node(ins.name, ins.type, ins.op, operands, calls, ins.operation)
         else:
             again = Instruction(
                 ins.name, ins.type, ins.op, operands, calls, ins.extras, before, ins.span
             )
-        return [self._keep(ins, again)]
+        return [self._replace_by(ins, again)]
 
-    def _keep(self, old: Instruction, new: Instruction) -> Instruction:
+    def _replace_by(self, old: Instruction, new: Instruction) -> Instruction:
         self._new[old] = new
         return new
 
-    def _of_hlo(self, ins: Instruction, value: Any, computation: Computation) -> list[Instruction]:
+    def _hlo_constant(
+        self, ins: Instruction, value: Any, computation: Computation
+    ) -> list[Instruction]:
         """Return a constant, or for equal elements a scalar constant and its broadcast."""
         assert isinstance(ins.type, TensorType)
         array, extras = _array(value), tuple([e for e in ins.extras if e[0] == "metadata"])
@@ -336,9 +338,9 @@ class _Maker:
                 name += "_"
             part = Instruction(name, scalar, Constant(ComputedLiteral(one)))
             whole = Instruction(ins.name, ins.type, BroadcastInDim(()), (part,), extras=extras)
-            return [part, self._keep(ins, whole)]
+            return [part, self._replace_by(ins, whole)]
         literal = Constant(ComputedLiteral(array))
-        return [self._keep(ins, Instruction(ins.name, ins.type, literal, extras=extras))]
+        return [self._replace_by(ins, Instruction(ins.name, ins.type, literal, extras=extras))]
 
 
 def _constant(ins: Instruction, value: Any) -> Instruction:

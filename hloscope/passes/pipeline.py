@@ -161,7 +161,7 @@ def parse_pipeline(text: str) -> list[Step]:
             continue
         if not element:
             continue
-        name, opened, rest = _head(element)
+        name, opened, rest = _name_and_options(element)
         if opened == "(":
             work.append(rest)
             continue
@@ -203,7 +203,7 @@ def step_of(name: str, options: str = "") -> Step:
             raise PipelineError(
                 f"`{job.name}` has no option `{key}`{did_you_mean(key, job.options)}"
             )
-        given[key] = _read(job, key, option, _bare(value))
+        given[key] = _read(job, key, option, _unquoted(value))
     return Step(job, given)
 
 
@@ -221,14 +221,14 @@ def _read(job: Pass, key: str, option: Option, text: str) -> Any:
 _TRUTH: Final = {"": True, "true": True, "1": True, "false": False, "0": False}
 
 
-def _bare(value: str) -> str:
+def _unquoted(value: str) -> str:
     """Return a value without quotes or braces around it."""
     if len(value) > 1 and value[0] + value[-1] in ("''", '""', "{}"):
         return value[1:-1]
     return value
 
 
-def _head(element: str) -> tuple[str, str, str]:
+def _name_and_options(element: str) -> tuple[str, str, str]:
     """Return the name, the bracket after it, and the text inside the brackets."""
     at = min((place for bracket in "({" if (place := element.find(bracket)) >= 0), default=-1)
     if at < 0:

@@ -50,7 +50,7 @@ class OpenBlock(Block):
     @property
     def operations(self) -> tuple[Operation, ...]:
         """All operations in order; built again after a change."""
-        # Traversals read this more often than passes insert or remove.
+        # Verification, printing and traversals read the tuple repeatedly between changes.
         if self._known is None:
             self._known = tuple(self)
         return self._known
@@ -156,8 +156,10 @@ class Rewriter:
     def __init__(self, module: Operation, watcher: Watcher | None = None) -> None:
         self.watcher: Watcher = watcher or Watcher()
         self._users: Final[dict[Value, dict[Operation, int]]] = {}
-        self._places: Final[dict[Operation, tuple[tuple[Value, ...], dict[Value, list[int]]]]] = {}
-        self.module: Final = self._opened(clone(module, {}))
+        self._positions: Final[
+            dict[Operation, tuple[tuple[Value, ...], dict[Value, list[int]]]]
+        ] = {}
+        self.module: Final = self._with_open_blocks(clone(module, {}))
 
     # ------------------------------------------------------------------------------------- looking
 
@@ -165,7 +167,7 @@ class Rewriter:
         """Yield all operations, each before those in its regions; the current one may be erased."""
         top = self.module if inside is None else inside
         yield top
-        stack = [_within(top)]
+        stack = [_ops_inside(top)]
         while stack:
             operation = next(stack[-1], None)
             if operation is None:
@@ -176,7 +178,7 @@ class Rewriter:
             regions = operation.regions
             yield operation
             if regions and operation.parent is not None:
-                stack.append(_within(operation))
+                stack.append(_ops_inside(operation))
 
     def users(self, value: Value) -> tuple[Operation, ...]:
         """Return the operations that read a value, each once, in the order of first use."""
@@ -265,7 +267,7 @@ class Rewriter:
         """Insert a detached operation, with all in its regions, into the module."""
         block = into if before is None else before.parent
         assert isinstance(block, OpenBlock), "an operation is put before one that stands somewhere"
-        opened = self._opened(operation)
+        opened = self._with_open_blocks(operation)
         block.insert(opened, before)
         self.watcher.inserted(opened)
         return opened
@@ -357,7 +359,7 @@ class Rewriter:
         if len(user.operands) <= _MANY_OPERANDS:
             user.operands = tuple([new if value is old else value for value in user.operands])
             return
-        operands, places = self._places.get(user, ((), {}))
+        operands, places = self._positions.get(user, ((), {}))
         # The record is valid for one tuple of operands; any other change makes a new tuple.
         if operands is not user.operands:
             places = {}
@@ -368,7 +370,7 @@ class Rewriter:
             changed[k] = new
         places.setdefault(new, []).extend(positions)
         user.operands = tuple(changed)
-        self._places[user] = user.operands, places
+        self._positions[user] = user.operands, places
 
     def replace(self, operation: Operation, values: Sequence[Value]) -> None:
         """Replace all uses of an operation's results by `values` and erase the operation."""
@@ -403,19 +405,19 @@ class Rewriter:
         """Return the rewritten module; the rewriter must not be used afterwards."""
         for operation in [*self.walk()]:
             for region in operation.regions:
-                _exchange(operation, region, Block)
+                _replace_blocks(operation, region, Block)
         return self.module
 
     # ------------------------------------------------------------------------------------- private
 
-    def _opened(self, operation: Operation) -> Operation:
+    def _with_open_blocks(self, operation: Operation) -> Operation:
         """Record the operands of an operation and all in it, and make its blocks open blocks."""
         work = [operation]
         for each in work:
             self._remember(each)
             for region in each.regions:
                 if not all(isinstance(block, OpenBlock) for block in region.blocks):
-                    _exchange(each, region, OpenBlock)
+                    _replace_blocks(each, region, OpenBlock)
                 for block in region.blocks:
                     work += block.operations
         return operation
@@ -426,7 +428,7 @@ class Rewriter:
             users[operation] = users.get(operation, 0) + 1
 
     def _forget(self, operation: Operation) -> None:
-        self._places.pop(operation, None)
+        self._positions.pop(operation, None)
         for value in operation.operands:
             users = self._users[value]
             users[operation] -= 1
@@ -442,11 +444,11 @@ def _numbered(values: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def _within(operation: Operation) -> Iterator[Operation]:
+def _ops_inside(operation: Operation) -> Iterator[Operation]:
     return (inner for block in operation.blocks for inner in block)
 
 
-def _exchange(owner: Operation, region: Region, kind: type[Block]) -> None:
+def _replace_blocks(owner: Operation, region: Region, kind: type[Block]) -> None:
     """Replace the blocks of a region by blocks of class `kind`."""
     made: dict[Block, Block] = {}
     for block in region.blocks:

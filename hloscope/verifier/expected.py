@@ -109,7 +109,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile("".join(parts))
     except re.error:
-        # MLIR too takes a text whose expression is invalid; it then matches itself only.
+        # An invalid expression is taken literally.
         return re.compile(re.escape("".join(parts)))
 
 

@@ -63,14 +63,14 @@ def specification(tree: Operation) -> Specification:
     }
     names = [*dict.fromkeys(_names(functions))]
     # The assertions list dynamic arguments in order, without numbers: the ranks must match.
-    written = next(_written(main), None)
+    written = next(_asserted_sizes(main), None)
     if written is not None and [*map(len, written)] == [*map(len, dynamic.values())]:
         for texts, declared in zip(dynamic.values(), written, strict=True):
             texts[:] = [
                 new if old == "?" else old for old, new in zip(texts, declared, strict=True)
             ]
     # Fallback: the program measures a size of an argument and passes it as a variable.
-    for name, number, dimension in _measured(functions, arguments):
+    for name, number, dimension in _measured_sizes(functions, arguments):
         if number in dynamic and dynamic[number][dimension] == "?":
             dynamic[number][dimension] = name
     return Specification(tuple(names), {k: tuple(texts) for k, texts in dynamic.items()})
@@ -92,7 +92,7 @@ def _constants(function: Operation) -> Iterator[tuple[int, str]]:
             yield number, name.text
 
 
-def _written(main: Operation) -> Iterator[list[list[str]]]:
+def _asserted_sizes(main: Operation) -> Iterator[list[list[str]]]:
     """Yield the sizes of dynamic arguments as the assertions of `main` contain them."""
     for op in main.regions[0].blocks[0]:
         message = op.get("error_message") if is_assertion(op) else None
@@ -120,7 +120,7 @@ def _shapes(text: str) -> Iterator[list[str]]:
         yield [size for size in sizes if size]
 
 
-def _measured(
+def _measured_sizes(
     functions: Sequence[Operation], arguments: Sequence[Value]
 ) -> Iterator[tuple[str, int, int]]:
     """Yield (name, argument, dimension) for variables that are a size of an argument of `main`."""
@@ -221,7 +221,10 @@ def argument_types(tree: Operation, sizes: Mapping[str, int]) -> list[Type]:
     # Without declared variables, the identifiers in the sizes are taken for them.
     known = declared.names or tuple(
         dict.fromkeys(
-            name for texts in declared.sizes.values() for text in texts for name in _in(text)
+            name
+            for texts in declared.sizes.values()
+            for text in texts
+            for name in _variables_in(text)
         )
     )
     for name, size in sizes.items():
@@ -237,7 +240,7 @@ def argument_types(tree: Operation, sizes: Mapping[str, int]) -> list[Type]:
     for number, argument in enumerate(arguments):
         type = argument.type
         if number in declared.sizes and isinstance(type, TensorType):
-            type = _with(type.element, number, declared.sizes[number], sizes)
+            type = _sized_by(type.element, number, declared.sizes[number], sizes)
         types.append(type)
     return types
 
@@ -249,7 +252,7 @@ def _no_variable(name: str, known: Sequence[str]) -> str:
     return f"no dimension variable is called `{name}`{near}"
 
 
-def _with(
+def _sized_by(
     element: ElementType, number: int, texts: Sequence[str], sizes: Mapping[str, int]
 ) -> TensorType:
     found: list[int | None] = []
@@ -266,7 +269,7 @@ def _with(
     return sized(element, found)
 
 
-def _in(text: str) -> list[str]:
+def _variables_in(text: str) -> list[str]:
     words = re.findall(r"[A-Za-z_]\w*", text)
     return [word for word in words if word not in _CALLED]
 

@@ -268,7 +268,7 @@ class _Explainer:
 
     def _of_custom_call(self, op: Operation, value: Value) -> _Step | None:
         if op.get(SHAPE_OPERANDS) is not None:
-            operands = shape_operands(op, Run(_nowhere(), {}))
+            operands = shape_operands(op, Run(_empty_rewriter(), {}))
             held = operands[value.index : value.index + 1] if operands else []
             if held and ints(held[0]) is None:
                 return _Step("sizes held by", held[0])
@@ -299,7 +299,7 @@ def is_wrapper(op: Operation) -> bool:
     return op.name == "stablehlo.custom_call" and target == StringAttr(WRAPPER.encode())
 
 
-def _nowhere() -> Rewriter:
+def _empty_rewriter() -> Rewriter:
     return Rewriter(Operation("builtin.module"))
 
 

@@ -58,7 +58,7 @@ def _group_size(rewriter: Rewriter, op: Operation) -> int | None:
     return len(rows[0]) if rows else None
 
 
-def _collected(
+def _collective(
     rewriter: Rewriter, op: Operation, name: str
 ) -> tuple[list[int | None], int, int] | None:
     """Return the operand's sizes, the dimension of the collective, and the size of a group.
@@ -82,7 +82,7 @@ def _collected(
 @SHAPES.on("stablehlo.all_gather")
 def refine_all_gather(rewriter: Rewriter, op: Operation) -> bool:
     """Multiply the gathered dimension by the size of a group."""
-    found = _collected(rewriter, op, "all_gather_dim")
+    found = _collective(rewriter, op, "all_gather_dim")
     if found is None:
         return False
     sizes, dim, count = found
@@ -94,7 +94,7 @@ def refine_all_gather(rewriter: Rewriter, op: Operation) -> bool:
 @SHAPES.on("stablehlo.reduce_scatter")
 def refine_reduce_scatter(rewriter: Rewriter, op: Operation) -> bool:
     """Divide the scattered dimension by the size of a group."""
-    found = _collected(rewriter, op, "scatter_dimension")
+    found = _collective(rewriter, op, "scatter_dimension")
     if found is None:
         return False
     sizes, dim, count = found

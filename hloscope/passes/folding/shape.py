@@ -17,12 +17,12 @@ ARRANGING: Final = LimitedRewrites()
 """Folds that only the folder has."""
 
 
-def _moves(element: ElementType, limits: Limits) -> bool:
+def _is_folded_type(element: ElementType, limits: Limits) -> bool:
     """Is an element type folded in data movement?  Complex types are, in addition."""
     return limits.folds(element) or element.kind == "complex"
 
 
-def _retyped(
+def _fold_by_type(
     rewriter: Rewriter, operation: Operation, limits: Limits, splat_only: bool = True
 ) -> bool:
     """Replace the op by its operand's constant with the result's type.
@@ -38,17 +38,19 @@ def _retyped(
     return replace(rewriter, operation, known.as_type(type))
 
 
-def _splat_is_moved(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+def _fold_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     type = static_result(operation)
     return (
-        type is not None and _moves(type.element, limits) and _retyped(rewriter, operation, limits)
+        type is not None
+        and _is_folded_type(type.element, limits)
+        and _fold_by_type(rewriter, operation, limits)
     )
 
 
 @SHAPE_ARRANGING.on("stablehlo.broadcast_in_dim")
 def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Fold the broadcast of a splat."""
-    return _splat_is_moved(rewriter, operation, limits)
+    return _fold_splat(rewriter, operation, limits)
 
 
 @SHAPE_ARRANGING.on("stablehlo.reshape")
@@ -56,7 +58,7 @@ def fold_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
     """Fold the reshape of a constant."""
     type = static_result(operation)
     known = limits.known(operation.operands[0]) if operation.operands else None
-    if type is None or known is None or not _moves(type.element, limits):
+    if type is None or known is None or not _is_folded_type(type.element, limits):
         return False
     is_same = known.type.element == type.element and _count(known.type) == _count(type)
     return is_same and replace(rewriter, operation, known.as_type(type))
@@ -69,7 +71,7 @@ def _count(type: TensorType) -> int | None:
 @SHAPE_ARRANGING.on("stablehlo.dynamic_slice")
 def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Fold a dynamic slice of a splat, with any start."""
-    return _splat_is_moved(rewriter, operation, limits)
+    return _fold_splat(rewriter, operation, limits)
 
 
 @SHAPE_ARRANGING.on("stablehlo.slice")
@@ -78,7 +80,7 @@ def fold_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool
     type = static_result(operation)
     if type is None or not limits.folds(type.element):
         return False
-    return _moved(rewriter, operation, type, limits)
+    return _fold_movement(rewriter, operation, type, limits)
 
 
 @SHAPE_ARRANGING.on("stablehlo.concatenate")
@@ -146,11 +148,11 @@ def _size(known: Known, dimension: int) -> int:
 def fold_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Fold the transpose of a constant."""
     type = static_result(operation)
-    if type is None or not _moves(type.element, limits):
+    if type is None or not _is_folded_type(type.element, limits):
         return False
     if type.element.kind == "complex":
-        return _retyped(rewriter, operation, limits)
-    return _moved(rewriter, operation, type, limits)
+        return _fold_by_type(rewriter, operation, limits)
+    return _fold_movement(rewriter, operation, type, limits)
 
 
 @ARRANGING.on("stablehlo.reverse")
@@ -163,7 +165,7 @@ def fold_reverse(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
     dimensions = integers_of(operation, "dimensions") or ()
     if known.is_splat or not limits.allows(type) or not _reverses_something(type, dimensions):
         return False
-    return _moved(rewriter, operation, type, limits)
+    return _fold_movement(rewriter, operation, type, limits)
 
 
 def _reverses_something(type: TensorType, dimensions: tuple[int, ...]) -> bool:
@@ -185,7 +187,9 @@ def fold_iota(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     return replace(rewriter, operation, DenseAttr(bytes(width * type.num_elements), type))
 
 
-def _moved(rewriter: Rewriter, operation: Operation, type: TensorType, limits: Limits) -> bool:
+def _fold_movement(
+    rewriter: Rewriter, operation: Operation, type: TensorType, limits: Limits
+) -> bool:
     given = constants(operation, limits)
     if given is None or len(given) != 1 or given[0].type.element != type.element:
         return False

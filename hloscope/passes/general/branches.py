@@ -29,19 +29,22 @@ def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
     if len(counts) != 3 or counts[0] != 1 or sum(counts) != len(operation.operands):
         return False
     middle = 1 + counts[1]
-    ways = operation.operands[1:middle], operation.operands[middle:]
-    truth = _truth(operation)
+    operands_of = operation.operands[1:middle], operation.operands[middle:]
+    truth = _constant_condition(operation)
     # With an unknown condition, both ways must lead to one block with the same operands.
     if truth is None:
-        if operation.successors[0] is not operation.successors[1] or ways[0] != ways[1]:
+        if (
+            operation.successors[0] is not operation.successors[1]
+            or operands_of[0] != operands_of[1]
+        ):
             return False
         truth = True
     chosen = 0 if truth else 1
     branch = Operation(
         "cf.br",
-        ways[chosen],
+        operands_of[chosen],
         successors=(operation.successors[chosen],),
-        successor_operands=(len(ways[chosen]),),
+        successor_operands=(len(operands_of[chosen]),),
         location=operation.location,
         source=operation.source,
         start=operation.start,
@@ -52,7 +55,7 @@ def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
     return True
 
 
-def _truth(operation: Operation) -> bool | None:
+def _constant_condition(operation: Operation) -> bool | None:
     """Return the condition; `None` if it is not constant."""
     owner = operation.operands[0].owner
     if not isinstance(owner, Operation) or owner.name != "arith.constant":
@@ -69,7 +72,7 @@ def _truth(operation: Operation) -> bool | None:
 @BRANCHES.on("cf.assert")
 def known_assertion(rewriter: Rewriter, operation: Operation) -> bool:
     """Erase an assertion of a constant that holds."""
-    if len(operation.operands) != 1 or not _truth(operation):
+    if len(operation.operands) != 1 or not _constant_condition(operation):
         return False
     rewriter.erase(operation)
     return True
@@ -78,10 +81,10 @@ def known_assertion(rewriter: Rewriter, operation: Operation) -> bool:
 def merge_blocks(rewriter: Rewriter, scope: Operation) -> int:
     """Merge blocks into their only predecessor; return the number of merged blocks."""
     owners = [each for each in rewriter.walk(scope) if has_branches(each)]
-    return sum(_merged(rewriter, region) for each in owners for region in each.regions)
+    return sum(_merge_region(rewriter, region) for each in owners for region in each.regions)
 
 
-def _merged(rewriter: Rewriter, region: Region) -> int:
+def _merge_region(rewriter: Rewriter, region: Region) -> int:
     ends = [end for block in region.blocks if (end := _end(block)) is not None]
     # Predecessor edges are counted once: merging removes the only edge to a block, and moves the
     # edges of its terminator unchanged.

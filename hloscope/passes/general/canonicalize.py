@@ -212,10 +212,10 @@ def assuming_true(rewriter: Rewriter, op: Operation) -> bool:
     witness = _owner(op.operands[0], "shape.const_witness")
     if witness is None or witness.get("passing") != BoolAttr(True):
         return False
-    return _opened(rewriter, op, "shape.assuming_yield")
+    return _inline_region(rewriter, op, "shape.assuming_yield")
 
 
-def _opened(rewriter: Rewriter, op: Operation, end: str, number: int = 0) -> bool:
+def _inline_region(rewriter: Rewriter, op: Operation, end: str, number: int = 0) -> bool:
     """Replace an op by the content of one of its regions."""
     blocks = op.regions[number].blocks
     if len(blocks) != 1 or not blocks[0].operations or blocks[0].arguments:
@@ -285,7 +285,7 @@ def known_condition(rewriter: Rewriter, op: Operation) -> bool:
     chosen = known_integers(op.operands[0]) if len(op.operands) == 1 else None
     if chosen is None or len(op.regions) != 2:
         return False
-    return _opened(rewriter, op, "scf.yield", 0 if chosen[0] else 1)
+    return _inline_region(rewriter, op, "scf.yield", 0 if chosen[0] else 1)
 
 
 def _run(run: Run) -> None:

@@ -16,7 +16,7 @@ def _run(run: Run) -> None:
     rewriter = run.rewriter
     casts = [op for op in rewriter.walk() if op.name == CAST]
     for operation in casts:
-        source = _before(operation)
+        source = _value_before_casts(operation)
         if source is not None:
             rewriter.replace(operation, source)
             run.fired["cancel"] += 1
@@ -26,7 +26,7 @@ def _run(run: Run) -> None:
             rewriter.erase(operation)
 
 
-def _before(operation: Operation) -> tuple[Value, ...] | None:
+def _value_before_casts(operation: Operation) -> tuple[Value, ...] | None:
     """Return the values, up a chain of casts, with the types of the results; `None` if none."""
     wanted = [value.type for value in operation.results]
     at: Operation | None = operation

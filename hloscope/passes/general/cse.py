@@ -62,7 +62,7 @@ class _Merging:
 
         An operation is compared with those before it in its block, and in the blocks around it.
         """
-        stack = self._opened(top, None)
+        stack = self._scoped_blocks(top, None)
         while stack:
             operations, scope = stack[-1]
             operation = next(operations, None)
@@ -71,13 +71,15 @@ class _Merging:
             elif not self._is_merged(operation, scope) and operation.regions:
                 # An isolated op reads no outer values, so that outer operations cannot replace its
                 # own.
-                stack += self._opened(operation, None if is_isolated(operation.name) else scope)
+                stack += self._scoped_blocks(
+                    operation, None if is_isolated(operation.name) else scope
+                )
         # Users are erased before what they read, so that whole dead chains go.
         for operation in reversed(self.dead):
             if not self.rewriter.is_used(operation):
                 self.rewriter.erase(operation)
 
-    def _opened(
+    def _scoped_blocks(
         self, owner: Operation, outer: _Scope | None
     ) -> list[tuple[Iterator[Operation], _Scope]]:
         """Return the blocks in an operation, as iterators with their scopes, the first one last."""
@@ -155,11 +157,11 @@ def _own_key(operation: Operation, numbers: dict[Value, int]) -> Hashable:
         operation.name,
         tuple([numbers.get(value, value) for value in operation.operands]),
         tuple([value.type for value in operation.results]),
-        tuple(sorted([(name, _literal(value)) for name, value in attributes], key=_first)),
+        tuple(sorted([(name, _literal(value)) for name, value in attributes], key=_name_of_pair)),
     )
 
 
-def _first(pair: tuple[str, Hashable]) -> str:
+def _name_of_pair(pair: tuple[str, Hashable]) -> str:
     return pair[0]
 
 

@@ -33,7 +33,7 @@ def _symbols_in(operation: Operation) -> Iterator[str]:
                 pass
 
 
-def _named(rewriter: Rewriter) -> dict[str, Operation]:
+def _symbols_by_name(rewriter: Rewriter) -> dict[str, Operation]:
     """Return the operations of the module by the symbol they define."""
     found: dict[str, Operation] = {}
     for operation in rewriter.module.inside:
@@ -50,7 +50,7 @@ def _is_private(operation: Operation) -> bool:
 def remove_unused(run: Run) -> None:
     """Erase private symbols that no public one uses, directly or through others."""
     rewriter = run.rewriter
-    named = _named(rewriter)
+    named = _symbols_by_name(rewriter)
     roots = [op for op in rewriter.module.regions[0].blocks[0]] if rewriter.module.regions else []
     work = [op for op in roots if not _is_private(op)]
     kept = set(work)
@@ -100,7 +100,7 @@ def _order(rewriter: Rewriter, named: dict[str, Operation]) -> list[Operation]:
 
 def _inline(run: Run) -> None:
     rewriter = run.rewriter
-    named = _named(rewriter)
+    named = _symbols_by_name(rewriter)
     order = _order(rewriter, named)
     # A function is inlined only after its own calls were, so that its copies need no more work.
     place = {operation: k for k, operation in enumerate(order)}

@@ -38,7 +38,7 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
     right: set[Kind] = set()
     for computation in module:
         for ins in computation:
-            found += _by_itself(ins, right)
+            found += _check_instruction(ins, right)
             found += check_groups(ins, devices)
         found += check_pairs(computation)
     found += check_channels(module)
@@ -48,10 +48,10 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
 def verify_instructions(instructions: Iterable[Instruction]) -> list[Diagnostic]:
     """Return the errors of single instructions, without those of the computation around them."""
     right: set[Kind] = set()
-    return [found for ins in instructions for found in _by_itself(ins, right)]
+    return [found for ins in instructions for found in _check_instruction(ins, right)]
 
 
-def _by_itself(ins: Instruction, right: set[Kind]) -> Iterator[Diagnostic]:
+def _check_instruction(ins: Instruction, right: set[Kind]) -> Iterator[Diagnostic]:
     """Yield the errors of one instruction; `right` holds the kinds found valid, and is updated."""
     kind = kind_of(ins)
     # Attributes and aliases are not part of a kind, so that they are checked for each instruction.

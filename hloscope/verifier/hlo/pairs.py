@@ -26,7 +26,7 @@ from hloscope.ops import (
 from hloscope.verifier.hlo.likeness import like, same
 from hloscope.verifier.hlo.types import opcode
 
-_ENDS: Final = {
+_STARTS_OF: Final = {
     CopyDone: (CopyStart,),
     SendDone: (Send,),
     RecvDone: (Recv,),
@@ -35,7 +35,7 @@ _ENDS: Final = {
 }
 """Allowed ops of the operand, by op."""
 
-_NEEDED: Final[dict[type, tuple[type, ...]]] = {
+_USERS_OF: Final[dict[type, tuple[type, ...]]] = {
     AsyncStart: (AsyncUpdate, AsyncDone),
     AsyncUpdate: (AsyncUpdate, AsyncDone),
     CopyStart: (CopyDone,),
@@ -60,15 +60,15 @@ def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
     """Yield errors of starts without one done, and of dones that do not end a start."""
     uses = None
     for ins in computation:
-        starts = _ENDS.get(type(ins.op))
+        starts = _STARTS_OF.get(type(ins.op))
         if starts is not None:
-            yield from _ending(ins, starts)
-        needed = _NEEDED.get(type(ins.op))
+            yield from _check_end(ins, starts)
+        needed = _USERS_OF.get(type(ins.op))
         if needed is None or _may_stay_open(ins, computation):
             continue
         # Most computations start nothing: users are collected at the first start.
         uses = users(computation) if uses is None else uses
-        yield from _beginning(ins, uses.get(ins, ()), needed)
+        yield from _check_start(ins, uses.get(ins, ()), needed)
 
 
 def _may_stay_open(ins: Instruction, computation: Computation) -> bool:
@@ -82,7 +82,7 @@ def _may_stay_open(ins: Instruction, computation: Computation) -> bool:
     return isinstance(ins.op, AsyncStart) and isinstance(ins.op.wrapped, AllGather)
 
 
-def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
+def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
     if not ins.operands:
         return
     operand = ins.operands[0]
@@ -97,18 +97,18 @@ def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
     if not isinstance(ins.op, AsyncDone | AsyncUpdate):
         return
     start = _start_of(operand)
-    yield from _of_another(ins, start)
-    begun, ended = _begins(start), ins.op.wrapped_name
+    yield from _check_names(ins, start)
+    begun, ended = _started_opcode(start), ins.op.wrapped_name
     if begun and ended and begun != ended:
         message = f"`{opcode(ins)}` ends `{start.name}`, which is a `{begun}-start`"
         yield Diagnostic(message, ins.span)
     elif isinstance(ins.op, AsyncDone):
-        result = _result(operand, start)
+        result = _result_type(operand, start)
         if result is not None and not _fit(start)(result, ins.type):
             have, want = (print_type(t, layout=False) for t in (ins.type, result))
             yield Diagnostic(f"`async-done` is declared {have}, its start makes {want}", ins.span)
         return
-    brought, open_ = len(ins.operands) - 1, _missing(start)
+    brought, open_ = len(ins.operands) - 1, _missing_operands(start)
     if brought > open_:
         message = f"`{opcode(ins)}` brings {brought} operands, `{start.name}` misses {open_}"
         yield Diagnostic(message, ins.span)
@@ -117,7 +117,7 @@ def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
         yield Diagnostic(f"`async-update` is declared {have}, its operand is {want}", ins.span)
 
 
-def _of_another(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
+def _check_names(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
     """Yield an error if an update or done names another thread or computation than its start."""
     have, want = (dict(getattr(i.op, "settings", ())).get(_THREAD) for i in (ins, start))
     if have is not None and have.strip('"') != (want or "main").strip('"'):
@@ -133,7 +133,7 @@ def _fit(start: Instruction) -> Callable[[Type, Type], bool]:
     return like if isinstance(wrapped, _CONVERTING) else same
 
 
-def _missing(start: Instruction) -> int:
+def _missing_operands(start: Instruction) -> int:
     """Return the number of operands that updates may still add to the started computation."""
     return len(start.calls[0].parameters) - len(start.operands) if start.calls else 0
 
@@ -147,7 +147,7 @@ def _start_of(ins: Instruction) -> Instruction:
     return ins
 
 
-def _begins(start: Instruction) -> str:
+def _started_opcode(start: Instruction) -> str:
     """Return the opcode of the started op: the wrapped op, or the root of a called computation."""
     match start.op:
         case AsyncStart(wrapped=None) if start.calls:
@@ -158,7 +158,7 @@ def _begins(start: Instruction) -> str:
             return ""
 
 
-def _result(operand: Instruction, start: Instruction) -> Type | None:
+def _result_type(operand: Instruction, start: Instruction) -> Type | None:
     """Return the declared type of the result of an async op; `None` if its type leaves it out.
 
     The value of `all-reduce-start` is the result.  The type of another start is a tuple
@@ -173,7 +173,7 @@ def _result(operand: Instruction, start: Instruction) -> Type | None:
             return None
 
 
-def _beginning(
+def _check_start(
     ins: Instruction, readers: tuple[Instruction, ...], needed: tuple[type, ...]
 ) -> Iterator[Diagnostic]:
     """Yield an error unless the start has exactly one user, and it is an op that ends it.

@@ -224,7 +224,7 @@ def _top_k(ins: Instruction) -> None:
     ins.op.verify(_types(ins), _parts(ins, "values", "indices"))
 
 
-def _anything(ins: Instruction) -> None:
+def _accept(ins: Instruction) -> None:
     """Accept any declared type: nothing else in the module constrains it."""
 
 
@@ -276,13 +276,13 @@ OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
     DynamicReshape: _dynamic_reshape,
     Infeed: _infeed,
     Iota: _iota,
-    CustomCall: _anything,
+    CustomCall: _accept,
     Outfeed: _outfeed,
     Recv: _recv,
     Rng: _rng,
     RngBitGenerator: _random_bits,
     TopK: _top_k,
-    AsyncUpdate: _anything,
-    AsyncDone: _anything,
+    AsyncUpdate: _accept,
+    AsyncDone: _accept,
 }
 """Updates and dones of asynchronous ops are checked in `pairs`."""

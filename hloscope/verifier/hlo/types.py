@@ -72,7 +72,7 @@ def check_type(ins: Instruction) -> Iterator[Diagnostic]:
     except IncompatibleTypesError as error:
         yield _mismatch(ins, error.inferred)
     except VerifyError as error:
-        yield Diagnostic(_worded(ins, error), ins.span, error.rule)
+        yield Diagnostic(_message_of(ins, error), ins.span, error.rule)
 
 
 def inferred(ins: Instruction) -> Type | None:
@@ -91,7 +91,7 @@ def inferred(ins: Instruction) -> Type | None:
     except IncompatibleTypesError:
         pass  # a wrong declared type does not matter here
     except VerifyError as error:
-        raise VerifyError(_worded(ins, error), span=ins.span, rule=error.rule) from None
+        raise VerifyError(_message_of(ins, error), span=ins.span, rule=error.rule) from None
     try:
         return ins.op.infer(tuple([o.type for o in ins.operands]), ins.calls)
     except VerifyError:  # the type must be declared, or only StableHLO refuses the operands
@@ -115,7 +115,7 @@ def _check(ins: Instruction) -> None:
             check_features(ins)
         if isinstance(ins.op, _HANDING_ON) and bounds_of(ins.type) != bounds_of(operands[0]):
             raise IncompatibleTypesError((bare(operands[0]),), (ins.type,))
-        ins = _placed(ins)
+        ins = _with_bounds_as_sizes(ins)
         operands = tuple([o.type for o in ins.operands])
     if isinstance(ins.op, AsyncStart):
         _check_start(ins)
@@ -126,7 +126,7 @@ def _check(ins: Instruction) -> None:
         if own is not None:
             own(ins)
             return
-        results = (ins.type,) if _is_one(ins) else leaves(ins.type)
+        results = (ins.type,) if _is_one_value(ins) else leaves(ins.type)
         check_elements(ins)
         ins.op.verify(in_precision_of_body(ins), results, ins.calls)
     except IncompatibleTypesError as error:
@@ -135,7 +135,7 @@ def _check(ins: Instruction) -> None:
             raise
 
 
-def _placed(ins: Instruction) -> Instruction:
+def _with_bounds_as_sizes(ins: Instruction) -> Instruction:
     """Return the instruction on arrays with bounds as sizes, as HLO infers sizes."""
     operands = tuple([Instruction(o.name, placed(o.type), o.op) for o in ins.operands])
     return Instruction(ins.name, placed(ins.type), ins.op, operands, ins.calls, span=ins.span)
@@ -179,7 +179,7 @@ def begun(ins: Instruction) -> Instruction | None:
     return Instruction(ins.name, type_, op.wrapped, ins.operands, ins.calls, span=ins.span)
 
 
-def _worded(ins: Instruction, error: VerifyError) -> str:
+def _message_of(ins: Instruction, error: VerifyError) -> str:
     """Return the message of an error in HLO's terms; it names the opcode."""
     own_name, name = opcode(ins), ins.op.name
 
@@ -205,7 +205,7 @@ def _mismatch(ins: Instruction, inferred: tuple[Type, ...]) -> Diagnostic:
     return Diagnostic(message, ins.span)
 
 
-def _is_one(ins: Instruction) -> bool:
+def _is_one_value(ins: Instruction) -> bool:
     """Is the result one value, possibly a tuple?  Otherwise a tuple means several results.
 
     A tuple of one element is one value if a body returns such a tuple.

@@ -90,7 +90,7 @@ def _same_types(types: Sequence[Type]) -> bool:
     return _elements_agree(types) and _shapes_agree(types)
 
 
-def _alike(
+def _same_over_all(
     what: str,
     agree: Callable[[Sequence[Type]], bool],
     *,
@@ -170,17 +170,19 @@ def _terminator(operation: Operation) -> None:
 
 
 TRAITS: Final[dict[str, Callable[[Operation], None]]] = {
-    "same_shape": _alike("the same shape", _shapes_agree),
-    "same_operands_shape": _alike("the same shape", _shapes_agree, results=False),
-    "same_element": _alike("the same element type", _elements_agree),
+    "same_shape": _same_over_all("the same shape", _shapes_agree),
+    "same_operands_shape": _same_over_all("the same shape", _shapes_agree, results=False),
+    "same_element": _same_over_all("the same element type", _elements_agree),
     "same_element_unless_quantized": _same_element_unless_quantized,
-    "same_operands_element": _alike("the same element type", _elements_agree, results=False),
-    "same_type": _alike("the same type", _same_types),
-    "compatible": _alike("compatible types", _as_first(compatible), some=False),
-    "compatible_element": _alike(
+    "same_operands_element": _same_over_all(
+        "the same element type", _elements_agree, results=False
+    ),
+    "same_type": _same_over_all("the same type", _same_types),
+    "compatible": _same_over_all("compatible types", _as_first(compatible), some=False),
+    "compatible_element": _same_over_all(
         "compatible element types", _as_first(_compatible_element), some=False
     ),
-    "compatible_operands_element": _alike(
+    "compatible_operands_element": _same_over_all(
         "compatible element types", _as_first(_compatible_element), results=False, some=False
     ),
     "elementwise": _elementwise,

@@ -80,7 +80,7 @@ def verify_mlir(
         first_only: Stop at the first error in each function, and in the module around them, as
             MLIR does.  Otherwise report every error that does not follow from another error.
     """
-    walk = _Walk(allow_unregistered, first_only)
+    walk = _Verification(allow_unregistered, first_only)
     walk.run(root)
     found = walk.found
     for operation, error in check_shardy(root, walk.broken):
@@ -91,7 +91,7 @@ def verify_mlir(
     return found
 
 
-class _Walk:
+class _Verification:
     """State of one verification: the traversal stack, the errors and the ops found valid."""
 
     def __init__(self, allow_unregistered: bool, first_only: bool) -> None:

@@ -183,7 +183,7 @@ def _body(rewriter: Rewriter, read: _Scan, block: Block, count: Value) -> None:
     rewriter.erase(yielded)
     outputs = len(read.outputs)
     made = [
-        _put(rewriter, read, old, new, (at, end))
+        _update_output(rewriter, read, old, new, (at, end))
         for old, new in zip(block.arguments[1 + carried :], values[:outputs], strict=True)
     ]
     one = constant(rewriter, 1, I64, before=end)
@@ -240,7 +240,7 @@ def _dynamic_slice(
     ).result
 
 
-def _put(
+def _update_output(
     rewriter: Rewriter, read: _Scan, old: Value, new: Value, place: tuple[Value, Operation]
 ) -> Value:
     """Return an output with one more slice."""

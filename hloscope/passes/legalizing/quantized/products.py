@@ -66,7 +66,7 @@ def _layouts(rank: int) -> dict[tuple[tuple[str, object], ...], Product]:
     """
     last, space = rank - 1, tuple(range(1, rank - 1))
     taken, made = (1, 0) if rank == 4 else (0, 1)
-    window, behind = tuple(range(rank - 2)), tuple(range(2, rank))
+    window, after = tuple(range(rank - 2)), tuple(range(2, rank))
     channels_last = {
         "input_batch_dimension": 0,
         "input_feature_dimension": last,
@@ -81,17 +81,17 @@ def _layouts(rank: int) -> dict[tuple[tuple[str, object], ...], Product]:
     channels_second = {
         "input_batch_dimension": 0,
         "input_feature_dimension": 1,
-        "input_spatial_dimensions": behind,
+        "input_spatial_dimensions": after,
         "kernel_input_feature_dimension": taken,
         "kernel_output_feature_dimension": made,
-        "kernel_spatial_dimensions": behind,
+        "kernel_spatial_dimensions": after,
         "output_batch_dimension": 0,
         "output_feature_dimension": 1,
-        "output_spatial_dimensions": behind,
+        "output_spatial_dimensions": after,
     }
     return {
         _fields(channels_last): Product((0,), space, (last,), (), window, (rank - 2,), last),
-        _fields(channels_second): Product((0,), behind, (1,), (), behind, (taken,), 1),
+        _fields(channels_second): Product((0,), after, (1,), (), after, (taken,), 1),
     }
 
 
