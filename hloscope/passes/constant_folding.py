@@ -299,6 +299,7 @@ class _Builder:
         return Body(tuple(made), parameters, new[computation.root])
 
     def _instructions(self, ins: Instruction, computation: Computation) -> list[Instruction]:
+        """Return the new instructions for `ins`: a constant, `ins` itself, or a rebuilt one."""
         value = self.values.get(ins)
         if value is not None and not _stays_instruction(ins, value):
             if self.is_mlir:

@@ -252,6 +252,7 @@ def cut(text: str, is_border: Callable[[str], bool]) -> list[str]:
 
 
 def _pieces(text: str, is_border: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the pieces between borders at bracket depth 0; check that brackets match."""
     open_: list[str] = []
     quote, start = "", 0
     for at, letter in enumerate(text):

@@ -32,6 +32,7 @@ def custom_call(run: Run) -> Callable[[Rewriter, Operation], bool]:
     """Return the pattern of custom calls with shape operands; errors go to the run."""
 
     def drop_shape_operands(rewriter: Rewriter, op: Operation) -> bool:
+        """Remove the operands with sizes, and their layouts, if all results are static."""
         if shapes_of(op, run) is None:
             return False
         if not all(_is_static(value.type) for value in op.results):  # so no tuples, as upstream

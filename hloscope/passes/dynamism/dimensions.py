@@ -185,6 +185,7 @@ def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
 
 
 def _computed(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    """Return the value of an expression; raise `ValueError` for other syntax or a huge number."""
     match node:
         case ast.Constant(value=int() as value) if not isinstance(value, bool):
             found = value

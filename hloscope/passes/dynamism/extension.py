@@ -121,6 +121,7 @@ _VECTORS: Final = ("window_dimensions", "window_strides", "base_dilations", "win
 
 
 def _windows(op: Operation) -> _Windows | None:
+    """Return the static form of a dynamic `reduce_window`; `None` unless all is constant."""
     count = len(op.results)
     if not _is(op, _REDUCE_WINDOW, "called_computations") or not _callee(op):
         return None

@@ -24,6 +24,7 @@ class _Piece(NamedTuple):
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
+    """Split a template into literal text and specifiers; `{{` is a literal brace."""
     while text:
         if not text.startswith("{"):
             plain, brace, rest = text.partition("{")

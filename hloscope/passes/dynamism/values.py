@@ -56,6 +56,7 @@ def _of_tuples(a: TupleType, b: TupleType) -> TupleType | None:
 
 
 def _of_tensors(a: TensorType, b: TensorType) -> TensorType | None:
+    """Return the most specific of two tensor types; `None` if sizes or bounds contradict."""
     if a.rank != b.rank or a.element != b.element:
         return None
     sizes: list[int | None] = []

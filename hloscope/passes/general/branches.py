@@ -85,6 +85,7 @@ def merge_blocks(rewriter: Rewriter, scope: Operation) -> int:
 
 
 def _merge_region(rewriter: Rewriter, region: Region) -> int:
+    """Merge blocks of a region into their only predecessor; return how many."""
     ends = [end for block in region.blocks if (end := _end(block)) is not None]
     # Predecessor edges are counted once: merging removes the only edge to a block, and moves the
     # edges of its terminator unchanged.

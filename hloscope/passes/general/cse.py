@@ -94,6 +94,7 @@ class _Merging:
         return found[::-1]
 
     def _is_merged(self, operation: Operation, scope: _Scope) -> bool:
+        """Replace an operation by an equivalent one in scope; true if it is replaced or unused."""
         if not may_go(operation) or not operation.results:
             return False
         if not self.rewriter.is_used(operation):

@@ -69,6 +69,7 @@ def remove_unused(run: Run) -> None:
 
 
 def _callee(operation: Operation, named: dict[str, Operation]) -> Operation | None:
+    """Return the function that a call can be replaced by; `None` if it cannot be inlined."""
     if operation.name != "func.call" or "no_inline" in operation.properties:
         return None
     symbol = operation.get("callee")
@@ -99,6 +100,7 @@ def _order(rewriter: Rewriter, named: dict[str, Operation]) -> list[Operation]:
 
 
 def _inline(run: Run) -> None:
+    """Inline calls, callees before callers, and erase functions that became unused."""
     rewriter = run.rewriter
     named = _symbols_by_name(rewriter)
     order = _order(rewriter, named)

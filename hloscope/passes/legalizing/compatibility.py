@@ -102,6 +102,7 @@ def _unbatched(
     batching: tuple[str, str],
     index_map: str,
 ) -> bool:
+    """Extend the index vectors by the batching dimensions, which become collapsed dimensions."""
     numbers = op.get(attribute)
     indices = op.operands[at]
     if not isinstance(numbers, StructAttr) or not isinstance(indices.type, TensorType):
@@ -178,6 +179,7 @@ def _wide_enough(type: TensorType, dims: Sequence[int]) -> ElementType:
 
 
 def _expand_groups(run: Run) -> None:
+    """Replace device groups along mesh axes by tables of devices."""
     symbols = symbols_of(run.rewriter.module)
     for op in run.rewriter.walk():
         groups = op.get(_GROUPS)

@@ -97,6 +97,7 @@ def patterns_of(laws: Iterable[Law]) -> LimitedRewrites:
 
 
 def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
+    """Return the rewrite of a law: match its left side, check its condition, replace."""
     right, words = parse_term(law.right), [CONDITIONS[word] for word in law.when.split()]
     makers = _makers(left)
 

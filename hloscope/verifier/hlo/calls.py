@@ -120,6 +120,7 @@ def _case(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _async(ins: Instruction) -> Iterator[Diagnostic]:
+    """Yield errors of `async-start`: the called computation, its operands and the declared type."""
     op = ins.op
     if not isinstance(op, AsyncStart) or op.wrapped is not None:
         return

@@ -121,6 +121,7 @@ def _is_multiple(part: Any, whole: Any, times: int | None) -> bool:
 
 
 def _all_to_all(ins: Instruction) -> None:
+    """Check an all-to-all: one operand per member, or one operand split and concatenated."""
     op = ins.op
     assert isinstance(op, AllToAll)
     pairs, times = _pairwise(ins), _members(op)

@@ -51,6 +51,7 @@ def _check_header(module: Module) -> Iterator[Diagnostic]:
 
 
 def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:
+    """Yield differences between `entry_computation_layout` and the entry computation."""
     text = dict(module.extras).get("entry_computation_layout")
     if text is None:
         return

@@ -83,6 +83,7 @@ def _may_stay_open(ins: Instruction, computation: Computation) -> bool:
 
 
 def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
+    """Yield errors of an op that continues or ends a start: its operand, kind and types."""
     if not ins.operands:
         return
     operand = ins.operands[0]

@@ -108,6 +108,7 @@ def _bitcast_convert(ins: Instruction) -> None:
 
 
 def _constant(ins: Instruction) -> None:
+    """Check that the literal of a constant is valid for the declared type."""
     assert isinstance(ins.op, Constant)
     if isinstance(ins.type, TensorType) and None in ins.type.most:
         raise VerifyError(f"it is declared {_text(ins.type)}, needs known sizes")

@@ -154,6 +154,7 @@ def _check_replicated(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
 
 
 def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
+    """Check an all-reduce: shardings are equal, and reduced axes are used by neither."""
     if cut(taken, grid) != cut(made, grid):
         raise VerifyError("operand and result shardings are not equivalent")
     given = axes_of(axes)
@@ -173,6 +174,7 @@ def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid)
 
 
 def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
+    """Check an all-to-all: each parameter moves axes from one dimension to another."""
     params = _parts(axes, "params")
     if not params:
         raise VerifyError("parameter list is empty")
@@ -210,6 +212,7 @@ def _check_all_to_all(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
 
 
 def _check_permute(taken: Sharding, made: Sharding, before: Grid, after: Grid) -> None:
+    """Check a permute: equal axes and sizes; mesh names may differ only with device ids."""
     if before.mesh.axes != after.mesh.axes:
         raise VerifyError("result mesh has different axes than operand mesh")
     if taken.mesh != made.mesh and before.devices == after.devices:

@@ -293,6 +293,7 @@ def _check_mapping(
 
 
 def _check_sets(rule: StructAttr, count: int) -> None:
+    """Check the special factors of a rule: sorted, unique, in one set, none reduced in results."""
     named = ("reduction", "need_replication", "permutation", "blocked_propagation")
     sets = {name: _numbers(rule.get(name)) for name in named}
     special: list[int] = []

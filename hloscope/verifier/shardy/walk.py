@@ -183,6 +183,7 @@ class _Checker:
         return grid is None or grid.is_maximal
 
     def _check_function(self, function: Operation) -> None:
+        """Check the shardings of a function's arguments and results."""
         block = function.blocks[0] if function.blocks else None
         declared = function.get("function_type")
         signature = getattr(getattr(declared, "type", None), "inputs", None)
@@ -418,6 +419,7 @@ class _Checker:
             return None, False  # reported where it is written
 
     def _sharding_of_argument(self, value: Value, block: Block) -> tuple[Sharding | None, bool]:
+        """Return the sharding of a block argument, and whether it is known."""
         around = block.parent.parent if block.parent else None
         if around is None:
             return None, False

@@ -148,6 +148,7 @@ def type_predicate(constraint: str) -> Predicate:
 
 
 def _alternative(part: str) -> Predicate:
+    """Return the predicate of one alternative: `shape.letters`, a name, or a tuple."""
     if part in _NAMED:
         return _NAMED[part]
     if part in TUPLES:

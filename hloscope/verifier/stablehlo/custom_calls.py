@@ -72,6 +72,7 @@ def _check_layouts(operation: Operation) -> None:
 def _check_layouts_of(
     operation: Operation, what: str, types: Sequence[Type], layouts: Attribute
 ) -> None:
+    """Check that there is one layout per value, and that it permutes the value's dimensions."""
     given = layouts.elements if isinstance(layouts, ArrayAttr) else ()
     if len(types) != len(given):
         raise refuse(
@@ -143,6 +144,7 @@ def _output(operation: Operation) -> Type:
 
 
 def _check_aliases(operation: Operation, aliases: Sequence[_Alias]) -> None:
+    """Check that aliases name existing parts of operand and result, of equal types."""
     count = len(operation.operands)
     for alias in aliases:
         if not 0 <= alias.operand < count:
@@ -176,6 +178,7 @@ def _part(operation: Operation, type_: Type, indices: Dims, what: str) -> Type:
 
 
 def _check_buffer_calls(operation: Operation) -> None:
+    """Check operands and results of `CreateBuffer`, `Pin` and `Unpin`."""
     name = string_of(operation.get("call_target_name"))
     operands = [value.type for value in operation.operands]
     results = [value.type for value in operation.results]
@@ -214,6 +217,7 @@ def _check_agree(operation: Operation, name: str, a: Type, b: Type) -> None:
 
 
 def _check_buffers(operation: Operation, aliases: Sequence[_Alias]) -> None:
+    """Check that each buffer of the result has one alias, and each of the operands at most one."""
     target = operation.get("call_target_name")
     if isinstance(target, StringAttr) and target.text in {"CreateBuffer", "Pin", "Unpin"}:
         return

@@ -70,6 +70,7 @@ def _bounds(name: str, which: str) -> tuple[int, bool]:
 
 
 def _check_counts(operation: Operation, definition: Definition) -> None:
+    """Check the number of regions, results, successors and operands, in MLIR's order."""
     name = definition.name
     least, more = _bounds(name, "regions")
     if _wrong(len(operation.regions), least, more):
@@ -165,6 +166,7 @@ def slot_of_each(
 
 
 def _segments(operation: Operation, which: str, slots: int, found: int) -> tuple[int, ...]:
+    """Return the segment sizes of operands or results, checked against their number `found`."""
     name = f"{which}SegmentSizes"
     attribute = operation.get(name)
     values = attribute.values if isinstance(attribute, DenseArrayAttr) else (0,) * slots
@@ -202,6 +204,7 @@ def _check_types(which: str, slots: tuple[Slot, ...], operation: Operation) -> N
 
 
 def _check_agreements(operation: Operation, definition: Definition) -> None:
+    """Check that named operands, results or attributes have equal types, ranks or sizes."""
     if not definition.agreements:
         return
     types: dict[str, Type] = {}

@@ -127,6 +127,7 @@ def _function(operation: Operation, symbols: Symbols, symbol: object) -> Functio
 
 
 def _check_infeed(operation: Operation, symbols: Symbols, infeed: ArrayAttr) -> None:
+    """Check that each infeed function takes nothing and returns one tensor."""
     if not infeed.elements:
         raise VerifyError("infeed attribute is optional or should not be empty")
     for symbol in infeed.elements:

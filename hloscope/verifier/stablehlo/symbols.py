@@ -261,6 +261,7 @@ def users(table: Operation) -> Iterator[Operation]:
 
 
 def _check_call(operation: Operation, symbols: Symbols) -> None:
+    """Check that a call names a function, and that operands and results have its types."""
     callee = operation.get("callee")
     if not isinstance(callee, SymbolAttr):
         raise refuse(operation, "requires a 'callee' symbol reference attribute")
@@ -296,6 +297,7 @@ _NAMESPACED: Final = r"^[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+$"
 
 
 def _check_composite(operation: Operation, symbols: Symbols) -> None:
+    """Check the name of a composite, and its types against those of its decomposition."""
     name, callee = operation.get("name"), operation.get("decomposition")
     if not isinstance(name, StringAttr) or not isinstance(callee, SymbolAttr):
         return  # `check_definition` reports it

@@ -124,6 +124,7 @@ def _same_element_unless_quantized(operation: Operation) -> None:
 
 
 def _elementwise(operation: Operation) -> None:
+    """Check an elementwise op: all non-scalar operands and results have one shape."""
     operands = [t for t in _operand_types(operation) if isinstance(t, _MAPPED)]
     results = [t for t in _result_types(operation) if isinstance(t, _MAPPED)]
     if not operands and not results:

@@ -183,6 +183,7 @@ class _Verification:
     # --- ops --------------------------------------------------------------------------------
 
     def _enter(self, operation: Operation) -> None:
+        """Check an op before its regions, and push it if it has any."""
         if operation.regions:
             # The root of a verification is a scope too, isolated or not: uses are checked in it.
             if operation.name in ISOLATED or not self._stack:
@@ -207,6 +208,7 @@ class _Verification:
             self._mark_around(operation)
 
     def _check(self, operation: Operation) -> None:
+        """Check an op by itself, and raise its first error: definition, rules, types, entries."""
         name = operation.name
         dialect = name.partition(".")[0]
         definition = DEFINITIONS.get(name)

@@ -62,6 +62,7 @@ def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Ope
 def _bounded(
     rewriter: Rewriter, number: Value, like: Value, type: TensorType, before: Operation
 ) -> Value:
+    """Broadcast a number to the bounds of a type, then set the sizes that are not static."""
     wide = TensorType(type.element, type.shape)
     made = rewriter.create(
         "stablehlo.broadcast_in_dim",

@@ -94,6 +94,7 @@ def ragged_dot(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _read(op: Operation) -> _Ragged | None:
+    """Return the parts of a `ragged_dot`; `None` if it is malformed."""
     given = op.get("ragged_dot_dimension_numbers")
     if len(op.operands) != 3 or not isinstance(given, StructAttr):
         return None

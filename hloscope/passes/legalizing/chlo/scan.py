@@ -74,6 +74,7 @@ def scan(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _read(op: Operation) -> _Scan | None:
+    """Return the parts of a `scan`; `None` if it is malformed or another size is unknown."""
     dimension = op.get("dimension")
     if not isinstance(dimension, IntegerAttr) or len(op.regions) != 1:
         return None
@@ -214,6 +215,7 @@ def _slice(rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operat
 def _dynamic_slice(
     rewriter: Rewriter, read: _Scan, value: Value, at: Value, end: Operation
 ) -> Value:
+    """Return a slice of size 1 along the scanned dimension, whose size is unknown."""
     type, d = value.type, read.dimension
     assert isinstance(type, TensorType)
     zero = constant(rewriter, 0, I64, before=end)
