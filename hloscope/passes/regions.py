@@ -56,7 +56,7 @@ def _end(block: Block) -> Operation | None:
 
 
 def _erase_unreachable(rewriter: Rewriter, region: Region) -> bool:
-    """Erase the blocks that cannot be reached from the first; were there any?"""
+    """Erase the blocks without a path from the entry block; were there any?"""
     reached = {region.blocks[0]: None}
     work = [region.blocks[0]]
     for block in work:

@@ -229,7 +229,7 @@ class _Explainer:
         return self._of_number(op)
 
     def _of_number(self, op: Operation) -> _Step:
-        """Return the step from an op that computes a size to the operand it is computed from."""
+        """Return the step from a computed size to the operand that makes it unknown."""
         unknown = [v for v in op.operands if literal_of(v) is None and known_integers(v) is None]
         for operand in unknown:
             if isinstance(operand.type, TensorType) and operand.type.element.kind == "float":

@@ -128,7 +128,7 @@ def _part_bits(type: TensorType) -> int:
 
 @SHAPES.on("stablehlo.convert", "stablehlo.uniform_quantize", "stablehlo.compare")
 def refine_like_operand(rewriter: Rewriter, op: Operation) -> bool:
-    """Refine to the sizes of the first operand, which is all that upstream uses of `compare`."""
+    """Refine to the sizes of the first operand; upstream ignores the other one of `compare`."""
     sizes = _sizes_of(op.operands[0].type)
     return sizes is not None and refine_shapes(rewriter, op, [sizes])
 

@@ -69,7 +69,7 @@ def remove_unused(run: Run) -> None:
 
 
 def _callee(operation: Operation, named: dict[str, Operation]) -> Operation | None:
-    """Return the function that a call can be replaced by; `None` if it cannot be inlined."""
+    """Return the called function; `None` if the op is not a call that can be inlined."""
     if operation.name != "func.call" or "no_inline" in operation.properties:
         return None
     symbol = operation.get("callee")

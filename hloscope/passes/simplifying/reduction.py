@@ -44,7 +44,7 @@ def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) 
 
 @REDUCTION.on("stablehlo.reduce")
 def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Remove unused results, if the used ones depend on their own operands only.
+    """Remove unused results, unless a used result depends on their operands.
 
     An operand is used through its initial value and through the body's two arguments for it.  If a
     used result depends on the operand of an unused one, nothing is removed; upstream removes that

@@ -154,7 +154,7 @@ def _check_replicated(axes: StructAttr, taken: Sharding, made: Sharding, grid: G
 
 
 def _check_reduce(axes: StructAttr, taken: Sharding, made: Sharding, grid: Grid) -> None:
-    """Check an all-reduce: shardings are equal, and reduced axes are used by neither."""
+    """Check an all-reduce: shardings are equal, and none of their lists has a reduced axis."""
     if cut(taken, grid) != cut(made, grid):
         raise VerifyError("operand and result shardings are not equivalent")
     given = axes_of(axes)

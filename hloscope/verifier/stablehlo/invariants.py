@@ -153,7 +153,7 @@ _NEAR: Final = 4096
 def slot_of_each(
     slots: tuple[Slot, ...], count: int, segments: tuple[int, ...] | None = None
 ) -> Iterator[Slot]:
-    """Yield the slot that each of `count` operands or results belongs to.
+    """Yield the slots of `count` operands or results, in order.
 
     Operands of several variadic slots are divided by `segments`, otherwise evenly.
     """
