@@ -266,7 +266,9 @@ class Rewriter:
     ) -> Operation:
         """Insert a detached operation, with all in its regions, into the module."""
         block = into if before is None else before.parent
-        assert isinstance(block, OpenBlock), "an operation is put before one that stands somewhere"
+        assert isinstance(block, OpenBlock), (
+            "an operation is inserted into a block or before an operation of one"
+        )
         opened = self._with_open_blocks(operation)
         block.insert(opened, before)
         self.watcher.inserted(opened)

@@ -275,7 +275,7 @@ class _Explainer:
         if is_wrapper(op):
             return _Step("argument read with its old type", op.operands[0])
         name = string_of(op.get("call_target_name"))
-        remedy = f"say where @{name} takes its sizes from, by `{SHAPE_OPERANDS}`"
+        remedy = f"name the operands with the result sizes of @{name} in `{SHAPE_OPERANDS}`"
         return _Step("", None, Origin("custom_call", remedy))
 
     def _of_size(self, op: Operation, value: Value) -> _Step | None:
@@ -335,8 +335,8 @@ _OF_DATA: Final = (
     "the size depends on elements of arrays: pad to a known size, as `jnp.nonzero(x, size=n)` does"
 )
 _OF_READERS: Final = (
-    "`{}` reads the value, and sizes are not followed into ops of its dialect: say the same in ops"
-    " of StableHLO"
+    "`{}` reads the value, but sizes are not propagated into ops of its dialect: use ops of"
+    " StableHLO instead"
 )
-_OF_LOOPS: Final = "refine what is carried into the loop"
-_DECLARED: Final = "declare the sizes of `{}`: none follow from what it reads"
+_OF_LOOPS: Final = "refine the values that are carried into the loop"
+_DECLARED: Final = "declare the result sizes of `{}`: they do not follow from its operands"

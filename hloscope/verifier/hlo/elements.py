@@ -99,7 +99,7 @@ def _check_body(ins: Instruction) -> None:
             raise VerifyError(f"parameter {i} of {body.name} is {text}, needs an array")
         have, want = _element(operand), parameter.element
         if have != want and not have.kind == want.kind == "float":
-            raise VerifyError(f"parameter {i} of {body.name} is of {want}, what it gets of {have}")
+            raise VerifyError(f"parameter {i} of {body.name} is of {want}, its operand of {have}")
 
 
 def in_precision_of_body(ins: Instruction) -> tuple[Type, ...]:

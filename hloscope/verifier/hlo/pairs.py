@@ -109,9 +109,9 @@ def _check_end(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnosti
             have, want = (print_type(t, layout=False) for t in (ins.type, result))
             yield Diagnostic(f"`async-done` is declared {have}, its start makes {want}", ins.span)
         return
-    brought, open_ = len(ins.operands) - 1, _missing_operands(start)
-    if brought > open_:
-        message = f"`{opcode(ins)}` brings {brought} operands, `{start.name}` misses {open_}"
+    added, lacking = len(ins.operands) - 1, _missing_operands(start)
+    if added > lacking:
+        message = f"`{opcode(ins)}` adds {added} operands, `{start.name}` lacks {lacking}"
         yield Diagnostic(message, ins.span)
     if not same(operand.type, ins.type):
         have, want = (print_type(t, layout=False) for t in (ins.type, operand.type))
