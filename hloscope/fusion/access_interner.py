@@ -1,4 +1,4 @@
-"""Accesses, each kept once, and their compositions, each computed once."""
+"""Interning of accesses: equal accesses are one object, and each composition is computed once."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from hloscope.indexing import (
 from hloscope.ir import Type
 
 AccessSet: TypeAlias = dict[int, Access]
-"""Distinct accesses of one pool by their identity, in the order found."""
+"""Distinct accesses of one `Pool`, keyed by `id`, in the order found."""
 
 Change: TypeAlias = Callable[[Access, Type], Access]
-"""Makes another access to a value of a type, of the access and the type alone."""
+"""A function of an access and the type of its target that returns a changed access."""
 
 _RANK: Final = {Precision.EXACT: 0, Precision.OVER: 1, Precision.UNKNOWN: 2}
 
 
 class Pool:
-    """Composes accesses; equal work is done once.
+    """Intern accesses and memoize their compositions.
 
-    Every access that takes part is first passed through `keep`, so that an identity stands for an
-    equality, and compositions are remembered by a pair of identities.
+    Every access is passed through `keep` before it is composed.  Equal accesses are then one
+    object, so a pair of `id`s is a valid key of a composition.
     """
 
     def __init__(self) -> None:
         self.small: Final[set[int]] = set()
-        """Identities of the accesses kept whose maps are not too large to be carried along."""
+        """`id`s of the interned accesses whose maps have at most `MAX_SIZE` conditions."""
         self._known: dict[Access, Access] = {}
         self._exact: dict[IndexingMap, Access] = {}
         self._composed: dict[tuple[int, int, bool], Access | None] = {}
@@ -56,15 +56,17 @@ class Pool:
 
     @property
     def number_of_compositions(self) -> int:
-        """How many maps were composed; asking again for the same does not count."""
+        """Number of distinct compositions computed so far."""
         return len(self._composed)
 
     def keep(self, access: Access) -> Access:
-        """The one access of this pool that equals `access`, without its leaf."""
+        """Return the interned access that equals `access` with `leaf=0`."""
         map = access.map
         if access.leaf:
             access = replace(access, leaf=0)
-        if map is not None and is_exact(access):  # a map has its hash, and most are like that
+        # An exact access is determined by its map, so the map is the key. Most accesses are exact,
+        # and a map stores its hash, while `Access` hashes all its fields.
+        if map is not None and is_exact(access):
             exact = self._exact
             count = len(exact)
             kept = exact.setdefault(map, access)
@@ -81,7 +83,7 @@ class Pool:
         return known
 
     def _entered(self, access: Access) -> Access:
-        """The access, which is new, as it is kept."""
+        """Return the access to store for a new one: unknown if its map is undefined."""
         map = access.map
         if map is not None and map.is_undefined:
             return self.keep(Access.unknown(access.reason or "the map is undefined"))
@@ -90,7 +92,7 @@ class Pool:
         return access
 
     def keep_all(self, accesses: Iterable[Access]) -> Accesses:
-        """`keep` for each, without empty maps and duplicates."""
+        """Intern each access; drop accesses with empty maps and duplicates."""
         found: AccessSet = {}
         for access in accesses:
             if access.map is None or not access.map.is_known_empty:
@@ -99,10 +101,10 @@ class Pool:
         return tuple(found.values())
 
     def changed(self, access: Access, type: Type, change: Change) -> Access:
-        """The access to a value of this type with a change, which is found once.
+        """Return `change(access, type)`, interned and memoized.
 
-        Both stand for themselves, and are kept so that no others get their identities: types of a
-        module are shared and hashing them is slow.
+        The key has the `id`s of both arguments because hashing a type is slow.  The entry holds
+        both objects, so that their `id`s are not reused.
         """
         key = (id(access), id(type), change)
         known = self._changed.get(key)
@@ -111,14 +113,17 @@ class Pool:
         return known[2]
 
     def identity(self, type: Type) -> Access:
-        """Every element of a value of this type touches itself."""
+        """Return the access from every element of a value of `type` to itself."""
         known = self._identity_of.get(id(type))
         if known is None:
             known = self._identity_of[id(type)] = type, self._new_identity(type)
         return known[1]
 
     def is_identity(self, accesses: Accesses, type: Type) -> bool:
-        """Are the accesses just `identity(type)`?  Most are found not to be without making it."""
+        """Is `identity(type)` the only access?
+
+        Most other accesses are rejected without creating the identity.
+        """
         if len(accesses) != 1 or (accesses[0].map and id(accesses[0]) not in self._identities):
             return False
         return accesses[0] is self.identity(type)
@@ -134,25 +139,27 @@ class Pool:
         return known
 
     def whole(self, here: Type, there: Type) -> Access:
-        """Every element of one value touches all elements of another."""
+        """Return the access from every element of type `here` to all elements of type `there`."""
         try:
             return self.keep(Access(everything_map(sizes(here), sizes(there))))
         except UnsupportedError as error:
             return self.keep(Access.unknown(error.message))
 
     def compose(self, first: Access, second: Access, *, forward: bool = False) -> Access | None:
-        """Apply `first`, then `second`; `None` if nothing is touched.
+        """Apply `first`, then `second`; return `None` if the composition is empty.
 
-        Both come from this pool.  The result is exact if both are, and unknown if one is; reasons
-        of both are kept.
+        Both accesses are interned in this pool.  The precision is the weaker of the two, and the
+        reasons of both are joined.
 
         Args:
-            first: From a tensor.
-            second: From the tensor that the first one touches.
-            forward: They lead to the outputs, not from them.
+            first: Access from a tensor.
+            second: Access from the tensor that `first` leads to.
+            forward: The accesses lead to the outputs instead of to the operands.
         """
+        # An identity on the whole domain of `second` is neutral. With a smaller domain it
+        # restricts `second`, and the composition has to be computed.
         if id(first) in self._identities and first.map and second.map:  # noqa: SIM102
-            if first.map.dims == second.map.dims:  # else the domain of `first` is smaller
+            if first.map.dims == second.map.dims:
                 return second
         key = (id(first), id(second), forward)
         try:
@@ -164,7 +171,7 @@ class Pool:
 
 
 def is_exact(access: Access) -> bool:
-    """Is the access nothing but an exact map?"""
+    """Is the access an exact map without reason, replica map or collectives?"""
     return (
         access.precision is Precision.EXACT
         and access.replica is None
@@ -174,12 +181,15 @@ def is_exact(access: Access) -> bool:
 
 
 def compose(first: Access, second: Access, *, forward: bool = False) -> Access | None:
-    """Apply `first`, then `second`; `None` if nothing is touched.
+    """Apply `first`, then `second`; return `None` if the composition is empty.
+
+    Both accesses are interned in this pool.  The precision is the weaker of the two, and the
+    reasons of both are joined.
 
     Args:
-        first: From a tensor.
-        second: From the tensor that the first one touches.
-        forward: They lead to the outputs, not from them.
+        first: Access from a tensor.
+        second: Access from the tensor that `first` leads to.
+        forward: The accesses lead to the outputs instead of to the operands.
 
     >>> half = Access(IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 7]"))
     >>> turn = Access(IndexingMap.parse("(d0) -> (3 - d0), domain: d0 in [0, 3]"))
@@ -209,19 +219,21 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
 
 
 def _composed(first: IndexingMap, second: IndexingMap, bounds: Sequence[Constraint]) -> IndexingMap:
-    """The normal form of `second` after `first`, which may leave these `bounds_not_kept`."""
+    """Return the normal form of `second` after `first`, with the constraints `bounds` added."""
     if is_deep(first):
         return normal(compose_deep(first, second))
     return normal(compose_inside(first, second, bounds))
 
 
 def normal(map: IndexingMap) -> IndexingMap:
-    """The simplified map, without range and runtime variables that make no difference."""
+    """Return the simplified map without the range and runtime variables that it does not need."""
     if map.is_known_empty:
         return map
     if not map.is_simplified:
         map = map.simplify()
     if (map.ranges or map.runtime) and not _all_are_needed(map):
+        # Elimination of a variable can expose others as unused, so the map is simplified again
+        # only if `project_out` changed it.
         map = map.rescale_symbols().remove_unused_symbols()
         fewer = indexing.project_out(map)
         if fewer is not map:
@@ -230,7 +242,10 @@ def normal(map: IndexingMap) -> IndexingMap:
 
 
 def _all_are_needed(map: IndexingMap) -> bool:
-    """Do the results depend on all range and runtime variables, and has none a stride?"""
+    """Do the results depend on every range and runtime variable, with no `mod` constraint?
+
+    Then no variable can be eliminated or rescaled.
+    """
     if any([type(e) is Mod for e, _ in map.constraints]):
         return False
     used = {e for e in map.results if type(e) is Range or type(e) is Runtime}

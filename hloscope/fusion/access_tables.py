@@ -1,13 +1,13 @@
-"""Tables of what is read of many values: persistent, and each distinct part of them kept once.
+"""Persistent tables of the accesses from one value to many parameters, with shared subtrees.
 
-What a value reads of a thousand parameters is, but for a few, what its operands read of them.  A
-table is a tree over the numbers of the values read; two tables share the parts that are alike,
-wherever these stand, and what is done with a part is done once.  So a sum of n parameters takes
-n log n steps, not the n * n of a table for each of its partial sums.
+A value reads mostly the same accesses of a thousand parameters as its operands do.  A table is a
+tree with `WIDTH` children per node, indexed by the number of the value read.  Equal subtrees are
+one object at every position, and each operation on a subtree is memoized.  So the tables of a sum
+of n parameters take n log n steps instead of n * n.
 
-Where the values read through several plain accesses follow one another, nothing has to be joined:
-such a table keeps its inflows as they are until it is asked for.  So a chain of n slices, to each
-of which a parameter is added, takes n compositions.
+If the numbers read through several plain accesses are disjoint, consecutive ranges, nothing has to
+be joined: such a table stores its inputs, and joins them when they are listed.  So a chain of n
+slices, with a parameter added to each, takes n compositions.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from hloscope.indexing import Accesses
 from hloscope.ir import Type
 
 WIDTH: Final = 8
-"""Parts of one node."""
+"""Children of one node."""
 
 
 class Reading:
-    """What is read of one value, which has a type."""
+    """The accesses to one value, and the type of the value."""
 
     __slots__ = ("accesses", "type")
 
@@ -34,7 +34,7 @@ class Reading:
 
 
 class Node:
-    """A table of `WIDTH ** height` numbers."""
+    """A subtree for `WIDTH ** height` consecutive numbers."""
 
     __slots__ = ("height", "parts")
 
@@ -44,7 +44,10 @@ class Node:
 
 
 class Deferred:
-    """Tables of numbers that follow one another, each seen through plain accesses; not joined."""
+    """A table that stores its inputs unjoined: tables of disjoint ranges of numbers.
+
+    Each input has the accesses that lead to it.
+    """
 
     __slots__ = ("first", "flows", "last")
 
@@ -56,18 +59,18 @@ class Deferred:
 
 Table: TypeAlias = Node | Deferred
 Flow: TypeAlias = tuple[Accesses | None, Table]
-"""A table, and the accesses through which it is seen; `None`: as it is."""
+"""Accesses, followed by those of a table; `None` for the identity."""
 Part: TypeAlias = Node | Reading | None
 Inflow: TypeAlias = tuple[Accesses | None, Part]
-"""A part of a table, and the accesses through which it is seen; `None`: as it is."""
+"""Accesses, followed by those of a part of a table; `None` for the identity."""
 Join: TypeAlias = Callable[[Type, Sequence[tuple[Accesses | None, Accesses]]], Accesses]
-"""What is read of a value of this type through several accesses, each followed by its own."""
+"""Return the union of compositions, for pairs of accesses whose last target has this type."""
 Through: TypeAlias = Callable[[Accesses, Accesses], Accesses]
-"""Plain accesses followed by plain ones."""
+"""Compose two sets of plain accesses."""
 
 
 class Tables:
-    """Makes tables; equal parts are one object, and equal work is done once."""
+    """Create tables; equal subtrees are one object, and each join is computed once."""
 
     def __init__(
         self,
@@ -78,9 +81,9 @@ class Tables:
         """Start with no table.
 
         Args:
-            join: Tells what is read of one value; its answer depends on nothing else.
-            is_plain: May these accesses be composed before it is known what follows them?
-            through: Composes plain accesses: what comes out is plain, or nothing.
+            join: Composes pairs of accesses to one value and unites them; a pure function.
+            is_plain: May these accesses be composed in any order with the same result?
+            through: Composes plain accesses; the result is plain or empty.
         """
         self._join = join
         self._is_plain = is_plain
@@ -94,11 +97,11 @@ class Tables:
 
     @property
     def size(self) -> int:
-        """How much is remembered."""
+        """Number of stored nodes, joins and deferred tables, as a measure of memory."""
         return len(self._nodes) + len(self._joined) + len(self._deferred)
 
     def single(self, number: int, type: Type, accesses: Accesses) -> Node:
-        """The table of one value.
+        """Return the table of one value.
 
         >>> tables = Tables(lambda type, parts: ())
         >>> from hloscope.ir import TokenType
@@ -107,13 +110,18 @@ class Tables:
         """
         number, place = divmod(number, WIDTH)
         node = self._node(1, _alone(self._reading(type, accesses), place))
+        # The digits of `number` to the base `WIDTH` are the path to the value, from the leaf
+        # upwards.
         while number:
             number, place = divmod(number, WIDTH)
             node = self._node(node.height + 1, _alone(node, place))
         return node
 
     def joined(self, flows: Sequence[tuple[Accesses | None, Table | None]]) -> Table | None:
-        """What is read through several accesses, each followed by what a table says."""
+        """Return the union of several tables, each composed with the accesses that lead to it.
+
+        `None` if all tables are `None`.
+        """
         present = [
             (None if accesses is None else self._one(accesses), table)
             for accesses, table in flows
@@ -121,6 +129,9 @@ class Tables:
         ]
         seen = [accesses for accesses, _ in present if accesses is not None]
         late = seen or any([isinstance(table, Deferred) for _, table in present])
+        # Disjoint ranges have no value in common, so nothing needs a union: the join waits until
+        # the table is listed. Plain accesses may be composed later, because their composition is
+        # associative in form.
         if late and all(map(self._is_plain, seen)):
             spans = sorted([_span(table) for _, table in present])
             if all([last < first for (_, last), (first, _) in pairwise(spans)]):
@@ -130,12 +141,15 @@ class Tables:
         return self._joined_now([(accesses, self._now(table)) for accesses, table in present])
 
     def items(self, table: Table | None) -> Iterator[tuple[int, Reading]]:
-        """The numbers of all values of which something is read, in order, and what."""
+        """Yield the number of every value that is read, in ascending order, with its `Reading`."""
         for accesses, part in self._inflows(table):
             yield from _items(part if accesses is None else self._joined_now([(accesses, part)]))
 
     def _inflows(self, table: Table | None) -> list[tuple[Accesses | None, Node]]:
-        """The tables of which one is made, in order, and through what each is seen."""
+        """Return the joined tables that make up a table, in order, each with its composed accesses.
+
+        The accesses are `None` for the identity.
+        """
         found: list[tuple[Accesses | None, Node]] = []
         stack: list[tuple[Accesses | None, Table]] = [] if table is None else [(None, table)]
         while stack:
@@ -143,22 +157,27 @@ class Tables:
             if isinstance(top, Node):
                 found.append((seen, top))
                 continue
+            # Descending ranges are pushed, so that the least numbers are popped first.
             for accesses, part in sorted(top.flows, key=lambda flow: _span(flow[1]), reverse=True):
                 both = seen if accesses is None else accesses
                 if seen is not None and accesses is not None:
                     both = self._one(self._through(seen, accesses))
+                # An empty tuple, unlike `None`, is an empty composition: nothing is read through
+                # it.
                 if both is None or both:
                     stack.append((both, part))
         return found
 
     def _now(self, table: Table | None) -> Node | None:
-        """The table itself, joined."""
+        """Return the table with all deferred joins computed."""
         made, stack = self._made, [] if table is None else [table]
         while stack:
             top = stack[-1]
             if isinstance(top, Node) or top in made:
                 stack.pop()
                 continue
+            # Postorder with an explicit stack: nested deferred tables are as deep as the program's
+            # chains, which could exceed Python's recursion limit.
             missing = [p for _, p in top.flows if isinstance(p, Deferred) and p not in made]
             if missing:
                 stack += missing
@@ -168,7 +187,7 @@ class Tables:
         return made[table] if isinstance(table, Deferred) else table
 
     def _joined_now(self, flows: Sequence[tuple[Accesses | None, Node | None]]) -> Node | None:
-        """What is read through accesses of which each is the one tuple of them."""
+        """Return the union of tables composed with interned access tuples."""
         height = max([table.height for _, table in flows if table is not None], default=0)
         found = self._all(
             [(a, self._lifted(table, height)) for a, table in flows if table is not None]
@@ -177,10 +196,12 @@ class Tables:
         return found
 
     def _all(self, flows: list[Inflow]) -> Part:
-        """What is read through all flows; they are of one height, which bounds the recursion."""
+        """Return the union of several parts of equal height, which bounds the recursion."""
         flows = list({(id(a), id(part)): (a, part) for a, part in flows}.values())
         if not flows:
             return None
+        # A single part seen through the identity is shared unchanged: this is what keeps tables
+        # small.
         if len(flows) == 1 and flows[0][0] is None:
             return flows[0][1]
         key = tuple([id(x) for flow in flows for x in flow])
@@ -205,7 +226,7 @@ class Tables:
         return found
 
     def _lifted(self, table: Node, height: int) -> Node:
-        """The same table where higher numbers are spoken of too."""
+        """Return the table extended to `height` levels; it has the same entries."""
         while table.height < height:
             table = self._node(table.height + 1, _alone(table, 0))
         return table
@@ -218,7 +239,7 @@ class Tables:
         return known
 
     def _reading(self, type: Type, accesses: Accesses) -> Reading:
-        """The reading of these accesses: a pool keeps each once."""
+        """Return the `Reading` of these interned accesses; equal readings are one object."""
         key = (id(type), *map(id, accesses))
         known = self._readings.get(key)
         if known is None:
@@ -226,12 +247,12 @@ class Tables:
         return known
 
     def _one(self, accesses: Accesses) -> Accesses:
-        """The one tuple of these accesses."""
+        """Return the one tuple object that stands for these interned accesses."""
         return self._seen.setdefault(tuple(map(id, accesses)), accesses)
 
 
 def _items(table: Node | None) -> Iterator[tuple[int, Reading]]:
-    """The numbers in a table, in order, and what is read of each."""
+    """Yield the number of each value in a table, in ascending order, with its `Reading`."""
     stack: list[tuple[int, Part]] = [(0, table)]
     while stack:
         number, part = stack.pop()
@@ -243,7 +264,7 @@ def _items(table: Node | None) -> Iterator[tuple[int, Reading]]:
 
 
 def _span(table: Table) -> tuple[int, int]:
-    """The least and the greatest number of a table."""
+    """Return the least and the greatest number of a table."""
     if isinstance(table, Deferred):
         return table.first, table.last
     ends = []
@@ -251,6 +272,7 @@ def _span(table: Table) -> tuple[int, int]:
         number = 0
         part: Part = table
         while isinstance(part, Node):
+            # A node has at least one child, so the outermost child in each order leads to an end.
             place = next(k for k in order if part.parts[k] is not None)
             number, part = number * WIDTH + place, part.parts[place]
         ends.append(number)
@@ -258,10 +280,12 @@ def _span(table: Table) -> tuple[int, int]:
 
 
 def _alone(part: Part, place: int) -> tuple[Part, ...]:
+    """Return the children of a node whose only child is `part`, at position `place`."""
     parts: list[Part] = [None] * WIDTH
     parts[place] = part
     return tuple(parts)
 
 
 def _part(part: Part, k: int) -> Part:
+    """Return child `k` of a node; `None` for a part that is not a node."""
     return part.parts[k] if isinstance(part, Node) else None

@@ -1,9 +1,8 @@
-"""Maps through graphs: what values read of others, and what they reach, each computed once."""
+"""Indexing maps through whole computations, each computed once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Final, TypeAlias
 
 from hloscope.fusion.access_interner import AccessSet
@@ -25,25 +24,25 @@ from hloscope.ir import Computation, Instruction, called_value, captures
 from hloscope.ops import Fusion, Parameter
 
 Place: TypeAlias = tuple[int | Instruction, int]
-"""An operand (or a value that a region reads without being handed it) and one of its leaves."""
+"""An operand number, or a value captured by a region, and the number of one of its tensors."""
 
 _NOTHING: Final[AccessSet] = {}
 _NONE: Final[Accesses] = ()
 CALLED_ONCE: Final = (Fusion,)
-"""Ops whose computation nothing else calls."""
+"""Ops whose computation has no other caller."""
 MOST_VALUES: Final = 64
-"""Values of called computations that decide what one map reads."""
+"""Maximum number of runtime variables of a map that is lifted through a call."""
 MANY_VALUES: Final = f"more than {MOST_VALUES} run-time values of called computations decide"
 
 
 class Analysis(Flows):
-    """Indexing of one program, with everything it remembers.
+    """Indexing maps of one program, with memoized results.
 
-    Computations of equal structure are analysed once, compositions of equal maps too.  Nothing
-    here is global: what is remembered goes with the object.
+    Computations of equal structure are analysed once, and so are equal compositions.  All memoized
+    results belong to this object and are freed with it.
 
-    An output or operand that is a tuple has several tensors, numbered in order.  On the way, sizes
-    known only at run time are leaves of a value as well (`hloscope.fusion.flat_tuples`).
+    The tensors of a tuple are numbered in order.  Internally a size known only at run time is a
+    leaf of its own (`hloscope.fusion.flat_tuples`).
     """
 
     def __init__(
@@ -54,14 +53,13 @@ class Analysis(Flows):
         refuse: Refusal = anything_goes,
         counts: DeviceCounts = UNKNOWN_COUNTS,
     ) -> None:
-        """Start with nothing remembered.
+        """Start without results.
 
         Args:
-            has_regions: May regions read values from outside?  In StableHLO they may, in HLO they
-                do not.
-            convention: What an output of a reduction reads: what the structure of the body says,
-                or, as in XLA, all inputs and initial values.
-            refuse: Called with an instruction that may be wrong.
+            has_regions: Regions may read values from outside, as in StableHLO; in HLO they do not.
+            convention: Inputs read by an output of a reduction.  `"structural"`: those that its
+                body uses; `"xla"`: all inputs and initial values.
+            refuse: Raises `VerifyError` for an instruction that is not valid.
             counts: Replicas and partitions that the program runs on.
         """
         super().__init__(
@@ -70,34 +68,31 @@ class Analysis(Flows):
         self._positions: Final[dict[Computation, Mapping[Instruction, int]]] = {}
         self._backward: Final[dict[tuple[int, int], Summary]] = {}
         self._forward: Final[dict[tuple[int, int, int], Summary]] = {}
+        self._nesting: Final = Nesting()
+        self._reaching: Final = Reaching(self)
         self._open: Final[set[tuple[int, ...]]] = set()
-        """What is being found out: who asks for it meanwhile is a function that calls itself."""
-
-    @cached_property
-    def _nesting(self) -> Nesting:
-        return Nesting()
-
-    @cached_property
-    def _reaching(self) -> Reaching:
-        return Reaching(self)
+        """Keys of results in progress.  A second request for one means that it is recursive."""
 
     @property
     def number_of_summaries(self) -> int:
-        """How many outputs of different computations were walked back from."""
+        """Number of (structure, root leaf) pairs traversed backwards."""
         return len(self._backward)
 
     # -------------------------------------------------------------------------------- questions
 
     def output_to_input(self, ins: Instruction, output: int = 0) -> dict[Place, Accesses]:
-        """What an element of one output reads, by operand and tensor; what is not read is left out.
+        """Return the accesses from an element of one output, by operand and tensor.
 
-        Runtime variables of a fusion or call keep the names they have inside.
+        Operands that are not read are left out.  Runtime variables of a fusion or call are read
+        from instructions of the called computation.
         """
         self.doubts.settle(ins)
         leaf = self.leaf_of(ins.type, output)
         if leaf is None:
             return {}
         found: dict[Place, Accesses] = {}
+        # `summary` names origins of runtime variables inside the callee; `reads` names them for
+        # the caller.
         if self._is_inside(ins):
             flows: Iterable[Flow] = self.summary(ins.calls[0], leaf)
         else:
@@ -120,9 +115,12 @@ class Analysis(Flows):
     def input_to_output(
         self, ins: Instruction, operand: int | Instruction = 0, leaf: int = 0
     ) -> dict[int, Accesses]:
-        """Which elements of the outputs an element of an operand influences, by output.
+        """Return the elements of each output that depend on an element of an operand, by output.
 
-        A value that a region reads without being handed it stands for itself.
+        Args:
+            ins: The instruction.
+            operand: Number of the operand, or a value captured by a region of the instruction.
+            leaf: Number of the operand's tensor.
         """
         self.doubts.settle(ins)
         source = ins.operands[operand] if isinstance(operand, int) else operand
@@ -149,7 +147,7 @@ class Analysis(Flows):
         return found
 
     def _is_inside(self, ins: Instruction) -> bool:
-        """Are runtime variables named as inside the computation that is called?"""
+        """Are runtime variables named by instructions of the called computation?"""
         if not ins.calls or not isinstance(ins.op, INSIDE):
             return False
         if len(ins.operands) < len(ins.calls[0].parameters):
@@ -159,14 +157,14 @@ class Analysis(Flows):
         ) or self._sizes.in_step(ins)
 
     def _is_plain(self, callee: Computation) -> bool:
-        """Are the sizes of all parameters and of the root of a computation known?"""
+        """Are all sizes of the parameters and of the root known?"""
         values = (*callee.parameters, callee.root)
         return not any([self._leaves.has_sizes(value.type) for value in values])
 
     # --------------------------------------------------------------------------- a computation
 
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """What a leaf of the root reads: flows whose operands are parameter numbers.
+        """Return the dependences of a root leaf on the parameters; operands are parameter numbers.
 
         Runtime variables are read from instructions of the computation.
         """
@@ -175,11 +173,14 @@ class Analysis(Flows):
         if known is None:
             if not callee.callees:
                 flows = self._walked(callee, leaf)
+            # Not stored: the unknown result holds only for this request inside the recursion.
             elif key in self._open:
                 return tuple(self._of_recursion(callee))
             else:
                 self._open.add(key)
                 try:
+                    # Inner computations first: otherwise each level of calls takes several Python
+                    # frames, and deep nesting would exceed the recursion limit.
                     for inner in self._nesting.ahead("reads", callee):
                         for k in range(len(self.leaves(inner.root.type))):
                             self.summary(inner, k)
@@ -190,14 +191,14 @@ class Analysis(Flows):
         return known.for_(callee)
 
     def _walked(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """What a leaf of the root reads, found out by going through the computation."""
+        """Compute `summary` by a traversal from the root to its producers."""
         walk = Walk(self.pool, self.leaves)
         walk.begin(callee.root, leaf)
         walk.to_producers(self.positions(callee).get, self.reads)
         return self._ends(walk, callee)
 
     def _of_recursion(self, callee: Computation) -> Iterator[Flow]:
-        """Nothing is known of what a function reads that calls itself, or a region in it."""
+        """Yield unknown accesses to all parameters and captured values of a recursive function."""
         unknown = self.pool.keep(Access.unknown(RECURSIVE))
         values: list[tuple[int | Instruction, Instruction]] = [*enumerate(callee.parameters)]
         values += [(value, value) for value in captures(callee)]
@@ -206,7 +207,7 @@ class Analysis(Flows):
                 yield Flow(place, leaf, (unknown,))
 
     def _ends(self, walk: Walk, callee: Computation) -> tuple[Flow, ...]:
-        """The flows to parameters in order, then those to values outside the computation."""
+        """Return the dependences on parameters, in order, then those on captured values."""
         found = walk.found
         flows: list[Flow] = []
         last, kept = _NOTHING, _NONE  # many parameters share their set, and then a tuple
@@ -229,7 +230,7 @@ class Analysis(Flows):
         return tuple(flows)
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Which leaves of the root a leaf of a parameter reaches."""
+        """Return the dependences of the root's leaves on one leaf of a parameter."""
         number = self.blueprints.number(callee)
         key = (number, parameter, leaf)
         known = self._forward.get(key)
@@ -240,6 +241,7 @@ class Analysis(Flows):
                 return tuple([Flow(parameter, k, (unknown,)) for k in range(len(outputs))])
             self._open.add(key)
             try:
+                # As in `summary`: inner computations first, to bound the depth of Python frames.
                 for inner in self._nesting.ahead("writes", callee):
                     for k, handed in enumerate(inner.parameters):
                         for part in range(len(self.leaves(handed.type))):
@@ -254,7 +256,7 @@ class Analysis(Flows):
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """`summary` as seen by the caller: parameter `k` is its operand `first + k`."""
+        """`summary` for the caller's operands: parameter `k` is its operand `first + k`."""
         if mismatch := _mismatch(callee, ins, first):
             return tuple(unknown_flows(self, ins, mismatch))
         flows = self.summary(callee, leaf)
@@ -263,7 +265,7 @@ class Analysis(Flows):
     def calling(
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """`spread` as seen by the caller: parameter `k` is its operand `first + k`."""
+        """`spread` for the caller's operands: parameter `k` is its operand `first + k`."""
         if mismatch := _mismatch(callee, ins, first):
             unknown = self.pool.keep(Access.unknown(mismatch))
             outputs = range(len(self.leaves(ins.type)))
@@ -272,7 +274,10 @@ class Analysis(Flows):
         return tuple([self._lifted(flow, ins, callee, first) for flow in flows])
 
     def _lifted(self, flow: Flow, ins: Instruction, callee: Computation, first: int) -> Flow:
-        """The flow with the caller's operands for parameters, also as origins."""
+        """Return the dependence with the caller's operands in place of parameters.
+
+        Origins of runtime variables are replaced in the same way.
+        """
         operand = flow.operand + first if isinstance(flow.operand, int) else flow.operand
         accesses = flow.accesses
         if accesses is not None and has_runtime(accesses):
@@ -281,6 +286,9 @@ class Analysis(Flows):
             for origin in origins_of(accesses):
                 if isinstance(origin.op, Parameter) and origin in parameters:
                     origins[origin] = ins.operands[first + origin.op.number]
+                # A computation with several callers has one value for each call: `called_value`
+                # distinguishes them. A fusion's computation has one caller, and a captured value
+                # is the same for all calls.
                 elif not isinstance(ins.op, CALLED_ONCE) and origin not in self.captured(ins):
                     origins[origin] = called_value(origin, ins, first)
             renamed = [with_origins(a, origins) for a in accesses]
@@ -288,7 +296,7 @@ class Analysis(Flows):
         return Flow(operand, flow.leaf, accesses)
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
-        """The place of each instruction in its computation."""
+        """Return the index of each instruction in its computation."""
         known = self._positions.get(computation)
         if known is None:
             known = {ins: at for at, ins in enumerate(computation.instructions)}
@@ -297,19 +305,22 @@ class Analysis(Flows):
 
 
 def _with_few_values(access: Access) -> Access:
-    """The access if it has few runtime variables: calls of calls multiply what they read."""
+    """Return the access, or an unknown one if it has more than `MOST_VALUES` runtime variables.
+
+    Nested calls multiply runtime variables.
+    """
     if access.map is None or len(access.map.runtime) <= MOST_VALUES:
         return access
     return Access.unknown(MANY_VALUES)
 
 
 def _joined(some: Accesses, others: Accesses) -> Accesses:
-    """Both, each access once, as pools keep them."""
+    """Return the union of interned accesses, without duplicates."""
     return tuple({id(access): access for access in (*some, *others)}.values())
 
 
 def _mismatch(callee: Computation, ins: Instruction, first: int = 0) -> str:
-    """Why the operands are not the parameters of the computation; empty if they are."""
+    """Explain why the operands do not match the parameters; empty if they do."""
     handed, taken = max(len(ins.operands) - first, 0), len(callee.parameters)
     if handed >= taken:
         return ""

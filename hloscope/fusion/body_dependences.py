@@ -1,4 +1,4 @@
-"""What computations depend on, told from the maps through them, and what they hand on as it is."""
+"""Dependences of computations' results on their parameters, and results returned unchanged."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from hloscope.ops import (
 from hloscope.walks import reached
 
 Source: TypeAlias = tuple[Instruction, int]
-"""A value and one of its leaves."""
+"""A value and the number of one of its leaves."""
 
 _ALL_OPERANDS: Final = Tuple, Return, OptimizationBarrier
 _FIRST_OPERAND: Final = AddDependency, Domain, CopyDone, Bitcast, Reshape, ELEMENTWISE["copy"]
@@ -57,28 +57,28 @@ _rule_of: Final = partial(lookup, Direction.OUTPUT_TO_INPUT)
 
 
 class Numbers(Protocol):
-    """Numbers leaves, and remembers sources: an analysis does."""
+    """Flattening of types and a memo of sources; an `Analysis` provides both."""
 
     @property
     def sources(self) -> dict[tuple[Computation, int], Source]:
-        """The sources found so far, by computation and leaf of its root."""
+        """Sources found so far, by computation and leaf of its root."""
 
     def leaves(self, type: Type) -> tuple[Type, ...]:
-        """Types of the leaves of a type."""
+        """Return the types of the leaves of a type."""
 
     def offset(self, type: Type, index: int) -> int:
-        """Number of the first leaf of an element of a tuple."""
+        """Return the number of the first leaf of element `index` of a tuple."""
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """The first leaf of each operand among the leaves of all operands, and their number."""
+        """Return the first leaf of each operand in the concatenated leaves, then their total."""
 
 
 def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
-    """The first value that a leaf of a computation's root is, as it is.
+    """Trace a root leaf back to the first value that it equals unchanged.
 
-    Follows tuples, copies, calls, parts that loops hand on; ends at the parameters of the
-    computation, at values from outside of it and at what is computed or chosen.  What a function
-    that calls itself returns is computed.
+    The trace passes tuples, copies, calls and parts that a loop does not change.  It ends at
+    parameters, at values outside the computation, and at values that are computed or selected. The
+    result of a recursive function counts as computed.
     """
     known = at.sources
     if (callee, leaf) in known:
@@ -94,6 +94,9 @@ def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
                 if before is None:
                     break
                 source = before
+        # The source inside a callee is missing: find it first, then go on here. An explicit stack,
+        # because nested calls may be deeper than Python's recursion limit. A callee that is
+        # already on the stack is recursive: its root counts as computed.
         except _UnknownError as error:
             opened[top] = source
             if error.called in opened:
@@ -108,7 +111,7 @@ def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
 
 
 class _UnknownError(Exception):
-    """The source of a leaf of a called computation is to be found first."""
+    """The source of a leaf of a called computation has to be found first."""
 
     def __init__(self, called: tuple[Computation, int]) -> None:
         super().__init__(called)
@@ -116,7 +119,11 @@ class _UnknownError(Exception):
 
 
 def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
-    """The source of a leaf of a called computation, if it is known."""
+    """Return the known source of a leaf of a called computation.
+
+    Raises:
+        _UnknownError: It is not known yet.
+    """
     found = at.sources.get((callee, leaf))
     if found is None:
         raise _UnknownError((callee, leaf))
@@ -124,16 +131,21 @@ def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
 
 
 def is_handed_on(at: Numbers, callee: Computation, parameter: int, leaf: int, of: int) -> bool:
-    """Is leaf `of` of what a computation returns a leaf of a parameter, as it is?"""
+    """Is leaf `of` of the computation's result equal to a leaf of a parameter, unchanged?"""
     return source_in(at, callee, of) == (callee.parameters[parameter], leaf)
 
 
 def _is_in(callee: Computation, ins: Instruction) -> bool:
+    """Is the instruction part of the computation?"""
     return callee.body.by_name.get(ins.name) is ins
 
 
 def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
-    """One step towards the source."""
+    """Return the operand leaf that a leaf equals; `None` if the leaf is computed.
+
+    Raises:
+        _UnknownError: The source inside a called computation is not known yet.
+    """
     match ins.op:
         case GetTupleElement(index):
             return ins.operands[0], at.offset(ins.operands[0].type, index) + leaf
@@ -141,6 +153,8 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
             return _operand(ins, _part(at, ins, leaf))
         case CopyStart():
             count = len(at.leaves(ins.operands[0].type))
+            # The value is (destination, source, context): the first two parts have the operand's
+            # leaves.
             return (ins.operands[0], leaf % count) if leaf < 2 * count else None
         case op if isinstance(op, _FIRST_OPERAND):
             source = ins.operands[0]
@@ -151,6 +165,8 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
             part = _part(at, ins, leaf)
             if part is None:
                 return None
+            # If the body returns this part unchanged, the loop's part equals its initial value
+            # after any number of iterations.
             handed = ins.calls[1].parameters[part[0]], part[1]
             return _operand(ins, part) if _source(at, ins.calls[1], leaf) == handed else None
         case _:
@@ -158,7 +174,10 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
 
 
 def _part(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
-    """The operand, and its leaf, where the operands' leaves follow each other."""
+    """Return the operand and its leaf at position `leaf` of the operands' concatenated leaves.
+
+    `None` if there are fewer leaves.
+    """
     starts = at.starts(ins)
     if leaf >= starts[-1]:
         return None
@@ -167,11 +186,15 @@ def _part(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
 
 
 def _operand(ins: Instruction, part: tuple[int, int] | None) -> Source | None:
+    """Return the operand's value and leaf; `None` for no part."""
     return None if part is None else (ins.operands[part[0]], part[1])
 
 
 def _outside(ins: Instruction, callee: Computation, found: Source) -> Source | None:
-    """What the source of a called computation's result is for the caller."""
+    """Return the source of a callee's result as the caller's value.
+
+    `None` if it is a parameter for which the caller has no operand.
+    """
     source, leaf = found
     if not _is_in(callee, source):
         return found
@@ -181,18 +204,18 @@ def _outside(ins: Instruction, callee: Computation, found: Source) -> Source | N
 
 VARIES: Final = "read at an index that differs between applications of a body"
 MOST_POINTS: Final = 256
-"""A map with conditions is looked at for so many values of its range variables."""
+"""Most values of range variables for which a map with constraints is enumerated."""
 
 
 def dependence_of(
     callee: Computation, at: Numbers, summary: Callable[[Computation, int], Iterable[Flow]]
 ) -> Dependence:
-    """What each result of a computation depends on.
+    """Return the parameters' leaves that each result of a computation depends on.
 
     Args:
         callee: The computation.
-        at: Numbers leaves.
-        summary: What a leaf of its root reads of its parameters.
+        at: Numbers the leaves.
+        summary: Returns the dependences of a leaf of the root on the parameters.
     """
     first = [0]
     for parameter in callee.parameters:
@@ -213,13 +236,14 @@ def dependence_of(
 
 
 _Row: TypeAlias = tuple[frozenset[int], frozenset[int], frozenset[int]]
-"""What a result reads, what of it surely, and what of it at its own index only."""
+"""Parameter leaves that a result may read, surely reads, and reads at its own index only."""
 
 
 def _of_scalars(callee: Computation) -> list[frozenset[int]] | None:
-    """What each result reads, where scalars are combined element by element; `None` elsewhere.
+    """Return the parameters that each result reads, if the computation is element-wise on scalars.
 
-    Such an op reads all its operands, whatever their values are: no map is needed to tell.
+    `None` for other computations.  An element-wise op depends on all its operands whatever their
+    values are, so no map is needed.
     """
     root = callee.root
     results = root.operands if isinstance(root.op, Tuple | Return) else (root,)
@@ -239,7 +263,7 @@ def _of_scalars(callee: Computation) -> list[frozenset[int]] | None:
 
 
 def _row(flows: Iterable[Flow], first: Sequence[int]) -> _Row:
-    """The row of a result, told from the maps to the parameters' leaves."""
+    """Return the dependences of one result, from its accesses to the parameters' leaves."""
     reads, sure, aligned = set[int](), set[int](), set[int]()
     for flow in flows:
         if isinstance(flow.operand, int):
@@ -254,7 +278,10 @@ def _row(flows: Iterable[Flow], first: Sequence[int]) -> _Row:
 
 
 def _is_sure(access: Access) -> bool:
-    """Is something read, whatever the values are that are read at run time?"""
+    """Does the access read an element whatever the values of runtime variables are?
+
+    False if that is not decided.
+    """
     map = access.map
     if map is None or access.precision is not Precision.EXACT or map.runtime:
         return False
@@ -263,27 +290,34 @@ def _is_sure(access: Access) -> bool:
     count = 1
     for variable in map.ranges:
         count *= variable.interval.size
+    # A map from a scalar has one point per value of its range variables, so enumeration decides
+    # whether any satisfies the constraints.
     return not map.dims and count <= MOST_POINTS and bool(map.points(()))
 
 
 def varying(outside: Iterable[Instruction], origin: Instruction) -> bool:
-    """Is a value inside a body another one where the body is applied to other elements?
+    """Does a value inside a body differ between the body's applications?
 
     Args:
-        outside: The values that the body reads without being handed them.
-        origin: The value, in the body or in a computation that it calls; or one from outside.
+        outside: Values that the body captures; they are the same for all applications.
+        origin: A value of the body, of a computation that it calls, or from outside.
     """
     fixed = frozenset(outside)
 
     def read(ins: Instruction) -> tuple[Instruction, ...]:
         return () if ins in fixed else (*ins.operands, *captured(ins))
 
+    # A value differs only if it depends on a parameter; captured values end the search.
     found = reached([origin], read)
     return any(isinstance(ins.op, Parameter) for ins in found if ins not in fixed)
 
 
 def in_every_application(access: Access, is_varying: Callable[[Instruction], bool]) -> Access:
-    """The access for all applications of a body: values that differ between them run freely."""
+    """Return the union of the access over all applications of a body.
+
+    Runtime variables that differ between applications become range variables, and the precision
+    becomes `OVER`.
+    """
     if access.map is None:
         return access
     map = indexing.joined(access)
@@ -313,12 +347,16 @@ def in_every_application(access: Access, is_varying: Callable[[Instruction], boo
 def _varying_variables(
     map: IndexingMap, is_varying: Callable[[Instruction], bool]
 ) -> frozenset[int]:
-    """The runtime variables that differ, also those read at an index that does."""
+    """Return the numbers of the runtime variables that differ between applications.
+
+    Variables that are read at an index that differs are included.
+    """
     found = {
         i
         for i, v in enumerate(map.runtime)
         if v.collective is None and (v.origin is None or is_varying(v.origin))
     }
+    # Fixpoint: a variable whose arguments contain a differing variable differs too.
     while True:
         more = {
             i

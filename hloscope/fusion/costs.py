@@ -1,4 +1,4 @@
-"""Sizes of values and numbers of elements read."""
+"""Bytes moved by instructions, and numbers of elements read."""
 
 from __future__ import annotations
 
@@ -45,18 +45,21 @@ ALIASES: Final[tuple[type[Op], ...]] = (
     AfterAll,
     Return,
 )
-"""Ops that move nothing: their value is there already, or is another's memory."""
+"""Ops that move no bytes: their value exists already or shares the memory of another value."""
 
 
 def bytes_moved(ins: Instruction) -> int:
-    """Bytes of the operands and of the value; of unknown sizes, those of their bounds."""
+    """Return the bytes of the distinct operands and of the value, without padding.
+
+    A bounded dynamic dimension counts with its bound.  `ALIASES` move 0 bytes.
+    """
     if isinstance(ins.op, ALIASES):
         return 0
     return sum(size_in_bytes(value.type) for value in (*dict.fromkeys(ins.operands), ins))
 
 
 def padded_bytes_moved(ins: Instruction) -> int:
-    """`bytes_moved` with the padding of tiles."""
+    """Return `bytes_moved` with the padding of tiled layouts."""
     if isinstance(ins.op, ALIASES):
         return 0
     values = (*dict.fromkeys(ins.operands), ins)
@@ -65,7 +68,7 @@ def padded_bytes_moved(ins: Instruction) -> int:
 
 
 def size_in_bytes(type: Type) -> int:
-    """Bytes of all arrays of a type without padding; those of unknown sizes count 0.
+    """Return the bytes of all arrays of a type without padding; arrays of unknown size count 0.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> size_in_bytes(parse_type("(f32[2,3], s4[3], ())"))
@@ -76,23 +79,27 @@ def size_in_bytes(type: Type) -> int:
 
 
 def _sizes(type: TensorType) -> Iterable[int]:
+    """Yield the sizes of a tensor: the bound where a size is unknown, 0 without a bound."""
     for size, bound in zip(type.sizes, type.bounds or [None] * len(type.sizes), strict=True):
         yield (bound or 0) if size is None else size
 
 
 def elements_of(values: Iterable[Instruction]) -> int:
-    """Elements of the first tensor of each value."""
+    """Return the total number of elements of the values, counting the first tensor of each."""
     first = [leaf_types(value.type)[:1] for value in values]
     return sum(prod(_sizes(t)) for leaves in first for t in leaves if isinstance(t, TensorType))
 
 
 def elements_read(ins: Instruction) -> int:
-    """Elements of operand 0 that all elements of output 0 read, by the maps; 0 if not known."""
+    """Count the elements of operand 0 read by all elements of output 0, with repetitions.
+
+    0 if a map is not known.
+    """
     return elements_of([ins]) * _read_by_element(ins)
 
 
 def _read_by_element(ins: Instruction) -> int:
-    """How many elements of operand 0 an element of output 0 reads; 0 if that is not known."""
+    """Count the elements of operand 0 that one element of output 0 reads; 0 if not known."""
     if not leaf_types(ins.type):
         return 0
     try:

@@ -1,10 +1,9 @@
-"""What one instruction reads and writes: its flows, each found once."""
+"""Dependences between an instruction's value and its operands, each computed once."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -65,19 +64,19 @@ else:
     values = lazy("hloscope.fusion.values")
 
 Convention: TypeAlias = Literal["structural", "xla"]
-"""What the outputs of reductions read: what their bodies use, or, as in XLA, everything."""
+"""Inputs that an output of a reduction reads: those that its body uses, or, as in XLA, all."""
 INSIDE: Final = (Fusion, Call, Composite)
 """Ops whose runtime variables are named as inside the computation they call."""
 _OF_TYPES: Final = (Tuple, GetTupleElement)
-"""Ops of any types whose maps follow from these."""
+"""Ops whose maps follow from their types alone."""
 BY_CONVENTION: Final = Reduce, ReduceWindow, Map, Scan, AllReduce, CollectiveReduce, ReduceScatter
-"""Ops of which XLA's convention speaks."""
+"""Ops for which XLA's convention differs from the structural one."""
 
 
 class Flows(ABC):
-    """The flows of instructions: what a leaf of a value reads, and where one of an operand goes.
+    """Dependences of single instructions, in both directions.
 
-    What whole computations read and reach is for who derives from it to say.
+    Subclasses compute the dependences of whole computations.
     """
 
     def __init__(
@@ -92,7 +91,10 @@ class Flows(ABC):
         self.counts: Final = counts
         self.convention: Final = convention
         self.doubts: Final = Doubts(refuse)
+        self.pool: Final = Pool()
+        self.blueprints: Final = Blueprints()
         self._leaves = Leaves()
+        self._sizes = Sizes(self.pool, self._leaves)
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
         self.starts = self._leaves.starts
         self.tensors = self._leaves.tensor_types
@@ -102,54 +104,38 @@ class Flows(ABC):
         self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
 
-    # What only walks need begins with the first walk: most questions about one op go nowhere.
-
-    @cached_property
-    def pool(self) -> Pool:
-        """Every access on the way, once."""
-        return Pool()
-
-    @cached_property
-    def _sizes(self) -> Sizes:
-        return Sizes(self.pool, self._leaves)
-
-    @cached_property
-    def blueprints(self) -> Blueprints:
-        """The structure of the program's computations, each looked at once."""
-        return Blueprints()
-
     # -------------------------------------------------------------------- of whole computations
 
     @abstractmethod
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """What a leaf of the root reads: flows whose operands are parameter numbers."""
+        """Return the dependences of a leaf of the root; operands are parameter numbers."""
 
     @abstractmethod
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Which leaves of the root a leaf of a parameter reaches."""
+        """Return the dependences of the root's leaves on one leaf of a parameter."""
 
     @abstractmethod
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """`summary` as seen by the caller: parameter `k` is its operand `first + k`."""
+        """`summary` for the caller's operands: parameter `k` is its operand `first + k`."""
 
     @abstractmethod
     def calling(
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """`spread` as seen by the caller: parameter `k` is its operand `first + k`."""
+        """`spread` for the caller's operands: parameter `k` is its operand `first + k`."""
 
     # ------------------------------------------------------------------------- what is the same
 
     def alike(self, ins: Instruction) -> tuple[object, ...] | None:
-        """Instructions for which this is equal have equal answers, both ways; `None` is no key.
+        """Return a key; instructions with equal keys have equal maps in both directions.
 
-        What runtime variables are read from stands in the same places, where answers have any.
+        `None` if no key is known.  Origins of runtime variables correspond by position.
         """
         if isinstance(ins.op, _OF_TYPES):
             return ins.op, value_types(ins)
-        if isinstance(ins.op, CustomCall) and not ins.calls:  # what it is may stand in its config
+        if isinstance(ins.op, CustomCall) and not ins.calls:  # the config may decide its maps
             config = tuple([extra for extra in ins.extras if extra[0] != "metadata"])
             return ins.op, value_types(ins), config
         if isinstance(ins.op, INSIDE) and len(ins.calls) == 1 and not self.captured(ins):
@@ -161,15 +147,15 @@ class Flows(ABC):
         return None if None in keys else keys
 
     def in_step(self, ins: Instruction) -> bool:
-        """Have the values handed to a computation and back the same leaves inside and outside?"""
+        """Do values that enter or leave a computation have the same leaves inside and outside?"""
         return self._sizes.in_step(ins)
 
     def users(self, order: Sequence[Instruction]) -> Users:
-        """Who of these instructions, definitions before uses, reads what."""
+        """Return the users of each value; `order` lists definitions before uses."""
         return Users(order, self.captured, self._part)
 
     def _part(self, ins: Instruction) -> range | None:
-        """The leaves that an instruction takes out of a tuple; `None` where it does not."""
+        """Return the operand leaves that a `get-tuple-element` takes; `None` for other ops."""
         op = ins.op
         if not isinstance(op, GetTupleElement):
             return None
@@ -180,12 +166,17 @@ class Flows(ABC):
         return range(first, first + len(self.leaves(ins.type)))
 
     def _explicit(self, accesses: Accesses | None, type: Type, leaf: int) -> Accesses:
+        """Return the accesses; `None` becomes the identity of the leaf's type."""
         return (self.pool.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
 
     # ---------------------------------------------------------------- what is read, and reached
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
-        """What a leaf of an instruction's value reads of its operands."""
+        """Return the dependences of a leaf of an instruction's value on its operands.
+
+        Raises:
+            VerifyError: The instruction's types disagree.
+        """
         if not ins.operands and not ins.calls:
             return ()
         entry = READS.get(type(ins.op))
@@ -195,6 +186,8 @@ class Flows(ABC):
                 return unknown_flows(self, ins, OUT_OF_STEP)
             return entry(self, ins, ins.op, leaf)
         key = self._key(ins, Direction.OUTPUT_TO_INPUT, leaf)
+        # A shared result needs no type check: the key contains all types, and it was stored after
+        # the check of an equal instruction.
         if key is not None and (shared := self._shared.get(key)) is not None:
             return shared
         self.doubts.settle(ins)
@@ -208,10 +201,10 @@ class Flows(ABC):
         return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
 
     def places(self, ins: Instruction, leaf: int) -> list[tuple[int | Instruction, int]]:
-        """The operands, and the leaves of them, that a leaf of an instruction's value may read.
+        """Return the (operand, leaf) pairs that a leaf of an instruction's value may read.
 
-        Of a wide op with a rule these are all: what each of them reaches is the rule's to say, and
-        maps to thousands of operands are not made for the sake of their numbers.
+        For ops with many operands and a rule, all pairs are returned: `writes` decides which of
+        them matter, and creating maps to thousands of operands just to list them would be slow.
         """
         if len(ins.operands) > WIDE and type(ins.op) not in READS and not ins.calls:  # noqa: SIM102
             if not self._sizes.concern(ins):
@@ -220,19 +213,19 @@ class Flows(ABC):
         return [(flow.operand, flow.leaf) for flow in self.reads(ins, leaf)]
 
     def captured(self, ins: Instruction) -> tuple[Instruction, ...]:
-        """The values that the regions of an instruction read without being handed them."""
+        """Return the values that the regions of an instruction read from outside."""
         if not ins.calls or not self.has_regions:
             return ()
         return captured(ins)
 
     def bodies(self, ins: Instruction) -> Bodies:
-        """What the computations do that an instruction calls, as its rules are to see it."""
+        """Return the dependences of the called computations, by the analysis's convention."""
         found = tuple([self.dependence(callee) for callee in ins.calls])
         is_conventional = self.convention == "xla" and isinstance(ins.op, BY_CONVENTION)
         return by_convention(ins, found) if is_conventional else found
 
     def dependence(self, callee: Computation) -> Dependence:
-        """What each result of a computation depends on."""
+        """Return the dependences of each result of a computation on its parameters."""
         number = self.blueprints.number(callee)
         known = self._dependence.get(number)
         if known is None:
@@ -240,7 +233,7 @@ class Flows(ABC):
         return known
 
     def _read_inside(self, ins: Instruction, output: int) -> Iterator[Flow]:
-        """What the bodies of an op that has a rule read without being handed it."""
+        """Yield the dependences on values captured by the bodies of an op with a rule."""
         outside = self.captured(ins)
         if not outside:
             return
@@ -261,7 +254,13 @@ class Flows(ABC):
         accesses: Accesses,
         outside: tuple[Instruction, ...],
     ) -> Accesses:
-        """What all applications of a body read of a value that one of them reads."""
+        """Return the elements of a captured value that all applications of a body read.
+
+        Args:
+            instances: Accesses from the op's output to the applications of the body.
+            accesses: Accesses of one application to the captured value.
+            outside: All captured values.
+        """
 
         def is_varying(origin: Instruction) -> bool:
             return varying(outside, origin)
@@ -276,7 +275,7 @@ class Flows(ABC):
         return self.pool.keep_all(found)
 
     def _reached_from(self, ins: Instruction, value: Instruction, leaf: int) -> Iterable[Flow]:
-        """Where a leaf of a value goes that regions read: the inverse of what is read of it."""
+        """Yield the dependences on a captured value, as inverses of the accesses that read it."""
         for k in range(len(self.leaves(ins.type))):
             for flow in self.reads(ins, k):
                 if flow.operand is value and flow.leaf == leaf:
@@ -285,7 +284,11 @@ class Flows(ABC):
                     yield Flow(value, k, self.pool.keep_all(accesses))
 
     def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:
-        """Where a leaf of an operand goes."""
+        """Return the dependences of the value's leaves on one leaf of an operand.
+
+        Raises:
+            VerifyError: The instruction's types disagree.
+        """
         if not isinstance(operand, int):
             return self._reached_from(ins, operand, leaf)
         entry = WRITES.get(type(ins.op))
@@ -310,10 +313,11 @@ class Flows(ABC):
     def _key(
         self, ins: Instruction, direction: Direction, number: int, leaf: int = 0
     ) -> tuple[object, ...] | None:
-        """The key under which equal instructions share their flows; `None` if they do not share."""
+        """Return the key by which equal instructions share their dependences; `None` for no key."""
         entry = lookup(direction, type(ins.op))
         if entry is None or not entry.is_shared:
             return None
+        # Captured values are named by identity, so equal structure does not imply equal results.
         if self.captured(ins):
             return None
         bodies = tuple([self.blueprints.number(callee) for callee in ins.calls])
@@ -322,10 +326,12 @@ class Flows(ABC):
     def _sized_writes(
         self, ins: Instruction, operand: int, leaf: int, answer: tuple[Accesses, ...]
     ) -> Iterator[Flow]:
-        """Where a leaf of an operand goes, sizes included."""
+        """Yield the dependences on one leaf of an operand, run-time sizes included."""
         tensor = self.tensor_of(ins.operands[operand].type, leaf)
         if tensor is not None:
             yield from self._written_by(ins, operand, tensor, answer)
+        # Rules give the elements' maps from the operand; sizes are known only from the output
+        # side, so their dependences are computed there and inverted.
         for k in range(len(self.leaves(ins.type))):
             tensor, dimension = part = self._sizes.part(ins.type, k)
             if dimension is not None:
@@ -338,7 +344,7 @@ class Flows(ABC):
     def _written_by(
         self, ins: Instruction, operand: int, tensor: int, answer: tuple[Accesses, ...]
     ) -> tuple[Flow, ...]:
-        """Which elements of the value a tensor of an operand reaches, by the rule's answer."""
+        """Return the dependences on one tensor of an operand from the rule's answer, by output."""
         flows = []
         for k, accesses in enumerate(answer):
             if not accesses:
@@ -356,7 +362,7 @@ class Flows(ABC):
     def _ruled(
         self, ins: Instruction, output: int, key: tuple[object, ...] | None
     ) -> tuple[Flow, ...]:
-        """A rule's answer for a tensor of the value as flows, by operand and leaf."""
+        """Return the dependences that the op's rule gives for one tensor of the value."""
         concerned = self._sizes.concern(ins)
         answer = output_to_input(ins, output, reader=self.bodies, counts=self.counts)
         flows: list[Flow] = []
@@ -370,9 +376,11 @@ class Flows(ABC):
         return found
 
     def _of_operand(self, ins: Instruction, k: int, accesses: Accesses) -> list[Flow]:
-        """A rule's accesses of an operand as flows, by leaf."""
+        """Return a rule's accesses of one operand as dependences, by leaf."""
         operand = ins.operands[k].type
         leaves = self.leaves(operand)
+        # `None` marks an unchanged value, so that traversals share whole sets of accesses instead
+        # of composing each with an identity.
         if len(leaves) == 1:
             kept = self.pool.keep_all(accesses)
             if self.pool.is_identity(kept, leaves[0]) and self._is_same(ins, leaves[0]):
@@ -386,12 +394,13 @@ class Flows(ABC):
         return flows
 
     def _is_same(self, ins: Instruction, type: Type) -> bool:
-        """Has the value of the instruction the sizes of this type?"""
+        """Does the instruction's value have the sizes of `type`?"""
         return not isinstance(ins.type, TupleType) and (
             self.pool.identity(ins.type) is self.pool.identity(type)
         )
 
     def _folded(self, ins: Instruction, access: Access) -> Access:
+        """Return the access with known runtime variables replaced and equal ones merged."""
         if access.map is None or not access.map.runtime:
             return access
         both = indexing.joined(access)
@@ -402,7 +411,7 @@ class Flows(ABC):
 
 
 def is_plain(ins: Instruction) -> bool:
-    """Is it an op with a rule, of tensors whose sizes are known?"""
+    """Does the op have a rule, and are its operands and value tensors of known sizes?"""
     return type(ins.op) not in READS and all(
         [isinstance(v.type, TensorType) and None not in v.type.sizes for v in (ins, *ins.operands)]
     )

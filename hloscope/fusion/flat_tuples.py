@@ -1,7 +1,7 @@
-"""Tuples as flat lists: every tensor inside a (nested) tuple has a number, its leaf.
+"""Flat lists of the tensors of nested tuples; a leaf is a flat tuple index.
 
-A size known only at run time is a part of the value as well.  Where values are walked through it is
-a leaf of its own, a scalar behind the tensor it belongs to; outside, only tensors count.
+A size known only at run time is part of the value as well.  Inside traversals it is a leaf of its
+own: an `s32` scalar after the tensor that it belongs to.  Outside, only tensors are numbered.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ SIZE: Final = TensorType(ELEMENT_TYPES["s32"], ())
 
 
 def leaf_types(type: Type) -> tuple[Type, ...]:
-    """Types of the leaves in order, those of a future as of a tuple; others are their own leaf 0.
+    """Return the types of the leaves in order; tuples and futures are flattened.
+
+    Any other type is its own single leaf.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> pair = parse_type("(f32[2], (s32[], pred[4]))")
@@ -32,10 +34,10 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
 
 
 class Part(NamedTuple):
-    """What a leaf is: a tensor, or the size of one of its dimensions."""
+    """Meaning of a leaf: a tensor, or the run-time size of one of its dimensions."""
 
     tensor: int
-    """Its number among the tensors of the value."""
+    """Number of the tensor in the value."""
     dimension: int | None = None
 
 
@@ -48,14 +50,14 @@ class _Parts(NamedTuple):
     type: Type
     leaves: tuple[Type, ...]
     types: tuple[Type, ...]
-    """Of the tensors."""
+    """Types of the tensors."""
     parts: tuple[Part, ...]
     tensors: tuple[int, ...]
-    """The leaf that each tensor is."""
+    """Leaf number of each tensor."""
 
     @classmethod
     def of(cls, type: Type) -> _Parts:
-        """With a leaf for every size that is not known."""
+        """Flatten a type, with a leaf for every unknown size."""
         if isinstance(type, TensorType) and None not in type.sizes:  # as most are
             return cls(type, (type,), (type,), _ALONE, (0,))
         types = leaf_types(type)
@@ -74,15 +76,15 @@ class _Parts(NamedTuple):
 
 
 class Leaves:
-    """Leaves of types, sizes included, remembered by the identity of the type.
+    """Flattened types, sizes included, memoized by the identity of the type.
 
-    A module's types are shared, and hashing a tuple of a thousand tensors for each of its thousand
-    projections would take longer than the analysis.
+    Types of a module are shared objects.  Hashing a tuple of a thousand tensors for each of its
+    thousand projections would take longer than the analysis.
     """
 
     def __init__(self) -> None:
         self.plain: Final[set[int]] = set()
-        """Identities of types that are known to have no sizes among their leaves."""
+        """`id`s of types without run-time sizes."""
         self._known: dict[int, _Parts] = {}
         self._offsets: dict[int, tuple[Type, tuple[int, ...]]] = {}
         self._starts: dict[int, tuple[Instruction, tuple[int, ...]]] = {}
@@ -96,11 +98,11 @@ class Leaves:
         return known
 
     def of(self, type: Type) -> tuple[Type, ...]:
-        """Types of the leaves."""
+        """Return the types of the leaves."""
         return self._of(type).leaves
 
     def part(self, type: Type, leaf: int) -> Part:
-        """What a leaf is.
+        """Return the meaning of a leaf.
 
         >>> from hloscope.hlo_parser.types import parse_type
         >>> pair = parse_type("(f32[<=2,3], pred[4])")
@@ -110,25 +112,25 @@ class Leaves:
         return self._of(type).parts[leaf]
 
     def tensors(self, type: Type) -> tuple[int, ...]:
-        """The leaves that are tensors, in order."""
+        """Return the leaf numbers of the tensors, in order."""
         return self._of(type).tensors
 
     def tensor_types(self, type: Type) -> tuple[Type, ...]:
-        """Types of the tensors, in order."""
+        """Return the types of the tensors, in order."""
         return self._of(type).types
 
     def of_part(self, type: Type, part: Part) -> int:
-        """The leaf that a part is."""
+        """Return the leaf number of a part."""
         known = self._of(type)
         return known.parts.index(part, known.tensors[part.tensor])
 
     def leaf(self, type: Type, tensor: int) -> int | None:
-        """The leaf that a tensor is; `None` if there is none of that number."""
+        """Return the leaf number of a tensor; `None` if the type has fewer tensors."""
         tensors = self._of(type).tensors
         return tensors[tensor] if tensor < len(tensors) else None
 
     def tensor(self, type: Type, leaf: int) -> int | None:
-        """The tensor that a leaf is; `None` if it is a size, or there is none."""
+        """Return the tensor number of a leaf; `None` if the leaf is a size or does not exist."""
         if id(type) in self.plain:
             return leaf
         parts = self._of(type).parts
@@ -137,11 +139,11 @@ class Leaves:
         return None if parts[leaf].dimension is not None else parts[leaf].tensor
 
     def has_sizes(self, type: Type) -> bool:
-        """Is one of the leaves a size?"""
+        """Is a leaf a run-time size?"""
         return id(type) not in self.plain and len(self._of(type).types) < len(self.of(type))
 
     def offset(self, type: Type, index: int) -> int:
-        """Number of the first leaf of element `index` of a tuple."""
+        """Return the number of the first leaf of element `index` of a tuple."""
         known = self._offsets.get(id(type))
         if known is None:
             offsets = [0]
@@ -151,7 +153,7 @@ class Leaves:
         return known[1][index]
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """The first leaf of each operand among the leaves of all operands, and their number."""
+        """Return the first leaf of each operand in the concatenated leaves, then their total."""
         known = self._starts.get(id(ins))
         if known is None:
             counts = (len(self.of(operand.type)) for operand in ins.operands)

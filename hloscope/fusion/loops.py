@@ -1,12 +1,12 @@
-"""While loops: what any number of iterations can read.
+"""While loops: the union of accesses over any number of iterations.
 
-A part of the loop's value that every iteration hands on unchanged is read as it is.  Everything
-else depends on the part's initial value, on what one, two, … iterations of the body read, and on
-what the condition reads, which decides how many there are: the union over all numbers of
-iterations, a superset of what the own number of them needs.
+A part of the loop's state that the body returns unchanged equals its initial value.  Any other part
+depends on its initial value, on the elements that one, two, … iterations of the body read, and on
+the elements that the condition reads, because the condition decides the number of iterations.  The
+union over all numbers of iterations is a superset of the exact relation.
 
-HLO hands the loop one tuple, StableHLO any number of values; their leaves in order are the parts of
-the loop's value.  A StableHLO body may also read values from outside the loop.
+HLO passes the loop one tuple, StableHLO any number of values; their leaves in order are the parts
+of the loop's state.  A StableHLO body may also capture values from outside the loop.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from hloscope.ops import While
 
 REASON: Final = "through a loop: for any number of iterations"
 MAX_ACCESSES: Final = 32
-"""The maps of a part touched in more different ways become one."""
+"""More accesses to one part are replaced by one superset."""
 
 
 class Closure:
-    """What is reached from one part of the loop's value by any number of iterations."""
+    """Transitive closure of the accesses from one part of the loop's state over iterations."""
 
     def __init__(
         self, at: Context, types: tuple[Type, ...], start: int, *, forward: bool = False
@@ -43,12 +43,12 @@ class Closure:
         self.found: dict[int, AccessSet] = {start: {id(identity): identity}}
         self._dims = None if identity.map is None else identity.map.dims
         self._covered: set[int] = set()
-        """Parts of which one access touches everything: other maps on one device add nothing."""
+        """Parts with an access to all elements: other accesses on the own device add nothing."""
         self._whole: set[int] = set()
         self.outside: dict[tuple[Instruction, int], AccessSet] = {}
 
     def step(self, before: Iterable[Access], flow: Flow) -> None:
-        """Add what the accesses reach through one flow."""
+        """Add the compositions of `before` with one dependence."""
         leaf = flow.leaf
         if not isinstance(flow.operand, int):
             self._leave(before, flow, flow.operand)
@@ -61,17 +61,19 @@ class Closure:
         else:
             reached = self._through(before, flow.accesses, type, leaf in self._covered)
         self._add(reached, leaf, type, known)
+        # The closure would grow with the iterations; one box is a superset of all, and the part is
+        # final.
         if len(known) > MAX_ACCESSES:
             self._whole.add(leaf)
             whole = self._at.pool.keep_all(hull(known.values(), type, REASON))
             self.found[leaf] = {id(access): access for access in whole}
 
     def _add(self, reached: Iterable[Access], leaf: int, type: Type, known: AccessSet) -> None:
-        """Add accesses of a part of the loop's value to those known.
+        """Add accesses to those known of a part of the loop's state.
 
-        Where one of them touches all of the part from every index, the union is that one, and what
-        iterations reach through the others they reach through it: the others are left out.  In
-        AlphaFold, with 83 loops in loops, that leaves 6,000 of 31,000 accesses.
+        If an access reads the whole part from every index, it replaces the other accesses on the
+        own device: further iterations reach the same elements through it.  In AlphaFold, with 83
+        nested loops, that leaves 6,000 of 31,000 accesses.
         """
         for access in reached:
             if id(access) in known or (leaf in self._covered and _is_of_one_device(access)):
@@ -84,7 +86,7 @@ class Closure:
             known[id(access)] = access
 
     def _covers(self, access: Access, type: Type) -> bool:
-        """Does the access touch every element of the value from each index of the first part?"""
+        """Does the access read every element of the value from each index of the first part?"""
         map = access.map
         if map is None or access.replica is not None or map.dims != self._dims:
             return False
@@ -93,7 +95,7 @@ class Closure:
         )
 
     def _leave(self, before: Iterable[Access], flow: Flow, source: Instruction) -> None:
-        """Add what the accesses reach of a value outside the loop."""
+        """Add the accesses to a value captured from outside the loop."""
         pool, type = self._at.pool, self._at.leaves(source.type)[flow.leaf]
         known = self.outside.setdefault((source, flow.leaf), {})
         further = (pool.identity(type),) if flow.accesses is None else flow.accesses
@@ -105,7 +107,14 @@ class Closure:
     def _through(
         self, before: Iterable[Access], further: Accesses, type: Type, is_covered: bool = False
     ) -> Iterator[Access]:
-        """All compositions, made loose; without those on one device if all is touched anyway."""
+        """Yield all compositions, each overapproximated by `_loose`.
+
+        Args:
+            before: Accesses to a part of the loop's state.
+            further: Accesses from that part.
+            type: Type of the target.
+            is_covered: The target is read entirely; compositions on the own device are left out.
+        """
         compose, loose = self._at.pool.compose, self._at.pool.changed
         nexts = [loose(access, type, _loose) for access in further]
         for first in before:
@@ -117,11 +126,17 @@ class Closure:
                     yield loose(both, type, _loose)
 
     def close(self, flows: Callable[[int], Iterable[Flow]]) -> None:
-        """Follow the body again and again until nothing new is found."""
+        """Apply the body's dependences until no new access is found.
+
+        Args:
+            flows: Returns the dependences of a part of the loop's state.
+        """
         done: dict[int, set[int]] = {}
         todo = list(self.found)
         while todo:
             leaf = todo.pop()
+            # Only accesses that are new since the last visit are composed. The closure is finite:
+            # there are at most `MAX_ACCESSES` per part before they become one.
             seen = done.setdefault(leaf, set())
             new = [access for key, access in self.found[leaf].items() if key not in seen]
             seen.update(self.found[leaf])
@@ -132,7 +147,7 @@ class Closure:
                         todo.append(flow.leaf)
 
     def decide(self, flows: Callable[[int], Iterable[Flow]], type: Type) -> list[Access]:
-        """How the part reaches the value of the condition, of this type, in any iteration."""
+        """Return the accesses from the part to the condition's value, in any iteration."""
         pool, found = self._at.pool, []
         for leaf, known in self.found.items():
             for flow in flows(leaf):
@@ -144,19 +159,19 @@ class Closure:
         return found
 
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
-        """What was found, claimed as a superset."""
+        """Return the accesses found, with precision `OVER`."""
         return self._at.pool.keep_all([_any_number(access) for access in found.values()])
 
 
 def _is_of_one_device(access: Access) -> bool:
-    """Is it known which elements are touched, on the own device?"""
+    """Is the map known and the element on the own device?"""
     return access.map is not None and access.replica is None
 
 
 def _loose(access: Access, type: Type) -> Access:
-    """A superset without runtime variables (an iteration may read another value) or ties.
+    """Return a superset without runtime variables and without constraints between variables.
 
-    What depends on the iteration is not known anyway, so that only the box counts.
+    A runtime variable may have another value in each iteration.  Each result keeps its bounds.
     """
     access = indexing.shortest(access)
     map = access.map
@@ -171,14 +186,14 @@ def _loose(access: Access, type: Type) -> Access:
 
 
 def _part(at: Context, ins: Instruction, leaf: int) -> tuple[int, int]:
-    """The operand that a part of the loop's value begins as, and which leaf of that."""
+    """Return the operand that holds the initial value of a part, and the leaf of that operand."""
     starts = at.starts(ins)
     operand = bisect_right(starts, leaf) - 1
     return operand, leaf - starts[operand]
 
 
 def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterator[Flow]:
-    """What a leaf of the condition or the body reads: parts of the loop's value, by number."""
+    """Yield the dependences of a leaf of the condition or body, by part of the loop's state."""
     first = at.starts(ins)
     for flow in at.summary(callee, leaf):
         if isinstance(flow.operand, int):
@@ -187,20 +202,22 @@ def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iter
 
 
 def _reached(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterable[Flow]:
-    """Which leaves of the root a part of the loop's value reaches."""
+    """Return the dependences of the root's leaves on one part of the loop's state."""
     number, inner = _part(at, ins, leaf)
     return [flow._replace(operand=0) for flow in at.spread(callee, number, inner)]
 
 
 @reads(While)
-def _(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[Flow]:
+def loop_reads(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[Flow]:
+    """Yield the dependences of one part of the loop's final state on the initial state."""
     condition, body = ins.calls
     types = at.leaves(ins.type)
     if _is_handed_on(at, ins, leaf):
         yield Flow(*_part(at, ins, leaf), None)
         return
     closure = Closure(at, types, leaf)
-    # How often the body runs is decided by what the condition reads.
+    # The number of iterations decides every element, so the part depends on all that the
+    # condition reads, in every iteration.
     decides = at.pool.whole(types[leaf], at.leaves(condition.root.type)[0])
     for flow in _read(at, ins, condition, 0):
         closure.step([decides], flow)
@@ -212,7 +229,10 @@ def _(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[Flow]:
 
 
 @writes(While)
-def _(at: Context, ins: Instruction, op: While, operand: int, leaf: int) -> Iterator[Flow]:
+def loop_writes(
+    at: Context, ins: Instruction, op: While, operand: int, leaf: int
+) -> Iterator[Flow]:
+    """Yield the dependences of the final state's parts on one part of the initial state."""
     condition, body = ins.calls
     types = at.leaves(ins.type)
     start = at.starts(ins)[operand] + leaf
@@ -225,7 +245,8 @@ def _(at: Context, ins: Instruction, op: While, operand: int, leaf: int) -> Iter
             if i == start:
                 yield Flow(operand, i, None)
             continue
-        # All of it where the condition is reached; what the body reaches is in that, on one device.
+        # If the condition depends on the start, so do all elements of every part. That contains
+        # the accesses through the body on the own device, but not those to other devices.
         every = composed(at.pool, deciding, [at.pool.whole(decided, types[i])], forward=True)
         found = {id(access): access for access in every}
         whole = at.pool.whole(types[start], types[i])
@@ -239,11 +260,11 @@ def _(at: Context, ins: Instruction, op: While, operand: int, leaf: int) -> Iter
 
 
 def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure) -> Accesses:
-    """What was found between part `start` and part `i`; exact where no number of turns matters.
+    """Return the accesses between part `start` and part `i`, as exact if iterations do not matter.
 
-    Of no turn an element is the initial one.  If the body reads each element of a part at its own
-    index, exactly, so do all turns one after the other, however many there are.  Nothing else of
-    the part was found, so that this is all.
+    After no iteration an element is its initial value.  If the body reads each element of a part
+    exactly at its own index, so does any number of iterations.  If no other access of the part was
+    found, the identity is the exact relation.
     """
     found = closure.found[i]
     identity = at.pool.identity(at.leaves(ins.type)[i])
@@ -258,12 +279,12 @@ def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure
 
 
 def _is_handed_on(at: Context, ins: Instruction, leaf: int) -> bool:
-    """Does the body return this part of its parameter as it is, not computed from it?"""
+    """Does the body return this part of its parameter unchanged?"""
     number, inner = _part(at, ins, leaf)
     return is_handed_on(at, ins.calls[1], number, inner, leaf)
 
 
 def _any_number(access: Access) -> Access:
-    """The access as part of a union over all numbers of iterations."""
+    """Return the access with precision `OVER`, as a member of the union over iterations."""
     precision = Precision.OVER if access.precision is Precision.EXACT else access.precision
     return replace(access, precision=precision, reason=join_reasons(access.reason, REASON))

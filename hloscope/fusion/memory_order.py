@@ -1,4 +1,4 @@
-"""Accesses between places in memory instead of logical indices."""
+"""Accesses between positions in memory instead of logical indices."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from hloscope.ir import TensorType, Type
 
 
 def physical(accesses: Accesses, here: Type, there: Type) -> Accesses:
-    """The accesses between indices in memory order, slowest-varying dimension first.
+    """Return the accesses between physical indices, the slowest-varying dimension first.
 
     Args:
         accesses: From logical indices of one tensor to logical indices of another.
-        here: Type of the tensor asked about.
-        there: Type of the tensor touched.
+        here: Type of the tensor that the accesses start from.
+        there: Type of the tensor that they lead to.
     """
     return tuple([physical_access(access, here, there) for access in accesses])
 
 
 def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
-    """The accesses between linear positions in memory, counted in elements.
+    """Return the accesses between linear positions in memory, counted in elements.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> column = parse_type("f32[4,8]{0,1}")
@@ -51,6 +51,7 @@ def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
         start, end = _from_address(here), address_map(there)
     except UnsupportedError as error:
         return (Access.unknown(error.message),)
+    # The affine arithmetic bounds variables by 64-bit integers.
     if max((*here.shape, *there.shape), default=0) > POS_INF:
         return (Access.unknown("an index does not fit into 64 bits"),)
     found = []
@@ -63,10 +64,11 @@ def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
 
 
 def _shortened(both: Access, access: Access, here: TensorType, there: TensorType) -> Access:
-    """An element at the same index of an array that lies alike is at the same position.
+    """Return `both` with result `d0` if `access` is an identity between arrays of equal layout.
 
-    The composition has the position's digits, and puts them together again: in tilings with
-    padding no law of sums finds that these are all digits that it has.
+    An element at the same index of an array with the same layout has the same position.  The
+    composition splits the position into digits and recombines them; with padded tiles no rule of
+    the simplifier finds that these are all digits of the position.
     """
     same, m = access.map, both.map
     if same is None or m is None or same.results != first_dims(here.rank):
@@ -79,7 +81,7 @@ def _shortened(both: Access, access: Access, here: TensorType, there: TensorType
 
 
 def _from_address(type: TensorType) -> IndexingMap:
-    """From the position of an element in memory to its logical index."""
+    """Return the map from the position of an element in memory to its logical index."""
     sizes = placed_sizes(type)
     total = prod(sizes)
     if total == 0:

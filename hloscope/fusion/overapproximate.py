@@ -1,4 +1,4 @@
-"""Fewer and simpler maps for the same or more elements, where there is too much to carry along."""
+"""Fewer and simpler maps that cover at least the given elements, for maps that are too large."""
 
 from __future__ import annotations
 
@@ -35,27 +35,28 @@ if TYPE_CHECKING:
     from hloscope.indexing import Route
 
 MAX_SIZE: Final = 24
-"""A map of more range variables, runtime variables and constraints is made simpler."""
+"""Maximum number of range variables, runtime variables and constraints of a map, together."""
 MAX_WAYS: Final = 8
-"""On devices reached through more different groups, nothing is said."""
+"""Maximum number of chains of collectives in one result; beyond it the result is unknown."""
 TOO_MANY: Final = f"more than {MAX_SIZE} conditions on the way"
 
 
 def join_reasons(*reasons: str) -> str:
-    """The distinct reasons, in order, in one text."""
+    """Return the distinct reasons, in order, separated by `; `."""
     parts = dict.fromkeys(part for reason in reasons for part in reason.split("; ") if part)
     return "; ".join(parts)
 
 
 def size(map: IndexingMap) -> int:
-    """How much there is to know about a map besides its dimensions and results."""
+    """Count the range variables, runtime variables and constraints of a map."""
     return len(map.ranges) + len(map.runtime) + len(map.constraints)
 
 
 def simpler(access: Access, type: Type) -> Access:
-    """The access, or a superset of it where its map is too large to be of use.
+    """Return the access, or a superset of it if its map has more than `MAX_SIZE` conditions.
 
-    Results that are more than a sum of dimensions, or a range variable, run freely then.
+    In the superset, a result that is not a function of the dimensions or a range variable takes
+    every value within its bounds.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> window = IndexingMap.parse("(d0, d1)[s0] -> (d0, d1 * 2 + s0), domain: d0 in [0, 3], "
@@ -75,7 +76,7 @@ def simpler(access: Access, type: Type) -> Access:
 
 
 def _loses_nothing(map: IndexingMap) -> bool:
-    """Does `relaxed` keep all results and constraints, and leave out only what decides nothing?
+    """Does `relaxed` keep the relation: all results, and every constraint that restricts it?
 
     >>> conditions = ", ".join(f"d0 mod {k} in [0, {k - 2}]" for k in range(9, 40))
     >>> text = f"(d0)[s0] -> (d0, s0), domain: d0 in [0, 99], s0 in [0, 4], {conditions}"
@@ -88,6 +89,7 @@ def _loses_nothing(map: IndexingMap) -> bool:
     if not all(e in free or variables(e) <= dims for e in map.results):
         return False
     others = [v.interval for i, v in enumerate(map.ranges) if Range(i) not in kept]
+    # A dropped variable restricts nothing if it is in no constraint or result and has a value.
     return (
         all(variables(e) <= kept for e, _ in map.constraints)
         and all(interval.size for interval in others)
@@ -96,7 +98,7 @@ def _loses_nothing(map: IndexingMap) -> bool:
 
 
 def relaxed(map: IndexingMap, sizes: tuple[int, ...]) -> IndexingMap:
-    """A map that touches at least what `map` does, with one range variable per result at most."""
+    """Return a superset of `map` with at most one range variable per result."""
     ranges: list[Variable] = []
     new: dict[Var, Expr] = {}
     results: list[Expr] = []
@@ -111,6 +113,7 @@ def relaxed(map: IndexingMap, sizes: tuple[int, ...]) -> IndexingMap:
             if isinstance(e, Range):
                 new[e] = results[-1]
             ranges.append(Variable(map.range_of(e) & Interval(0, size - 1)))
+    # Constraints over variables that no longer exist are dropped, which only enlarges the map.
     kept = {*new, *[Dim(i) for i in range(len(map.dims))]}
     constraints = [
         (substitute(e, new), interval) for e, interval in map.constraints if variables(e) <= kept
@@ -119,7 +122,10 @@ def relaxed(map: IndexingMap, sizes: tuple[int, ...]) -> IndexingMap:
 
 
 def contains_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
-    """One of the accesses that touches the whole tensor, and those that say nothing, if any."""
+    """Return an access to the whole tensor, with the accesses that it cannot replace.
+
+    These have no map, or lead to other devices.  `None` if no access covers the whole tensor.
+    """
     if not isinstance(type, TensorType) or not type.is_static:
         return None
     kept = tuple(accesses)
@@ -128,18 +134,19 @@ def contains_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
             continue
         if not covers_everything(access.map, type.shape):
             continue
+        # The access has to cover the tensor from every index from which another access starts.
         if access.map.dims == dims_hull([a.map for a in kept if a.map is not None]):
             return (access, *[a for a in kept if a.map is None or a.replica is not None])
     return None
 
 
 def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
-    """The accesses without those that touch only what another one touches as well; same union.
+    """Return the accesses without those contained in another one; the union is the same.
 
-    An exact one goes where one that may touch too much contains it: so does the union.
+    An exact access inside an overapproximated one is dropped too.
 
-    Found are those inside a map whose results are free range variables over a whole dimension, or
-    the same expressions of dimensions: rows, slices, everything.
+    Containment is recognised in maps whose results are unconstrained range variables over whole
+    dimensions, or the same expressions of dimensions: rows, slices, whole tensors.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> texts = ["(d0)[s0] -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 4]",
@@ -155,7 +162,9 @@ def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
     wide.sort(key=lambda pair: (len(pair[1]), pair[0].precision is not Precision.EXACT))
     kept: Kept = {}
     covers: set[int] = set()
-    for access, fixed in wide:  # those that touch more come first, of equals the exact
+    # Larger accesses first, because an access can only be inside one with fewer fixed results; of
+    # equal ones the exact first, so that the exact one stays.
+    for access, fixed in wide:
         if not _is_inside_one(access, kept):
             alike = kept.setdefault(tuple(fixed), {})
             alike.setdefault(tuple(fixed.values()), []).append(access)
@@ -164,11 +173,15 @@ def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
 
 
 Kept: TypeAlias = dict[tuple[int, ...], dict[tuple[Expr, ...], list[Access]]]
-"""Accesses that touch all of a tensor but for some results, by which these are and what."""
+"""Accesses that cover all but some results, by the fixed results' numbers and expressions."""
 
 
 def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr] | None:
-    """The results that are no free range over their dimension; `None` if others are not free."""
+    """Return the results that are functions of the dimensions, by number.
+
+    All other results are distinct, unconstrained range variables over whole dimensions.  `None` for
+    other maps.
+    """
     map = access.map
     if map is None or map.constraints or map.runtime or access.replica is not None:
         return None
@@ -189,7 +202,7 @@ def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr]
 
 
 def _is_inside_one(access: Access, kept: Kept) -> bool:
-    """Does one of those kept touch all that `access` does?"""
+    """Is the access contained in one of the accesses `kept`?"""
     map = access.map
     if map is None or access.replica is not None:
         return False
@@ -201,7 +214,7 @@ def _is_inside_one(access: Access, kept: Kept) -> bool:
 
 
 def _is_domain_of(around: IndexingMap, map: IndexingMap) -> bool:
-    """Are the indices of `map` among those of the other, as far as bounds say?"""
+    """Do the dimension bounds of `around` contain those of `map`?"""
     for mine, theirs in zip(map.dims, around.dims, strict=True):
         if not theirs.interval.contains(mine.interval):
             return False
@@ -209,9 +222,9 @@ def _is_domain_of(around: IndexingMap, map: IndexingMap) -> bool:
 
 
 def with_runs(accesses: Sequence[Access]) -> list[Access]:
-    """The same union, where maps that differ by consecutive constants of a result become one.
+    """Merge maps that differ by consecutive constants in one result; the union is the same.
 
-    As `d0`, `d0 + 1`, … that chains of shifted slices read: one range variable says the same.
+    Chains of shifted slices read `d0`, `d0 + 1`, …: one range variable covers them.
 
     >>> texts = [f"(d0) -> (d0 + {k}), domain: d0 in [0, 3]" for k in (2, 0, 1, 9)]
     >>> for access in with_runs([Access(IndexingMap.parse(text)) for text in texts]):
@@ -234,7 +247,10 @@ def with_runs(accesses: Sequence[Access]) -> list[Access]:
 
 
 def _run_of(access: Access, k: int) -> tuple[object, Interval] | None:
-    """All of an access but what is added to dimensions in result `k`, and the values of that."""
+    """Return a key of all but the constant added in result `k`, and that constant's values.
+
+    `None` if result `k` is not a sum of dimensions and a free range variable.
+    """
     map = access.map
     if map is None or map.constraints or map.runtime or access.replica is not None:
         return None
@@ -248,7 +264,10 @@ def _run_of(access: Access, k: int) -> tuple[object, Interval] | None:
 
 
 def _split(map: IndexingMap, k: int) -> tuple[IndexingMap, Expr, Interval] | None:
-    """The map without result `k`, the sum of dimensions in that, and the values added to it."""
+    """Split a map into its other results, the dimensions in result `k`, and the added values.
+
+    `None` if result `k` has another form.
+    """
     terms, const = as_sum(map.results[k])
     own = [(t, c) for t, c in terms if isinstance(t, Range)]
     base = [(t, c) for t, c in terms if not isinstance(t, Range)]
@@ -259,6 +278,8 @@ def _split(map: IndexingMap, k: int) -> tuple[IndexingMap, Expr, Interval] | Non
     ranges, new = map.ranges, dict[Var, Expr]()
     if own:
         (mine, factor), number = own[0], own[0][0].index
+        # With a stride the values are not an interval; a variable shared with other results is not
+        # free.
         if factor != 1 or mine in variables(*others):
             return None
         side = ranges[number].interval
@@ -270,10 +291,11 @@ def _split(map: IndexingMap, k: int) -> tuple[IndexingMap, Expr, Interval] | Non
 
 
 def _joined_runs(some: list[tuple[Interval, Access]], k: int) -> Iterator[Access]:
-    """Accesses that are alike but for the values added in result `k`: one for each run of these."""
+    """Yield one access for each run of consecutive values added in result `k`."""
     some.sort(key=lambda pair: (pair[0].lo, pair[0].hi))
     values, first = some[0]
     count = 1
+    # The sentinel at the end closes the last run.
     for side, access in [*some[1:], (None, first)]:
         if side is not None and side.lo <= values.hi + 1:
             values = Interval(values.lo, max(values.hi, side.hi))
@@ -285,7 +307,7 @@ def _joined_runs(some: list[tuple[Interval, Access]], k: int) -> Iterator[Access
 
 
 def _with_values(access: Access, k: int, values: Interval) -> Access:
-    """The access with a range variable for what is added in result `k`."""
+    """Return the access with a range variable over `values` as the addend in result `k`."""
     assert access.map is not None
     parts = _split(access.map, k)
     assert parts is not None
@@ -297,7 +319,7 @@ def _with_values(access: Access, k: int, values: Interval) -> Access:
 
 
 def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:
-    """For each dimension the smallest interval that holds those of all the maps."""
+    """Return for each dimension the smallest interval that contains those of all the maps."""
     if not maps:
         return ()
     columns = zip(*[m.dims for m in maps], strict=True)
@@ -305,10 +327,10 @@ def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:
 
 
 def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
-    """One superset of all the accesses on each device, and those that say nothing, if any.
+    """Return one superset of the accesses per device, and the accesses without a map.
 
-    Where all maps have the same result, a sum of dimensions, it stays; other results run freely
-    between the bounds of all the maps.
+    A result that is the same function of the dimensions in all maps stays.  Other results take
+    every value between their bounds over all maps.
     """
     kept = tuple(accesses)
     reasons = join_reasons(*[a.reason for a in kept], reason)
@@ -331,7 +353,7 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
 
 
 def _box(accesses: Sequence[Access], shape: tuple[int, ...]) -> IndexingMap:
-    """One map, of elements and devices, that contains those of the accesses."""
+    """Return one map, of elements and devices, that contains the maps of the accesses."""
     maps = [indexing.joined(access) for access in accesses]
     ranges: list[Variable] = []
     results: list[Expr] = []
@@ -350,7 +372,7 @@ def _box(accesses: Sequence[Access], shape: tuple[int, ...]) -> IndexingMap:
 
 
 def covers_everything(map: IndexingMap, sizes: tuple[int, ...]) -> bool:
-    """Does every index touch all elements of a tensor of these sizes?  False if not sure.
+    """Does every index lead to all elements of a tensor of these sizes?  False if not decided.
 
     >>> row = IndexingMap.parse("(d0)[s0] -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 4]")
     >>> covers_everything(row, (4, 5)), covers_everything(row.sub_map([1]), (5,))

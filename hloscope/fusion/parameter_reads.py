@@ -1,9 +1,9 @@
-"""What values read of the parameters of their computation, each found once and shared.
+"""Accesses of a computation's values to its parameters, each computed once and shared.
 
-A walk from every instruction to the parameters would compose the maps of the same path anew for
-each start.  Here what a value reads is what its operands read, seen through one instruction;
-questions about many values of a computation share everything below them, and what they read of
-many parameters is kept in tables that share what is alike.
+A traversal from every instruction to the parameters would repeat the compositions along shared
+paths for each start.  Here the accesses of a value are those of its operands, composed with one
+instruction.  Queries about many values share all results below them, and the accesses to many
+parameters are stored in tables with shared subtrees.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from hloscope.ir import Computation, Instruction, Type
 from hloscope.ops import Parameter
 
 Leaf: TypeAlias = tuple[Instruction, int]
-"""A value and one of its tensors, on the way one of its leaves."""
+"""A value and the number of one of its tensors; internally, of one of its leaves."""
 Ends: TypeAlias = Mapping[Leaf, Accesses]
-"""What is read of parameters and of values from outside."""
+"""Accesses to parameters and to values from outside the computation."""
 
 MANY: Final = 2
-"""Of more accesses of one tensor, those that are inside others are left out."""
+"""With more accesses to one tensor, contained ones are removed."""
 LOOKS: Final = 64
-"""The clock is read once in so many steps: reading it may take longer than one of them."""
+"""Steps between two reads of the clock, which may take longer than a step."""
 MOST_KEPT: Final = 300_000
-"""Parts of tables, and joins of them, that are remembered; beyond that all is forgotten."""
+"""Maximum number of memoized table parts and joins; beyond it all of them are discarded."""
 
 
 class ParameterReads:
-    """What the values of one computation read of its parameters."""
+    """Accesses of the values of one computation to its parameters."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class ParameterReads:
         ends: Container[Instruction] = (),
         until: float = inf,
     ) -> None:
-        """Start with nothing known.
+        """Start without results.
 
         Args:
-            analysis: Tells what one instruction reads.
-            computation: The one whose parameters are read.
-            ends: Further values that are not looked behind.
-            until: When `process_time` is past this, `OutOfTimeError` is raised.
+            analysis: Gives the dependences of single instructions.
+            computation: The computation whose parameters are read.
+            ends: Further values at which accesses end.
+            until: Limit of `process_time`, in seconds; past it `OutOfTimeError` is raised.
         """
         self._ends, self._until = ends, until
         self._analysis = analysis
@@ -67,7 +67,13 @@ class ParameterReads:
         self._tensors: list[Leaf | None] = []
 
     def of(self, ins: Instruction, output: int) -> Ends:
-        """What one tensor of a value reads; through fusions, calls and loops, not into them."""
+        """Return the accesses of one tensor of a value to parameters and other ends.
+
+        They pass through fusions, calls and loops; values inside these are not listed.
+
+        Raises:
+            OutOfTimeError: The time limit is over.
+        """
         leaf = self._analysis.leaf_of(ins.type, output)
         if leaf is None:
             return {}
@@ -76,7 +82,7 @@ class ParameterReads:
         return {end: some.accesses for number, some in items if (end := ends[number]) is not None}
 
     def _of(self, ins: Instruction, leaf: int) -> Table | None:
-        """What one leaf of a value reads."""
+        """Return the table of the accesses of one leaf of a value."""
         if self._tables.size > MOST_KEPT:
             self._forget()
         known = self._known
@@ -97,6 +103,8 @@ class ParameterReads:
                     known[top] = self._itself(top)
                     continue
                 flows = waiting[top] = list(self._analysis.reads(*top))
+            # Postorder with an explicit stack: a value's table is joined when those of all its
+            # operands are known. Chains are deeper than Python's recursion limit.
             missing = [target for flow in flows if (target := _target(top[0], flow)) not in known]
             if missing:
                 stack += missing
@@ -107,25 +115,26 @@ class ParameterReads:
         return known[ins, leaf]
 
     def _is_end(self, ins: Instruction) -> bool:
+        """Is the value a parameter, a given end or outside the computation?"""
         return isinstance(ins.op, Parameter) or ins in self._ends or ins not in self._inside
 
     def _itself(self, end: Leaf) -> Node:
-        """An end reads itself; it gets a number by which tables know it."""
+        """Return the table of an end: the identity access to itself, under a new number."""
         number = len(self._numbered)
         self._numbered.append(end)
         tensor = self._analysis.tensor_of(end[0].type, end[1])
-        self._tensors.append(None if tensor is None else (end[0], tensor))  # else a size
+        self._tensors.append(None if tensor is None else (end[0], tensor))  # a size has no tensor
         type = self._analysis.leaves(end[0].type)[end[1]]
         return self._tables.single(number, type, (self._analysis.pool.identity(type),))
 
     def _through(self, first: Accesses, then: Accesses) -> Accesses:
-        """Plain accesses, one after the other."""
+        """Compose two sets of plain accesses."""
         return tuple(composed(self._analysis.pool, first, then))
 
     def _join(self, type: Type, parts: Sequence[tuple[Accesses | None, Accesses]]) -> Accesses:
-        """What is read of an end through accesses, each followed by others.
+        """Return the union of pairs of composed accesses to one end.
 
-        Of many, or under conditions, those that others contain are left out.
+        Contained accesses are removed if there are more than `MANY`, or any has constraints.
         """
         pool = self._analysis.pool
         found: AccessSet = {}
@@ -140,9 +149,9 @@ class ParameterReads:
 
 
 def _is_plain(accesses: Accesses) -> bool:
-    """Is it one exact access, by a function of the index alone, without divisions?
+    """Is there one exact access, whose results are functions of the dimensions without divisions?
 
-    Such functions can be composed in any order: the result is the same, in the same form.
+    Such functions can be composed in any order with the same normal form.
     """
     if len(accesses) != 1:
         return False
@@ -156,9 +165,11 @@ def _is_plain(accesses: Accesses) -> bool:
 
 
 def _has_conditions(access: Access) -> bool:
+    """Does the access have constraints or runtime variables?"""
     return access.map is not None and bool(access.map.constraints or access.map.runtime)
 
 
 def _target(ins: Instruction, flow: Flow) -> Leaf:
+    """Return the value and leaf that a dependence of `ins` leads to."""
     operand = flow.operand
     return (ins.operands[operand] if isinstance(operand, int) else operand, flow.leaf)

@@ -1,4 +1,4 @@
-"""What the parameters of a computation reach of its outputs: few walks that answer for all."""
+"""Accesses from the parameters of a computation to its outputs, for all parameters at once."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from hloscope.fusion.analysis import Analysis
 
 MAX_ENDS: Final = 4
-"""A computation of more outputs is walked from each parameter that is asked about."""
+"""With more outputs, each queried parameter has its own traversal to the users."""
 MANY_PARAMETERS, FEW_QUESTIONS = 256, 4
-"""Of computations with more parameters, the first so many questions are answered one by one."""
+"""With more than `MANY_PARAMETERS`, the first `FEW_QUESTIONS` queries are computed singly."""
 Reached: TypeAlias = dict[int, Accesses]
-"""By output, what is reached of it."""
+"""Accesses to each output that is reached, by output."""
 Table: TypeAlias = dict[tuple[int, int], Reached]
-"""By parameter and leaf."""
+"""Results by parameter and leaf."""
 
 
 class Reaching:
-    """What parameters reach, remembered by structure.
+    """Accesses from parameters to outputs, memoized by the structure of the computation.
 
     Args:
-        analysis: Knows what each instruction reads and reaches.
+        analysis: Gives the dependences of single instructions.
     """
 
     def __init__(self, analysis: Analysis) -> None:
@@ -40,13 +40,16 @@ class Reaching:
     def of(
         self, callee: Computation, number: int, parameter: int, leaf: int
     ) -> tuple[Computation, Reached]:
-        """What a leaf of a parameter reaches, and the computation of this structure it is said of.
+        """Return the accesses from one parameter leaf to the outputs, and their computation.
+
+        The computation has the same structure as `callee`; runtime variables are read from its
+        instructions.
 
         Args:
             callee: The computation.
-            number: Of its structure.
-            parameter: Which parameter.
-            leaf: Which leaf of it.
+            number: Number of its structure.
+            parameter: Number of the parameter.
+            leaf: Number of the parameter's leaf.
         """
         if len(self._analysis.leaves(callee.root.type)) > MAX_ENDS:
             return callee, self._walked(callee, callee.parameters[parameter], leaf)
@@ -54,7 +57,7 @@ class Reaching:
         return owner, table.get((parameter, leaf), {})
 
     def _walked(self, callee: Computation, start: Instruction, leaf: int) -> Reached:
-        """What a parameter reaches of each output: one walk to the users."""
+        """Return the accesses to each output by one traversal from a parameter to the users."""
         about = self._analysis
         walk = Walk(about.pool, about.leaves)
         walk.begin(start, leaf)
@@ -63,10 +66,10 @@ class Reaching:
         return {k: tuple(accesses.values()) for k, accesses in sorted(found.items())}
 
     def _table(self, callee: Computation, number: int, parameter: int) -> tuple[Computation, Table]:
-        """What a parameter reaches, and perhaps all others, and the computation they are of.
+        """Return a table with the results of `parameter`, and its computation.
 
-        One walk answers for all parameters; of very many, the first questions have walks of
-        their own.
+        One traversal gives the results of all parameters.  With very many parameters, the first
+        queries have traversals of their own.
         """
         known = self._tables.get(number)
         if known is not None:
@@ -78,9 +81,11 @@ class Reaching:
         return known
 
     def _all(self, callee: Computation, through: Container[Instruction] | None = None) -> Table:
-        """What each parameter reaches of each output, if asked so only through some values.
+        """Return the accesses from each parameter to each output, by one traversal per output.
 
-        One walk for each output.
+        Args:
+            callee: The computation.
+            through: The values to pass through; all if `None`.
         """
         about = self._analysis
         table: Table = {}
@@ -96,7 +101,7 @@ class Reaching:
 
 
 def _dependent(callee: Computation, parameter: int) -> set[Instruction]:
-    """A parameter, and all values that may depend on it."""
+    """Return a parameter and all values that may depend on it."""
     found = {callee.parameters[parameter]}
     for ins in callee.instructions:
         if ins.calls or not found.isdisjoint(ins.operands):  # what is called may capture values

@@ -1,4 +1,4 @@
-"""Multiplications of dots, convolutions and library calls that compute them."""
+"""Numbers of multiply-adds of dots, convolutions and the library calls that compute them."""
 
 from __future__ import annotations
 
@@ -71,6 +71,8 @@ def _multiplications(ins: Instruction) -> int | None:
             config = backend_config(op.settings, ins.extras)
             numbers = config.get("gemm_backend_config", config)["dot_dimension_numbers"]
             contracted = tuple(map(int, numbers["lhs_contracting_dimensions"]))
+            # The result has batch and free dimensions only, so its size times the contracted sizes
+            # of the left operand counts the multiply-adds.
             return _contraction(ins, DotDimensions((), (), contracted, ()))
         case CustomCall(call_target_name=target) if target == _ONEDNN:
             config = backend_config(op.settings, ins.extras)
@@ -83,6 +85,7 @@ def _multiplications(ins: Instruction) -> int | None:
 
 
 def _contraction(ins: Instruction, dimensions: DotDimensions) -> int:
+    """Number of result elements times the contracted sizes of operand 0."""
     lhs = _sizes(ins.operands[0])
     return prod(_result_sizes(ins)) * prod([lhs[d] for d in dimensions.lhs_contracting])
 
@@ -104,7 +107,7 @@ def _convolution(op: Convolution, shapes: Sequence[Dims]) -> int:
 
 
 def valid_pairs(window: Window, d: int, taps: int, size: int, positions: int) -> int:
-    """Number of (position, tap) pairs of dimension `d` that meet an element of the base.
+    """Count the (position, tap) pairs of dimension `d` that meet an element of the base.
 
     Args:
         window: The window.
@@ -167,13 +170,14 @@ def valid_pairs(window: Window, d: int, taps: int, size: int, positions: int) ->
 
 
 def _floor_sum(n: int, m: int, a: int, b: int) -> int:
-    """Sum of `(a * i + b) // m` for `i` in `[0, n)`, in as many steps as Euclid's algorithm.
+    """Sum `(a * i + b) // m` for `i` in `[0, n)`, in as many steps as Euclid's algorithm.
 
     >>> _floor_sum(4, 3, -2, 5) == sum((-2 * i + 5) // 3 for i in range(4))
     True
     """
     total = 0
     while n > 0:
+        # The whole parts of `a / m` and `b / m` contribute sums of an arithmetic progression.
         total += (n - 1) * n // 2 * (a // m) + n * (b // m)
         a, b = a % m, b % m
         # The rest counts lattice points under a line: seen from the other axis it has the same
@@ -192,7 +196,7 @@ def _result_sizes(ins: Instruction) -> Dims:
 
 
 def _known_sizes(type: object) -> Dims:
-    """Sizes of an array, of a bounded dimension its bound.
+    """Return the sizes of an array; a dynamic dimension counts with its bound.
 
     Raises:
         ValueError: A size is not known.

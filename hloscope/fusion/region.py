@@ -1,4 +1,4 @@
-"""Regions of a graph whose every instruction is looked at: fusions as they are or could be."""
+"""Sets of instructions that are, or could be, fused, with maps to every instruction inside."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from hloscope.ops import Call, Fusion, Parameter
 from hloscope.walks import needed_first
 
 Grouped: TypeAlias = dict[Instruction, dict[int, Accesses]]
-"""For each value reached and each of its tensors: the accesses from where the walk began."""
+"""Accesses from the start of the traversal to each value, by tensor."""
 
 
 class Region(Struct, frozen=True):
-    """Instructions of one computation that are, or would be, fused; fusions among them are open.
+    """Instructions of one computation that are, or would be, one fusion.
+
+    Inner fusions are expanded.
 
     Attributes:
-        inside: The instructions.  Where a walk reaches another instruction it ends.
-        root: Where walks begin unless told otherwise.
+        inside: The instructions.  A traversal ends at any other instruction.
+        root: The default start of traversals.
     """
 
     inside: frozenset[Instruction]
@@ -33,23 +35,23 @@ class Region(Struct, frozen=True):
 
     @classmethod
     def of_instruction(cls, ins: Instruction) -> Region:
-        """One instruction; a fusion with everything inside it."""
+        """One instruction; of a fusion, everything inside it."""
         return cls(frozenset([ins]), ins)
 
     @classmethod
     def of_producer_consumer(cls, producer: Instruction, consumer: Instruction) -> Region:
-        """Two instructions as if they were fused."""
+        """Two instructions as one fusion, with the consumer as root."""
         return cls(frozenset([producer, consumer]), consumer)
 
     @classmethod
     def of_computation(cls, computation: Computation) -> Region:
-        """Everything from the root of a computation back to its parameters."""
+        """All instructions of a computation but its parameters."""
         inside = [i for i in computation.instructions if not isinstance(i.op, Parameter)]
         return cls(frozenset(inside), computation.root)
 
     @classmethod
     def of_instructions(cls, instructions: Iterable[Instruction], root: Instruction) -> Region:
-        """Any set of instructions of one computation."""
+        """A given set of instructions of one computation."""
         return cls(frozenset(instructions), root)
 
 
@@ -61,18 +63,20 @@ def grouped(
     *,
     opened: bool = True,
 ) -> Grouped:
-    """What one output of an instruction reads of every instruction in a region and at its edge.
+    """Return the accesses of one output to every instruction in a region and to its inputs.
 
-    Instructions inside fusions are listed too, their parameters as well as the operands these stand
-    for.
+    Instructions inside fusions are included: their parameters, and the operands passed for them.
 
     Args:
-        analysis: Remembers what was computed.
-        region: Where to walk.
-        start: An instruction of the region, also one inside a fusion, or an operand at its edge,
-            which reads itself; by default the root.
-        output: Which tensor of its value.
-        opened: List the instructions inside fusions.
+        analysis: Memoizes accesses.
+        region: The instructions to traverse.
+        start: An instruction of the region, one inside a fusion, or an input of the region, which
+            reads itself; by default the root.
+        output: Number of the tensor of its value.
+        opened: Include the instructions inside fusions.
+
+    Raises:
+        UnknownNameError: `start` is not in the region.
     """
     start = region.root if start is None else start
     walk = Walk(analysis.pool, analysis.leaves)
@@ -89,12 +93,12 @@ def grouped(
 
 
 def _is_at_edge(region: Region, ins: Instruction) -> bool:
-    """Is it read by an instruction of the region?"""
+    """Does an instruction of the region read `ins`?"""
     return any(ins in inside.operands for inside in region.inside)
 
 
 def _leaf(analysis: Analysis, ins: Instruction, output: int) -> int:
-    """The leaf that a tensor of a value is."""
+    """Return the leaf number of a tensor of a value."""
     leaf = analysis.leaf_of(ins.type, output)
     assert leaf is not None, f"`{ins.name}` has no output {output}"
     return leaf
@@ -103,7 +107,7 @@ def _leaf(analysis: Analysis, ins: Instruction, output: int) -> int:
 def _tensors(
     analysis: Analysis, ins: Instruction, leaves: Mapping[int, AccessSet]
 ) -> dict[int, Accesses]:
-    """What is reached of the tensors of a value; its sizes are no elements of it."""
+    """Return the accesses by tensor, without those to run-time sizes."""
     found = {}
     for leaf, accesses in sorted(leaves.items()):
         tensor = analysis.tensor_of(ins.type, leaf)
@@ -115,7 +119,7 @@ def _tensors(
 def epilogue(
     analysis: Analysis, computation: Computation, parent: Instruction, root: Instruction
 ) -> Accesses:
-    """Which elements of `root` an element of `parent` influences, inside one computation."""
+    """Return the elements of `root` that depend on an element of `parent`, in one computation."""
     walk = Walk(analysis.pool, analysis.leaves)
     walk.begin(parent, 0)
     positions = analysis.positions(computation)
@@ -126,17 +130,18 @@ def epilogue(
 
 
 def _is_open(analysis: Analysis, ins: Instruction) -> bool:
+    """Can the instructions inside this fusion or call be listed?"""
     return isinstance(ins.op, Fusion | Call) and bool(ins.calls) and analysis.in_step(ins)
 
 
 def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[Instruction]) -> None:
-    """Add what the fusions and calls that a walk has met read of every instruction in them.
+    """Add the accesses to every instruction inside the fusions and calls of a traversal.
 
     Args:
-        analysis: Remembers what was computed.
-        found: Takes it.
-        walk: From where all accesses begin.
-        inside: Which of the instructions it has met may be opened.
+        analysis: Memoizes accesses.
+        found: The accesses to add to.
+        walk: The finished traversal whose start all accesses have.
+        inside: The instructions that may be expanded.
     """
     todo = [
         (ins, leaf, accesses)
@@ -147,6 +152,8 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
     while todo:
         fusion, leaf, before = todo.pop()
         callee = fusion.calls[0]
+        # One traversal per fusion from its root; composed with the accesses to the fusion it gives
+        # the accesses from the start.
         inner = Walk(analysis.pool, analysis.leaves)
         inner.begin(callee.root, leaf)
         inner.to_producers(analysis.positions(callee).get, analysis.reads)
@@ -161,7 +168,7 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
 
 
 def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
-    """Finish a walk inside a computation, fusions in it included."""
+    """Finish a traversal inside a computation and expand the fusions in it."""
     walk.to_producers(analysis.positions(callee).get, analysis.reads)
     found: Found = {}
     _merge(found, walk.found)
@@ -172,12 +179,14 @@ def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
 def _from_inside(
     analysis: Analysis, region: Region, start: Instruction, output: int, walk: Walk
 ) -> Found:
-    """Walk from an instruction inside a fusion out to the fusion's operands."""
+    """Traverse from an instruction inside a fusion out to the operands of the outermost fusion."""
     path = _path(analysis, region, start)
     leaf = _leaf(analysis, start, output)
     identity = analysis.pool.identity(analysis.leaves(start.type)[leaf])
     begin: Found = {start: {leaf: as_set([identity])}}
     found: Found = {}
+    # From the innermost fusion outwards: what is reached of the parameters of one continues at the
+    # operands of the fusion, which belong to the next computation outside.
     for fusion in reversed(path):
         inner = Walk(analysis.pool, analysis.leaves)
         for ins, leaves in begin.items():
@@ -196,7 +205,7 @@ def _from_inside(
 
 
 def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instruction]:
-    """The fusions from the region down to the instruction."""
+    """Return the nested fusions that contain the instruction, outermost first."""
     todo = [[ins] for ins in region.inside if _is_open(analysis, ins)]
     while todo:
         path = todo.pop()
@@ -209,6 +218,7 @@ def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instru
 
 
 def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
+    """Compose the accesses to a fusion with those inside it."""
     return {
         ins: {
             leaf: walk.through(before, tuple(accesses.values()))
@@ -219,6 +229,7 @@ def _composed(walk: Walk, before: AccessSet, further: Found) -> Found:
 
 
 def _merge(into: Found, more: Mapping[Instruction, dict[int, AccessSet]]) -> None:
+    """Add accesses to a nested dictionary."""
     for ins, leaves in more.items():
         mine = into.setdefault(ins, {})
         for leaf, accesses in leaves.items():
@@ -226,10 +237,11 @@ def _merge(into: Found, more: Mapping[Instruction, dict[int, AccessSet]]) -> Non
 
 
 def _order(inside: frozenset[Instruction]) -> dict[Instruction, int]:
-    """A number for each instruction, producers before consumers."""
+    """Number the instructions, producers before consumers."""
 
     def read(ins: Instruction) -> list[Instruction]:
         return [o for o in (*captured(ins)[::-1], *ins.operands[::-1]) if o in inside]
 
+    # The set has no order; names make the numbering, and so the order of results, reproducible.
     firsts = sorted(inside, key=lambda ins: ins.name)
     return {ins: number for number, ins in enumerate(needed_first(firsts, read))}

@@ -1,8 +1,9 @@
-"""Walks through sizes known only at run time: they are leaves beside the tensor they belong to.
+"""Dependences of run-time sizes, which are leaves beside the tensor that they belong to.
 
-A size flows from where it is set through every op that hands its dimension on, to where it is asked
-for, and to the elements it chooses or masks.  `hloscope.indexing.rules.run_time_sizes` says how for
-each op; ops that lead through other computations need nothing, as their leaves flow one by one.
+A size passes from the op that sets it through every op that preserves its dimension.  It ends at a
+query of the size, or at the elements that it selects or masks.  The rule of each op is in
+`hloscope.indexing.rules.run_time_sizes`.  Ops that call computations need no rule: their leaves are
+followed one by one.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ UNKNOWN: Final = "where the size comes from is not known"
 OUT_OF_STEP: Final = "a size is known in one of two types of the same value only"
 
 Dynamic: TypeAlias = tuple[tuple[int, ...], ...]
-"""Of each tensor of a value, the dimensions whose size is not known."""
+"""Dynamic dimensions of each tensor of a value."""
 
 
 class Sizes:
-    """The flows of sizes, into sizes and into elements."""
+    """Dependences of run-time sizes, and of elements on run-time sizes."""
 
     def __init__(self, pool: Pool, leaves: Leaves) -> None:
         self._pool, self._leaves = pool, leaves
@@ -59,10 +60,10 @@ class Sizes:
         self._wide = of_last(self._has_sizes)
 
     def concern(self, ins: Instruction) -> bool:
-        """Has an operand or the value a size that is not known?"""
+        """Does the value or an operand have a run-time size?"""
         if len(ins.operands) > WIDE:
             return self._wide(ins)
-        plain = self._leaves.plain  # looked at here, as this is asked at every step
+        plain = self._leaves.plain  # inline: one call for every instruction
         if id(ins.type) in plain:
             for operand in ins.operands:
                 if id(operand.type) not in plain:
@@ -76,10 +77,10 @@ class Sizes:
         return any([has(ins.type), *[has(operand.type) for operand in ins.operands]])
 
     def in_step(self, ins: Instruction) -> bool:
-        """Have the values that go through an op of structure the same leaves on their way?
+        """Do the values that an op passes on have the same leaves in all their types?
 
-        A size may be declared as known in the type of a computation's parameter or result, and not
-        in that of the value handed to it.
+        A parameter or result of a computation may declare a size that is not known in the type of
+        the value passed for it.
         """
         known = self._in_step.get(ins)
         if known is None:
@@ -87,6 +88,7 @@ class Sizes:
         return known
 
     def _is_in_step(self, ins: Instruction) -> bool:
+        """Compute `in_step`."""
         if not self.concern(ins):
             has, plain = self._leaves.has_sizes, self._leaves.plain
             inside = [value.type for c in ins.calls for value in (*c.parameters, c.root)]
@@ -95,7 +97,7 @@ class Sizes:
         return all(a == b for a, b in self._meetings(ins))
 
     def _meetings(self, ins: Instruction) -> Iterator[tuple[Dynamic, Dynamic]]:
-        """What two types say of the same value."""
+        """Yield pairs of the dynamic dimensions that two types declare for the same value."""
         handed = [self._dynamic(operand.type) for operand in ins.operands]
         result = self._dynamic(ins.type)
         match ins.op:
@@ -123,21 +125,23 @@ class Sizes:
                     yield self._dynamic(called.root.type), result
 
     def _taken(self, called: Computation) -> list[Dynamic]:
+        """Return the dynamic dimensions of each parameter's tensors."""
         return [self._dynamic(parameter.type) for parameter in called.parameters]
 
     def _dynamic(self, type: Type) -> Dynamic:
+        """Return the dynamic dimensions of each tensor of a type."""
         return tuple(map(dynamic_dimensions, leaf_types(type)))
 
     def part(self, type: Type, leaf: int) -> Part:
-        """Which tensor a leaf is, or the size of which of its dimensions."""
+        """Return the tensor number of a leaf, and its dimension if the leaf is a size."""
         return self._leaves.part(type, leaf)
 
     def of_size(self, ins: Instruction, part: Part) -> Iterator[Flow]:
-        """What a size of an instruction's value reads."""
+        """Yield the dependences of a run-time size of an instruction's value."""
         assert part.dimension is not None
         try:
             reads = indexing.size_reads(ins, part.tensor, part.dimension)
-        except (LookupError, ValueError):  # operands and result do not fit together
+        except (LookupError, ValueError):  # operand and result types disagree
             reads = None
         if reads is None:
             unknown = self._pool.keep(Access.unknown(UNKNOWN))
@@ -150,12 +154,12 @@ class Sizes:
     def of_elements(
         self, ins: Instruction, tensor: int, answer: Sequence[Accesses]
     ) -> Iterator[Flow]:
-        """The sizes that the elements of a tensor of an instruction's value read besides.
+        """Yield the dependences of a tensor's elements on run-time sizes.
 
         Args:
             ins: The instruction.
-            tensor: Which tensor.
-            answer: What the elements read of elements.
+            tensor: Number of the tensor.
+            answer: Accesses of the elements to the elements of each operand.
         """
         unknown = [next((a for a in accesses if a.map is None), None) for accesses in answer]
         touched = [any(a.map is None or not a.map.is_known_empty for a in some) for some in answer]
@@ -165,6 +169,7 @@ class Sizes:
         except (LookupError, ValueError, UnsupportedError):
             here, reads = (), ()
         yield from self._flows(ins, here, [r for r in reads if unknown[r.operand] is None])
+        # Where elements are read in an unknown way, all sizes of that operand may be read too.
         for k, access in enumerate(unknown):
             if access is not None:
                 type = ins.operands[k].type
@@ -173,7 +178,7 @@ class Sizes:
                         yield Flow(k, leaf, (self._pool.keep(replace(access, leaf=0)),))
 
     def reached(self, operand: int, leaf: int, end: int, flows: Iterable[Flow]) -> Iterator[Flow]:
-        """Where a leaf of an operand goes by what the leaf `end` of the value reads."""
+        """Return the inverses of those `flows` of leaf `end` that read one operand leaf."""
         for flow in flows:
             if (flow.operand, flow.leaf) == (operand, leaf):
                 back = [
@@ -183,6 +188,7 @@ class Sizes:
                 yield Flow(operand, end, self._pool.keep_all(back))
 
     def _flows(self, ins: Instruction, here: Dims, reads: Reads | list[SizeRead]) -> Iterator[Flow]:
+        """Yield reads of sizes and elements as dependences, with a map for each."""
         for read in reads:
             type = ins.operands[read.operand].type
             leaf = self._leaves.of_part(type, Part(read.tensor, read.dimension))
@@ -192,6 +198,7 @@ class Sizes:
             except UnsupportedError as error:
                 yield Flow(read.operand, leaf, (self._pool.keep(Access.unknown(error.message)),))
                 continue
+            # From a scalar to a size: the index spaces have no dimensions.
             if not here and not there:
                 map = identity_map(())
             else:

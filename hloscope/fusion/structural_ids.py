@@ -1,11 +1,11 @@
-"""Computations as an analysis takes them: those of one structure once, the innermost first.
+"""Structural numbers of computations: equal numbers mean equal indexing.
 
-What was found out about one is told of the others of its structure: where runtime variables are
-read from is renamed to the instructions in the same places.
+Results about one computation serve all of equal structure: the origins of runtime variables are
+replaced by the instructions at the same positions.
 
-It is built on what is known of the computations that are called, which would take as many Python
-frames as calls are nested.  So of a deep chain some computations are looked at first, the innermost
-before the others: no more than `EVERY` levels are ever left.
+Results of a computation are built from those of the computations that it calls.  Direct recursion
+would take as many Python frames as calls are nested.  So inner computations of a deep nest are
+computed first, one in `EVERY` levels, and recursion is never deeper than that.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _T = TypeVar("_T")
 
 
 class Numbering:
-    """Numbers values by equality, asking for their hash once per object."""
+    """Number values by equality; each object is hashed once."""
 
     def __init__(self) -> None:
         self._by_value: dict[object, int] = {}
         self.known: Final[dict[int, tuple[object, int]]] = {}
-        """Values and their numbers, by identity."""
+        """Values and their numbers, by `id`; a stored value keeps its `id` from being reused."""
 
     def __call__(self, value: object) -> int:
         """Number of `value`; equal values have equal numbers."""
@@ -50,10 +50,11 @@ class Numbering:
 
 
 class Blueprints:
-    """Gives every computation a number; equal numbers mean equal structure.
+    """Number computations by structure; equal numbers mean equal structure.
 
-    Structure is what indexing can depend on: ops, types with layouts, wiring, called computations.
-    Names, metadata, spans and the values of floating-point constants are no part of it.
+    The structure has everything that indexing can depend on: ops, types with layouts, operands and
+    called computations.  Names, metadata, source positions and the values of floating-point
+    constants are ignored.
     """
 
     def __init__(self) -> None:
@@ -63,13 +64,13 @@ class Blueprints:
         self._of: dict[Computation, int] = {}
 
     def op_of(self, ins: Instruction) -> int:
-        """Number of the instruction's op; floating-point constants share one."""
+        """Return the number of the instruction's op; floating-point constants share -1."""
         if type(ins.op) is Constant and not _is_integer(ins.type):
             return -1
         return self.op_number(ins.op)
 
     def number(self, computation: Computation) -> int:
-        """Number of the computation's structure."""
+        """Return the number of the computation's structure."""
         known = self._of.get(computation)
         if known is None:
             for inner in inside_out(computation, self._of):
@@ -78,39 +79,46 @@ class Blueprints:
         return known
 
     def _number_of(self, computation: Computation) -> int:
+        """Return the number of the computation's key; callees are numbered already."""
         return self._numbers.setdefault(self._key(computation), len(self._numbers))
 
     def _key(self, computation: Computation) -> object:
+        """Return a key that is equal for computations of equal structure."""
         position: dict[Instruction, int] = {}
         row: list[object] = []
         ops, types, numbers = self.op_number.known, self.type_number.known, self._of
+        # An instruction is its op, type and operands' positions. A captured value is not in
+        # `position` and stays itself, because its identity matters. A callee's number is
+        # complemented, so that it cannot equal a position. `None` ends each instruction, as
+        # operand counts vary.
         for at, ins in enumerate(computation.instructions):
             position[ins] = at
             op, of_type = ops.get(id(ins.op)), types.get(id(ins.type))
             row += (
                 self.op_of(ins) if op is None or type(ins.op) is Constant else op[1],
                 self.type_number(ins.type) if of_type is None else of_type[1],
-                *[position.get(value, value) for value in ins.operands],  # a region may read others
+                *[position.get(value, value) for value in ins.operands],
             )
             for callee in ins.calls:
                 number = numbers.get(callee)
-                row.append(callee if number is None else ~number)  # itself: it calls this one
+                row.append(callee if number is None else ~number)  # recursive
             row.append(None)
         row.append(position[computation.root])
         return tuple(row)
 
 
 def _is_integer(type: Type) -> bool:
+    """Is the element type boolean or an integer?"""
     return isinstance(type, TensorType) and type.element.kind in ("pred", "signed", "unsigned")
 
 
 def has_runtime(accesses: Accesses) -> bool:
-    """Does any access depend on what instructions are when the program runs?"""
+    """Does an access depend on values read at run time or on collectives?"""
     return any([access.via or (access.map and access.map.runtime) for access in accesses])
 
 
 def origins_of(accesses: Accesses) -> dict[Instruction, None]:
-    """The instructions whose values the runtime variables are."""
+    """Return the instructions that the runtime variables are read from, in order."""
     return {
         variable.origin: None
         for access in accesses
@@ -121,7 +129,7 @@ def origins_of(accesses: Accesses) -> dict[Instruction, None]:
 
 
 def origin_text(origin: Instruction) -> str:
-    """What a runtime variable is read from: `parameter(1)`, `constant(3)`, else the name.
+    """Return the text of a runtime variable's origin: `parameter(1)`, `constant(3)` or a name.
 
     Source: XLA's indexing tests, which print instructions without names.
     """
@@ -135,7 +143,7 @@ def origin_text(origin: Instruction) -> str:
 
 
 def with_origins(access: Access, new: Mapping[Instruction, Instruction]) -> Access:
-    """The access with some origins, and collectives on the way, replaced."""
+    """Return the access with origins of runtime variables and collectives replaced."""
     map, replica = (_renamed(map, new) for map in (access.map, access.replica))
     via = _all_renamed(access.via, new)
     if map is access.map and replica is access.replica and via == access.via:
@@ -144,13 +152,14 @@ def with_origins(access: Access, new: Mapping[Instruction, Instruction]) -> Acce
 
 
 def _renamed(map: IndexingMap | None, new: Mapping[Instruction, Instruction]) -> IndexingMap | None:
+    """Return the map with origins replaced; the same object if nothing changed."""
     if map is None or not map.runtime:
         return map
     runtime = [_variable_renamed(variable, new) for variable in map.runtime]
     if runtime == [*map.runtime]:
         return map
     renamed = map.with_(runtime=runtime)
-    if map.is_simplified:  # where values are read makes no difference to that
+    if map.is_simplified:  # origins do not affect the normal form
         renamed.mark_simplified()
     return renamed
 
@@ -158,6 +167,7 @@ def _renamed(map: IndexingMap | None, new: Mapping[Instruction, Instruction]) ->
 def _variable_renamed(
     variable: RuntimeVariable, new: Mapping[Instruction, Instruction]
 ) -> RuntimeVariable:
+    """Return the runtime variable with its origin and collectives replaced."""
     origin, collective = (
         None if ins is None else renamed_value(ins, new)
         for ins in (variable.origin, variable.collective)
@@ -167,8 +177,12 @@ def _variable_renamed(
 
 
 def renamed_value(value: Instruction, new: Mapping[Instruction, Instruction]) -> Instruction:
-    """The instruction in a value's place; that of a call's value, in the call's place."""
+    """Return the replacement of a value.
+
+    Of a value inside a call, the call is replaced too.
+    """
     calls: list[tuple[Instruction, int]] = []
+    # Unwrap the calls to the innermost value, then wrap its replacement in the replaced calls.
     while value not in new and isinstance(value, CalledValue):
         calls.append((new.get(value.call, value.call), value.first))
         value = value.value
@@ -181,22 +195,25 @@ def renamed_value(value: Instruction, new: Mapping[Instruction, Instruction]) ->
 def _all_renamed(
     steps: tuple[Instruction, ...], new: Mapping[Instruction, Instruction]
 ) -> tuple[Instruction, ...]:
+    """Return the collectives with replacements."""
     return tuple([new.get(step, step) for step in steps]) if steps else steps
 
 
 class Summary:
-    """Flows through a computation, told for every computation of equal structure."""
+    """Dependences through a computation, for every computation of equal structure."""
 
     def __init__(self, computation: Computation, flows: tuple[Flow, ...]) -> None:
         self._computation = computation
         self._flows = flows
 
+    # Cached: `for_` asks it for every caller of the structure, and it never changes.
     @cached_property
     def _has_runtime(self) -> bool:
+        """Does a dependence have a runtime variable?"""
         return any([has_runtime(flow.accesses or ()) for flow in self._flows])
 
     def for_(self, computation: Computation) -> tuple[Flow, ...]:
-        """The flows, with runtime variables read from instructions of `computation`."""
+        """Return the dependences; runtime variables are read from instructions of `computation`."""
         if computation is self._computation or not self._has_runtime:
             return self._flows
         new = counterparts(self._computation, computation)
@@ -211,7 +228,10 @@ class Summary:
 
 
 def counterparts(one: Computation, other: Computation) -> dict[Instruction, Instruction]:
-    """The instruction of `other` in the place of each of `one`, called computations included."""
+    """Map each instruction of `one` to that of `other` at the same position, callees included.
+
+    The computations have equal structure.
+    """
     new: dict[Instruction, Instruction] = {}
     stack = [(one, other)]
     while stack:
@@ -223,9 +243,10 @@ def counterparts(one: Computation, other: Computation) -> dict[Instruction, Inst
 
 
 class Recent(Generic[_T]):
-    """A function of a computation that remembers its answers about those asked about last.
+    """A function of a computation with a memo of its most recently used results.
 
-    In between, what a computation calls is asked about: one answer is not enough.
+    Queries about a computation alternate with queries about its callees, so one result is not
+    enough.
     """
 
     def __init__(self, find: Callable[[Computation], _T]) -> None:
@@ -233,7 +254,7 @@ class Recent(Generic[_T]):
         self._known: dict[Computation, _T] = {}
 
     def __call__(self, computation: Computation) -> _T:
-        """The answer about a computation."""
+        """Return the result for a computation."""
         known = self._known
         found = known.pop(computation, None)
         if found is None:
@@ -245,24 +266,24 @@ class Recent(Generic[_T]):
 
 
 MOST_RECENT: Final = 64
-"""Computations whose answers are remembered."""
+"""Maximum number of memoized results."""
 EVERY: Final = 16
-"""Of so many levels of calls the innermost computation is looked at ahead."""
+"""Levels of calls between computations that are computed ahead of their callers."""
 RECURSIVE: Final = "a function that calls itself"
-"""The reason why nothing is known of what such a function reads."""
+"""The reason of an unknown map through a recursive function."""
 
 
 class Nesting:
-    """How deep computations call others; each is looked at once."""
+    """Depth of nested calls of computations."""
 
     def __init__(self) -> None:
         self._depth: dict[Computation, int] = {}
         self._ahead: dict[str, set[Computation]] = {}
 
     def depth(self, computation: Computation) -> int:
-        """The number of computations in the longest chain of calls that begins here.
+        """Return the number of computations in the longest chain of calls that begins here.
 
-        A call of a computation whose chain is being followed, its own, counts as none.
+        A recursive call counts as none.
         """
         depth = self._depth
         if computation not in depth:
@@ -271,7 +292,7 @@ class Nesting:
         return depth[computation]
 
     def ahead(self, question: str, computation: Computation) -> list[Computation]:
-        """The computations to ask a question about before this one, inner ones first, each once."""
+        """Return the computations to analyse first, inner ones first, each once per `question`."""
         if not any([called.callees for called in computation.callees]):
             return []
         if self.depth(computation) <= EVERY:

@@ -1,9 +1,9 @@
-"""Ops that lead through other computations: calls, fusions, branches, asynchronous pairs.
+"""Dependences of ops that pass values through computations or tuples.
 
-`READS` says, for one leaf of an instruction's value, which leaves of its operands it comes from,
-`WRITES`, for one leaf of an operand, which leaves of the value it reaches.  Other ops have rules in
-`hloscope.indexing.rules`; tuples and their elements are here as well, because a walk through tuples
-of a thousand tensors asks for one leaf at a time (a test compares both).
+These are calls, fusions, branches, asynchronous pairs and tuples.  `READS` gives the operand leaves
+that one leaf of the value depends on.  `WRITES` gives the leaves of the value that depend on one
+operand leaf.  Other ops have rules in `hloscope.indexing.rules`.  Tuples are here as well because a
+traversal queries tuples of a thousand tensors one leaf at a time (a test compares both).
 """
 
 from __future__ import annotations
@@ -37,46 +37,46 @@ from hloscope.ops import (
 
 
 class Context(Protocol):
-    """What the entries may ask for; `analysis.Analysis` is it."""
+    """Operations that the entries need; `analysis.Analysis` provides them."""
 
     @property
     def pool(self) -> Pool:
-        """Keeps and composes accesses."""
+        """The interning table of accesses."""
 
     @property
     def sources(self) -> dict[tuple[Computation, int], Source]:
-        """What leaves of roots are as they are, found so far."""
+        """Sources of root leaves found so far, as in `body_dependences.source_in`."""
 
     def leaves(self, type: Type) -> tuple[Type, ...]:
-        """Types of the leaves of a type."""
+        """Return the types of the leaves of a type."""
 
     def offset(self, type: Type, index: int) -> int:
-        """Number of the first leaf of an element of a tuple."""
+        """Return the number of the first leaf of element `index` of a tuple."""
 
     def starts(self, ins: Instruction) -> tuple[int, ...]:
-        """The first leaf of each operand among the leaves of all operands, and their number."""
+        """Return the first leaf of each operand in the concatenated leaves, then their total."""
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
-        """What a leaf of an instruction's value reads of its operands."""
+        """Return the dependences of a leaf of an instruction's value on its operands."""
 
     def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
-        """Where a leaf of an operand goes."""
+        """Return the dependences of the value's leaves on one leaf of an operand."""
 
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """What a leaf of the root reads; operand `first + k` is handed in as parameter `k`."""
+        """Return the dependences of a root leaf; parameter `k` is operand `first + k`."""
 
     def calling(
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """Which leaves of the root a leaf of a parameter reaches."""
+        """Return the dependences on a parameter leaf; parameter `k` is operand `first + k`."""
 
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """What a leaf of the root reads, runtime variables named inside the computation."""
+        """Return the dependences of a root leaf; runtime variables are named inside."""
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Which leaves a parameter reaches, runtime variables named inside the computation."""
+        """Return the dependences on a parameter leaf; runtime variables are named inside."""
 
 
 O = TypeVar("O", bound=Op)  # noqa: E741
@@ -87,7 +87,7 @@ WRITES: Final[dict[type[Op], Writes[Any]]] = {}
 
 
 def reads(*classes: type[O]) -> Callable[[Reads[O]], Reads[O]]:
-    """Register what a leaf of the value of these ops comes from."""
+    """Register a function that returns the dependences of a leaf of the ops' value."""
 
     def register(entry: Reads[O]) -> Reads[O]:
         READS.update(dict.fromkeys(classes, entry))
@@ -97,7 +97,7 @@ def reads(*classes: type[O]) -> Callable[[Reads[O]], Reads[O]]:
 
 
 def writes(*classes: type[O]) -> Callable[[Writes[O]], Writes[O]]:
-    """Register where a leaf of an operand of these ops goes."""
+    """Register a function that returns the dependences on one operand leaf of the ops."""
 
     def register(entry: Writes[O]) -> Writes[O]:
         WRITES.update(dict.fromkeys(classes, entry))
@@ -110,7 +110,8 @@ def writes(*classes: type[O]) -> Callable[[Writes[O]], Writes[O]]:
 
 
 @reads(Tuple, OptimizationBarrier, Return)
-def _(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterator[Flow]:
+def tuple_reads(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterator[Flow]:
+    """Leaf `i` of the value is leaf `i` of the operands' concatenated leaves."""
     starts = at.starts(ins)
     if leaf < starts[-1]:
         k = bisect_right(starts, leaf) - 1
@@ -118,19 +119,22 @@ def _(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterator[Flow]:
 
 
 @writes(Tuple, OptimizationBarrier, Return)
-def _(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterator[Flow]:
+def tuple_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterator[Flow]:
+    """The inverse of `tuple_reads`."""
     yield Flow(operand, at.starts(ins)[operand] + leaf, None)
 
 
 @reads(GetTupleElement, Result)
-def _(at: Context, ins: Instruction, op: GetTupleElement, leaf: int) -> Iterator[Flow]:
+def element_reads(at: Context, ins: Instruction, op: GetTupleElement, leaf: int) -> Iterator[Flow]:
+    """The element's leaves are consecutive leaves of the tuple."""
     yield Flow(0, at.offset(ins.operands[0].type, op.index) + leaf, None)
 
 
 @writes(GetTupleElement, Result)
-def _(
+def element_writes(
     at: Context, ins: Instruction, op: GetTupleElement, operand: int, leaf: int
 ) -> Iterator[Flow]:
+    """Only the leaves of the selected element reach the value."""
     first = at.offset(ins.operands[0].type, op.index)
     if first <= leaf < first + len(at.leaves(ins.type)):
         yield Flow(0, leaf - first, None)
@@ -140,25 +144,28 @@ def _(
 
 
 @reads(Fusion, Call, Composite)
-def _(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterable[Flow]:
+def call_reads(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterable[Flow]:
+    """The value is the root of the called computation."""
     return at.called(ins.calls[0], leaf, ins)
 
 
 @writes(Fusion, Call, Composite)
-def _(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterable[Flow]:
+def call_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterable[Flow]:
+    """Parameter `k` of the called computation is operand `k`."""
     return at.calling(ins.calls[0], operand, leaf, ins)
 
 
 @reads(Case)
-def _(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[Flow]:
-    """The condition, and what each branch would read: as in `select`, any may be taken."""
+def case_reads(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[Flow]:
+    """The value depends on the condition and, as in `select`, on the operands of every branch."""
     yield Flow(0, 0, (at.pool.whole(at.leaves(ins.type)[leaf], ins.operands[0].type),))
     for k, branch in enumerate(ins.calls):
         yield from at.called(branch, leaf, ins, k + 1)
 
 
 @writes(Case)
-def _(at: Context, ins: Instruction, op: Case, operand: int, leaf: int) -> Iterator[Flow]:
+def case_writes(at: Context, ins: Instruction, op: Case, operand: int, leaf: int) -> Iterator[Flow]:
+    """The condition decides every element; an argument reaches the value through its branch."""
     if operand > 0:
         yield from at.calling(ins.calls[operand - 1], 0, leaf, ins, operand)
         return
@@ -174,7 +181,7 @@ NO_RESULT: Final = "its operand has no such result"
 
 
 def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
-    """Nothing is known about any operand."""
+    """Yield an unknown access to every leaf of every operand."""
     unknown = at.pool.keep(Access.unknown(reason))
     for k, operand in enumerate(ins.operands):
         for leaf in range(len(at.leaves(operand.type))):
@@ -182,9 +189,9 @@ def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
 
 
 def _begun(start: Instruction) -> tuple[Type, bool]:
-    """The type of the result inside an asynchronous value, and is it all of the value?
+    """Return the type of an asynchronous value's result, and whether it is the whole value.
 
-    The value is (operands, result, contexts …), except for all-reduce, where it is the result.
+    The value is (operands, result, contexts …); for all-reduce it is the result alone.
     """
     op, type = start.op, start.type
     wrapped = op.wrapped if isinstance(op, AsyncStart) else None
@@ -194,7 +201,10 @@ def _begun(start: Instruction) -> tuple[Type, bool]:
 
 
 def _inner(start: Instruction) -> Instruction | None:
-    """The operation itself, as if it were not asynchronous; `None` if it calls a computation."""
+    """Return the operation that an asynchronous start runs, as an instruction.
+
+    `None` if it calls a computation.
+    """
     op = start.op
     if not isinstance(op, AsyncStart) or op.wrapped is None:
         return None
@@ -202,7 +212,8 @@ def _inner(start: Instruction) -> Instruction | None:
 
 
 @reads(AsyncStart)
-def _(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Iterable[Flow]:
+def start_reads(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Iterable[Flow]:
+    """The value is (operands, result, contexts …); contexts depend on no tensor."""
     result, is_all = _begun(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
     if leaf < before:
@@ -216,7 +227,10 @@ def _(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Iterable[Flow
 
 
 @writes(AsyncStart)
-def _(at: Context, ins: Instruction, op: AsyncStart, operand: int, leaf: int) -> Iterator[Flow]:
+def start_writes(
+    at: Context, ins: Instruction, op: AsyncStart, operand: int, leaf: int
+) -> Iterator[Flow]:
+    """An operand reaches itself in the value, and the result through the operation."""
     result, is_all = _begun(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
     count = len(at.leaves(result))  # none where the result is not there before it is done
@@ -234,7 +248,7 @@ def _(at: Context, ins: Instruction, op: AsyncStart, operand: int, leaf: int) ->
 def _named(
     at: Context, flows: Iterable[Flow], inner: Instruction, start: Instruction
 ) -> Iterator[Flow]:
-    """The flows of an operation, with its start for the collective that it is."""
+    """Yield the dependences with the start instruction as their collective."""
     for flow in flows:
         if flow.accesses is not None and has_runtime(flow.accesses):
             accesses = [at.pool.keep(with_origins(a, {inner: start})) for a in flow.accesses]
@@ -243,7 +257,10 @@ def _named(
 
 
 def _finished(at: Context, done: Instruction) -> range:
-    """Leaves of the asynchronous value that are the result's; none if it has another result."""
+    """Return the leaves of the asynchronous value that are the result.
+
+    Empty if the result has other types.
+    """
     assert isinstance(done.op, AsyncDone)
     begun = done.operands[0].type
     if done.op.wrapped_name in BARE_STARTS or not isinstance(begun, TupleType):
@@ -258,7 +275,8 @@ def _finished(at: Context, done: Instruction) -> range:
 
 
 @reads(AsyncDone)
-def _(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Iterator[Flow]:
+def done_reads(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Iterator[Flow]:
+    """The value is the result inside the asynchronous value."""
     finished = _finished(at, ins)
     if finished:
         yield Flow(0, finished[leaf], None)
@@ -267,8 +285,8 @@ def _(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Iterator[Flow]
 
 
 @reads(AsyncUpdate)
-def _(at: Context, ins: Instruction, op: AsyncUpdate, leaf: int) -> Iterator[Flow]:
-    """The same value; operands handed in late are added to those of the start."""
+def update_reads(at: Context, ins: Instruction, op: AsyncUpdate, leaf: int) -> Iterator[Flow]:
+    """The value of an update is its first operand; later operands join those of the start."""
     mine, before = _operand_leaves(at, ins), _operand_leaves(at, ins.operands[0])
     source = leaf if leaf < before else leaf - mine + before
     if before <= leaf < mine or source >= len(at.leaves(ins.operands[0].type)):
@@ -280,7 +298,10 @@ def _(at: Context, ins: Instruction, op: AsyncUpdate, leaf: int) -> Iterator[Flo
 
 
 @writes(AsyncUpdate)
-def _(at: Context, ins: Instruction, op: AsyncUpdate, operand: int, leaf: int) -> Iterator[Flow]:
+def update_writes(
+    at: Context, ins: Instruction, op: AsyncUpdate, operand: int, leaf: int
+) -> Iterator[Flow]:
+    """The inverse of `update_reads`; where a late operand goes is unknown."""
     mine, before = _operand_leaves(at, ins), _operand_leaves(at, ins.operands[0])
     count = len(at.leaves(ins.type))
     target = leaf if leaf < before else leaf - before + mine
@@ -293,12 +314,15 @@ def _(at: Context, ins: Instruction, op: AsyncUpdate, operand: int, leaf: int) -
 
 
 def _operand_leaves(at: Context, value: Instruction) -> int:
-    """How many leaves of an asynchronous value are those of its operands."""
+    """Count the leaves of an asynchronous value that belong to its operands."""
     return at.offset(value.type, 1) if isinstance(value.type, TupleType) else 0
 
 
 @writes(AsyncDone)
-def _(at: Context, ins: Instruction, op: AsyncDone, operand: int, leaf: int) -> Iterator[Flow]:
+def done_writes(
+    at: Context, ins: Instruction, op: AsyncDone, operand: int, leaf: int
+) -> Iterator[Flow]:
+    """Only the result's leaves of the asynchronous value reach the value."""
     finished = _finished(at, ins)
     if leaf in finished:
         yield Flow(0, leaf - finished.start, None)

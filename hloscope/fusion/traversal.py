@@ -1,4 +1,4 @@
-"""One pass over a graph, which carries the accesses of every value reached."""
+"""Traversals of a graph that compose accesses along the way, each instruction once."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ from hloscope.indexing import Access, Accesses
 from hloscope.ir import Instruction, Type
 
 COMPRESS_AT: Final = 64
-"""A value reached by more maps is searched for one that contains all others, and for runs."""
+"""With more accesses to one value, one that contains all others is searched, and runs merged."""
 WIDEN_AT: Final = 256
-"""The maps of a value reached by more of them become one."""
+"""With more accesses to one value, they are replaced by one superset."""
 
 Found: TypeAlias = dict[Instruction, dict[int, AccessSet]]
-"""For each value reached and each of its leaves: the accesses from where the walk began."""
+"""Accesses from the start of the traversal to each value, by leaf."""
 
 
 class Flow(NamedTuple):
-    """What a leaf of an instruction's value has to do with a leaf of one of its operands."""
+    """A dependence between a leaf of an instruction's value and a leaf of one of its operands."""
 
     operand: int | Instruction
-    """Number of the operand; the value itself where a region reads it without being handed it."""
+    """Number of the operand, or the value that a region captures."""
     leaf: int
-    """Of the operand in a walk to the producers, of the own value in a walk to the users."""
+    """Leaf of the operand towards the producers, of the value itself towards the users."""
     accesses: Accesses | None
-    """`None`: the same elements, as they are."""
+    """`None` for the identity."""
 
 
 def composed(
     pool: Pool, accesses: Iterable[Access], further: Iterable[Access], *, forward: bool = False
 ) -> list[Access]:
-    """All compositions of two sets of accesses; `forward`: they lead to the outputs."""
+    """Return all compositions of two sets of accesses that are not empty.
+
+    With `forward` the accesses lead to the outputs.
+    """
     compose = pool.compose
     return [
         both
@@ -45,14 +48,17 @@ def composed(
 
 
 def as_set(accesses: Iterable[Access]) -> AccessSet:
-    """Distinct accesses of a pool, in order."""
+    """Return interned accesses as a set, in order."""
     return {id(access): access for access in accesses}
 
 
 def with_accesses(
     pool: Pool, known: AccessSet, accesses: Iterable[Access], type: Type
 ) -> AccessSet:
-    """The set with more accesses of a value of this type; a superset where it grows too large."""
+    """Return the set with more accesses to a value of this type, or a superset if it is too large.
+
+    `known` may be changed.
+    """
     for access in accesses:
         if id(access) not in pool.small:
             access = pool.changed(access, type, simpler)
@@ -72,7 +78,7 @@ def with_accesses(
 
 
 class Walk:
-    """What a walk has found so far."""
+    """A traversal, and the accesses that it has found so far."""
 
     def __init__(
         self, pool: Pool, leaves: Callable[[Type], tuple[Type, ...]], end: Type | None = None
@@ -81,15 +87,15 @@ class Walk:
         self._pool = pool
         self._small = pool.small
         self._leaves = leaves
-        self._end = end  # the type all maps lead to; `None` where they lead to the value reached
+        self._end = end  # type of the target of all maps; `None`: the value found
 
     def begin(self, ins: Instruction, leaf: int) -> None:
-        """Start at a leaf of a value: each of its elements is reached from itself."""
+        """Start at a leaf of a value, with the identity access."""
         identity = self._pool.identity(self._leaves(ins.type)[leaf])
         self.add(ins, leaf, {id(identity): identity})
 
     def add(self, ins: Instruction, leaf: int, accesses: AccessSet) -> bool:
-        """Record that the value is reached; true if it had not been before."""
+        """Record accesses to a leaf of a value; return whether the value is new."""
         leaves = self.found.get(ins)
         is_new = leaves is None
         if leaves is None:
@@ -98,7 +104,7 @@ class Walk:
             known = leaves.get(leaf)
             if known is accesses:
                 return False
-            # Values share their sets, so no set is changed.
+            # Values share their sets, so a set is replaced, never changed.
             leaves[leaf] = accesses = accesses if known is None else known | accesses
         if len(accesses) > COMPRESS_AT or not self._small.issuperset(accesses):
             type = self._end or self._leaves(ins.type)[leaf]
@@ -108,7 +114,10 @@ class Walk:
     def through(
         self, accesses: AccessSet, further: Iterable[Access] | None, *, forward: bool = False
     ) -> AccessSet:
-        """All compositions of two sets of accesses; `forward`: they lead to the outputs."""
+        """Return all non-empty compositions of two sets of accesses; `None` is the identity.
+
+        With `forward` the accesses lead to the outputs.
+        """
         if further is None:
             return accesses
         compose = self._pool.compose
@@ -125,20 +134,24 @@ class Walk:
         position: Callable[[Instruction], int | None],
         reads: Callable[[Instruction, int], Iterable[Flow]],
     ) -> None:
-        """Go on from everything found so far to what it reads.
+        """Extend the accesses found so far to everything that these values read.
 
-        Consumers come first and each instruction once, when the maps of all its users are known:
-        the work is linear in the number of instructions and different maps.
+        Consumers come before producers, and each instruction once, when the accesses of all its
+        users are known.  So the work is linear in the number of instructions and distinct maps.
 
         Args:
-            position: Place of an instruction in the order of definition; `None` for those where
-                the walk ends.
-            reads: What leaf `i` of an instruction reads.
+            position: Position of an instruction in the order of definition; `None` for instructions
+                where the traversal ends.
+            reads: Returns the dependences of leaf `i` of an instruction.
         """
         waiting = {-at: v for v in self.found if (at := position(v)) is not None}
+        # A heap by negative position visits the latest definition first. All users of an
+        # instruction come later in the order, so its accesses are complete when it is visited.
         heap = sorted(waiting)
         found, small, add, through = self.found, self._small, self.add, self.through
-        fit: AccessSet = {}  # the last set that was found to be small: most values share it
+        # The last set that was checked to be small. Most values share one set, so the check of
+        # the next value is one comparison of identities.
+        fit: AccessSet = {}
         while heap:
             ins = waiting[heappop(heap)]
             operands = ins.operands
@@ -173,23 +186,25 @@ class Walk:
         writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
         through: Container[Instruction] | None = None,
     ) -> None:
-        """Go on from everything found so far to the values that reach it.
+        """Extend the accesses found so far to the values on which they depend.
 
-        The maps lead from each of these to where the walk began.  One such walk answers for all
-        parameters of a computation what they reach.
+        The maps lead from each of these values to the start of the traversal, so that one traversal
+        gives the accesses of all parameters of a computation.
 
         Args:
-            position: Place of an instruction in the order of definition; `None` for those where
-                the walk ends.
-            places: The operands, and the leaves of them, that leaf `i` of an instruction may read.
-            writes: What leaf `j` of operand `k` of an instruction reaches.
-            through: The values that are of interest; all, unless given.
+            position: Position of an instruction in the order of definition; `None` for instructions
+                where the traversal ends.
+            places: Returns the operands and leaves that leaf `i` of an instruction may read.
+            writes: Returns the dependences on leaf `j` of operand `k` of an instruction.
+            through: The values to visit; all if `None`.
         """
         heap: list[tuple[int, Instruction]] = []
         for ins in self.found:
             if (at := position(ins)) is not None:
                 heappush(heap, (-at, ins))
         while heap:
+            # As in `to_producers`: latest definition first, so the maps of `ins` to the start are
+            # complete.
             _, ins = heappop(heap)
             ends = self.found[ins]
             sources = dict.fromkeys([place for leaf in ends for place in places(ins, leaf)])
@@ -215,13 +230,13 @@ class Walk:
         users: Users,
         writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
     ) -> None:
-        """Go on from everything found so far to the values that read it.
+        """Extend the accesses found so far to the values that read them.
 
-        Definitions come before uses, and only those are looked at that read something found.
+        Definitions come before uses, and only instructions that read a value found are visited.
 
         Args:
-            users: The instructions to go on to.
-            writes: What leaf `j` of operand `k` of an instruction reaches.
+            users: The instructions to visit.
+            writes: Returns the dependences on leaf `j` of operand `k` of an instruction.
         """
         found = self.found
         heap: list[int] = []
@@ -236,6 +251,8 @@ class Walk:
                     waiting[at].add(number)
             if not heap:
                 return
+            # The earliest waiting instruction: all its operands are complete, since they are
+            # defined before it.
             at = heappop(heap)
             ins = users.order[at]
             for number in sorted(waiting[at]):
@@ -246,19 +263,19 @@ class Walk:
                         touched = self.through(leaves[leaf], further, forward=True)
                         if touched:
                             self.add(ins, target, touched)
-            reached = [ins] if ins in found else []  # nothing of what it reads may reach it
+            reached = [ins] if ins in found else []  # it may depend on none of the leaves found
 
 
 class Users:
-    """Which instructions read a leaf of a value, by their places in a list of instructions.
+    """Users of each leaf of a value, as positions in a list of instructions.
 
-    Of a tuple of a thousand leaves each is taken out by an instruction of its own: a walk that has
-    reached one of the leaves does not look at the others.
+    A tuple of a thousand leaves has a thousand `get-tuple-element` users.  A traversal that has
+    found one leaf visits the users of that leaf alone.
 
     Args:
         order: The instructions, definitions before uses.
-        captured: Values that the regions of an instruction read without being handed them.
-        part: The leaves of its only operand that an instruction takes out; `None` if not a part.
+        captured: Returns the values that the regions of an instruction capture.
+        part: Returns the leaves that an instruction takes from its only operand, or `None`.
     """
 
     def __init__(
@@ -281,20 +298,23 @@ class Users:
                     self._of_leaf.setdefault((ins.operands[0], leaf), []).append((at, 0))
 
     def value(self, ins: Instruction, number: int) -> tuple[int | Instruction, Instruction]:
-        """A value that an instruction reads: the number of the operand, or itself if captured."""
+        """Return the value with this number among the operands and captured values.
+
+        It is preceded by the operand number, or by the value itself if it is captured.
+        """
         if number < len(ins.operands):
             return number, ins.operands[number]
         value = self._captured(ins)[number - len(ins.operands)]
         return value, value
 
     def of(self, value: Instruction, leaves: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Those that may read one of these leaves of a value: their places, and as what it is."""
+        """Yield the users of the leaves: position of the user, and number of the value in it."""
         yield from self._of_all.get(value, ())
         for leaf in leaves:
             yield from self._of_leaf.get((value, leaf), ())
 
     def taken(self, ins: Instruction, leaves: Collection[int]) -> Sequence[int]:
-        """Those of the leaves, in order, that an instruction may read."""
+        """Return those of the leaves, in order, that an instruction may read."""
         part = self._part(ins)
         if part is None or len(leaves) < len(part):
             return [*leaves]

@@ -1,9 +1,9 @@
-"""Instructions whose types do not fit together have no map: who asks is told what is wrong.
+"""Type checks of instructions before their maps are computed.
 
-Rules believe the types of an instruction, and of wrong ones they would give maps without meaning.
-To verify a program for one question would take too long, and so would loading all that verifies.
-So each instruction that a walk comes to is looked at with what its op itself says of its types;
-only if that does not agree, the verifier is asked, which knows what a language allows besides.
+Rules rely on the types of an instruction; wrong types would give maps without meaning.  To verify
+the whole program for one query would take too long, and so would the import of the verifier.  So
+each instruction on the way is checked with its op's own `verify`.  Only if that fails, the verifier
+decides, because a language may allow more.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from hloscope.ir import (
 from hloscope.ops import CopyStart, Fusion, ReduceScatter, fused_twice
 
 Refusal: TypeAlias = Callable[[Instruction], None]
-"""Raises `VerifyError` if an instruction is wrong."""
+"""Raises `VerifyError` if an instruction is not valid."""
 _Kind: TypeAlias = tuple[int | None, ...]
 
 
 _ASKED_ALWAYS: Final = (ReduceScatter, CopyStart)
-"""Ops that do not know themselves what their types have to be: groups, or HLO alone, say it."""
+"""Ops that `verify` cannot check alone: their types depend on device groups or on HLO's rules."""
 
 
 def anything_goes(_: Instruction) -> None:
-    """Refuse nothing: the programs of tests and of proofs are right, or verified before."""
+    """Accept every instruction, for programs that are valid or verified before."""
 
 
 class Doubts:
-    """Looks at the types of instructions, once at those of each kind."""
+    """Type checks of instructions, one for each combination of op and types."""
 
     def __init__(self, refuse: Refusal) -> None:
         self._refuse: Final = refuse
         self._right: Final[set[Instruction]] = set()
         self._kinds: Final[dict[_Kind, Instruction]] = {}
-        """One right instruction of each kind, which keeps alive what the kind names."""
+        """One valid instruction of each kind, which keeps the objects of the key alive."""
         self._owners: Final[dict[Computation, Instruction | None]] = {}
-        """The fusion that each computation belongs to; `None` of those that others call."""
+        """The fusion that calls each computation; `None` if it has another caller."""
 
     def settle(self, ins: Instruction) -> None:
-        """Look at an instruction.
+        """Check an instruction.
 
         Raises:
-            VerifyError: It is wrong.
+            VerifyError: The instruction is not valid.
         """
         if self._refuse is anything_goes or ins in self._right:
             return
@@ -66,10 +66,13 @@ class Doubts:
         self._right.add(ins)
 
     def _own(self, fusion: Instruction) -> None:
-        """See that what a fusion calls, and what that calls, is fused by nobody else.
+        """Check that no other fusion calls the computations that a fusion calls, also indirectly.
 
-        Values of a computation stand for themselves in a map: of one that is fused twice, two would
-        be taken for one.
+        In a map a value of a computation stands for itself.  If two fusions shared a computation,
+        two different values would be taken for one.
+
+        Raises:
+            VerifyError: Two fusions share a computation.
         """
         stack = [fusion]
         while stack:
@@ -86,20 +89,24 @@ class Doubts:
 
 
 def _are_one(a: Instruction, b: Instruction) -> bool:
-    """Are two fusions one?  What is started is made anew for each question, of the same values."""
+    """Are two fusions the same?
+
+    An asynchronous start is rebuilt for each query, with the same name and operands.
+    """
     return a is b or (a.name == b.name and a.operands == b.operands)
 
 
 def _is_plain_fusion(ins: Instruction) -> bool:
-    """Has a fusion the very type that it computes?
+    """Does a fusion declare the very type object that its computation returns?
 
-    That it hands in what is taken is for the verifier: XLA's own tool answers where it does not.
+    The operands are not compared with the parameters: that is left to the verifier, and XLA's own
+    tool accepts a mismatch.
     """
     return type(ins.op) is Fusion and len(ins.calls) == 1 and ins.calls[0].root.type is ins.type
 
 
 def _kind(ins: Instruction) -> _Kind:
-    """What typing knows of an instruction: op and types, the very same objects."""
+    """Return the key of a type check: the `id`s of the op and of all types."""
     kind: list[int | None] = [id(ins.op), id(ins.type), *[id(v.type) for v in ins.operands]]
     for called in ins.calls:
         kind += (None, id(called.root.type), *[id(p.type) for p in called.parameters])
@@ -107,7 +114,7 @@ def _kind(ins: Instruction) -> _Kind:
 
 
 def is_doubtful(ins: Instruction) -> bool:
-    """May the types of an instruction not fit together?  True of all that have wrong sizes.
+    """May the types of an instruction disagree?  True whenever sizes are wrong.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e {{ p = f32[4] parameter(0) ROOT r = f32[{}] negate(p) }}"
@@ -123,6 +130,7 @@ def is_doubtful(ins: Instruction) -> bool:
 
 
 def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
+    """Does the op's `verify` reject these result types because of sizes or structure?"""
     try:
         ins.op.verify(tuple([operand.type for operand in ins.operands]), results, ins.calls)
     except IncompatibleTypesError as error:
@@ -131,13 +139,13 @@ def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
         return False
     except VerifyError:
         return True
-    except Exception:  # of operands that are too few, or of another kind: so it is wrong
+    except Exception:  # too few operands, or types of another kind: not valid
         return True
     return False
 
 
 def _have_sizes_of(some: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
-    """Have these types the same sizes?  A map does not depend on what elements are."""
+    """Do the types have the same sizes?  Maps do not depend on element types."""
     pairs = [(some, others)]
     while pairs:
         here, there = pairs.pop()

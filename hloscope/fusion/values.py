@@ -1,6 +1,6 @@
-"""Integers known before the program runs: constants and iotas, and what is computed from them.
+"""Integers known before the program runs: constants, iotas and values computed from them.
 
-Runtime variables whose value is known this way are replaced by it, clamped as they are.
+Runtime variables with such a value are replaced by it, with the clamping of the op.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ from hloscope.simplifier import Domain
 
 Index: TypeAlias = tuple[Expr, ...]
 Rule: TypeAlias = Callable[[Instruction], tuple[Accesses, ...]]
-"""What each operand of an instruction is read for: maps from its index."""
+"""Return the accesses of an instruction to each operand."""
 
 MAX_DEPTH: Final = 64
-"""How far back a value is looked for."""
+"""Maximum number of instructions between a value and the constants it is computed from."""
 _MOVES: Final = BroadcastInDim, Reshape, Transpose, Slice, Reverse, Bitcast, Concatenate, Pad
 MOVES: Final[frozenset[type[Op]]] = frozenset([*_MOVES, ELEMENTWISE["copy"]])
 """Ops whose result elements are operand elements."""
@@ -62,7 +62,7 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
 
     Args:
         map: A map of an instruction.
-        rule: Gives the maps of the instructions that compute the indices.
+        rule: Returns the accesses of the instructions that compute the indices.
     """
     seen: dict[Instruction, bool] = {}
     if not any([v.origin is not None and may_be_known(v.origin, seen) for v in map.runtime]):
@@ -80,7 +80,7 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
 
 
 def may_be_known(ins: Instruction, seen: dict[Instruction, bool], depth: int = 0) -> bool:
-    """Is it worth to look for a value?  Not where it comes from nothing that is known."""
+    """Can the value be computed from constants and iotas?  False means surely not."""
     found = seen.get(ins)
     if found is None:
         found = seen[ins] = depth >= MAX_DEPTH or _is_made_of_known(ins, seen, depth + 1)
@@ -88,6 +88,7 @@ def may_be_known(ins: Instruction, seen: dict[Instruction, bool], depth: int = 0
 
 
 def _is_made_of_known(ins: Instruction, seen: dict[Instruction, bool], depth: int) -> bool:
+    """Compute `may_be_known` from the operands."""
     op = ins.op
     if isinstance(op, Constant | Iota):
         return True
@@ -101,6 +102,7 @@ def _is_made_of_known(ins: Instruction, seen: dict[Instruction, bool], depth: in
 
 
 def _clamped(value: Expr, bounds: Interval, valid: Interval) -> Expr:
+    """Return the value clamped to `valid`; a bound that cannot be exceeded adds no term."""
     if valid.contains(bounds):
         return value
     if bounds.hi > valid.hi:
@@ -109,13 +111,13 @@ def _clamped(value: Expr, bounds: Interval, valid: Interval) -> Expr:
 
 
 def _conditions(map: IndexingMap, new: Mapping[Var, Expr]) -> list[Constraint]:
-    """What the map asks of the values of the runtime variables `new`."""
+    """Return the constraints that the map puts on the runtime variables `new`."""
     variables = [(Runtime(i), v) for i, v in enumerate(map.runtime)]
     return [(rt, v.interval) for rt, v in variables if rt in new and v.is_condition]
 
 
 def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
-    """Replace runtime variables by expressions over the others and renumber what is left.
+    """Replace runtime variables by expressions over the others, and renumber the rest.
 
     >>> one = IndexingMap.parse("(d0){rt0, rt1} -> (d0 + rt0 + rt1), domain: "
     ...     "d0 in [0, 3], rt0 in [0, 4], rt1 in [0, 9]")
@@ -134,7 +136,7 @@ def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
 
 
 class Values:
-    """Elements of integer tensors as expressions over the variables of a domain."""
+    """Elements of integer tensors, as expressions over the variables of a domain."""
 
     def __init__(self, domain: Domain, rule: Rule) -> None:
         self._domain = domain
@@ -142,18 +144,21 @@ class Values:
         self._known: dict[tuple[Instruction, Index], Expr | None] = {}
 
     def of(self, ins: Instruction, index: Index, depth: int = 0) -> Expr | None:
-        """The element of `ins` at `index`; `None` if it is not known, or not as one expression."""
+        """Return the element of `ins` at `index`; `None` if it is not known as one expression."""
         key = (ins, index)
         if key not in self._known:
             value = self._of(ins, index, depth) if depth < MAX_DEPTH else None
             if value is not None:
                 value = self._domain.simplify(value)
+                # Machine integers wrap around, expressions do not: a value that may overflow is
+                # unknown.
                 if not _fits(self._domain.bounds(value), ins.type):
                     value = None
             self._known[key] = value
         return self._known[key]
 
     def _of(self, ins: Instruction, index: Index, depth: int) -> Expr | None:
+        """Compute `of` for one op."""
         if not isinstance(ins.type, TensorType) or not ins.type.is_static:
             return None
         if _limits(ins.type) is None or len(index) != ins.type.rank:
@@ -178,12 +183,12 @@ class Values:
                 return None
 
     def _operand(self, operand: Instruction, index: Index, depth: int) -> Expr | None:
-        """An operand of an element-wise op, which may also be a scalar."""
+        """Return an element of an operand of an element-wise op; a scalar operand has no index."""
         is_scalar = isinstance(operand.type, TensorType) and not operand.type.sizes
         return self.of(operand, () if is_scalar else index, depth)
 
     def _moved(self, ins: Instruction, index: Index, depth: int) -> Expr | None:
-        """The one operand element that this element is for sure."""
+        """Return the element of the one operand element that this element surely is."""
         at: dict[Var, Expr] = dict(zip(first_dims(len(index)), index, strict=True))
         for operand, accesses in zip(ins.operands, self._rule(ins), strict=True):
             for access in accesses:
@@ -194,13 +199,16 @@ class Values:
                     return None
                 match self._holds(map, index, at):
                     case None:
-                        return None  # here and there: not one expression
+                        return None  # for some indices only
                     case True:
                         return self.of(operand, substituted(map.results, at), depth)
         return None
 
     def _holds(self, map: IndexingMap, index: Index, at: dict[Var, Expr]) -> bool | None:
-        """Is every index, or no index, in the domain of the map?"""
+        """Is every index in the domain of the map?
+
+        False for no index, `None` for some or undecided.
+        """
         conditions = [(e, v.interval) for e, v in zip(index, map.dims, strict=True)]
         conditions += substituted_constraints(map.constraints, at)
         found: bool | None = True
@@ -213,6 +221,7 @@ class Values:
         return found
 
     def _select(self, known: Sequence[Expr | None]) -> Expr | None:
+        """Return the value of a `select`: its condition is constant, or both branches are equal."""
         condition, on_true, on_false = known
         match condition:
             case Const(value):
@@ -221,6 +230,7 @@ class Values:
                 return on_true if on_true is on_false else None
 
     def _compare(self, direction: str, known: Sequence[Expr | None]) -> Expr | None:
+        """Return 1 or 0 if the bounds of the difference decide the comparison."""
         left, right = known
         if left is None or right is None:
             return None
@@ -238,26 +248,33 @@ class Values:
 
 
 def _product(_: Domain, x: Expr, y: Expr) -> Expr | None:
+    """Return the product if one factor is constant; others are not affine."""
     return x * y if isinstance(x, Const) or isinstance(y, Const) else None
 
 
 def _quotient(domain: Domain, x: Expr, y: Expr) -> Expr | None:
-    """HLO rounds towards zero, `//` downwards: they agree from zero on."""
+    """Return the quotient by a positive constant of a value that is not negative.
+
+    HLO rounds towards zero, `//` downwards; they agree on these values.
+    """
     is_easy = isinstance(y, Const) and y.value > 0 and domain.bounds(x).lo >= 0
     return x // y if is_easy else None
 
 
 def _remainder(domain: Domain, x: Expr, y: Expr) -> Expr | None:
+    """Return the remainder by a positive constant of a value that is not negative."""
     is_easy = isinstance(y, Const) and y.value > 0 and domain.bounds(x).lo >= 0
     return x % y if is_easy else None
 
 
 def _absolute(domain: Domain, x: Expr) -> Expr | None:
+    """Return the absolute value if the sign is known."""
     bounds = domain.bounds(x)
     return x if bounds.lo >= 0 else -x if bounds.hi <= 0 else None
 
 
 def _never(_: Domain, *__: Expr) -> None:
+    """Return `None`: the op is decided elsewhere."""
     return None
 
 
@@ -280,7 +297,7 @@ ARITHMETIC: Final[dict[str, Callable[..., Expr | None]]] = {
 
 
 def _limits(type: Type) -> Interval | None:
-    """The values an element can have; `None` if it is no integer."""
+    """Return the range of the element type; `None` if it is not an integer."""
     if not isinstance(type, TensorType):
         return None
     match type.element.kind:
@@ -296,13 +313,17 @@ def _limits(type: Type) -> Interval | None:
 
 
 def _fits(bounds: Interval, type: Type) -> bool:
-    """Is the value represented without wrapping around?"""
+    """Does the element type represent all values within the bounds?"""
     limits = _limits(type)
     return limits is not None and bounds.is_finite and limits.contains(bounds)
 
 
 def _constant(literal: Literal, type: TensorType, index: Index) -> Expr | None:
-    """An element of a constant: all equal, at a fixed place, or growing evenly along each axis."""
+    """Return the element of a constant at `index`.
+
+    `None` unless all elements are equal, the index is constant, or the elements are an affine
+    function of the index.
+    """
     elements, shape = literal.integers(type), type.shape
     if not elements:
         return None
@@ -318,6 +339,8 @@ def _constant(literal: Literal, type: TensorType, index: Index) -> Expr | None:
         elements[stride] - elements[0] if size > 1 else 0
         for size, stride in zip(shape, strides, strict=True)
     ]
+    # The differences to the next element along each axis determine the only possible affine
+    # function; every element has to agree with it.
     for at, element in enumerate(elements):
         grid = [(at // stride) % size for size, stride in zip(shape, strides, strict=True)]
         even = elements[0] + sum(step * i for step, i in zip(steps, grid, strict=True))
