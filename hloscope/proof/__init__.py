@@ -1,4 +1,4 @@
-"""Answers compared with the program, independently of composition and simplification."""
+"""Checks of maps against the program, independent of composition and simplification."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""How long proofs may take: for one output, and for all questions to one prover."""
+"""Time budgets of proofs: for one output, and for all queries to one prover."""
 
 from __future__ import annotations
 
@@ -12,32 +12,35 @@ from msgspec import Struct
 from hloscope.errors import HloscopeError
 
 SECONDS: Final = 3.0
-"""Time of isl for the questions about one output."""
+"""Seconds of isl for all operands of one output."""
 SECONDS_MORE: Final = 0.4
-"""The same where all elements of the output are looked at as well."""
+"""Seconds of isl for an output all of whose elements are enumerated as well."""
 SECONDS_EVERYWHERE: Final = 10.0
-"""Time for looking at all elements of one output."""
+"""Seconds to enumerate all elements of one output."""
 SECONDS_EQUAL: Final = 5.0
-"""Time for the comparison of two programs."""
+"""Seconds to compare two programs."""
 SECONDS_ALL: Final = 24.0
-"""Time of isl for all questions to one prover."""
+"""Seconds of isl for all queries to one prover."""
 
 
 def cpu_seconds() -> float:
-    """The processor time of this process and of those it waited for."""
+    """Return the processor time, in seconds, of this process and of its finished children."""
     children = os.times()
     return process_time() + children.children_user + children.children_system
 
 
 class TimeOverError(HloscopeError):
-    """What was allowed for running programs has been used."""
+    """The time budget for running programs is used up."""
 
 
 class Deadline:
-    """The time for running instances of one question, which whatever may take long looks at."""
+    """The time limit for executing test programs of one query; long computations check it."""
 
     def __init__(self, seconds: float = inf) -> None:
-        """Let it begin now.
+        """Start the clock.
+
+        Args:
+            seconds: Processor time until the deadline.
 
         >>> Deadline(0).check()
         Traceback (most recent call last):
@@ -47,35 +50,35 @@ class Deadline:
         self._until: Final = process_time() + seconds
 
     def is_over(self) -> bool:
-        """Is nothing left?"""
+        """Is the deadline past?"""
         return process_time() >= self._until
 
     def check(self, _: int = 0) -> None:
-        """Go on if there is time left.
+        """Return if there is time left; a callback that ignores its argument.
 
         Raises:
-            TimeOverError: There is none.
+            TimeOverError: The deadline is past.
         """
         if self.is_over():
             raise TimeOverError(f"the {self._seconds:.2g} s for running it are over")
 
 
 class Purse(Struct):
-    """Time limits of a child process: for one output, and for all together."""
+    """Time limits of a child process in seconds: `seconds` for one output, `left` for all."""
 
     seconds: float
     left: float
 
 
 class Allowance:
-    """The time of one prover, which runs from when somebody first asks how much is left.
+    """Time budget of one prover; its total runs from the first call of `left`.
 
     Attributes:
-        total: Processor time for everything; after it nothing is asked.
-        first: Time of isl where nothing else decides.
-        shortly: Time of isl before all elements of an output are looked at.
-        again: Time of isl where all have been: it would be a second proof.
-        everywhere: Time for looking at all elements of an output.
+        total: Processor time for everything, in seconds; afterwards every query is undecided.
+        first: Budget of isl if only isl decides.
+        shortly: Budget of isl before all elements of an output are enumerated.
+        again: Budget of isl after all elements were enumerated: it would be a second proof.
+        everywhere: Budget to enumerate all elements of an output.
     """
 
     def __init__(self, seconds: float, of_isl: float = SECONDS_ALL, total: float = inf) -> None:
@@ -88,11 +91,11 @@ class Allowance:
         self.everywhere: Final = Purse(SECONDS_EVERYWHERE, inf)
 
     def left(self) -> float:
-        """What is left of the total."""
+        """Return the seconds that are left of the total."""
         if self.total == inf:
             return inf
         if self._is_over:
-            return 0.0  # time does not come back: the clock is not asked for each of many outputs
+            return 0.0  # final, so many outputs need no reading of the clock
         if self._begin is None:
             self._begin = cpu_seconds()
         left = max(0.0, self.total - (cpu_seconds() - self._begin))
@@ -100,15 +103,15 @@ class Allowance:
         return left
 
     def ready(self, purse: Purse) -> float:
-        """The time for the next output."""
+        """Return the seconds that a budget has for the next output."""
         return max(0.0, min(purse.seconds, purse.left, self.left()))
 
     @property
     def is_spent(self) -> bool:
-        """Is nothing left of the total?"""
+        """Is the total used up?"""
         return self.left() <= 0
 
     @property
     def reason(self) -> str:
-        """Why nothing more is asked."""
+        """Text of the reason why a query was not decided after the total is used up."""
         return f"the {self.total:g} s for all proofs are over"

@@ -1,4 +1,4 @@
-"""Steps that know what bodies depend on, by following single elements through these."""
+"""Traversal steps that compute the dependences of called bodies by following single elements."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from hloscope.proof.reads import Values
 from hloscope.simplifier import UndecidedError
 
 TRIALS: Final = 3
-"""Values read at run time are drawn so many times."""
+"""Number of draws of the values read at run time."""
 ELEMENTS: Final = 16
-"""Elements of a result that are followed."""
+"""Maximum number of elements of a result that are followed."""
 
 
 class StepsThroughBodies(Steps):
-    """What one instruction reads, where the bodies it calls may ignore what they are given."""
+    """Dependences of single instructions; a body need not use all its parameters."""
 
     def __init__(
         self, convention: Convention = "structural", counts: DeviceCounts = UNKNOWN_COUNTS
@@ -42,13 +42,17 @@ class StepsThroughBodies(Steps):
         self._open: set[int] = set()
 
     def bodies(self, ins: Instruction) -> Bodies:
-        """What the computations do that an instruction calls."""
+        """Return the dependences of the computations that an instruction calls."""
         found = tuple([self._dependence(callee) for callee in ins.calls])
         is_conventional = self._convention == "xla" and isinstance(ins.op, BY_CONVENTION)
         return by_convention(ins, found) if is_conventional else found
 
     def _dependence(self, callee: Computation) -> Dependence:
-        """What a body does; those of operations in it are looked at before it."""
+        """Return the dependences of a body's results, those of inner bodies computed first.
+
+        Raises:
+            UndecidedError: The body calls itself.
+        """
         number = self._blueprints.number(callee)
         if number not in self._known:
             if number in self._open:
@@ -56,7 +60,7 @@ class StepsThroughBodies(Steps):
             self._open.add(number)
             try:
                 for inner in _bodies(callee):
-                    with suppress(UndecidedError):  # perhaps nothing comes from there
+                    with suppress(UndecidedError):  # its result may not be needed
                         self._dependence(inner)
                 self._known[number] = self._followed(callee)
             finally:
@@ -64,7 +68,10 @@ class StepsThroughBodies(Steps):
         return self._known[number]
 
     def _followed(self, callee: Computation) -> Dependence:
-        """What is reached of the parameters from each leaf of the root."""
+        """Compute the dependences of each root leaf on the parameters' leaves by samples.
+
+        Up to `ELEMENTS` elements of each leaf are followed `TRIALS` times.
+        """
         first = [0]
         for parameter in callee.parameters:
             first.append(first[-1] + len(self.leaves(parameter.type)))
@@ -76,6 +83,8 @@ class StepsThroughBodies(Steps):
             for trial in trials:
                 for (number, i), reached in trial.items():
                     found.setdefault(first[number] + i, []).append(reached)
+            # Reads of any trial count, because a value read at run time may decide what is used. A
+            # read is sure only if every trial shows it.
             reads.append(frozenset(found))
             sure.append(frozenset(k for k, some in found.items() if _is_sure(some)))
             aligned.append(frozenset(k for k, some in found.items() if _is_aligned(some, points)))
@@ -88,20 +97,24 @@ class StepsThroughBodies(Steps):
     def _reached(
         self, callee: Computation, leaf: int, points: Ints, seed: int
     ) -> dict[tuple[int, int], Reached[Any]]:
+        """Return the parameters' elements that some elements of a root leaf depend on."""
         follower = Touching(Values(seed))
         walker = Walker(self, follower)
         return walker.parameters(callee.root, leaf, follower.start(points), callee)
 
 
 def _bodies(computation: Computation) -> list[Computation]:
-    """Bodies of operations in it and in what it calls, inner ones first."""
+    """Return the bodies of ops in a computation and in its callees, inner ones first."""
     inner = list(inside_out(computation, ()))
     called = {c for top in inner for ins in top if type(ins.op) not in READS for c in ins.calls}
     return [c for c in inner if c in called and c is not computation]
 
 
 def _elements(shape: tuple[int, ...]) -> Ints:
-    """Some indices of a tensor: all of a small one."""
+    """Return up to `ELEMENTS` evenly spaced indices of a tensor; all of a small one.
+
+    Shape `[n, rank]`.
+    """
     total = prod(shape)
     flat = np.unique(np.linspace(0, max(total - 1, 0), min(total, ELEMENTS)).astype(np.int64))
     index = unravel(flat, shape)
@@ -109,7 +122,7 @@ def _elements(shape: tuple[int, ...]) -> Ints:
 
 
 def _is_sure(trials: list[Reached[Any]]) -> bool:
-    """Is something reached whatever is drawn?"""
+    """Did all trials reach elements, with exact and known maps?"""
     return len(trials) == TRIALS and all(
         reached.elements is not None and not reached.unknown and not reached.over
         for reached in trials
@@ -117,7 +130,7 @@ def _is_sure(trials: list[Reached[Any]]) -> bool:
 
 
 def _is_aligned(trials: list[Reached[Any]], points: Ints) -> bool:
-    """Does each element reach itself and no other?"""
+    """Did all trials reach exactly the element at the same index?"""
     start = Touching(Values()).start(points)
     rows = next(iter(start.values()))
     return all(

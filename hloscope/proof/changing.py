@@ -1,4 +1,4 @@
-"""Which elements of an instance are changed together, and what they are changed to."""
+"""Selection of the source elements that are changed together, and their new values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from hloscope.proof.elements import Elements
 from hloscope.proof.running import Base, leaves_of, moved, spread, with_leaf
 
 CANDIDATES: Final = 512
-"""Columns that are tried for one packing."""
+"""Maximum number of columns that are tried for one packing."""
 _STYLES: Final = "wide", "ordinary", "special", "ties"
 
 
 def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
-    """All columns that some rows do not touch: one row, a few, half of all."""
+    """Return all columns that some rows do not depend on.
+
+    The number of rows, one to half of all, follows from `kind`.
+
+    Args:
+        relation: Pairs of a row and a column that it depends on.
+        kind: Number of the selection.
+        rng: Chooses the rows.
+    """
     rows = len(relation)
     count = (1, max(1, rows // 2), 2, max(1, rows // 8), 1)[kind % 5]
     some = rng.permutation(rows)[:count]
@@ -27,18 +35,21 @@ def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
 
 
 class Packings:
-    """Sets of columns no row touches two of, those first that were tried least."""
+    """Sets of columns of which each row depends on one at most; least tried columns first."""
 
     def __init__(self, columns: int) -> None:
         self._tries = np.zeros(columns, np.int64)
 
     def next(self, relation: Bools, missing: Bools, rng: np.random.Generator) -> Bools:
-        """Another set, of columns with `missing` pairs before others."""
+        """Return another set, columns with `missing` pairs preferred."""
         columns = len(self._tries)
         wanted = missing.sum(axis=0) + rng.random(columns)
+        # The last key is the primary one: least tried first, columns without missing pairs counted
+        # as tried once more; then those with most missing pairs.
         order = np.lexsort((-wanted, self._tries + (wanted < 1)))[:CANDIDATES]
         taken = np.zeros(len(relation), np.bool_)
         found = np.zeros(columns, np.bool_)
+        # Greedy: a column is added if none of its rows has a column of the set already.
         for column in order:
             image = relation[:, column]
             if not (taken & image).any():
@@ -51,7 +62,7 @@ class Packings:
 def changed_values(
     elements: Elements, base: Base, changed: Bools, kind: int, rng: np.random.Generator
 ) -> tuple[tuple[Value, ...], Bools]:
-    """Other values of these columns, and which are really other ones."""
+    """Return the sources' values with new values in `changed` columns, and which really differ."""
     values = list(base.values)
     really = np.zeros(elements.size, np.bool_)
     draw = Draw(rng, _STYLES[kind % 4])
@@ -62,6 +73,7 @@ def changed_values(
         old = np.asarray([*leaves_of(values[leaf.value])][leaf.number])
         flags = mine.reshape(leaf.shape)[tuple([slice(0, n) for n in old.shape])]
         new = np.where(flags, draw.elements(leaf.type.element, old.shape), old)
+        # A drawn boolean equals the old one half of the time; a negated one never does.
         if leaf.type.element.kind == "pred":
             new = np.where(flags, ~old, old)
         differs = moved(old, new)
@@ -75,7 +87,7 @@ def changed_values(
 def partly_changed(
     elements: Elements, base: Base, changed: tuple[Value, ...], columns: Ints
 ) -> tuple[Value, ...]:
-    """The values of the base, in these columns those they were changed to."""
+    """Return the base values, with the `changed` values in the given columns only."""
     flags = np.zeros(elements.size, np.bool_)
     flags[columns] = True
     values = list(base.values)
@@ -93,7 +105,10 @@ def partly_changed(
 
 
 def copied_columns(elements: Elements, base: Base) -> Ints:
-    """For each row the column of equal number, where all numbers are different; else -1."""
+    """Return for each row the column with the same number, or -1. Shape `[rows]`.
+
+    Values are numbered floats.  A row has -1 if no column, or more than one, has its number.
+    """
     numbers: list[Floats] = []
     places: list[Ints] = []
     for leaf in elements.leaves:
@@ -104,6 +119,7 @@ def copied_columns(elements: Elements, base: Base) -> Ints:
     found = np.full(elements.rows, -1, np.int64)
     if not numbers:
         return found
+    # Sorted keys, so that each output element is found by binary search.
     keys, place = np.concatenate(numbers), np.concatenate(places)
     order = np.argsort(keys, kind="stable")
     keys, place = keys[order], place[order]

@@ -1,4 +1,4 @@
-"""What checking the maps of an answer came to."""
+"""Results of checking maps against the program."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from hloscope.simplifier import CounterExample
 
 
 class Outcome(StrEnum):
-    """What is known about the maps of one operand, together."""
+    """Result for all maps of one operand."""
 
     PROVED = "proved"
-    """They are what the program does, for all elements and all values read at run time."""
+    """The maps equal the program's, for all elements and all values read at run time."""
     SAMPLED = "sampled"
-    """No difference was found at some elements, or for some values read at run time."""
+    """No difference was found for the sampled elements and values read at run time."""
     REFUTED = "refuted"
-    """They are wrong; the counter-example shows where."""
+    """The maps are wrong; there is a counter-example."""
     UNDECIDED = "undecided"
-    """Nobody could say; the reason says why."""
+    """Neither proved nor refuted; there is a reason."""
     UNCLAIMED = "unclaimed"
-    """They claim nothing: the precision is `unknown`."""
+    """The maps state nothing: their precision is `unknown`."""
 
 
 class Executed(Struct, frozen=True):
-    """What execution shows of the maps of one operand.
+    """Evidence about the maps of one operand from executing the program.
 
     Attributes:
         runs: Number of executions.
-        seen: Pairs of elements that were seen to depend on each other.
-        pairs: Pairs that the maps have, of the output elements looked at.
-        shapes: What was run in place of the program: types of a small instance; else empty.
+        seen: Number of pairs of elements with an observed dependence.
+        pairs: Number of pairs in the maps, for the output elements that were compared.
+        shapes: Types of the smaller test program that was run; empty if the program itself was run.
         reason: Why nothing was run.
-        violation: An element that moves an output element and is not in its maps.
+        violation: An element that changes an output element, and is not in its maps.
     """
 
     runs: int = 0
@@ -54,7 +54,7 @@ class Executed(Struct, frozen=True):
         return f"executed {self.runs}{at}, seen {self.seen} of {self.pairs}"
 
     def to_json(self) -> dict[str, Any]:
-        """The evidence as JSON has it."""
+        """Return the evidence as JSON data."""
         if self.reason:
             return {"runs": 0, "reason": self.reason}
         return {
@@ -66,16 +66,16 @@ class Executed(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """The proof of the maps of one operand.
+    """Result of checking the maps of one operand.
 
     Attributes:
-        outcome: What is known.
-        by: What decided: `isl`, `enumerated 96`, `sampled 32, seed 0`.
-        reason: Why it is undecided, or why isl was of no help.
+        outcome: The result.
+        by: Methods that decided: `isl`, `enumerated 96`, `sampled 32, seed 0`.
+        reason: Why it is undecided, or why isl did not decide.
         counter_example: A pair that only the maps (`only_in` 0) or only the program (1) has.
-        superset: Only that they contain what is touched is claimed, and was checked.
-        seconds: How long it took.
-        executed: What execution shows, if that was asked for.
+        superset: The maps claim to contain the program's relation, and only that was checked.
+        seconds: Time of the check.
+        executed: Evidence from execution, if requested.
     """
 
     outcome: Outcome
@@ -117,7 +117,7 @@ class Check(Struct, frozen=True):
 
     @property
     def disagreement(self) -> str:
-        """The counter-example in words."""
+        """Text of the counter-example."""
         violation = self.executed.violation if self.executed is not None else None
         if violation is not None:
             return str(violation)
@@ -129,7 +129,7 @@ class Check(Struct, frozen=True):
         return f"{here} -> {there} is in {where}"
 
     def to_json(self) -> dict[str, Any]:
-        """The check as JSON has it."""
+        """Return the check as JSON data."""
         found: dict[str, Any] = {"verdict": str(self.outcome), "by": [*self.by]}
         if self.superset:
             found["superset"] = True
@@ -156,7 +156,7 @@ _WORST: tuple[Outcome, ...] = (
 
 
 def combined(checks: Sequence[Check]) -> Check:
-    """One check for several tensors: the least that is known of any.
+    """Combine the checks of several tensors: the weakest outcome of any.
 
     >>> print(combined([Check(Outcome.PROVED, ("isl",)), Check(Outcome.UNDECIDED, reason="big")]))
     undecided: big
@@ -173,7 +173,7 @@ def combined(checks: Sequence[Check]) -> Check:
 
 
 def _together(parts: Sequence[Executed]) -> Executed | None:
-    """What execution shows of several tensors of one value."""
+    """Combine the evidence for several tensors of one value; `None` for none."""
     done = [part for part in parts if not part.reason]
     if not done:
         return parts[0] if parts else None

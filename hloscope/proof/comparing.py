@@ -1,4 +1,4 @@
-"""Maps compared with what is reached: at points here, by isl in one child process for all."""
+"""Comparison of maps with the reference relation, at single elements and by isl."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _Found: TypeAlias = Looked | UndecidedError
 
 
 class Comparison:
-    """Questions about some outputs, and what is found of each.
+    """Queries about several outputs, decided in order of cost.
 
-    First at points: what they refute needs no more proof.  Then by isl, in a process of its own
-    that answers for all outputs, within the time of each.  Where an output has few elements, isl
-    gets little time before all of them are looked at.
+    Single elements come first: a refuted query needs no proof.  Then isl decides the others, in one
+    child process for all outputs, within a time for each.  If an output has few elements, isl gets
+    a short time, then all its elements are enumerated.
     """
 
     def __init__(self, outputs: Sequence[Sequence[Question]], allowance: Allowance) -> None:
@@ -36,7 +36,7 @@ class Comparison:
         self._by_isl: list[_Found] = [UndecidedError("not asked") for _ in self.questions]
 
     def checks(self) -> list[Check]:
-        """What is found of each question."""
+        """Return the result of each query."""
         begin = perf_counter()
         allowance = self._allowance
         for question in self.questions:
@@ -45,10 +45,11 @@ class Comparison:
         open_ = []
         for k, found in enumerate(self._points):
             if isinstance(found, WalkTooLongError):
-                self._by_isl[k] = found  # as it would be for isl, whose steps are longer
+                self._by_isl[k] = found  # isl's steps take longer
             elif not _is_refuting(found):
                 open_.append(k)
         few = [question.truth.are_few for question in self.questions]
+        # Fully enumerated queries are decided: isl is a second proof, with the smallest budget.
         whole = [k for k in open_ if _is_whole(self._points[k])]
         self._ask(whole, Question.isl_json, allowance.again, self._by_isl)
         open_ = [k for k in open_ if not _is_whole(self._points[k])]
@@ -61,7 +62,7 @@ class Comparison:
         return [_judged(*one, each) for one in both]
 
     def _ask_everywhere(self, open_: Sequence[int]) -> None:
-        """Look at all elements of outputs that have few; then give isl more time."""
+        """Enumerate all elements of outputs with few of them, then give isl more time."""
         every = [*self._points]
         self._ask(open_, Question.everywhere_json, self._allowance.everywhere, every)
         self._points = [
@@ -78,9 +79,15 @@ class Comparison:
         purse: Purse,
         found: list[_Found],
     ) -> None:
-        """Ask where it can be stopped, within a time for all questions about an output.
+        """Send queries to a child process that can be killed, within `purse` for each output.
 
-        None may take more than half of it.
+        One query may take half of its output's time.
+
+        Args:
+            open_: Numbers of the queries.
+            ask: What is asked of each.
+            purse: Time budget; the time used is subtracted.
+            found: Results by number, which are replaced.
         """
         if not open_:
             return
@@ -89,6 +96,7 @@ class Comparison:
         output, left, most = -1, 0.0, 0.0
         try:
             for number, k in enumerate(open_):
+                # The time is per output: its first query starts a new budget.
                 if self._output[k] != output:
                     output, left = self._output[k], self._allowance.ready(purse)
                     most = max(left / 2, SECONDS_MORE)
@@ -104,18 +112,22 @@ class Comparison:
 
 
 def _is_open(found: _Found) -> bool:
+    """Is the query undecided?"""
     return isinstance(found, UndecidedError)
 
 
 def _is_refuting(found: _Found) -> bool:
+    """Did the comparison find a counter-example?"""
     return isinstance(found, Looked) and found.example is not None
 
 
 def _is_whole(found: _Found) -> bool:
+    """Was every element compared?"""
     return isinstance(found, Looked) and found.is_whole
 
 
 def _tried(ask: Callable[[], Looked]) -> _Found:
+    """Return the result, or the reason why there is none."""
     try:
         return ask()
     except UndecidedError as error:
@@ -127,6 +139,7 @@ def _tried(ask: Callable[[], Looked]) -> _Found:
 
 
 def _asked(apart: Isolated, number: int, seconds: float) -> Looked:
+    """Return the child's result as the parent's types."""
     means, is_whole, example = apart.ask(number, seconds)
     if example is None:
         return Looked(means, is_whole, None)
@@ -140,12 +153,13 @@ def _judged(
     by_isl: _Found,
     seconds: float,
 ) -> Check:
-    """The verdict of both checks together."""
+    """Combine the results at single elements and by isl."""
     superset = question.is_over
 
     def check(outcome: Outcome, by: tuple[str, ...] = (), reason: str = "") -> Check:
         return Check(outcome, by, reason, superset=superset, seconds=seconds)
 
+    # A counter-example of either method refutes; it is checked before any proof counts.
     for found in (points, by_isl):
         if isinstance(found, Looked) and found.example is not None:
             refuted = check(Outcome.REFUTED, (found.means,))
@@ -161,4 +175,5 @@ def _judged(
 
 
 def _both(by_isl: str, at_points: str) -> str:
+    """Join the two reasons; equal ones are given once."""
     return by_isl if by_isl == at_points else f"{by_isl}; at single elements: {at_points}"

@@ -1,6 +1,6 @@
-"""The devices an instance runs on: how many its collectives need, and where steps lead.
+"""Devices of a test program: the smallest grid that its collectives fit, and routes.
 
-Groups are those that the interpreter exchanges values in, not those of the indexing rules.
+Groups are computed as in the interpreter, independently of the indexing rules.
 """
 
 from __future__ import annotations
@@ -37,29 +37,30 @@ from hloscope.proof.size_rules import as_begun, shape_of
 from hloscope.simplifier import UndecidedError
 
 MOST_DEVICES: Final = 1 << 12
-"""Grids of more devices are not looked at."""
+"""Maximum number of devices of a grid."""
 
 
 class GridError(Exception):
-    """No small grid fits the collectives; the message is the reason."""
+    """No small grid of devices fits the collectives; the message is the reason."""
 
 
 def collective_of(ins: Instruction) -> Collective | CrossReplicaSum | None:
-    """The collective that an instruction is, or begins."""
+    """Return the collective op of an instruction, also of an asynchronous start; else `None`."""
     op = ins.op.wrapped if isinstance(ins.op, AsyncStart) else ins.op
     return op if isinstance(op, Collective | CrossReplicaSum) else None
 
 
 class Devices:
-    """A grid of replicas × partitions, numbered replica by replica.
+    """A grid of replicas × partitions; devices are numbered replica by replica.
 
     Attributes:
-        replicas: How many replicas there are, and `partitions` of each.
-        count: How many devices.
+        replicas: Number of replicas.
+        partitions: Number of partitions of each replica.
+        count: Number of devices.
     """
 
     def __init__(self, replicas: int = 1, partitions: int = 1, world: World | None = None) -> None:
-        """Take the counts, and the surroundings that define the meshes that groups name."""
+        """Take the counts, and the context that defines the meshes named by groups."""
         self._world: Final = World() if world is None else world
         self.replicas: Final = replicas
         self.partitions: Final = partitions
@@ -69,14 +70,14 @@ class Devices:
         self._tables: dict[Instruction, tuple[Ints, Ints]] = {}
 
     def tables(self, ins: Instruction) -> tuple[Ints, Ints]:
-        """The groups of a collective.
+        """Return the groups of a collective as two arrays; -1 stands for no device.
 
         Returns:
-            `[device, position]`: the member at a position of the device's group; `[device]`: its
-            own position.  -1 stands for none.
+            `[device, position]`: the member at a position of the device's group; `[device]`: the
+            position of the device itself.
 
         Raises:
-            UndecidedError: They are not known.
+            UndecidedError: The groups are not known.
         """
         if ins not in self._tables:
             members = np.full((self.count, self.count), -1)
@@ -84,6 +85,7 @@ class Devices:
             for group in self._groups(ins):
                 if any(member not in self._grid.processes for member in group):
                     raise UndecidedError(f"`{ins.name}` names devices that the grid does not have")
+                # Interpreter ids are (replica, partition); numbers count replica by replica.
                 row = [self._ids.index(member) for member in group]
                 for place, device in enumerate(row):
                     members[device, : len(row)] = row
@@ -92,10 +94,11 @@ class Devices:
         return self._tables[ins]
 
     def _groups(self, ins: Instruction) -> Sequence[Group]:
+        """Return the groups of a collective, as tuples of device identifiers."""
         op = collective_of(ins)
         if op is None:
             raise UndecidedError("positions in the groups of what is not a collective")
-        if isinstance(op, CollectivePermute):  # its pairs are numbers of replicas or partitions
+        if isinstance(op, CollectivePermute):  # pairs of replicas or partitions
             side = int(op.has_channel)
             others = dict.fromkeys(id[1 - side] for id in self._ids)
             return [tuple([id for id in self._ids if id[1 - side] == k]) for k in others]
@@ -105,7 +108,13 @@ class Devices:
             raise UndecidedError(error.message) from None
 
     def reached(self, device: int, via: Sequence[Instruction], positions: Sequence[Ints]) -> Ints:
-        """The devices to which steps lead; -1 where a group has no such member."""
+        """Return the devices at the end of a route; -1 where a group has no such member.
+
+        Args:
+            device: Where the route starts.
+            via: The collectives.
+            positions: For each collective the position in the group of the device reached so far.
+        """
         at = np.full(np.broadcast_shapes((1,), *[np.shape(p) for p in positions]), device)
         for ins, position in zip(via, positions, strict=True):
             members, _ = self.tables(ins)
@@ -115,27 +124,27 @@ class Devices:
 
 
 ONE: Final = Devices()
-"""No collectives."""
+"""A single device."""
 
 
 class Counts(NamedTuple):
-    """How many replicas and partitions of each a program has."""
+    """Numbers of replicas, and of partitions of each replica."""
 
     replicas: int
     partitions: int
 
     @property
     def total(self) -> int:
-        """How many devices."""
+        """Number of devices."""
         return self.replicas * self.partitions
 
     @property
     def devices(self) -> Devices:
-        """All of them."""
+        """The grid of all devices."""
         return Devices(*self) if self.total > 1 else ONE
 
     def along(self, axis: Axis) -> int:
-        """How many there are of what groups of this kind hold."""
+        """Return the number of replicas, partitions or devices that groups of this kind number."""
         match axis:
             case Axis.PARTITION:
                 return self.partitions
@@ -146,14 +155,14 @@ class Counts(NamedTuple):
 
 
 def counts_of(involved: Iterable[Instruction], said: DeviceCounts = UNKNOWN_COUNTS) -> Counts:
-    """The smallest grid that the groups of all collectives fit.
+    """Return the smallest grid that fits the groups of all collectives.
 
     Args:
         involved: Instructions.
-        said: What the header of their program says, for an all-to-all that writes no groups.
+        said: Counts of the program's header, for an all-to-all without groups.
 
     Raises:
-        GridError: There is none, or it is large.
+        GridError: No grid fits, or it is too large.
     """
     replicas, partitions, devices = _Number(), _Number(), _Number()
     by_axis = {Axis.REPLICA: replicas, Axis.PARTITION: partitions, Axis.DEVICE: devices}
@@ -166,7 +175,9 @@ def counts_of(involved: Iterable[Instruction], said: DeviceCounts = UNKNOWN_COUN
         groups = known_groups(ins)
         size = written_size(ins)
         if isinstance(op, AllToAll) and not groups.rows and size < 2:
-            size = said.along(groups.axis) or 0  # split and joined along one dimension
+            size = said.along(groups.axis) or 0  # equal types do not tell the size
+        # Groups name replicas; each stands for the replica in all partitions, so the size counts
+        # both.
         if groups.axis is Axis.REPLICAS_OF_ALL_PARTITIONS:
             replicas.is_asked = partitions.is_asked = True
             replicas.is_exactly(_largest(groups.rows))
@@ -185,12 +196,12 @@ def counts_of(involved: Iterable[Instruction], said: DeviceCounts = UNKNOWN_COUN
 
 
 class _Number:
-    """How many replicas, partitions or devices there are.
+    """Constraints on the number of replicas, partitions or devices.
 
     Attributes:
-        known: Exactly so many, as groups name all of them; 0: that is not known.
-        least: At least so many.
-        is_asked: Does it matter?
+        known: The exact number, if groups name all of them; 0 if not known.
+        least: Lower bound.
+        is_asked: Does an instruction depend on it?
     """
 
     def __init__(self) -> None:
@@ -199,21 +210,26 @@ class _Number:
         self.is_asked = False
 
     def is_exactly(self, count: int) -> None:
-        """Groups name so many, or it is not known how many (0)."""
+        """Add an exact number; 0 adds nothing."""
         self.known = max(self.known, count)
 
     def is_at_least(self, count: int) -> None:
-        """Some have numbers below this."""
+        """Add a lower bound."""
         self.least = max(self.least, count)
 
     def may_be(self, count: int, where_it_matters: int) -> bool:
-        """Are there so many?"""
+        """Is the number possible?
+
+        Args:
+            count: The number.
+            where_it_matters: Lower bound if an instruction depends on the number.
+        """
         if self.known:
             return count == self.known >= self.least
         return count >= max(self.least, where_it_matters if self.is_asked else 1)
 
     def candidates(self, whole: int) -> set[int]:
-        """Numbers that there may be; each row or column of `whole` devices, if that is known."""
+        """Return possible numbers; divisors of `whole`, the number of devices, if it is known."""
         if self.known:
             return {self.known}
         divisors = {n for n in range(1, whole + 1) if whole % n == 0}
@@ -221,11 +237,18 @@ class _Number:
 
 
 def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Counts:
+    """Return the smallest grid within the constraints.
+
+    Raises:
+        GridError: There is none.
+    """
     rows, columns = (max(n.known, n.least) for n in (replicas, partitions))
     needed = max(devices.known, devices.least, rows * columns)
     if needed > MOST_DEVICES:
         raise GridError(f"it runs on {needed} devices, more than {MOST_DEVICES} are not tried")
     candidates = [number.candidates(devices.known) for number in (replicas, partitions)]
+    # At least two where an instruction depends on the number: with one, all devices would have
+    # equal numbers and a wrong route would not be noticed.
     for where_it_matters in (2, 1):
         found = [
             (rows * columns, rows, columns)
@@ -240,10 +263,10 @@ def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Counts:
 
 
 def known_groups(ins: Instruction) -> Groups:
-    """The groups of a collective.
+    """Return the groups of a collective.
 
     Raises:
-        GridError: They are not written.
+        GridError: The instruction does not state them.
     """
     try:
         groups = read_groups(ins)
@@ -255,12 +278,12 @@ def known_groups(ins: Instruction) -> Groups:
 
 
 def _largest(rows: Iterable[Dims]) -> int:
-    """How many devices there are at least if these are some."""
+    """Return the least number of devices that has all these numbers."""
     return 1 + max([n for row in rows for n in row], default=-1)
 
 
 def written_size(collective: Instruction) -> int:
-    """The size of the groups as the types have it; 0: they do not."""
+    """Return the group size that follows from the types; 0 if they do not determine it."""
     ins, op = as_begun(collective), collective_of(collective)
     if isinstance(op, AllToAll) and op.split_dimension is None:
         return len(ins.operands)
@@ -278,6 +301,6 @@ def written_size(collective: Instruction) -> int:
 
 
 def _shape(type: Type) -> tuple[int, ...]:
-    """The shape of the first tensor."""
+    """Return the shape of the first tensor of a type."""
     first = next((t for t in leaf_types(type) if isinstance(t, TensorType)), None)
     return shape_of(first) if first is not None else ()

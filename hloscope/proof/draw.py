@@ -1,7 +1,7 @@
-"""Values to run a program with: ordinary ones, and those that programs trip over.
+"""Random values for running a program: ordinary ones, and those that programs handle wrongly.
 
-A *style* says which: ties, NaN and infinities, extremes, indices far out of range, branches that
-flip, dynamic dimensions of fewer elements.
+A *style* selects the kind: ties, NaN and infinities, extremes, indices out of range, booleans of
+other frequencies, dynamic dimensions with fewer elements.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from hloscope.interpreter import TOKEN, dtype_of
 from hloscope.ir import ElementType, QuantizedType, TensorType, TokenType, TupleType, Type
 
 STYLES: Final = ("ordinary", "ties", "special", "wide", "numbered")
-"""Kinds of values: `numbered` are all different, bit by bit."""
+"""Kinds of values; those of `numbered` are distinct, as far as the element type allows."""
 
 
 class Draw:
-    """Draws values of types in one style.
+    """Draw random values of types in one style.
 
-    Dimensions of equal bounds get equal sizes within one draw, so that operands fit together.
+    Dynamic dimensions of equal bounds get equal sizes within one draw, so that operands match.
     """
 
     def __init__(self, rng: np.random.Generator, style: str) -> None:
@@ -30,10 +30,10 @@ class Draw:
         self._number = int(rng.integers(1000, 100_000))
 
     def value(self, type: Type) -> Any:
-        """A value of the type.
+        """Return a value of the type.
 
         Raises:
-            UnsupportedError: There are no values of this type.
+            UnsupportedError: The type has no values.
         """
         match type:
             case TensorType():
@@ -46,6 +46,7 @@ class Draw:
                 raise UnsupportedError(f"no values of {type}")
 
     def _shape(self, type: TensorType) -> tuple[int, ...]:
+        """Return the shape of a value; dynamic dimensions get sizes up to their bounds."""
         if type.is_static:
             return type.shape
         if not type.bounds:
@@ -62,7 +63,7 @@ class Draw:
         return tuple(found)
 
     def elements(self, element: ElementType, shape: tuple[int, ...]) -> Any:
-        """An array of elements."""
+        """Return a random array of the element type."""
         rng = self.rng
         if isinstance(element, QuantizedType):
             element = element.storage

@@ -1,4 +1,4 @@
-"""All elements of an instance's sources and outputs on all devices, numbered through."""
+"""Numbering of all elements of a test program's sources and outputs, over all devices."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from hloscope.proof.running import moved, spread, whole_shapes
 from hloscope.proof.size_rules import shape_of
 
 Place: TypeAlias = tuple[int, int, int]
-"""An output, a source and a leaf of the source."""
+"""Numbers of an output, of a source and of a leaf of the source."""
 
 PAIRS: Final = 1 << 21
-"""Pairs of an output element and a source element that are looked at together."""
+"""Maximum number of pairs of an output element and a source element in one table."""
 
 
 class Leaf(Struct, frozen=True, eq=False):
-    """A tensor of a source on a device, and where its elements stand among those of all.
+    """A tensor of a source on one device, and the numbers of its elements.
 
     Attributes:
-        device: On which device it is.
+        device: Number of the device.
         source: Number of the source.
         value: Number of the source's value among those of all devices.
-        number: Which tensor of the source.
-        type: Its type.
-        shape: Its shape, dynamic sizes by their bounds.
+        number: Number of the tensor in the source.
+        type: Type of the tensor.
+        shape: Its shape, with bounds for dynamic sizes.
         first: Number of its first element.
     """
 
@@ -47,19 +47,19 @@ class Leaf(Struct, frozen=True, eq=False):
 
     @property
     def end(self) -> int:
-        """The number after its last element."""
+        """Number after that of the last element."""
         return self.first + prod(self.shape)
 
 
 class Elements:
-    """The columns, elements of sources, and the rows, some elements of outputs.
+    """Columns: elements of sources.  Rows: elements of outputs, or a sample of them.
 
     Attributes:
-        leaves: The tensors of the sources, device by device.
-        size: How many columns there are.
-        shapes: Of the outputs, device by device.
-        chosen: Which elements of each: all where these are few.
-        starts: The first row of each output, and the number of rows.
+        leaves: Tensors of the sources, device by device.
+        size: Number of columns.
+        shapes: Shapes of the outputs, device by device.
+        chosen: Flat indices of the rows of each output: all if they are few.
+        starts: First row of each output, and the number of rows.
     """
 
     def __init__(self, instance: Instance, seed: int) -> None:
@@ -84,42 +84,42 @@ class Elements:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.starts[-1]
 
     def has(self, source: int, leaf: int) -> bool:
-        """Is it a tensor with elements to change?"""
+        """Does the leaf have elements?"""
         return (source, leaf) in self._by_tensor
 
     def rows_of(self, output: int) -> Ints:
-        """The rows of an output, on all devices."""
+        """Return the rows of an output, on all devices."""
         numbers = range(output, len(self.shapes), self.outputs)
         return np.concatenate([np.arange(self.starts[k], self.starts[k + 1]) for k in numbers])
 
     def leaves_of(self, source: int, leaf: int) -> list[Leaf]:
-        """A tensor of a source, on each device."""
+        """Return a tensor of a source on each device."""
         return self._by_tensor[source, leaf]
 
     def columns_of(self, source: int, leaf: int) -> Ints:
-        """The columns of a tensor of a source, on all devices."""
+        """Return the columns of a tensor of a source, on all devices."""
         return np.concatenate([np.arange(x.first, x.end) for x in self.leaves_of(source, leaf)])
 
     def leaf_at(self, column: int) -> Leaf:
-        """The tensor that a column is an element of."""
+        """Return the tensor of a column."""
         return self.leaves[bisect_right(self.leaves, column, key=lambda x: x.end)]
 
     def element(self, row: int) -> tuple[int, tuple[int, ...]]:
-        """The output, among those of all devices, and the index of a row."""
+        """Return the output number, counted over all devices, and the index of a row."""
         number = bisect_right(self.starts, row) - 1
         at = int(self.chosen[number][row - self.starts[number]])
         return number, unflat(at, self.shapes[number])
 
     def output_of(self, row: int) -> int:
-        """Which output a row is an element of, on whatever device."""
+        """Return the output number of a row, the same on all devices."""
         return (bisect_right(self.starts, row) - 1) % self.outputs
 
     def moved(self, before: Sequence[Any], after: Sequence[Any]) -> Bools:
-        """Which rows differ between two runs."""
+        """Return which rows differ between two runs. Shape `[rows]`."""
         parts = [
             spread(_within(moved(a, b), shape), shape)[chosen]
             for a, b, shape, chosen in zip(before, after, self.shapes, self.chosen, strict=True)
@@ -129,6 +129,7 @@ class Elements:
 
 
 def _leaves(instance: Instance) -> list[Leaf]:
+    """Number the tensors of all sources on all devices."""
     found: list[Leaf] = []
     count = len(instance.sources)
     for device in range(instance.devices.count):
@@ -142,22 +143,22 @@ def _leaves(instance: Instance) -> list[Leaf]:
 
 
 def _within(flags: Bools, shape: tuple[int, ...]) -> Bools:
-    """The flags of elements inside the shape."""
+    """Return the flags inside the shape."""
     return flags[tuple([slice(0, n) for n in shape])]
 
 
 def points_of(flat: Ints, shape: tuple[int, ...]) -> Ints:
-    """Indices of elements by their number."""
+    """Return the indices of elements given by flat index. Shape `[n, rank]`."""
     if not shape:
         return np.zeros((len(flat), 0), np.int64)
     return np.stack(unravel(flat, shape), axis=1).astype(np.int64)
 
 
 def unflat(at: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The index of an element by its number."""
+    """Return the index of an element given by flat index."""
     return tuple([int(i) for i in unravel(np.int64(at), shape)])
 
 
 def nothing(rows: int, columns: int) -> Bools:
-    """No pair of a row and a column."""
+    """Return a relation without pairs. Shape `[rows, columns]`."""
     return np.zeros((rows, columns), np.bool_)

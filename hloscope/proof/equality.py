@@ -1,9 +1,9 @@
-"""Do two programs read the same?  Asked part by part, so that only what differs is asked in full.
+"""Comparison of the relations of two programs, reduced to the instructions that differ.
 
 Values of both programs are numbered by structure; equal numbers mean equal graphs.  Two values are
-also alike if they read the same elements of operands that are alike, in turn: so a change of one
-instruction is a question about that instruction.  What is left is composed down to values of equal
-structure.
+also equal if they read the same elements of pairwise equal operands.  So a change of one
+instruction needs a proof about that instruction only.  Differences that remain are composed down to
+values of equal structure, which are in both programs.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from hloscope.walks import reached
 Pair: TypeAlias = tuple[Leaf, Leaf]
 
 FEW_STEPS: Final = BUDGET // 100
-"""Steps of isl that are taken without another process: a tenth of a second at most."""
+"""Steps of isl taken in this process: a tenth of a second at most."""
 
 
 class Compared(Struct, frozen=True):
-    """One comparison: what was compared, and what came of it."""
+    """One comparison: its subject and its proof."""
 
     what: str
     proof: Proof
 
 
 class Unlike(Struct, frozen=True):
-    """Two values that may read differently: what is said of it, an index that tells if known."""
+    """Two values that may read differently, with the text of an index that shows it, if known."""
 
     pair: Pair
     example: str = ""
@@ -68,13 +68,16 @@ def compare(
     seconds: float = SECONDS_EQUAL,
     headers: Sequence[Header] = ((), ()),
 ) -> Iterator[Compared]:
-    """What each output of two computations with equally many parameters reads of them.
+    """Compare the parameters' elements that the outputs of two computations read.
 
     Args:
-        a: One of them.
-        b: The other one.
-        seconds: Processor time for all; what would take longer is undecided.
+        a: The first computation.
+        b: The second one, with as many parameters.
+        seconds: Processor time for all comparisons; the rest is undecided.
         headers: Attributes of the module of each: device counts and meshes.
+
+    Yields:
+        One comparison for each output, or for each parameter of an output that may differ.
     """
     participants = Participants([[a], [b]], headers)
     if participants.reason:
@@ -91,7 +94,7 @@ def compare(
 
 
 class _Comparison:
-    """Two computations, and what is known of pairs of their values."""
+    """Two computations, and results about pairs of their values."""
 
     def __init__(
         self,
@@ -117,10 +120,11 @@ class _Comparison:
     def _reading(
         self, side: Computation, ends: frozenset[Instruction], until: float
     ) -> ParameterReads:
+        """Return the accesses of one computation to its parameters and to `ends`."""
         return ParameterReads(self.analysis, side, ends, until)
 
     def outputs(self, count: int) -> Iterator[Compared]:
-        """Each output of both, as one comparison or as one for each parameter."""
+        """Yield the comparison of each output, or one for each of its parameters."""
         pairs = [self._output(number) for number in range(count)]
         unlike = self._explore(pair for pair in pairs if pair is not None)
         for number, pair in enumerate(pairs):
@@ -133,30 +137,38 @@ class _Comparison:
                 yield from self._composed(here, number, unlike[pair])
 
     def _output(self, number: int) -> Pair | None:
+        """Return the root leaves of both programs for one output; `None` if one has none."""
         a, b = (side.root for side in self._sides)
         one, other = self.analysis.leaf_of(a.type, number), self.analysis.leaf_of(b.type, number)
         return None if one is None or other is None else ((a, one), (b, other))
 
     def _composed(self, here: str, output: int, unlike: Unlike) -> Iterator[Compared]:
-        """What an output of both reads of each parameter."""
+        """Yield the comparisons of an output's accesses to each parameter."""
         try:
             a, b = self._parameters_read(*[(side.root, output) for side in self._sides])
         except OutOfTimeError:
             said = f"{unlike}, and what follows takes too long to compose"
             yield Compared(here, _undecided(said))
             return
+        # Parameters with the same number correspond; one that only one program reads is compared
+        # with nothing.
         for number, tensor in sorted(a.keys() | b.keys()):
             what = f"{here}, parameter {number}" + (f"{{{tensor}}}" if tensor else "")
             mine, theirs = a.get((number, tensor), ()), b.get((number, tensor), ())
             yield Compared(what, self._same_reads(mine, theirs))
 
     def _explore(self, pairs: Iterable[Pair]) -> dict[Pair, Unlike]:
-        """All pairs not known to be alike, each with one below that may read differently."""
+        """Return the pairs that are not known to be equal, each with a cause below it.
+
+        The search goes from the outputs to the operands.  Pairs whose operands are pairwise equal
+        need no own proof.
+        """
         stack = list(pairs)
         above: dict[Pair, list[Pair]] = {pair: [] for pair in stack}
         unlike: dict[Pair, Unlike] = {}
         while stack:
             top = stack.pop()
+            # Equal numbers mean equal graphs: nothing below can differ.
             (a, leaf), (b, other) = top
             if leaf == other and self._number[a] == self._number[b]:
                 continue
@@ -168,6 +180,7 @@ class _Comparison:
                     above[pair] = []
                     stack.append(pair)
                 above[pair].append(top)
+        # A pair is only as equal as its operands, so a difference spreads to all users.
         stack = list(unlike)
         while stack:
             pair = stack.pop()
@@ -178,7 +191,10 @@ class _Comparison:
         return unlike
 
     def _operands(self, pair: Pair) -> list[Pair] | None:
-        """The pairs of operands that the values read alike; `None` if they read differently."""
+        """Return the operand pairs of two values that read them in the same way.
+
+        `None` if the two instructions may read different elements.
+        """
         (a, _), (b, _) = pair
         flows = [tuple(self.analysis.reads(*value)) for value in pair]
         if len(flows[0]) != len(flows[1]) or not flows[0]:
@@ -193,7 +209,10 @@ class _Comparison:
         return found
 
     def _is_alike(self, a: Instruction, one: Flow, b: Instruction, two: Flow) -> bool:
-        """Are the elements surely the same, read by the same values where these decide?"""
+        """Do two dependences surely have the same elements?
+
+        Origins of runtime variables have to be equal values.
+        """
         if one.accesses is None or two.accesses is None:
             return one.accesses is two.accesses
         mine = self._participants.canonical(one.accesses, 0)
@@ -202,6 +221,7 @@ class _Comparison:
             return True
         if any(x.precision is not Precision.EXACT for x in mine):
             return False
+        # The origins are paired in order of occurrence; the accesses must be equal after renaming.
         origins, others = origins_of(mine), origins_of(theirs)
         if len(origins) != len(others):
             return False
@@ -213,7 +233,7 @@ class _Comparison:
     def _is_same_value(
         self, a: Instruction, x: Instruction, b: Instruction, y: Instruction
     ) -> bool:
-        """Is `x`, beside or inside `a`, the same value as `y` beside or inside `b`?"""
+        """Is `x` the same value as `y`?  They are next to or inside `a` and `b`, respectively."""
         if x in self._number or y in self._number:
             return self._number.get(x) == self._number.get(y)
         if not isinstance(a.op, CALLING) or not isinstance(b.op, CALLING):
@@ -231,7 +251,10 @@ class _Comparison:
         )
 
     def _difference(self, pair: Pair) -> Unlike | None:
-        """`None` if two values surely read the same of the parameters."""
+        """Return the difference of two values; `None` if they surely read the same.
+
+        Parameter elements count; a difference without a known index is `Unlike(pair)`.
+        """
         outputs = [self.analysis.tensor_of(value.type, leaf) for value, leaf in pair]
         if self._allowance.is_spent or outputs[0] is None or outputs[1] is None:
             return Unlike(pair)
@@ -248,9 +271,9 @@ class _Comparison:
         return Unlike(pair, said or "")
 
     def _told_apart(self, one: Leaf, other: Leaf) -> str | None:
-        """`None` if two tensors surely read the same of the values that both programs have.
+        """Return `None` if two tensors surely read the same elements of values in both programs.
 
-        Else of what something else is read, and an index that tells; empty if none is known.
+        Otherwise the text of a difference: the value and an index, or empty if none is known.
         """
         if not all(
             _is_certain(flow.accesses or ())
@@ -264,6 +287,7 @@ class _Comparison:
         )
         if not all(_is_certain(found) for found in (*a.values(), *b.values())):
             return ""
+        # Values with equal structural numbers are one place, whatever they are called.
         names = {self._place(end): end[0].name for end in (*b, *a)}
         mine, theirs = (
             {self._place(end): accesses for end, accesses in ends.items()} for ends in (a, b)
@@ -277,23 +301,23 @@ class _Comparison:
         return None
 
     def _reads_same_parameters(self, one: Leaf, other: Leaf) -> bool:
-        """Do two tensors surely read the same, although on other ways?
+        """Do two tensors surely read the same parameter elements, along different paths?
 
-        As two sums over what one of them has reversed do: what follows them need not be composed.
+        Example: sums over an array and over its reverse.  Their users need not be composed.
         """
         a, b = self._parameters_read(one, other)
         return all(self._same_reads(a.get(k, ()), b.get(k, ())).is_proved for k in a.keys() | b)
 
     def _parameters_read(self, *tensors: Leaf) -> list[dict[tuple[int, int], Accesses]]:
-        """What a tensor of each side reads of the parameters, by their numbers."""
+        """Return the accesses of a tensor of each side, by parameter and tensor number."""
         return [
             _by_parameter(reads.of(*tensor))
             for reads, tensor in zip(self._whole, tensors, strict=True)
         ]
 
     def _same_reads(self, mine: Accesses, theirs: Accesses) -> Proof:
-        """Do accesses of both sides touch the same, where equal values are the same origins?"""
-        key = (tuple(map(id, mine)), tuple(map(id, theirs)))  # a pool has each access once
+        """Compare accesses of both sides, with equal values as the same origins."""
+        key = (tuple(map(id, mine)), tuple(map(id, theirs)))  # interned accesses
         if key not in self._same:
             if origins_of(mine) or origins_of(theirs):
                 new = self._representatives
@@ -304,11 +328,13 @@ class _Comparison:
             self._same[key] = same_of_origins(mine, theirs, self._participants)
         return self._same[key]
 
+    # Cached: `_same_reads` needs it for every pair with runtime variables; it is one pass over
+    # both programs.
     @cached_property
     def _representatives(self) -> dict[Instruction, Instruction]:
-        """For each value the first one that is surely equal: what is read at run time is too.
+        """Map each value to the first value that is surely equal.
 
-        Values inside of equal calls are among them: `renamed_value` keeps calls apart.
+        Values inside equal calls are included; `renamed_value` distinguishes the calls.
         """
         first: dict[int, Instruction] = {}
         found: dict[Instruction, Instruction] = {}
@@ -320,11 +346,12 @@ class _Comparison:
         return found
 
     def _place(self, end: Leaf) -> tuple[int, int]:
-        """Equal for a tensor of equal values of both programs."""
+        """Return a key that is equal for a tensor of equal values in both programs."""
         return self._number[end[0]], end[1]
 
 
 def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Accesses]:
+    """Return the accesses to parameters, by parameter and tensor number."""
     return {
         (value.op.number, tensor): found
         for (value, tensor), found in ends.items()
@@ -333,7 +360,7 @@ def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Access
 
 
 def _holder(computation: Computation, value: Instruction) -> Instruction:
-    """The value itself, or the instruction of the computation that calls what it is in."""
+    """Return the value, or the instruction of the computation whose callees contain it."""
     for ins in computation:
         inside = reached(ins.calls, lambda computation: computation.callees)
         if ins is value or any(value in inner.instructions for inner in inside):
@@ -342,13 +369,13 @@ def _holder(computation: Computation, value: Instruction) -> Instruction:
 
 
 def _parameters_of(value: Instruction) -> set[int]:
-    """The numbers of the parameters that a value of a computation depends on."""
+    """Return the numbers of the parameters that a value depends on."""
     read = reached([value], lambda ins: (*ins.operands, *captured(ins)))
     return {ins.op.number for ins in read if isinstance(ins.op, Parameter)}
 
 
 def _is_certain(accesses: Accesses) -> bool:
-    """Are the elements known, whatever the values are?"""
+    """Are the accesses exact and independent of values?"""
     return not origins_of(accesses) and all(x.precision is Precision.EXACT for x in accesses)
 
 
@@ -357,7 +384,7 @@ def _undecided(reason: str) -> Proof:
 
 
 def same(a: Accesses, b: Accesses, participants: Participants) -> Proof:
-    """Do two sets of accesses touch the same?  Only exact ones can be proved to."""
+    """Compare two unions of accesses; undecided unless all are exact."""
     inexact = next((x for x in (*a, *b) if x.precision is not Precision.EXACT), None)
     if inexact is not None:
         return _undecided(f"{inexact.precision}: {inexact.reason}")
@@ -369,18 +396,19 @@ def same(a: Accesses, b: Accesses, participants: Participants) -> Proof:
 def same_maps(
     a: Sequence[IndexingMap], b: Sequence[IndexingMap], *, seconds: float = SECONDS_EQUAL
 ) -> Proof:
-    """Do two unions of maps touch the same?  Undecided where that takes longer than `seconds`.
+    """Compare two unions of maps.
 
-    isl is asked here as long as few steps are enough, which is nearly always, and then in a process
-    of its own: it counts its steps, but where divisions are nested one takes a millisecond.
+    A few steps of isl, enough for nearly all maps, run in this process.  More steps run in a child
+    process that can be killed: with nested divisions a single step of isl may take milliseconds.
 
     Args:
-        a: The maps of one side.
-        b: Those of the other one.
-        seconds: Processor time of isl.
+        a: Maps of the first union.
+        b: Maps of the second union.
+        seconds: Processor time of the child; undecided beyond it.
     """
     if any(m.runtime for m in (*a, *b)):
-        return prove_equal(a, b)  # a counter-example has tables, which the process could not send
+        # A counter-example with runtime variables has tables, which JSON from a child lacks.
+        return prove_equal(a, b)
     found = prove_equal(a, b, budget=FEW_STEPS)
     if found.verdict is not Verdict.UNDECIDED:
         return found
@@ -398,16 +426,16 @@ def same_maps(
 
 
 def _as_json(proof: Proof) -> tuple[str, str, tuple[Sequence[int], Sequence[int], int] | None]:
-    """A proof about maps without run-time values, as JSON can say it."""
+    """Return a proof about maps without runtime variables as JSON data."""
     example = proof.counter_example
     found = None if example is None else (example.dims, example.results, example.only_in)
     return str(proof.verdict), proof.reason, found
 
 
 def same_of_origins(a: Accesses, b: Accesses, participants: Participants) -> Proof:
-    """Do two sets of accesses touch the same, where other origins may have equal values?
+    """Compare two unions of accesses whose origins may be equal values under other names.
 
-    Only values that surely have nothing to do with each other tell them apart: parameters.
+    A difference counts only if all distinguishing origins are parameters, which are independent.
     """
     found = same(a, b, participants)
     if found.verdict is not Verdict.REFUTED:

@@ -1,9 +1,9 @@
-"""What execution shows of dependence: elements are changed, and what moves is looked at.
+"""Dependences observed by execution: elements of sources are changed, and outputs compared.
 
-No rule takes part.  A run changes many elements at once: an output element none of whose elements
-(as the maps say) were changed must not move.  If one does, the change is halved until one element
-is left that moves it: the maps are wrong.  Where an output element moves and just one of its
-elements was changed, that dependence has been seen.
+No indexing rule takes part.  A run changes many elements at once.  An output element must not
+change if none of its elements, by the maps, was changed.  If it does, bisection finds one element
+that changes it: the maps are wrong.  If an output element changes and exactly one of its elements
+was changed, that dependence is observed.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from hloscope.proof.violation import Violation
 from hloscope.simplifier import UndecidedError
 
 ROUNDS: Final = (*STYLES, "ordinary", "ties", "wide", "special", "ordinary")
-"""Styles of the values of one base after another."""
+"""Styles of the values of consecutive base runs."""
 COMPLEMENTS: Final = 3
-"""Runs for each base that change all that some output elements do not read."""
+"""Runs for each base that change all elements that some output elements do not read."""
 PACKINGS: Final = 4
-"""Most runs for a base that change elements no output element reads two of."""
+"""Maximum number of runs for a base whose changed elements have no output element in common."""
 SECONDS_AFTER: Final = 0.5
-"""Time for finding the one element that moved an output element wrongly."""
+"""Seconds to find the one element that changed an output element wrongly."""
 MOST_PAIRS: Final = 1 << 25
-"""Pairs of an output element and an operand element, of each of which a byte is kept."""
+"""Maximum number of pairs of an output element and a source element; each takes a byte."""
 MOST_NARROWED: Final = 8
-"""Of output elements that moved wrongly, so many are looked at for one question."""
+"""Maximum number of wrongly changed output elements that are bisected for one query."""
 
 
 class Run(Struct, frozen=True, eq=False):
@@ -53,9 +53,9 @@ class Run(Struct, frozen=True, eq=False):
 
     Attributes:
         base: The run it is compared with.
-        values: What the sources were changed to.
-        changed: The columns that were, of all sources.
-        moved: The rows that moved.
+        values: Values of the sources.
+        changed: Flags of the changed columns. Shape `[columns]`.
+        moved: Flags of the rows that differ from the base. Shape `[rows]`.
     """
 
     base: Base
@@ -64,17 +64,17 @@ class Run(Struct, frozen=True, eq=False):
     moved: Bools
 
     def alone(self, touched: Bools) -> tuple[Ints, Ints]:
-        """Rows that moved and touch just one changed column, and which that is."""
+        """Return the changed rows that depend on exactly one changed column, and that column."""
         rows = np.flatnonzero(self.moved & (touched.sum(axis=1) == 1))
         return rows, np.flatnonzero(self.changed)[touched[rows].argmax(axis=1)]
 
     def unexplained(self, touched: Bools) -> list[tuple[Run, int]]:
-        """The rows that moved and touch no changed column."""
+        """Return the changed rows that depend on no changed column: the maps are wrong."""
         return [(self, int(r)) for r in np.flatnonzero(self.moved & ~touched.any(axis=1))]
 
 
 class _Asked(Struct, frozen=True, eq=False):
-    """The maps in question: other ones than those that guide, if there are any."""
+    """A query: its place, and maps other than those that guide the changes, if any."""
 
     place: Place
     accesses: Accesses | None
@@ -82,17 +82,17 @@ class _Asked(Struct, frozen=True, eq=False):
 
 
 class Evidence:
-    """All runs of one instance.
+    """All runs of one test program.
 
     Attributes:
-        instance: What is run.
+        instance: The test program.
         claims: The maps that guide which elements are changed.
-        seed: Of all values.
-        elements: The elements of sources and outputs.
-        runs: Those with changed elements.
-        copies: Runs with numbered elements: of which element each output element is a copy.
+        seed: Seed of all random values.
+        elements: Numbering of the elements of sources and outputs.
+        runs: Runs with changed elements.
+        copies: Runs with distinct numbers, with the source column that each row is a copy of.
         failures: Why some runs were not possible.
-        undecided: Why it cannot be told what the maps say; else empty.
+        undecided: Why the maps cannot be evaluated; else empty.
     """
 
     def __init__(
@@ -120,6 +120,7 @@ class Evidence:
     # ------------------------------------------------------------------------------ the runs
 
     def _gather(self, deadline: Deadline) -> None:
+        """Make the runs, base by base, until the deadline."""
         if not self.elements.size or not self.elements.rows:
             return
         rng = np.random.default_rng(self.seed)
@@ -139,10 +140,13 @@ class Evidence:
                 return
             if style == "numbered":
                 self._number(base, rng)
+            # Complements search for wrong maps: rows that do not read a changed column must stay.
             for k in range(COMPLEMENTS):
                 if deadline.is_over():
                     return
                 self._run(base, complement(relation, number + k, rng), number + k, rng)
+            # Packings search for evidence: with one changed column per row, each changed row shows
+            # one pair.
             for k in range(PACKINGS):
                 left = relation & ~self._found
                 if deadline.is_over() or not left.any():
@@ -152,7 +156,7 @@ class Evidence:
             self.failures.append("all that is read moves everything")
 
     def _guide(self, base: Base) -> Bools:
-        """What the maps say; everything where that cannot be told."""
+        """Return the output/source pairs that the maps claim; all pairs where that is undecided."""
         try:
             return self._touched.relation(base)
         except UndecidedError as error:
@@ -160,7 +164,10 @@ class Evidence:
             return np.ones((self.elements.rows, self.elements.size), np.bool_)
 
     def _run(self, base: Base, changed: Bools, kind: int, rng: np.random.Generator) -> Run | None:
-        """Change these columns."""
+        """Run with changed columns and record the run.
+
+        `None` if nothing changed or the run failed.
+        """
         if not changed.any():
             return None
         values, changed = changed_values(self.elements, base, changed, kind, rng)
@@ -177,7 +184,7 @@ class Evidence:
         return run
 
     def _note(self, run: Run) -> None:
-        """What the run shows of the maps that guide."""
+        """Record one run: wrongly changed outputs, and dependences now observed."""
         try:
             relation = self._touched.relation(run.base)
         except (UndecidedError, TimeOverError):
@@ -189,7 +196,7 @@ class Evidence:
         self._found[run.alone(touched)] = True
 
     def _number(self, base: Base, rng: np.random.Generator) -> None:
-        """Which column each row is a copy of, as numbered elements show twice."""
+        """Record the column that each row copies, if two runs on distinct numbers agree."""
         try:
             other = self.runner.base("numbered", rng, base)
         except (HloscopeError, OverflowError):
@@ -202,22 +209,23 @@ class Evidence:
     def shows(
         self, place: Place, accesses: Accesses | None = None, inverse: bool = False
     ) -> tuple[int, int, Violation | None]:
-        """What the runs show of a place.
+        """Return what the runs show about one place.
 
         Args:
             place: Output, source and leaf.
-            accesses: Other maps than those that guide.
-            inverse: Whether these lead from the source to the output.
+            accesses: Maps to check in place of those that guide.
+            inverse: These maps lead from the source to the output.
 
         Returns:
-            How many pairs were seen to depend, how many the maps have (by the run-time values of
-            the first run), and an element that moves an output element it should not.
+            The number of observed pairs; the number of pairs in the maps, by the run-time values
+            of the first run; and an element that changes an output element outside of its maps.
 
         Raises:
-            UndecidedError: What the maps say cannot be told.
+            UndecidedError: The maps cannot be evaluated.
         """
         if self.undecided:
             raise UndecidedError(self.undecided)
+        # No map, and no unexplained change: there is nothing to compare.
         if not accesses and not self.claims.get(place) and not self.is_suspect(place):
             return 0, 0, None
         asked = _Asked(place, accesses, inverse)
@@ -240,12 +248,13 @@ class Evidence:
         return int((seen & first).sum()), int(first.sum()), violation
 
     def is_suspect(self, place: Place) -> bool:
-        """Did anything move, or was anything copied, that the maps that guide do not explain?"""
+        """Is there a change or copy in this place that the guiding maps do not explain?"""
         output = place[0]
         elements = self.elements
         if any(elements.output_of(row) == output for _, row in self._wrong):
             return True
         if self._unexplained is None:
+            # Computed once, for all places: each base's relation is a large matrix.
             self._unexplained = set()
             for base, copied in self.copies:
                 relation = self._touched.relation(base)
@@ -264,7 +273,7 @@ class Evidence:
         columns: Ints,
         seen: Bools,
     ) -> Violation | None:
-        """Note the pairs of copies as `seen`; an element of which a copy is not in the maps."""
+        """Mark pairs of copies as `seen`; return a copy outside of the maps as a violation."""
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]
             for at in np.flatnonzero(is_among(copied[rows], columns)):
@@ -278,7 +287,10 @@ class Evidence:
         return None
 
     def _others(self, asked: _Asked, block: Any) -> dict[int, Bools] | None:
-        """The relations by base with other maps for one place; `None`: they say the same."""
+        """Return the relations of each base with other maps for one place.
+
+        `None` if they have the same pairs as the guiding maps.
+        """
         accesses = asked.accesses or ()
         if not asked.inverse and accesses == self.claims.get(asked.place, ()):
             return None
@@ -289,6 +301,8 @@ class Evidence:
         for base in self._bases():
             if part is None or moves:
                 part = self._touched.part(base, asked.place, accesses, asked.inverse)
+            # Only the block of the queried place is replaced; the other places keep the guiding
+            # maps, so that a change they explain is not blamed on this place.
             relation = self._touched.relation(base)
             if (relation[block] != part).any():
                 same = False
@@ -298,13 +312,19 @@ class Evidence:
         return None if same else found
 
     def _bases(self) -> list[Base]:
+        """Return the base runs, each once."""
         found = dict.fromkeys(run.base for run in self.runs)
         return [*found | dict.fromkeys(base for base, _ in self.copies)]
 
     def _again(
         self, relations: Mapping[int, Bools], block: Any
     ) -> tuple[Bools, Bools, list[tuple[Run, int]]]:
-        """What was seen and what is wrong, with other relations."""
+        """Recompute the first relation, the observed pairs and the wrong changes.
+
+        Args:
+            relations: Relations by the `id` of a base, in place of the guiding ones.
+            block: Rows and columns of the place.
+        """
         first = relations[id(self.runs[0].base)][block]
         found = nothing(self.elements.rows, self.elements.size)
         wrong = []
@@ -315,7 +335,7 @@ class Evidence:
         return first, found[block], wrong
 
     def _confirmed(self, base: Base, row: int, column: int, asked: _Asked) -> Violation | None:
-        """A copied element is changed: does the copy move?"""
+        """Change a copied element, and return a violation if the copy changes."""
         changed = np.zeros(self.elements.size, np.bool_)
         changed[column] = True
         run = self._run(base, changed, 0, np.random.default_rng(self.seed))
@@ -324,10 +344,17 @@ class Evidence:
         return self._narrowed(run, row, asked)
 
     def _narrowed(self, run: Run, row: int, asked: _Asked) -> Violation | None:
-        """The run with one changed element that moves a row, if it is of the place in question."""
+        """Bisect a run to one changed element that changes a row; `None` if it is in the maps.
+
+        Raises:
+            UndecidedError: The time is over.
+        """
         elements = self.elements
         columns = np.flatnonzero(run.changed)
-        low, high = 0, len(columns)  # the first `low` changed do not move it, `high` do
+        low, high = (
+            0,
+            len(columns),
+        )  # invariant: `low` changed elements leave the row, `high` change it
         try:
             while high - low > 1:
                 middle = (low + high) // 2
@@ -337,6 +364,8 @@ class Evidence:
                 else:
                     low = middle
             before, after = self._partly(run, columns[:low]), self._partly(run, columns[:high])
+            # The base for the last step has the first `low` elements changed, so exactly one
+            # differs.
             base = self.runner.given(before, run.base)
             ends = self.runner.outputs(after)
         except TimeOverError:
@@ -366,7 +395,7 @@ class Evidence:
         )
 
     def _is_claimed(self, base: Base, row: int, column: int, asked: _Asked) -> bool:
-        """Is the pair in the maps in question, or none of the place?"""
+        """Is the pair in the queried maps, or outside of the place?"""
         place, given = asked.place, asked.accesses
         rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])
         if column not in columns:
@@ -378,9 +407,10 @@ class Evidence:
         return bool(part[np.searchsorted(rows, row), np.searchsorted(columns, column)])
 
     def _partly(self, run: Run, columns: Ints) -> tuple[Value, ...]:
-        """The values of the base with some of the changed elements."""
+        """Return the base values with some of the run's changed elements."""
         return partly_changed(self.elements, run.base, run.values, columns)
 
 
 def _shown(array: Any, index: tuple[int, ...]) -> str:
+    """Return the text of an element; a dash if a dynamic size excludes it."""
     return str(array[index]) if all(i < n for i, n in zip(index, array.shape, strict=True)) else "–"

@@ -1,4 +1,4 @@
-"""Maps against execution: what the analysis says of a small instance, and what is seen to move."""
+"""Comparison of maps with execution, on a small test program."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from hloscope.simplifier import UndecidedError
 T = TypeVar("T")
 
 SECONDS: Final = 2.0
-"""Processor time for making an instance and for its runs; after it no further one begins."""
+"""Processor time to make a test program and run it; afterwards no further run begins."""
 
 
 class Execution:
-    """Runs of the instance of one instruction; questions about its operands are put to them.
+    """Runs of the test program of one instruction, and checks of its maps against them.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = "ENTRY e { p = f32[4,6] parameter(0) "
@@ -63,7 +63,7 @@ class Execution:
             self.reason = error.message
 
     def _claims(self) -> dict[Place, Accesses]:
-        """The maps of the instance."""
+        """Return the maps of the test program."""
         instance = self.instance
         found: dict[Place, Accesses] = {}
         inside = instance.computation
@@ -80,7 +80,7 @@ class Execution:
         return found
 
     def inverse(self, place: Place) -> Accesses:
-        """The instance's maps from a source to an output."""
+        """Return the test program's maps from a source to an output."""
         if place not in self._inverse:
             _, source, leaf = place
             ins = self.instance.ins
@@ -100,15 +100,15 @@ class Execution:
         *,
         inverse: bool = False,
     ) -> Executed:
-        """What execution shows of the maps of an operand.
+        """Check the maps of an operand against the runs.
 
         Args:
-            output: Which output.
-            operand: Which operand; those of the computation: which parameter.
-            leaf: Which tensor of the operand.
-            accesses: Maps of the program itself, by logical indices; they are compared if nothing
-                shrank.  Without them, or on a smaller instance, its own are.
-            inverse: They lead from the operand to the output.
+            output: Number of the output.
+            operand: Number of the operand; with a computation, of the parameter.
+            leaf: Number of the operand's tensor.
+            accesses: Maps of the program itself, by logical indices.  They are checked if the test
+                program has the program's sizes.  Otherwise its own maps are.
+            inverse: The maps lead from the operand to the output.
         """
         evidence, place = self.evidence, (output, operand, leaf)
         if evidence is None or not evidence.runs:
@@ -134,7 +134,7 @@ class Execution:
         )
 
     def suspects(self, output: int) -> frozenset[tuple[int, int]]:
-        """The tensors that the maps of the instance have for an output, or that may move it."""
+        """Return the source tensors that the maps have for an output, or that may change it."""
         evidence = self.evidence
         if evidence is None or not evidence.runs or evidence.undecided:
             return frozenset()
@@ -144,14 +144,14 @@ class Execution:
         return frozenset([place[1:] for place in places if place[0] == output])
 
     def nothing_seen(self) -> Executed:
-        """What execution shows of the tensors that are no suspects."""
+        """Return the evidence about the tensors that are not `suspects`."""
         evidence = self.evidence
         if evidence is None or not evidence.runs or evidence.undecided:
             return Executed(reason=self._why_not())
         return Executed(evidence.runner.count, shapes=self.instance.shapes)
 
     def _why_not(self) -> str:
-        """Why there were no runs."""
+        """Return the reason why nothing was run."""
         if self.evidence is None:
             return self.reason
         failures = [self.evidence.undecided or "there are no elements"]
@@ -159,10 +159,10 @@ class Execution:
 
 
 def _asked(question: Callable[[], T]) -> T:
-    """What the analysis says.
+    """Call an analysis of a program that may be inconsistent.
 
     Raises:
-        UndecidedError: The program is not one that it is defined for.
+        UndecidedError: The program is inconsistent.
     """
     try:
         return question()
@@ -171,7 +171,7 @@ def _asked(question: Callable[[], T]) -> T:
 
 
 def _position(instance: Instance, operand: int | Instruction) -> int:
-    """Which source a captured value is."""
+    """Return the source number of an operand or captured value."""
     if isinstance(operand, int):
         return operand
     return instance.sources.index(operand, len(instance.ins.operands))

@@ -1,7 +1,7 @@
-"""A second, plain walk through a program: each step is a rule's own answer, nothing is composed.
+"""A second, plain traversal of a program: each step is a rule's own result, nothing is composed.
 
-What a step does with the elements reached so far is left to a `Follower`: one carries relations of
-isl along, another one points.  Calls are walked into where they stand.
+A `Follower` carries the elements reached through each step: one as isl relations, another one as
+single elements.  Called computations are traversed at each call.
 """
 
 from __future__ import annotations
@@ -48,42 +48,45 @@ from hloscope.simplifier import UndecidedError
 T = TypeVar("T")
 K = TypeVar("K")
 End: TypeAlias = tuple[Instruction, int]
-"""A value where the walk ends, and one of its leaves."""
+"""A value where a traversal ends, and the number of one of its leaves."""
 
 
 MAX_STEPS: Final = 200_000
-"""Steps after which a walk stays undecided: calls of calls of calls add up."""
+"""Maximum number of steps of a traversal; nested calls multiply them."""
 SECONDS: Final = 5.0
-"""Time after which it stays undecided."""
+"""Maximum processor time of a traversal."""
 
 
 class WalkTooLongError(UndecidedError):
-    """A walk is given up; with fewer elements it would be as long."""
+    """A traversal was given up; with fewer start elements it would take as long."""
 
 
 class Follower(Protocol[T]):
-    """Carries what is reached through one step."""
+    """Carries reached elements through one step."""
 
     def through(self, reached: T, access: Access, names: Names) -> T | None:
-        """What an access touches of what is reached; `None` if nothing."""
+        """Return the elements that an access reads from those reached; `None` if there are none."""
 
     def join(self, one: T, other: T) -> T:
-        """Both together."""
+        """Return the union of two states."""
 
     def key(self, reached: T) -> Hashable:
-        """Equal keys stand for the same elements."""
+        """Return a key; equal keys mean equal elements."""
 
     def weight(self, reached: T) -> int | None:
-        """How many numbers it takes to keep it for other walks; `None`: it means nothing there."""
+        """Return the number of integers that the state stores.
+
+        `None` if the state has no meaning in another traversal.
+        """
 
 
 class Reached(Struct, Generic[T], frozen=True):
-    """What is reached of a leaf of a value.
+    """Elements of one leaf of a value that are reached.
 
     Attributes:
-        elements: As the follower has it; `None` if nothing is reached in a known way.
-        unknown: Why more may be reached; empty if that is not so.
-        over: Why less may be reached.
+        elements: State of the follower; `None` if no element is reached through a known map.
+        unknown: Why more elements may be reached; empty if not.
+        over: Why fewer elements may be reached; empty if not.
     """
 
     elements: T | None
@@ -92,18 +95,20 @@ class Reached(Struct, Generic[T], frozen=True):
 
 
 Ends: TypeAlias = dict[End, Reached[T]]
-"""What is reached where a walk ends."""
+"""Elements reached at the ends of a traversal."""
 Walk: TypeAlias = Generator["Walk[T]", Ends[T], Ends[T]]
-"""A walk through a computation: asks for inner walks, is sent where they end."""
+"""A traversal of a computation: yields inner traversals, and receives their ends."""
 
 
 class Called(Flow):
-    """Stands for all flows of a leaf of a called computation's root, which `accesses` lead to.
+    """Represents all dependences of a root leaf of a called computation.
+
+    `accesses` lead to the leaf.
 
     Attributes:
         callee: The computation.
-        first: The operand that is its first parameter; `None` where it is applied to elements, and
-            only values count that it reads from outside.
+        first: The operand that is its first parameter.  `None` if the computation is applied to
+            elements, so that only captured values count.
     """
 
     callee: Computation
@@ -111,7 +116,7 @@ class Called(Flow):
 
 
 class Steps:
-    """What one instruction reads: the entries of `structure.READS` and the rules, as they are."""
+    """Dependences of single instructions, from the entries of `structure.READS` and the rules."""
 
     def __init__(self, counts: DeviceCounts = UNKNOWN_COUNTS) -> None:
         self.counts: Final = counts
@@ -128,14 +133,18 @@ class Steps:
         self.kept: Final = Kept()
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
-        """Where each instruction stands in its computation."""
+        """Return the index of each instruction in its computation."""
         if computation not in self._positions:
             places = {ins: at for at, ins in enumerate(computation.instructions)}
             self._positions[computation] = places
         return self._positions[computation]
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
-        """What a leaf of an instruction's value reads of its operands."""
+        """Return the dependences of a leaf of an instruction's value on its operands.
+
+        Raises:
+            UndecidedError: The instruction is a loop, or its types disagree on run-time sizes.
+        """
         if isinstance(ins.op, While):
             raise UndecidedError(f"`{ins.name}` is a loop, whose iterations are not walked through")
         entry = READS.get(type(ins.op))
@@ -155,6 +164,8 @@ class Steps:
                     flows.append(Flow(k, i, mine))
         if self._sizes.concern(ins):
             flows += self._sizes.of_elements(ins, part.tensor, answer)
+        # A body is applied many times. Only the captured values count here: its parameters are
+        # elements of the operands, which the rule covers already.
         if ins.calls and captured(ins):
             for instance in instances(ins, part.tensor, self.bodies):
                 mark = Called(0, instance.result, instance.accesses)
@@ -163,15 +174,16 @@ class Steps:
         return flows
 
     def reads_values(self, computation: Computation) -> bool:
-        """May a step in it, or in what it calls, have runtime variables, or ranges without end?"""
+        """May a step in the computation or its callees depend on values, or on unbounded ranges?"""
         known = self._has_runtime
         stack = [computation] if computation not in known else []
         while stack:
             top = stack[-1]
             below = top.callees
+            # Postorder on an explicit stack; calls may nest deeper than Python's recursion limit.
             missing = [c for c in below if c not in known]
             if top not in known and missing:
-                known[top] = True  # in case it calls itself
+                known[top] = True  # holds if it calls itself
                 stack += missing
                 continue
             stack.pop()
@@ -181,7 +193,7 @@ class Steps:
         return known[computation]
 
     def _draws(self, ins: Instruction) -> bool:
-        """Does any map of the instruction's rule leave values open?"""
+        """Does a map of the instruction have runtime variables or unbounded ranges?"""
         if not ins.operands:
             return False
         count = len(self.tensor_types(ins.type))
@@ -193,17 +205,17 @@ class Steps:
         return any(m.runtime or any(v.interval.hi >= POS_INF for v in m.ranges) for m in maps)
 
     def bodies(self, ins: Instruction) -> Bodies:
-        """What the computations do that an instruction calls."""
+        """Return the dependences of the called computations."""
         return by_convention(ins)
 
     def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
-        """Not asked for: the walk goes to the producers."""
+        """Not used: traversals go to the producers."""
         raise NotImplementedError
 
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """A mark that the computation is to be walked into."""
+        """Return a mark that the computation has to be traversed."""
         mark = Called(first, leaf, None)
         mark.callee, mark.first = callee, first
         return (mark,)
@@ -211,20 +223,23 @@ class Steps:
     def calling(
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
-        """Not asked for: the walk goes to the producers."""
+        """Not used: traversals go to the producers."""
         raise NotImplementedError
 
     def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
-        """Not asked for: only loops need it."""
+        """Not used: only loops need it."""
         raise NotImplementedError
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
-        """Not asked for: the walk goes to the producers."""
+        """Not used: traversals go to the producers."""
         raise NotImplementedError
 
 
 class Walker(Generic[T]):
-    """Walks to the producers with one follower; a call is walked into once for equal elements."""
+    """Traversal to the producers with one follower.
+
+    Calls of one computation with equal elements share a result.
+    """
 
     def __init__(self, steps: Steps, follower: Follower[T], seconds: float = inf) -> None:
         self._steps = steps
@@ -235,18 +250,19 @@ class Walker(Generic[T]):
         self._known: dict[Hashable, Ends[T]] = {}
         self._open: set[Computation] = set()
         self._names: dict[Hashable, Names] = {}
-        self._captured = once_for_each(captured)  # an instruction calls 2,048 branches one by one
+        self._captured = once_for_each(captured)  # asked for each of up to 2,048 branches
 
     def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
-        """What is reached of the operands' leaves from elements of an instruction's value.
+        """Return the operand elements reached from elements of an instruction's value.
 
-        Values that its regions read from outside count as operands after all others.
+        Keys are operand and leaf; captured values are numbered after the operands.
 
         Raises:
-            UndecidedError: The follower cannot go on, or the walk takes too long.
+            UndecidedError: The follower cannot go on, or the traversal takes too long.
         """
         first = Reached(start)
         found: dict[tuple[int, int], Reached[T]] = {}
+        # Captured values have no operand number, so they are numbered after the operands.
         more = {value: len(ins.operands) + k for k, value in enumerate(self._captured(ins))}
         for flow in self._steps.reads(ins, leaf):
             if isinstance(flow, Called):
@@ -270,7 +286,7 @@ class Walker(Generic[T]):
     def parameters(
         self, ins: Instruction, leaf: int, start: T, computation: Computation
     ) -> dict[tuple[int, int], Reached[T]]:
-        """What is reached of the leaves of the parameters of an instruction's computation."""
+        """Return the elements reached of the parameters of a computation, by number and leaf."""
         ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), AS_THEY_ARE))
         return {
             (end.op.number, i): reached
@@ -279,7 +295,7 @@ class Walker(Generic[T]):
         }
 
     def _ended(self, walk: Walk[T]) -> Ends[T]:
-        """Where a walk ends; those through called computations, however deep, wait on a stack."""
+        """Run a traversal and all inner ones it yields, on an explicit stack; return its ends."""
         stack = [walk]
         ends: Ends[T] = {}
         starts = True
@@ -293,11 +309,17 @@ class Walker(Generic[T]):
         return ends
 
     def _inside(self, flow: Called, reached: Reached[T], names: Names, inner: Names) -> Walk[T]:
-        """What is reached through a called computation, in which the names are others."""
+        """Traverse a called computation, in which values have the names `inner`; return the ends.
+
+        Raises:
+            UndecidedError: The computation calls itself.
+        """
         entered = self._through(reached, flow.accesses, names)
         if entered.elements is None and not entered.unknown:
             return {}
         callee = flow.callee
+        # Without runtime variables the result depends on the elements alone, not on the caller's
+        # names, so other calls and other traversals can share it.
         is_open = self._steps.reads_values(callee)
         elements = None if entered.elements is None else self._follower.key(entered.elements)
         handed = inner if is_open else None
@@ -317,15 +339,16 @@ class Walker(Generic[T]):
         return known
 
     def _keep(self, key: Hashable, entered: Reached[T], ends: Ends[T]) -> None:
-        """Remember for other walks where one through a closed computation ends."""
+        """Store the ends of a computation without runtime variables for other traversals."""
         reached = [r.elements for r in (entered, *ends.values()) if r.elements is not None]
         weights = [self._follower.weight(elements) for elements in reached]
         total = sum(w for w in weights if w is not None)
+        # A state without weight, such as isl relations, belongs to one query and is not shared.
         if None not in weights:
             self._steps.kept.add((type(self._follower), key), ends, total + len(ends))
 
     def _names_in(self, flow: Called, ins: Instruction, names: Names) -> Names:
-        """The names in a called computation, by those where the call stands; one object each."""
+        """Return the names in a called computation; equal calls share one object."""
         key = (ins, flow.callee, flow.first, names)
         known = self._names.get(key)
         if known is None:
@@ -333,6 +356,11 @@ class Walker(Generic[T]):
         return known
 
     def _take_step(self) -> None:
+        """Count a step.
+
+        Raises:
+            WalkTooLongError: The steps or the time are used up.
+        """
         self._count += 1
         if self._count > MAX_STEPS:
             raise WalkTooLongError(f"the walk takes more than {MAX_STEPS} steps")
@@ -342,7 +370,7 @@ class Walker(Generic[T]):
     def _walk(
         self, computation: Computation, start: End, reached: Reached[T], names: Names
     ) -> Walk[T]:
-        """From one value of a computation to its parameters and to values outside of it."""
+        """Traverse one computation from a value to its parameters and to values outside of it."""
         position = self._steps.positions(computation)
         found: dict[Instruction, dict[int, Reached[T]]] = {}
         heap: list[tuple[int, Instruction]] = []
@@ -361,8 +389,10 @@ class Walker(Generic[T]):
 
         add(*start, reached)
         while heap:
+            # The latest definition first: all users of an instruction come later in the text, so
+            # when it is popped, its elements are complete.
             _, ins = heappop(heap)
-            for leaf, mine in found.pop(ins).items():  # all its users have been looked at
+            for leaf, mine in found.pop(ins).items():
                 for flow in self._steps.reads(ins, leaf):
                     self._take_step()
                     if isinstance(flow, Called):
@@ -379,6 +409,7 @@ class Walker(Generic[T]):
         return ends
 
     def _through(self, reached: Reached[T], accesses: Accesses | None, names: Names) -> Reached[T]:
+        """Return the elements that accesses read from those reached; `None` is the identity."""
         if accesses is None:
             return reached
         elements: T | None = None
@@ -398,6 +429,7 @@ class Walker(Generic[T]):
         return Reached(elements, unknown, over)
 
     def _add(self, table: dict[K, Reached[T]], key: K, more: Reached[T]) -> None:
+        """Add reached elements to those known for a key."""
         known = table.get(key)
         if known is None:
             table[key] = more
@@ -410,7 +442,7 @@ class Walker(Generic[T]):
 
 
 def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], names: Names) -> Names:
-    """The names in a called computation; `read` are the values that `ins` captures."""
+    """Return the names in a called computation; `read` are the values that `ins` captures."""
     if flow.first is None:
         return Names(caller=names)
     given = zip(flow.callee.parameters, ins.operands[flow.first :], strict=False)
@@ -420,7 +452,10 @@ def _named_in(flow: Called, ins: Instruction, read: tuple[Instruction, ...], nam
 
 
 def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction | None:
-    """Where a walk through a called computation ended, for the caller; `None`: in an element."""
+    """Return the caller's value for an end inside a call.
+
+    `None` for a parameter that is an element.
+    """
     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
         return end
     return None if flow.first is None else ins.operands[flow.first + end.op.number]

@@ -1,8 +1,8 @@
-"""A question about a program as something to run: small, with values in and values out.
+"""Small test programs for queries about an instruction, with values in and values out.
 
-An *instance* holds an instruction twice: once where it is analysed, with the integers that its
-operands are computed from (so that what is known before the program runs stays known), and once as
-the root of a computation whose parameters are the values that are changed.
+An *instance* has the instruction twice.  One copy is analysed, together with the integers that its
+operands are computed from, so that values known before the run stay known.  The other is the root
+of a computation whose parameters are the values that are changed.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from hloscope.proof.size_rules import equations_of, shape_of
 from hloscope.proof.sizes import Equation, ShrinkError, Sizes, choose
 
 SMALL: Final = 64
-"""A value of at most so many elements need not shrink."""
+"""Values of at most this many elements are not shrunk."""
 MOST: Final = 80
-"""Elements a value of a small instance should have at most."""
+"""Maximum number of elements of a value in a small instance."""
 MOST_UNSHRUNK: Final = 1 << 16
-"""Elements of the largest value that is run as it is, where there is no small instance."""
+"""Maximum number of elements of a value that is run unshrunk, without a small instance."""
 MAX_NESTING: Final = 200
 
 
@@ -53,16 +53,15 @@ class Instance(Struct, frozen=True, eq=False):
     """An instruction to analyse, and the same instruction to run.
 
     Attributes:
-        ins: The instruction to analyse; what its operands are computed from is as it was, as far
-            as it is integers.
-        computation: Where the maps lead to the parameters of a computation: that.
+        ins: The instruction to analyse.  Integers that its operands are made of are unchanged.
+        computation: The instruction's computation, if the maps lead to its parameters.
         sources: The values that are changed: operands and captured values, or parameters.
-        feeding: Computes the sources from `free` values, those that are free handed through.
+        feeding: Computes the sources from free values; free sources are passed through.
         running: Computes the instruction's value from the sources.
-        grouping: The devices on which it runs, each of which has values of its own.
-        shrunk: New sizes by old ones; empty if nothing shrank.
-        reason: Why nothing shrank though it is large.
-        copies: What instructions of the program are in the instance.
+        grouping: The devices on which it runs; each has its own values.
+        shrunk: New sizes by old sizes; empty if nothing was shrunk.
+        reason: Why a large program was not shrunk.
+        copies: Instructions of the instance by instructions of the program.
     """
 
     ins: Instruction
@@ -87,12 +86,12 @@ class Instance(Struct, frozen=True, eq=False):
 
     @property
     def is_smaller(self) -> bool:
-        """Is it another program, of smaller sizes or on fewer devices?"""
+        """Has the instance smaller sizes or fewer devices than the program?"""
         return bool(self.shrunk) or self.grouping.is_smaller
 
     @property
     def shapes(self) -> str:
-        """What is smaller, in words: the type of the value."""
+        """Text of the value's type and the devices, if the instance is smaller; else empty."""
         if not self.is_smaller:
             return ""
         types = [print_type(t, layout=False) for t in leaf_types(self.ins.type)]
@@ -103,7 +102,7 @@ class Instance(Struct, frozen=True, eq=False):
 
 
 def module_of(entry: Computation) -> Module:
-    """A program of a computation and all that it calls."""
+    """Return a program with the computation as entry, and all its callees."""
     every: dict[str, Computation] = {}
     for ins in entry:
         for inner in within(ins):
@@ -119,18 +118,18 @@ def instance_of(
     deadline: Deadline | None = None,
     said: DeviceCounts = UNKNOWN_COUNTS,
 ) -> Instance:
-    """The smallest instance that was found of a question about an instruction.
+    """Return a small instance of a query about an instruction.
 
     Args:
         ins: The instruction.
-        computation: The instruction's, where the maps lead to its parameters.
-        deadline: When it is given up.
-        said: Replicas and partitions that the program says it runs on.
+        computation: The instruction's computation, if the maps lead to its parameters.
+        deadline: Time limit.
+        said: Replicas and partitions that the program states.
 
     Raises:
         NotExecutableError: There is nothing to run.
-        UnsupportedError: There are no arrays of so many dimensions.
-        TimeOverError: It takes too long.
+        UnsupportedError: An array has too many dimensions.
+        TimeOverError: The time is over.
     """
     deadline = deadline or Deadline()
     involved = taking_part(ins, computation)
@@ -150,7 +149,7 @@ def instance_of(
 
 
 class _Question(NamedTuple):
-    """What an instance is made of, and the elements of its largest value."""
+    """Instructions of an instance, and the number of elements of the largest value."""
 
     ins: Instruction
     computation: Computation | None
@@ -159,13 +158,15 @@ class _Question(NamedTuple):
 
 
 def _instance(question: _Question, grouping: Regrouping, deadline: Deadline) -> Instance:
-    """The instance on these devices, small if it is large or groups are of other sizes.
+    """Return the instance on these devices, shrunk if it is large or group sizes change.
 
     Raises:
         NotExecutableError: There is none.
     """
     ins, computation, involved, largest = question
     reason = ""
+    # Group sizes enter types, so with fewer devices the instance must be resized even if it is
+    # small.
     if largest > SMALL or grouping.resizes:
         try:
             sizes = _small_sizes(involved, grouping, deadline)
@@ -183,6 +184,11 @@ def _instance(question: _Question, grouping: Regrouping, deadline: Deadline) -> 
 
 
 def _elements(type: Type) -> int:
+    """Return the number of elements of the largest tensor of a type.
+
+    Raises:
+        NotExecutableError: A size has no bound.
+    """
     found = 0
     for leaf in leaf_types(type):
         if isinstance(leaf, TensorType):
@@ -203,12 +209,17 @@ def _elements(type: Type) -> int:
 def _small_sizes(
     involved: Sequence[Instruction], grouping: Regrouping, deadline: Deadline
 ) -> dict[int, int]:
-    """New sizes for all values of the instance."""
+    """Return new sizes, by old sizes, for all values of the instance.
+
+    Raises:
+        ShrinkError: There are none.
+    """
     shapes: dict[tuple[int, ...], None] = {}
     equations: list[Equation] = []
     for ins in involved:
         deadline.check()
         for leaf in leaf_types(ins.type):
+            # All shapes count, so that no intermediate value becomes large.
             shapes[shape_of(leaf)] = None
         try:
             equations += equations_of(ins, grouping.sizes.get(ins, (1, 1)))
@@ -218,7 +229,7 @@ def _small_sizes(
 
 
 class _Rebuilding:
-    """Makes instructions again, with other operands and, perhaps, other sizes."""
+    """Copies instructions with other operands and, perhaps, other sizes."""
 
     def __init__(self, sizes: Sizes, grouping: Regrouping, deadline: Deadline) -> None:
         self._sizes = sizes
@@ -232,12 +243,14 @@ class _Rebuilding:
     def instance(
         self, ins: Instruction, computation: Computation | None, reason: str = ""
     ) -> Instance:
-        """The instance of a question."""
+        """Return the instance of a query."""
         if computation is not None:
             return self._of_computation(ins, computation, reason)
         read = tuple(dict.fromkeys((*ins.operands, *captured(ins))))
         free: list[Instruction] = []
         computed: list[Instruction] = []
+        # Integer operands are computed from copies of their producers, whose other operands become
+        # parameters, so that the analysis knows the same constants as in the program.
         for value in read:
             for before in integers_before(value):
                 for operand in before.operands:
@@ -253,7 +266,8 @@ class _Rebuilding:
         both = (*ins.operands, *captured(ins))
         sources = tuple([new[value] for value in both])
         feeding = _computation("feeding", free, [*free, *computed], sources)
-        # Once more, each operand a parameter of its own.
+        # A second copy for running: each operand is a parameter of its own, so that two uses of
+        # one value can be changed separately.
         self._names.clear()
         parameters = [self._parameter(v, k, old=new[v]) for k, v in enumerate(both)]
         operands = tuple(parameters[: len(ins.operands)])
@@ -268,6 +282,7 @@ class _Rebuilding:
         return Instance(made, None, sources, feeding, whole, grouping, sizes, reason, copies)
 
     def _of_computation(self, ins: Instruction, computation: Computation, reason: str) -> Instance:
+        """Return the instance whose sources are the parameters of a computation."""
         parameters = [self._parameter(p, k) for k, p in enumerate(computation.parameters)]
         inside = [self._again(i) for i in needed(ins) if i not in self._new]
         root = self._new[ins]
@@ -282,12 +297,14 @@ class _Rebuilding:
     def _parameter(
         self, value: Instruction, number: int, old: Instruction | None = None
     ) -> Instruction:
+        """Add a parameter in place of a value, with the type of `old` or else the resized type."""
         type = resized_type(value.type, self._sizes) if old is None else old.type
         made = Instruction(self._name(value.name), type, Parameter(number))
         self._new[value] = made
         return made
 
     def _name(self, name: str) -> str:
+        """Return a name that is not taken yet."""
         found, count = name, 1
         while found in self._names:
             count += 1
@@ -296,11 +313,11 @@ class _Rebuilding:
         return found
 
     def _again(self, ins: Instruction, name: str = "") -> Instruction:
-        """The instruction with new operands, sizes and computations.
+        """Copy an instruction with new operands, sizes and computations.
 
         Raises:
-            ShrinkError: They do not fit.
-            TimeOverError: There is no time left.
+            ShrinkError: Op, operands and type do not match.
+            TimeOverError: The time is over.
         """
         self._deadline.check()
         operands = tuple([self._new[o] for o in ins.operands])
@@ -325,6 +342,11 @@ class _Rebuilding:
         return made
 
     def _computation(self, computation: Computation) -> Computation:
+        """Copy a called computation; each one once.
+
+        Raises:
+            ShrinkError: Calls nest too deeply.
+        """
         known = self._computations.get(computation)
         if known is None:
             self._depth += 1
@@ -350,7 +372,7 @@ class _Rebuilding:
 
 
 def _made_up(ins: Instruction) -> Op:
-    """A constant whose value is left out of the text, with some value."""
+    """Return a constant with invented elements, for one whose elements the text leaves out."""
     step = Step(ins, {0: 0}, (), ins.type)
     return resized_op(step)
 
@@ -358,7 +380,11 @@ def _made_up(ins: Instruction) -> Op:
 def _check(
     op: Op, operands: Sequence[Instruction], calls: Sequence[Computation], type: Type
 ) -> None:
-    """Is the new type what typing says?"""
+    """Check that the declared type matches the inferred one.
+
+    Raises:
+        ValueError: It does not.
+    """
     if isinstance(op, CustomCall | AsyncStart | AsyncDone | Parameter | Return):
         return
     try:
@@ -370,7 +396,7 @@ def _check(
 
 
 def _fits(inferred: Type, declared: Type) -> bool:
-    """Are the sizes compatible?  Element types are not touched: some are what was declared."""
+    """Are the sizes compatible?  Element types are ignored: for some ops they are a free choice."""
     match inferred, declared:
         case TensorType(), TensorType():
             return compatible(replace(inferred, element=declared.element), declared)
@@ -384,6 +410,7 @@ def _fits(inferred: Type, declared: Type) -> bool:
 
 
 def _text(type: Type) -> str:
+    """Return the text of a type without layout."""
     return print_type(type, layout=False)
 
 
@@ -393,7 +420,7 @@ def _computation(
     instructions: Sequence[Instruction],
     results: Sequence[Instruction],
 ) -> Computation:
-    """A computation that returns several values."""
+    """Return a computation that returns several values."""
     types = tuple([r.type for r in results])
     root = Instruction("return", TupleType(types), Return(), tuple(results))
     return Computation(name, Body((*instructions, root), tuple(parameters), root))

@@ -1,7 +1,7 @@
-"""Integers known before the program runs: constants and iotas, and what is computed from them.
+"""Integers known before the program runs: constants, iotas and values computed from them.
 
-Elements are computed where they are asked for, so that sizes do not matter.  They are as large as
-they are: what int64 does not hold is kept as Python's integers.
+Elements are computed on demand, so that large tensors cost nothing.  Values are exact: beyond int64
+they are Python integers.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from hloscope.ops import (
 from hloscope.simplifier import UndecidedError
 
 MAX_ELEMENTS: Final = 1 << 16
-"""Of a tensor with at most so many, all elements are computed, once."""
+"""Tensors with at most this many elements are computed as a whole, once."""
 MOST_WORK: Final = 1 << 24
-"""Elements of all instructions that one question may take."""
+"""Maximum number of elements computed for one query."""
 A_STEP: Final = 1 << 11
-"""What an instruction takes at least, in elements."""
+"""Minimum cost of an instruction, in elements."""
 _MOVES: Final = (
     BroadcastInDim,
     Reshape,
@@ -53,23 +53,23 @@ _DIRECTIONS: Final = {"LT": "less", "LE": "less_equal", "GT": "greater", "GE": "
 
 
 class Known(NamedTuple):
-    """Integers in a row, and which of them are known.
+    """A row of integers, with flags of those that are known.
 
     Attributes:
-        values: The integers; in place of those not known anything.
-        is_known: Which of them are known.
+        values: The integers; arbitrary where not known.
+        is_known: Flags of the known ones.
     """
 
     values: Ints
     is_known: Bools
 
     def at(self, place: Any) -> Known:
-        """Those at these places of the row."""
+        """Return the integers at these positions of the row."""
         return Known(self.values[place], self.is_known[place])
 
 
 class Index:
-    """Indices of a tensor, an array for each dimension: given, or all there are."""
+    """Indices of a tensor, one array for each dimension: given ones, or all indices in order."""
 
     __slots__ = ("_columns", "_shape", "count")
 
@@ -83,29 +83,29 @@ class Index:
 
     @property
     def columns(self) -> Sequence[Ints]:
-        """The arrays."""
+        """The arrays, one for each dimension."""
         if self._columns is None:
             self._columns = unravel(np.arange(self.count), self._shape)
         return self._columns
 
 
 Asked: TypeAlias = tuple[Instruction, Index | None]
-"""Elements of an instruction's value: at indices, or all in a row."""
+"""Elements of an instruction's value: at indices, or all in row-major order."""
 Asking: TypeAlias = Generator[Asked, Known | None, Known | None]
-"""Asks for elements of operands, is sent these, and returns its own; `None`: none is known."""
+"""Yields requests for operand elements, receives them, and returns its own; `None` if unknown."""
 
 
 class Integers:
-    """Elements of integer tensors that are the same whatever the program is given."""
+    """Elements of integer tensors that do not depend on the program's arguments."""
 
     def __init__(self) -> None:
         self._whole: dict[Instruction, Known | None] = {}
 
     def at(self, ins: Instruction, columns: Sequence[Ints], count: int) -> Known:
-        """The elements at so many indices; those outside of the tensor are not known.
+        """Return the elements at `count` indices; elements outside of the tensor are not known.
 
         Raises:
-            UndecidedError: It takes too much.
+            UndecidedError: They depend on too many elements.
         """
         found = None
         if isinstance(ins.type, TensorType) and len(columns) == len(ins.type.sizes):
@@ -115,7 +115,11 @@ class Integers:
         return found
 
     def _answered(self, ins: Instruction, index: Index) -> Known | None:
-        """The elements; those that they are computed from, however deep, wait on a stack."""
+        """Compute elements; requests for operand elements wait on an explicit stack.
+
+        Raises:
+            UndecidedError: They depend on too many elements.
+        """
         stack: list[tuple[Asked, Asking]] = [((ins, index), self._elements(ins, index))]
         done: dict[Asked, Known | None] = {}
         answer: Known | None = None
@@ -140,7 +144,7 @@ class Integers:
         return answer
 
     def _elements(self, ins: Instruction, index: Index) -> Asking:
-        """The elements at indices; those of a tensor that is not large are looked up."""
+        """Compute the elements at indices; those of small tensors are looked up."""
         type = ins.type
         if _limits(type) is None or not isinstance(type, TensorType) or not type.is_static:
             return None
@@ -160,7 +164,7 @@ class Integers:
         return Known(found.values, found.is_known & inside)
 
     def _all(self, ins: Instruction) -> Asking:
-        """All elements in a row, the last index the fastest."""
+        """Compute all elements in row-major order, once for each instruction."""
         if ins not in self._whole:
             shape = _shape(ins)
             found = yield from self._computed(ins, Index(prod(shape), shape=shape))
@@ -169,7 +173,7 @@ class Integers:
         return self._whole[ins]
 
     def _computed(self, ins: Instruction, index: Index) -> Asking:
-        """The elements by what the instruction does; those that wrap around are not known."""
+        """Compute the elements from the op; elements that overflow the type are not known."""
         found: Known | None = None
         match ins.op:
             case Constant(literal):
@@ -183,7 +187,7 @@ class Integers:
         return None if found is None else _fitting(found, ins.type)
 
     def _moved(self, ins: Instruction, index: Index) -> Asking:
-        """The operand element that each element is."""
+        """Return the operand element that each element is a copy of."""
         values: Array = np.zeros(index.count, np.int64)
         known, open_ = np.zeros(index.count, np.bool_), np.ones(index.count, np.bool_)
         for operand, accesses in zip(ins.operands, output_to_input(ins, 0), strict=True):
@@ -191,6 +195,8 @@ class Integers:
                 m = access.map
                 if m is None or access.precision is not Precision.EXACT or m.ranges or m.runtime:
                     return Known(values, known)
+                # Maps of different operands have disjoint domains, as in a concatenation; each row
+                # takes the first that contains it.
                 rows = np.flatnonzero(open_ & m.satisfies_array(index.columns))
                 if not len(rows):
                     continue
@@ -204,7 +210,7 @@ class Integers:
         return Known(values, known)
 
     def _arithmetic(self, ins: Instruction, op: Elementwise, index: Index) -> Asking:
-        """What an elementwise op makes of its operands."""
+        """Compute an element-wise op."""
         compute = _arithmetic_of(op)
         if compute is None:
             return None
@@ -220,6 +226,8 @@ class Integers:
         known = np.logical_and.reduce([one.is_known for one in given])
         if op.name in ("divide", "remainder"):
             known = known & (given[1].values != 0)
+        # A `select` is known if its condition and the selected side are, or if both sides are
+        # equal.
         if op.name == "select":
             (c, c_known), (t, t_known), (f, f_known) = given
             chosen = c_known & np.where(c != 0, t_known, f_known)
@@ -228,15 +236,17 @@ class Integers:
 
 
 def _shape(ins: Instruction) -> tuple[int, ...]:
+    """Return the shape of a static tensor; `()` for other types."""
     return ins.type.shape if isinstance(ins.type, TensorType) and ins.type.is_static else ()
 
 
 def _places(columns: Sequence[Any], shape: tuple[int, ...], count: int) -> Any:
+    """Return the row-major positions of indices."""
     return ravel(columns, shape) if columns else np.zeros(count, np.int64)
 
 
 def _written(literal: Literal, type: Type, index: Index) -> Known | None:
-    """Elements of a constant, if they are in the program."""
+    """Return elements of a constant; `None` if the text leaves them out."""
     assert isinstance(type, TensorType)
     numbers = literal.integers(type)
     if not numbers:
@@ -248,7 +258,7 @@ def _written(literal: Literal, type: Type, index: Index) -> Known | None:
 
 
 def _fitting(found: Known, type: Type) -> Known:
-    """The integers; those that the type does not hold are not known, and 0."""
+    """Mark integers that the type cannot represent as not known, with value 0."""
     limits = _limits(type)
     assert limits is not None
     values, ends = found.values, limits
@@ -259,7 +269,7 @@ def _fitting(found: Known, type: Type) -> Known:
 
 
 def _limits(type: Type) -> tuple[int, int] | None:
-    """The least and the greatest integer of an element type; `None` if it has no integers."""
+    """Return the least and the greatest integer of an element type; `None` if not integral."""
     if not isinstance(type, TensorType):
         return None
     match type.element.kind:
@@ -275,14 +285,15 @@ def _limits(type: Type) -> tuple[int, int] | None:
 
 
 def _as_small(values: Array) -> Array:
-    """The same integers in int64, if that holds them."""
+    """Convert integers to int64 if all fit."""
     if values.dtype != object or not all(NEG_INF <= v <= POS_INF for v in values.flat):
         return values
     return values.astype(np.int64)
 
 
 def _exactly(compute: Callable[..., Any], given: Sequence[Array], name: str) -> Array:
-    """What is computed of integers, without overflow."""
+    """Compute with int64 if the operands are too small to overflow, else with Python integers."""
+    # Products of numbers below 2^31, and sums of numbers below 2^61, fit int64.
     end = 1 << (31 if name == "multiply" else 61)
     if all(one.dtype != object and ((one > -end) & (one < end)).all() for one in given):
         return np.asarray(compute(*given), np.int64)
@@ -290,6 +301,8 @@ def _exactly(compute: Callable[..., Any], given: Sequence[Array], name: str) -> 
 
 
 def _arithmetic_of(op: Elementwise) -> Callable[..., Any] | None:
+    """Return the numpy function of an op on integers; `None` if it has none."""
+
     def quotient(x: Any, y: Any) -> Any:  # HLO rounds towards zero
         y = np.where(y == 0, 1, y)
         return np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))

@@ -1,4 +1,4 @@
-"""Which instructions take part in a question: what is computed from what, calls included."""
+"""Instructions that a query depends on: operands and their producers, callees included."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hloscope.walks import needed_first, reached
 
 MOST_INSTRUCTIONS: Final = 5_000
 MAX_DEPTH: Final = 64
-"""Instructions on a way from an operand back to what it is computed from."""
+"""Maximum number of instructions on a path from an operand back to its producers."""
 
 
 class NotExecutableError(Exception):
@@ -21,15 +21,18 @@ class NotExecutableError(Exception):
 
 
 def within(ins: Instruction) -> tuple[Instruction, ...]:
-    """An instruction and those of the computations it calls, each once, callers first."""
+    """Return an instruction and those of the computations it calls, each once, callers first."""
     called = reached(ins.calls, lambda c: [callee for inner in c for callee in inner.calls])
     return tuple(dict.fromkeys([ins, *chain.from_iterable(called)]))
 
 
 def taking_part(ins: Instruction, computation: Computation | None) -> list[Instruction]:
-    """All instructions that take part, those of called computations included.
+    """Return all instructions of a query, those of called computations included.
 
-    What free values are computed from does not take part: a parameter stands for each.
+    Producers of free values are left out: a parameter represents each free value.
+
+    Raises:
+        NotExecutableError: There are more than `MOST_INSTRUCTIONS`.
     """
     if computation is not None:
         outer = list(needed(ins))
@@ -56,16 +59,17 @@ def taking_part(ins: Instruction, computation: Computation | None) -> list[Instr
 
 
 def needed(root: Instruction) -> Iterator[Instruction]:
-    """An instruction and everything it is computed from, producers first."""
+    """Return an instruction and everything it is computed from, producers first."""
     return needed_first([root], lambda ins: (*_captured(ins)[::-1], *ins.operands[::-1]))
 
 
 def _captured(ins: Instruction) -> tuple[Instruction, ...]:
+    """Return the values that the regions of an instruction capture."""
     return captured(ins) if ins.calls else ()
 
 
 def integers_before(operand: Instruction) -> list[Instruction]:
-    """What an integer operand is computed from by simple arithmetic, producers first.
+    """Return the producers of an integer operand by simple arithmetic, producers first.
 
     The analysis may know such integers before the program runs.
     """
@@ -86,6 +90,7 @@ def integers_before(operand: Instruction) -> list[Instruction]:
 
 
 def _is_integer(type: Type) -> bool:
+    """Is the element type boolean or an integer, and not quantized?"""
     return (
         isinstance(type, TensorType)
         and type.element.kind in ("pred", "signed", "unsigned")

@@ -1,8 +1,8 @@
-"""Work that can be stopped: questions are answered by a process of their own.
+"""A child process for computations that may have to be killed.
 
-isl counts its steps, but some take long, and none of them looks at signals.  So it runs in a child
-process, which knows everything that was known when it began.  It answers one question after another
-and is killed when one takes too long, or when nobody needs it any more.
+isl counts its steps, but a single step may take long, and isl does not react to signals.  So it
+runs in a forked child process, which has all data of its parent.  The child answers one query after
+another.  It is killed when a query takes too long, or when the parent no longer needs it.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from hloscope.errors import UnsupportedError
 from hloscope.simplifier import UndecidedError
 
 Question: TypeAlias = Callable[[], Any]
-"""Answers with what JSON can say, or raises an `UndecidedError`."""
+"""Returns JSON data, or raises an `UndecidedError`."""
 
 MAX_MEMORY: Final = 2 << 30
-"""Bytes a child may take besides what its parent has."""
+"""Bytes that a child may allocate in addition to its parent's."""
 NO_TIME: Final = "no time is left"
 PATIENCE: Final = 20
-"""A child has its processor time; it is killed after so many times that, if others take it."""
+"""Wall time limit of a child, as a multiple of its processor time limit."""
 SHORTEST: Final = 0.002
-"""Seconds to wait before looking at the clock again."""
+"""Minimum seconds between two readings of the clock."""
 _LENGTH: Final = struct.Struct("<I")
 
 
 class Isolated:
-    """Questions that a child process answers, one at a time.
+    """Queries that a child process answers, one at a time.
 
     Attributes:
-        questions: What may be asked, by number.
-        taken: Processor time of the last answer, or of waiting for it.
+        questions: The queries, by number.
+        taken: Processor time of the last query, in seconds.
 
     >>> apart = Isolated([lambda: 6 * 7, lambda: 1 // 0])
     >>> apart.ask(0, 10.0)
@@ -55,10 +55,14 @@ class Isolated:
         self._end: Any = None
 
     def ask(self, number: int, seconds: float) -> Any:
-        """The answer to a question.
+        """Return the result of a query.
+
+        Args:
+            number: Number of the query.
+            seconds: Processor time.
 
         Raises:
-            UndecidedError: There is none, or none in time.
+            UndecidedError: The query is undecided, or takes too long.
         """
         if not CAN_FORK:
             return self.questions[number]()
@@ -90,12 +94,13 @@ class Isolated:
         return found["answer"]
 
     def stop(self) -> None:
-        """End the child process."""
+        """Kill the child process."""
         if self._end is not None:
             self._end()
         self._child = self._end = None
 
     def _start(self) -> None:
+        """Fork the child process."""
         request = os.pipe()
         answer = os.pipe()
         pid = forked(lambda: _serve(self.questions, request, answer), MAX_MEMORY)
@@ -106,6 +111,7 @@ class Isolated:
 
 
 def _stop(pid: int, *pipes: int) -> None:
+    """Close the pipes, and kill and reap a child process."""
     for pipe in pipes:
         os.close(pipe)
     with contextlib.suppress(ProcessLookupError, ChildProcessError):
@@ -114,7 +120,7 @@ def _stop(pid: int, *pipes: int) -> None:
 
 
 def _clock_of(pid: int) -> float:
-    """The processor time of a process; where nobody tells it, the time of day.
+    """Return the processor time of a process in seconds, or wall time without such a clock.
 
     Source: Linux's `include/linux/posix-timers.h`: the clock of a process is `~pid << 3 | 2`.
     """
@@ -125,16 +131,24 @@ def _clock_of(pid: int) -> float:
 
 
 def _received(pipe: int, pid: int, begin: float, seconds: float) -> Any:
-    """A message of a process, which has so many seconds since its clock showed `begin`.
+    """Return a message of a process.
+
+    Args:
+        pipe: Where the message arrives.
+        pid: The process.
+        begin: Its clock when the query was sent.
+        seconds: Processor time of the query.
 
     Raises:
-        TimeoutError: There is none in time.
-        OSError: The other side has ended.
+        TimeoutError: The time is over.
+        OSError: The process has ended.
     """
     until = perf_counter() + seconds * PATIENCE
     data = b""
     needed = _LENGTH.size
     while len(data) < needed:
+        # The processor time decides; the wall clock only ends a child that others keep from
+        # running.
         left = min(begin + seconds - _clock_of(pid), until - perf_counter())
         if left <= 0:
             raise TimeoutError
@@ -152,7 +166,7 @@ def _received(pipe: int, pid: int, begin: float, seconds: float) -> Any:
 def _serve(
     questions: Sequence[Question], request: tuple[int, int], answer: tuple[int, int]
 ) -> None:
-    """Answer questions in the child process, until nobody asks any more."""
+    """Answer queries in the child process until the request pipe is closed."""
     os.close(request[1])
     os.close(answer[0])
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # isl prints its errors

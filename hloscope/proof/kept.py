@@ -1,4 +1,4 @@
-"""A table of a bounded size, for what was found out once and may be asked again."""
+"""A memo table of bounded size."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Hashable
 from typing import Any, Final
 
 MOST: Final = 1 << 22
-"""Numbers, of 8 bytes each, that are kept."""
+"""Maximum total weight, in numbers of 8 bytes."""
 
 
 class Kept:
-    """Answers by their questions; when they become too many, all are forgotten.
+    """Results by key; when their total weight exceeds the limit, all are discarded.
 
     >>> kept = Kept(most=3)
     >>> kept.add("a", 1, weight=2)
@@ -27,11 +27,11 @@ class Kept:
         self._answers: dict[Hashable, Any] = {}
 
     def get(self, question: Hashable) -> Any:
-        """The answer; `None` if there is none."""
+        """Return the result; `None` if it is not stored."""
         return self._answers.get(question)
 
     def add(self, question: Hashable, answer: Any, weight: int) -> None:
-        """Keep an answer, unless it is too large."""
+        """Store a result, unless it exceeds the limit by itself."""
         if weight > self._most:
             return
         self._weight += weight

@@ -1,4 +1,4 @@
-"""What values inside of called computations are called where a walk began."""
+"""Names, where a traversal began, of the values inside called computations."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hloscope.ir import Instruction, called_value
 
 
 class Names:
-    """What the values of a computation are called where the walk began.
+    """Map the values of a called computation to values where the traversal began.
 
-    A parameter is the value handed in, a value from outside is that of the caller, and every other
-    one is what this call computes of it.
+    A parameter becomes the operand, a captured value that of the caller, and any other value
+    becomes the `called_value` of this call.
     """
 
     def __init__(
@@ -22,13 +22,14 @@ class Names:
         call: tuple[Instruction, int] | None = None,
         caller: Names | None = None,
     ) -> None:
-        """Names in a computation that is walked into; of the first one, all are as they are.
+        """Names in a called computation; without arguments every value is its own name.
 
         Args:
-            handed: For its parameters the values handed in, by the caller's names.
-            outside: Values that it reads without being handed them.
-            call: What calls it, by which operand first; `None` if nothing else does.
-            caller: The names where that stands.
+            handed: Operands by parameter, in the caller's names.
+            outside: Values that the computation captures.
+            call: The calling instruction, and its operand that is the first parameter.  `None` if
+                the computation has no other caller.
+            caller: Names in the calling computation.
         """
         self._handed: Final = handed or {}
         self._outside: Final = outside
@@ -36,7 +37,7 @@ class Names:
         self._caller: Final = caller
 
     def of(self, value: Instruction) -> Instruction:
-        """The name of a value."""
+        """Return the name of a value."""
         at: Names | None = self
         while at is not None:
             if value in at._handed:
@@ -48,4 +49,4 @@ class Names:
 
 
 AS_THEY_ARE: Final = Names()
-"""The names where a walk begins."""
+"""Names where a traversal begins: every value is its own."""

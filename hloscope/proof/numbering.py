@@ -1,4 +1,4 @@
-"""Numbers of values by structure: equal numbers mean equal graphs, and so equal values."""
+"""Structural numbers of values: equal numbers mean equal graphs, and so equal values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hloscope.ir import Computation, Instruction, captured, captures
 from hloscope.ops import Call, Fusion, GetTupleElement, Parameter, Tuple
 
 CALLING: Final = (Call, Fusion)
-"""Ops whose value is the root of the computation they call."""
+"""Ops whose value is the root of their called computation."""
 
 
 class Numbering:
-    """Numbers of the values of several computations.
+    """Structural numbers of the values of several computations.
 
-    A part of a tuple has the number of what the part is made of, no matter what is beside it; so a
-    change of one result of a function leaves its other results alone.
+    An element of a tuple is numbered by its own inputs, independent of the other elements.  So a
+    change of one result of a function leaves the numbers of its other results unchanged.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Numbering:
         self.blueprint: Final = self._blueprints.number
 
     def of(self, side: Computation) -> dict[Instruction, int]:
-        """Each instruction of a computation with its number."""
+        """Return the number of each instruction of a computation."""
         known: dict[Instruction, int] = {}
         for ins in side:
             if isinstance(ins.op, GetTupleElement):
@@ -49,6 +49,7 @@ class Numbering:
         operands: tuple[Instruction, ...],
         known: dict[Instruction, int],
     ) -> tuple[object, ...]:
+        """Return the key of an instruction with the given operands."""
         number = self._blueprints
         return (
             number.op_of(ins),
@@ -59,7 +60,10 @@ class Numbering:
         )
 
     def _made_of(self, ins: Instruction, index: int) -> tuple[Instruction, ...] | None:
-        """The operands that part `index` of a called tuple depends on; `None` if nobody knows."""
+        """Return the operands that element `index` of a called tuple depends on.
+
+        `None` if they are not known.
+        """
         if not isinstance(ins.op, CALLING) or len(ins.calls) != 1 or captured(ins):
             return None
         callee = ins.calls[0]
@@ -75,7 +79,7 @@ class Numbering:
 
 
 def _used_parameters(callee: Computation) -> tuple[int, ...]:
-    """The parameters that each operand of the root depends on, as bits of a number."""
+    """Return, for each operand of the root, a bit mask of the parameters it depends on."""
     used: dict[Instruction, int] = {}
     for ins in callee:
         bits = 1 << ins.op.number if isinstance(ins.op, Parameter) else 0

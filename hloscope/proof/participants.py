@@ -1,9 +1,8 @@
-"""Who takes part in the collectives of two programs: is the same read on every device?
+"""Comparison of accesses through collectives: is the same read on every device?
 
-A map to other devices names members of groups by their positions, so equal maps mean equal reads
-only where the groups are the same.  Collectives whose groups mean the same on every grid stand for
-each other.  Else the maps are compared device by device, on each grid that all collectives of both
-programs fit.
+A map to other devices names members of groups by position, so equal maps mean equal reads only with
+equal groups.  Collectives whose groups are equal on every grid represent each other. Otherwise the
+maps are compared device by device, on each grid that fits all collectives of both programs.
 """
 
 from __future__ import annotations
@@ -53,16 +52,16 @@ Header = tuple[tuple[str, str], ...]
 """Attributes of a module as written: its device counts and meshes among them."""
 
 MOST_DEVICES: Final = 64
-"""Grids of more devices are not compared device by device."""
+"""Maximum number of devices that are compared one by one."""
 MOST_ROUTES: Final = 4096
-"""Ways through groups that are followed from one device."""
+"""Maximum number of routes through groups from one device."""
 _TRIED: Final = 3
-"""Replicas, and partitions, of the largest grid tried where any number of them fits."""
+"""Replicas, and partitions, of the largest grid that is tried if any number fits."""
 _COUNTS: Final = (("replica_count", "mhlo.num_replicas"), ("num_partitions", "mhlo.num_partitions"))
 
 
 def header_counts(header: Header) -> Counts | None:
-    """Device counts that a module states; `None` if it states neither.
+    """Return the device counts that a module states; `None` if it states neither.
 
     XLA leaves out a count of 1.
     """
@@ -75,7 +74,7 @@ def header_counts(header: Header) -> Counts | None:
 
 
 def fitting_counts(computations: Iterable[Computation]) -> Counts | None:
-    """The smallest grid that the groups of all collectives fit; `None` if none is found."""
+    """Return the smallest grid that fits the groups of all collectives; `None` if none is found."""
     called = reached(computations, lambda c: c.callees)
     try:
         return counts_of([ins for c in called for ins in c.instructions])
@@ -84,13 +83,13 @@ def fitting_counts(computations: Iterable[Computation]) -> Counts | None:
 
 
 class Table(NamedTuple):
-    """Groups of one collective.
+    """Groups of one collective, in a form that is equal for equal groups.
 
     Attributes:
-        axis: What the numbers count.
-        rows: The groups, in order of their first members; empty: one group of all.
-        is_hlo: Are the partitions of a replica side by side in groups of replicas of all
-            partitions?  In StableHLO the replicas of a partition are.
+        axis: The devices that the numbers count.
+        rows: The groups, in order of their first members; empty for one group of all.
+        is_hlo: In groups of replicas of all partitions: are the partitions of a replica adjacent,
+            as in HLO?  In StableHLO the replicas of a partition are adjacent.
     """
 
     axis: Axis
@@ -99,11 +98,7 @@ class Table(NamedTuple):
 
 
 class Participants:
-    """Collectives of two computations.
-
-    Attributes:
-        reason: Why nothing can be proved about what these read on other devices, else empty.
-    """
+    """Collectives of two programs, and comparisons of accesses through them."""
 
     def __init__(
         self,
@@ -114,7 +109,7 @@ class Participants:
         """Take the collectives of two programs, or of parts of them.
 
         Args:
-            sides: The computations of each; what they call belongs to them.
+            sides: The computations of each program; their callees are included.
             headers: Attributes of the module of each.
             alone: Further instructions of each.
         """
@@ -134,9 +129,10 @@ class Participants:
         self._first: Final[dict[Hashable, Instruction]] = {}
         self._devices: Final[dict[Counts, list[Devices]]] = {}
 
+    # Cached: asked for every pair of accesses; it is one pass over both programs.
     @cached_property
     def reason(self) -> str:
-        """Why the programs cannot be compared on devices at all, else empty."""
+        """Why reads of other devices cannot be compared; empty if they can."""
         asked = [
             [
                 ins
@@ -168,10 +164,14 @@ class Participants:
         return ""
 
     def table(self, ins: Instruction, side: int) -> Table:
-        """The groups of a collective of a side.
+        """Return the groups of a collective.
+
+        Args:
+            ins: The collective.
+            side: Number of its program, 0 or 1.
 
         Raises:
-            HloscopeError: They are written in no notation, or nobody defines their mesh.
+            HloscopeError: The groups are not stated, or their mesh is not defined.
         """
         known = self._tables[side]
         if ins not in known:
@@ -183,14 +183,14 @@ class Participants:
             is_hlo = isinstance(op, Collective) and op.channel_type is None
             axis = groups.axis
             if axis is not Axis.REPLICAS_OF_ALL_PARTITIONS:
-                is_hlo = True  # there is one order only
+                is_hlo = True  # the order is the same
             elif is_hlo and not rows:
-                axis = Axis.DEVICE  # all replicas, each with all of its partitions side by side
+                axis = Axis.DEVICE  # one group of all devices, in order
             known[ins] = Table(axis, tuple(sorted(rows)), is_hlo)
         return known[ins]
 
     def canonical(self, accesses: Accesses, side: int) -> Accesses:
-        """The accesses with each collective replaced by the first one of equal groups."""
+        """Return the accesses with each collective replaced by the first one with equal groups."""
         used = dict.fromkeys(ins for access in accesses for ins in _collectives(access))
         if not used:
             return accesses
@@ -203,10 +203,17 @@ class Participants:
         return tuple([with_origins(access, new) for access in accesses])
 
     def same(self, a: Accesses, b: Accesses) -> Proof:
-        """Do exact accesses of both sides touch the same elements of the same devices?"""
+        """Compare two unions of exact accesses, also on other devices.
+
+        Args:
+            a: Accesses of the first program.
+            b: Accesses of the second program.
+        """
         if self.reason:
             return Proof(Verdict.UNDECIDED, reason=self.reason)
         one, other = self.canonical(a, 0), self.canonical(b, 1)
+        # With equal groups, equal maps by route mean equal reads on every grid; no grid has to be
+        # known.
         by_route = [_by_route(accesses) for accesses in (one, other)]
         if by_route[0].keys() == by_route[1].keys() and all(
             prove_equal(by_route[0][route], by_route[1][route]).is_proved for route in by_route[0]
@@ -220,7 +227,12 @@ class Participants:
             return Proof(Verdict.UNDECIDED, reason=f"on several devices: {error.message}")
 
     def _on_grids(self, a: Accesses, b: Accesses) -> Proof:
-        """The accesses of each device of each grid that fits both programs."""
+        """Compare the accesses of each device on each grid that fits both programs.
+
+        Raises:
+            GridError: No grid fits, or not all fitting grids can be tried.
+            UndecidedError: Accesses depend on values.
+        """
         used = [
             self.table(ins, side)
             for side, accesses in enumerate((a, b))
@@ -241,6 +253,7 @@ class Participants:
         return PROVED
 
     def _on_grid(self, grid: Counts, a: Accesses, b: Accesses) -> Proof:
+        """Compare the accesses of each device on one grid."""
         if grid.total > MOST_DEVICES:
             raise GridError(f"{grid.total} devices, more than {MOST_DEVICES} are not compared")
         if grid not in self._devices:
@@ -256,6 +269,7 @@ class Participants:
             ]
             for there in sorted(reads[0].keys() | reads[1].keys()):
                 mine, theirs = (tuple(found.get(there, ())) for found in reads)
+                # Devices mostly read by equal maps, so a proof is made once for each pair of maps.
                 key = mine, theirs
                 if key not in known:
                     known[key] = prove_equal(mine, theirs)
@@ -267,10 +281,11 @@ class Participants:
         return undecided or PROVED
 
     def _grids(self, axes: set[Axis]) -> tuple[list[Counts], bool]:
-        """Grids that all collectives of both programs fit, and whether these are all.
+        """Return grids that fit all collectives of both programs, and whether these are all.
 
         Args:
-            axes: What the groups that matter count: what none of them counts makes no difference.
+            axes: What the relevant groups number.  Counts that no relevant group numbers are
+                ignored.
         """
         stated = next((c for c in map(header_counts, self._headers) if c is not None), None)
         fit = _Fit()
@@ -290,15 +305,16 @@ class Participants:
             elif whole:
                 sides.append([n for n in range(1, whole + 1) if whole % n == 0])
             elif axes <= {(Axis.PARTITION, Axis.REPLICA)[number]}:
-                sides.append([least])  # no group that matters counts these
+                sides.append([least])  # no relevant group numbers these
             else:
                 sides.append(range(least, max(_TRIED, least + 1) + 1))
                 is_all = False
         return [grid for r, p in product(*sides) if fit.has(grid := Counts(r, p))], is_all
 
+    # Cached: `_grids` is asked for every pair of accesses.
     @cached_property
     def _collectives(self) -> list[tuple[int, Instruction]]:
-        """All collectives of both sides, each with the number of its side."""
+        """All collectives of both programs, each with the number of its program."""
         return [
             (side, ins)
             for side, instructions in enumerate(self._sides)
@@ -308,13 +324,13 @@ class Participants:
 
 
 class _Fit:
-    """Which grids collectives fit: their groups name each replica, partition or device once.
+    """Constraints of collectives on the grid: their groups name each device exactly once.
 
     Attributes:
-        replicas: Numbers of replicas that groups ask for; more than one do not fit together.
-        partitions: Numbers of partitions.
-        devices: Numbers of devices.
-        least: Replicas and partitions that there are at least.
+        replicas: Required numbers of replicas; more than one contradict each other.
+        partitions: Required numbers of partitions.
+        devices: Required numbers of devices.
+        least: Lower bounds of replicas and partitions.
     """
 
     def __init__(self) -> None:
@@ -324,14 +340,14 @@ class _Fit:
         self.least: Final = [1, 1]
 
     def require(self, ins: Instruction, table: Table) -> None:
-        """Add what a collective asks for.
+        """Add the constraints of a collective.
 
         Raises:
             GridError: No grid fits its groups.
         """
         op, named = collective_of(ins), [n for row in table.rows for n in row]
         if isinstance(op, CollectivePermute | CollectiveBroadcast):
-            # Devices in no pair and in no group have zeros: there may be any number of these.
+            # Devices in no pair or group get zeros, so there may be any number of them.
             pairs = op.pairs if isinstance(op, CollectivePermute) else ()
             number = table.axis is Axis.PARTITION
             if table.axis in (Axis.REPLICA, Axis.PARTITION):
@@ -355,7 +371,7 @@ class _Fit:
             found.add(count)
 
     def has(self, grid: Counts) -> bool:
-        """Do all collectives fit a grid?"""
+        """Does a grid satisfy all constraints?"""
         return (
             self.replicas <= {grid.replicas}
             and self.partitions <= {grid.partitions}
@@ -366,12 +382,12 @@ class _Fit:
 
 
 def is_among_devices(accesses: Iterable[Access]) -> bool:
-    """Does any access lead to another device, or depend on which device it is on?"""
+    """Does any access lead to another device, or depend on the device's position?"""
     return any(next(_collectives(access), None) is not None for access in accesses)
 
 
 def _collectives(access: Access) -> Iterator[Instruction]:
-    """The collectives whose groups decide what an access touches."""
+    """Yield the collectives whose groups an access depends on."""
     yield from access.via
     for m in (access.map, access.replica):
         for variable in m.runtime if m is not None else ():
@@ -381,7 +397,7 @@ def _collectives(access: Access) -> Iterator[Instruction]:
 
 
 def _by_route(accesses: Accesses) -> dict[tuple[Instruction, ...], list[IndexingMap]]:
-    """The maps to elements and positions, by the collectives on the way."""
+    """Return the maps to elements and positions, by the collectives on the route."""
     found: dict[tuple[Instruction, ...], list[IndexingMap]] = {}
     for access in accesses:
         found.setdefault(access.via, []).append(joined(access))
@@ -391,11 +407,11 @@ def _by_route(accesses: Accesses) -> dict[tuple[Instruction, ...], list[Indexing
 def _reads_of(
     devices: Devices, device: int, accesses: Accesses
 ) -> dict[int, tuple[IndexingMap, ...]]:
-    """What one device reads of each device: maps without positions.
+    """Return the maps from one device to each device, without positions.
 
     Raises:
-        UndecidedError: What is read depends on values, or on more than one device's position.
-        GridError: There are too many ways through the groups.
+        UndecidedError: Accesses depend on values, or on positions of several devices.
+        GridError: There are too many routes through groups.
     """
     found: dict[int, tuple[IndexingMap, ...]] = {}
     for access in accesses:
@@ -408,6 +424,8 @@ def _reads_of(
         if prod(b.hi - b.lo + 1 for b in bounds if not b.is_empty) > MOST_ROUTES:
             raise GridError(f"more than {MOST_ROUTES} ways through groups")
         here = m.with_(results=m.results[:rank])
+        # A position in a group names a device only when it is a constant: each combination of
+        # positions is one route, restricted to the elements that take it.
         for choice in product(*[range(b.lo, b.hi + 1) for b in bounds]):
             there = int(devices.reached(device, access.via, [np.array([c]) for c in choice])[0])
             if there < 0:
@@ -419,7 +437,11 @@ def _reads_of(
 
 
 def _at_device(m: IndexingMap, devices: Devices, device: int) -> IndexingMap | None:
-    """The map where positions of the device are numbers; `None` if it holds for other ones."""
+    """Return the map with the device's positions as constants; `None` if it excludes this device.
+
+    Raises:
+        UndecidedError: It depends on values, or on the position of another device.
+    """
     new: dict[Var, Expr] = {}
     ranges, every = [*m.ranges], dict[object, Range]()
     for k, variable in enumerate(m.runtime):
@@ -427,6 +449,8 @@ def _at_device(m: IndexingMap, devices: Devices, device: int) -> IndexingMap | N
             raise UndecidedError("what is read depends on values")
         members, own = devices.tables(variable.collective)
         if variable.is_every:
+            # The members of a group become the values of a range variable. One bound has to fit
+            # all groups that the route may pass.
             sizes = {int(n) for n in (members >= 0).sum(axis=1)}
             if len(sizes) > 1 and variable.via:
                 raise UndecidedError("groups of different sizes, one behind another")
@@ -447,7 +471,7 @@ def _at_device(m: IndexingMap, devices: Devices, device: int) -> IndexingMap | N
 
 
 def _refuted(proof: Proof, grid: Counts, device: int, there: int) -> Proof:
-    """A difference, with the device that shows it."""
+    """Return a refutation that names the device that shows it."""
 
     def named(number: int) -> str:
         return f"(replica {number // grid.partitions}, partition {number % grid.partitions})"

@@ -1,6 +1,6 @@
-"""Elements carried through a program one by one: rows of numpy arrays.
+"""Elements carried through a program one by one, as rows of numpy arrays.
 
-A row is the number of a trial, then an index, then positions in groups of collectives.
+A row is the number of a start point, then an index, then positions in groups of collectives.
 """
 
 from __future__ import annotations
@@ -29,47 +29,52 @@ from hloscope.proof.names import AS_THEY_ARE, Names
 from hloscope.simplifier import UndecidedError
 
 Rows: TypeAlias = "dict[Route, Ints]"
-"""By the collectives in whose groups positions follow the index."""
+"""Rows by route: the collectives in whose groups the trailing positions are."""
 
 MAX_ROWS: Final = 1 << 20
-"""More elements at once are too much."""
+"""Maximum number of elements of one state."""
 A_FEW: Final = 3
-"""So many members of a group are looked at where their number is not written."""
+"""Members of a group that are followed if the group's size is not known."""
 
 
 class Reading(Protocol):
-    """Tells the values of runtime variables.
+    """Provides the values of runtime variables.
 
     Attributes:
-        drawn: Was there a value that is not known?
+        drawn: Was a value that is not known replaced by a random one?
     """
 
     drawn: bool
 
     def read(self, variable: RuntimeVariable, index: list[Ints], name: int) -> Ints:
-        """The values of a variable at many indices, clamped to what it can be."""
+        """Return the values of a variable at many indices, clamped to its range."""
 
 
 class Touching:
-    """A follower: every element reached is looked at."""
+    """A follower of single elements."""
 
     def __init__(self, values: Reading, limit: int = MAX_ROWS) -> None:
         self._values = values
         self._limit = limit
 
     def start(self, points: Ints) -> Rows:
-        """One trial for each point."""
+        """Return the state of the given start points."""
         numbers = np.arange(len(points), dtype=np.int64)[:, None]
         return {(): np.concatenate([numbers, points], axis=1)}
 
     def through(self, reached: Rows, access: Access, names: Names) -> Rows | None:
-        """What an access touches of what is reached."""
+        """Return the elements that an access reads from those reached; `None` if there are none.
+
+        Raises:
+            UndecidedError: Ranks differ, or there are too many elements.
+        """
         assert access.map is not None
         rank, width = len(access.map.results), len(access.map.dims)
         found: Rows = {}
         for steps, rows in reached.items():
             if rows.shape[1] - 1 - len(steps) != width:
                 raise UndecidedError("the program is inconsistent: ranks differ")
+            # Positions reached so far have known bounds, which simplify the routes that follow.
             bounds = [Interval(int(c.min()), int(c.max())) for c in rows[:, 1 + width :].T]
             m = behind(access, steps, bounds)
             source, results = self.results(m, rows[:, 1:], names)
@@ -84,7 +89,7 @@ class Touching:
         return found or None
 
     def join(self, one: Rows, other: Rows) -> Rows:
-        """Both together."""
+        """Return the union of two states."""
         found = dict(one)
         for steps, rows in other.items():
             known = found.get(steps)
@@ -92,15 +97,15 @@ class Touching:
         return found
 
     def key(self, reached: Rows) -> Hashable:
-        """The rows themselves."""
+        """Return the rows as a hashable value."""
         return tuple([(steps, rows.shape, rows.tobytes()) for steps, rows in reached.items()])
 
     def weight(self, reached: Rows) -> int:
-        """How many numbers the rows have."""
+        """Count the stored integers, for memory limits."""
         return sum(rows.size for rows in reached.values())
 
     def union(self, accesses: Sequence[Access], start: Rows) -> Rows:
-        """What maps of an answer say."""
+        """Return the elements that a union of maps reads from the start points."""
         found: Rows = {}
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
@@ -109,7 +114,13 @@ class Touching:
         return found
 
     def results(self, m: IndexingMap, index: Ints, names: Names) -> tuple[Ints, Ints]:
-        """Row numbers and results: each index as the range variables run."""
+        """Return, for each result of the map, the row it comes from and the result.
+
+        Range variables take all their values.  Shapes `[n]` and `[n, results]`.
+
+        Raises:
+            UndecidedError: There are too many results.
+        """
         if m.is_known_empty or m.is_undefined:
             return np.zeros(0, np.int64), np.zeros((0, len(m.results)), np.int64)
         inside = np.ones(len(index), np.bool_)
@@ -121,6 +132,8 @@ class Touching:
             return np.zeros(0, np.int64), np.zeros((0, len(m.results)), np.int64)
         if len(source) * prod(sizes) > self._limit:
             raise UndecidedError(f"it touches more than {self._limit} elements at once")
+        # Every row is repeated for each combination of range variables; constraints then select
+        # rows.
         inner = prod(sizes)
         source = np.repeat(source, inner)
         at: dict[Var, Any] = {Dim(i): index[source, i] for i in range(len(m.dims))}
@@ -141,14 +154,18 @@ class Touching:
         return source[ok], table.astype(np.int64)
 
     def _size(self, interval: Interval) -> int:
-        """How many values a range variable has; a few stand for all where there is no end."""
+        """Return the number of values of a range variable; a few if it has no end."""
         if interval.hi < POS_INF:
             return interval.size
         self._values.drawn = True
         return A_FEW
 
     def _read(self, m: IndexingMap, at: dict[Var, Any], names: Names, count: int) -> None:
-        """Values of the runtime variables, those that others are read with first."""
+        """Add the values of the runtime variables to `at`, in order of dependence.
+
+        Raises:
+            UndecidedError: They depend on each other.
+        """
         left = [*range(len(m.runtime))]
         while left:
             ready = [
@@ -170,7 +187,7 @@ class Touching:
 
 
 def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
-    """A row that only the first has."""
+    """Return a row of `one` that `other` does not have; `None` if there is none."""
     for steps, rows in one.items():
         others = other.get(steps)
         if others is None:

@@ -1,4 +1,4 @@
-"""Checks the maps of an answer against the program, twice: by isl and at single elements."""
+"""Checks of maps against the program, by isl and at single elements."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from hloscope.proof.truth import Truth
 from hloscope.simplifier import CounterExample, UndecidedError
 
 BUDGET: Final = 200_000
-"""Steps of isl for the walk from an output, and again for each operand; a second or two."""
+"""Steps of isl for the traversal from an output, and for each operand; 1 to 2 seconds."""
 
 _OUT_OF_REACH: Final = Check(Outcome.PROVED, ("out of reach",))
 
 
 class Prover:
-    """Checks answers about one program; remembers what was reached.
+    """Check the maps of one program; results are memoized.
 
     Attributes:
-        seed: Of the elements and run-time values that are drawn.
+        seed: Seed of the sampled elements and run-time values.
         budget: Steps of isl for each output.
-        allowance: The time for each output and for everything.
+        allowance: Time limits.
         by_execution: Is the program run too?
-        convention: Of the answers: what an output of a reduction reads.
-        said: Replicas and partitions that the program says it runs on.
+        convention: Convention of the maps about the inputs that reductions read.
+        said: Replicas and partitions that the program states.
     """
 
     def __init__(
@@ -83,18 +83,18 @@ class Prover:
         inverse: bool = False,
         computation: Computation | None = None,
     ) -> Check:
-        """Are maps of an instruction what the program does?
+        """Check whether maps of an instruction equal the program's relation.
 
         Args:
             ins: The instruction.
-            output: Which of its outputs.
-            operand: Which operand, values that regions read from outside after all others; with
-                `computation`, which parameter.
-            leaf: Which tensor of the operand.
+            output: Number of the output.
+            operand: Number of the operand, captured values after the operands; with
+                `computation`, of the parameter.
+            leaf: Number of the operand's tensor.
             accesses: The maps.
-            order: What their indices are.
+            order: Kind of their indices.
             inverse: They lead from the operand to the output.
-            computation: The instruction's, where the maps lead to its parameters.
+            computation: The instruction's computation, if the maps lead to its parameters.
         """
         asked = [(operand, leaf, accesses)]
         options: Any = {"order": order, "inverse": inverse, "computation": computation}
@@ -110,7 +110,7 @@ class Prover:
         inverse: bool = False,
         computation: Computation | None = None,
     ) -> list[Check]:
-        """`check` for several operands, leaves and their maps: the walk is shared."""
+        """`check` for several operands, leaves and maps of one output, with one traversal."""
         options: Any = {"order": order, "inverse": inverse, "computation": computation}
         return self.check_outputs(ins, [(output, asked)], **options)[0]
 
@@ -123,12 +123,13 @@ class Prover:
         inverse: bool = False,
         computation: Computation | None = None,
     ) -> list[list[Check]]:
-        """`check_all` for several outputs, by number: isl answers for them in one process."""
+        """`check_all` for several outputs, by number, with one child process for isl."""
         options = (order, inverse, computation)
         keys = [[self._key(ins, output, *one, *options) for one in some] for output, some in asked]
         left: dict[object, Question] = {}
         outputs: list[list[Question]] = []
         for mine, (output, some) in zip(keys, asked, strict=True):
+            # A key asked twice in one call becomes one query.
             new = {k: one for k, one in zip(mine, some, strict=True) if k not in left}
             found = self._questions(ins, output, new, *options)
             left |= found
@@ -149,7 +150,7 @@ class Prover:
         inverse: bool,
         computation: Computation | None,
     ) -> dict[object, Question]:
-        """What has to be asked about an output, by key; what is known at once is done."""
+        """Return the queries about an output by key; trivial ones are recorded at once."""
         found: dict[object, Question] = {}
         for key, (operand, leaf, accesses) in asked.items():
             if any(a.map is None for a in accesses):
@@ -171,10 +172,10 @@ class Prover:
     def reached(
         self, ins: Instruction, output: int, computation: Computation | None
     ) -> tuple[frozenset[tuple[int, int]], Check]:
-        """The tensors that an output may read anything of, and the check of all others together.
+        """Return the tensors that an output may read, and one check for all other tensors.
 
-        A tensor is the number of its operand, or parameter, and its own number in it.  Those of
-        which execution has something to show are among them.
+        A tensor is the number of its operand or parameter, and its number there.  Tensors with
+        evidence from execution are included.
         """
         found: frozenset[tuple[int, int]] = frozenset()
         try:
@@ -198,7 +199,7 @@ class Prover:
         return found, replace(rest, executed=execution.nothing_seen())
 
     def _run(self, question: Question, check: Check, order: Order) -> Check:
-        """The check with what execution shows."""
+        """Add the evidence from execution to a check."""
         if self.allowance.is_spent:
             return replace(check, executed=Executed(reason=self.allowance.reason))
         truth, inverse = question.truth, question.inverse
@@ -208,7 +209,7 @@ class Prover:
         return _with_executed(check, executed, inverse)
 
     def _executed(self, ins: Instruction, computation: Computation | None) -> Execution:
-        """The runs of an instruction."""
+        """Return the runs of an instruction; those of the last one are kept."""
         key = (ins, computation)
         if self._execution is None or self._execution[0] != key:
             seconds = self.allowance.left() / 2  # something is left for other questions
@@ -216,6 +217,7 @@ class Prover:
         return self._execution[1]
 
     def _truth(self, ins: Instruction, output: int, computation: Computation | None) -> Truth:
+        """Return the reference relations of an output; those of the last one are kept."""
         key = (ins, output, computation)
         if self._last is None or self._last[0] != key:
             values = computation.parameters if computation else self._values(ins)
@@ -225,13 +227,13 @@ class Prover:
         return self._last[1]
 
     def _values(self, ins: Instruction) -> tuple[Instruction, ...]:
-        """The values that an instruction reads, in the order in which they are numbered."""
-        if self._read[0] is not ins:  # a tuple may have very many, and asks for each of its parts
+        """Return the values that an instruction reads, operands first."""
+        if self._read[0] is not ins:  # a tuple of many elements asks once for each
             self._read = (ins, (*ins.operands, *captured(ins)))
         return self._read[1]
 
     def _part(self, ins: Instruction, output: int) -> tuple[int, int] | None:
-        """The operand of a tuple, and the tensor of it, that an output is; of no other op."""
+        """Return the operand and tensor that an output of a `tuple` op is; `None` for other ops."""
         if not isinstance(ins.op, Tuple):
             return None
         steps = self._steps
@@ -242,11 +244,10 @@ class Prover:
         return None if part.dimension is not None else (flow.operand, part.tensor)
 
     def _key(self, ins: Instruction, *rest: Any) -> object:
-        """Equal keys stand for the same question.
+        """Return the key of a query; equal keys mean equal results.
 
-        A part of a tuple is a tensor of one operand: what the others are is nothing to it.
-        Op, types, computations and maps are equal, and so is what integers the operands are
-        computed from, which may be known before the program runs.
+        A key has the op, types, callees and maps, and the producers of integer operands, which may
+        be known before the program runs.  An element of a tuple is keyed by its own operand alone.
         """
         output, operand, leaf, *others, computation = rest
         if computation is not None:
@@ -264,12 +265,13 @@ class Prover:
         return self._asked[1], *rest
 
     def _structure(self, ins: Instruction) -> object:
-        """Equal for instructions of equal structure, as far as answers can depend on it."""
+        """Return a key of an instruction's structure, as far as results depend on it."""
         number = self._blueprints
         read = (*ins.operands, *captured(ins))
         at: dict[Instruction, int] = {}
+        # Which operands are the same value matters, as a map may read one value twice.
         same = [at.setdefault(value, k) for k, value in enumerate(read)]
-        # No value decides what an elementwise op reads, but it may decide what is seen of a run.
+        # No value decides what an elementwise op reads, but the outputs of a run depend on values.
         plain = isinstance(ins.op, Elementwise) and not self.by_execution
         before = [] if plain else [self._integers(value) for value in read]
         calls = [number.number(c) for c in ins.calls]
@@ -277,7 +279,7 @@ class Prover:
         return (number.op_of(ins), tuple(types), tuple(calls), tuple(same), tuple(before))
 
     def _integers(self, value: Instruction) -> object:
-        """How an integer value is computed, as far as it may be known."""
+        """Return the structure of an integer value's producers; `None` if it has none."""
         found = integers_before(value)
         if not found:
             return None
@@ -292,12 +294,12 @@ class Prover:
 
 
 def _of_any_leaf(access: Access) -> tuple[Any, ...]:
-    """What an access says, but for the tensor it is about."""
+    """Return the key of an access without its leaf."""
     return access.map, access.precision, access.reason, access.replica, access.via
 
 
 def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
-    """The check combined with execution, which may refute what isl did not."""
+    """Add evidence to a check; a violation refutes it."""
     violation = executed.violation
     if violation is None:
         return replace(check, executed=executed)

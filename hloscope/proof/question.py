@@ -1,4 +1,4 @@
-"""The maps of one operand, compared with what is reached: by isl, and at single elements."""
+"""Comparison of the maps of one operand with the reference relation, by isl and at elements."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ Order: TypeAlias = Literal["logical", "physical", "linear"]
 
 
 class Looked(Struct, frozen=True):
-    """What was found out: by which means, for everything, and a pair that is wrong."""
+    """Result of a comparison: method, whether it covers all elements, and a wrong pair if found."""
 
     means: str
     is_whole: bool
     example: CounterExample | None
 
     def to_json(self) -> Any:
-        """The same as JSON has it."""
+        """Return the result as JSON data."""
         x = self.example
         pair = None if x is None else [[*x.dims], [*x.results], x.only_in]
         return [self.means, self.is_whole, pair]
 
 
 class Question:
-    """The maps of one operand and what they are compared with."""
+    """The maps of one operand, and the reference relation of its output."""
 
     def __init__(
         self,
@@ -65,6 +65,11 @@ class Question:
         self.is_far = any(_is_far(t, order) for t in (truth.here, self.there))
 
     def _reached(self, way: Way) -> Reached[Any]:
+        """Return the elements reached of the operand.
+
+        Raises:
+            UndecidedError: A map on the path is unknown.
+        """
         reached = way.found.get(self.place, Reached(None))
         if reached.unknown:
             raise UndecidedError(f"unknown on the way: {reached.unknown}")
@@ -73,11 +78,15 @@ class Question:
     # --------------------------------------------------------------------------------------- isl
 
     def isl_json(self) -> Any:
-        """`by_isl` for JSON."""
+        """Return the result of `by_isl` as JSON data."""
         return Looked("isl", True, self.by_isl()).to_json()
 
     def by_isl(self) -> CounterExample | None:
-        """A pair that is wrong; `None`: there is none."""
+        """Return a pair in exactly one of the two relations; `None` if they are equal.
+
+        Raises:
+            UndecidedError: isl takes too many steps, or the traversal cannot go on.
+        """
         way = self.truth.relations()
         reached = self._reached(way)
         follower: Relating = way.follower
@@ -86,6 +95,8 @@ class Question:
             said = follower.union(self.accesses)
             if self.is_far:
                 real, said = self._bounded(isl, follower, real, said)
+            # Relations along different routes lead to different devices and are compared
+            # separately.
             for steps in dict.fromkeys((*real, *said)):
                 example = self._differs(isl, follower, real.get(steps), said.get(steps), reached)
                 if example is not None:
@@ -93,6 +104,7 @@ class Question:
         return None
 
     def _real(self, isl: Any, follower: Relating, real: Relations) -> Relations:
+        """Return the reference relations, in the order and direction of the maps."""
         here, there = self.placed
         if here is not None:
             start = follower.relation(here, AS_THEY_ARE).reverse()
@@ -106,7 +118,10 @@ class Question:
     def _bounded(
         self, isl: Any, follower: Relating, real: Relations, said: Relations
     ) -> tuple[Relations, Relations]:
-        """Both, of elements that there are: intervals do not say where more than 64 bits end."""
+        """Restrict both relations to existing elements.
+
+        Intervals do not bound sizes beyond 64 bits.
+        """
         types = self.truth.here, self.there
         ends = []
         for type, place in zip(types, self.placed, strict=True):
@@ -119,7 +134,7 @@ class Question:
         start, end = reversed(ends) if self.inverse else ends
 
         def bounded(relation: Any) -> Any:
-            """Indices come before the numbers of devices, which have no bounds here."""
+            """Restrict a relation; device positions, after the indices, have no bounds here."""
             more = relation.dim(isl.dim_type.out) - end.dim(isl.dim_type.set)
             devices = isl.Set.universe(isl.Space.set_alloc(isl_context(), 0, more))
             return relation.intersect_domain(start).intersect_range(end.flat_product(devices))
@@ -131,11 +146,19 @@ class Question:
     def _differs(
         self, isl: Any, follower: Relating, real: Any, said: Any, reached: Reached[Any]
     ) -> CounterExample | None:
+        """Return a pair in one relation only; `None` if there is none.
+
+        Raises:
+            UndecidedError: The reference may have too many pairs, and one of them differs.
+        """
+        # An absent side is the empty relation of the same space.
         real = said.subtract(said) if real is None else real
         said = real.subtract(real) if said is None else said
         missing = real.subtract(said)
         sides = [(1, missing)] if self.is_over else [(1, missing), (0, said.subtract(real))]
         for only_in, difference in sides:
+            # Runtime values are parameters of isl; only differences for values they can have
+            # count.
             difference = follower.parameters.possible(isl, difference)
             if difference.is_empty():
                 continue
@@ -152,11 +175,15 @@ class Question:
     # ------------------------------------------------------------------------------------ points
 
     def everywhere_json(self) -> Any:
-        """`at_points` at all elements, for JSON."""
+        """Return the result of `at_points` at all elements as JSON data."""
         return self.at_points(everywhere=True).to_json()
 
     def at_points(self, *, everywhere: bool = False) -> Looked:
-        """What was looked at, was it everything, and a pair that is wrong, if there is one."""
+        """Compare at all or some elements.
+
+        Raises:
+            UndecidedError: The traversal cannot go on, or sizes exceed 64 bits.
+        """
         if self.is_far and self.placed != (None, None):
             raise UndecidedError("sizes beyond 64 bits")
         way = self.truth.all_points() if everywhere else self.truth.points()
@@ -181,6 +208,7 @@ class Question:
     def _first(
         self, chosen: Ints, real: Rows, said: Rows, reached: Reached[Any]
     ) -> CounterExample | None:
+        """Return the first pair that differs; `None` if there is none."""
         row = first_difference(real, said)
         only_in = 1
         if row is not None and reached.over:
@@ -193,7 +221,11 @@ class Question:
         return CounterExample(dims, row[1:], only_in=only_in)
 
     def _back(self, way: Way, chosen: Ints, real: Rows) -> CounterExample | None:
-        """Maps from the operand: each pair of the program is in them, and the other way round."""
+        """Compare maps from the operand, in both directions, at sampled elements.
+
+        Returns:
+            A pair in one relation only; `None` if none is found.
+        """
         reached = way.found.get(self.place, Reached(None))
         place = self.placed[1]
         width = 1 + len(place.results if place and place.results else sizes_of(self.there))
@@ -211,7 +243,8 @@ class Question:
                 return CounterExample(tuple(touched[row[0]].tolist()), row[1:], only_in=1)
         if self.is_over or any(placed is not None for placed in self.placed):
             return None
-        # From some elements of the operand there, and from what they reach back.
+        # The other direction: the maps from some operand elements give output elements, and the
+        # program is traversed from these back to the operand.
         starts = some_points(sizes_of(self.there), 8, self.truth.seed)
         width = 1 + len(sizes_of(self.truth.here))
         for steps, ends in way.follower.union(self.accesses, way.follower.start(starts)).items():
@@ -227,13 +260,18 @@ class Question:
 
 
 def _is_far(type: Type, order: Order) -> bool:
-    """Are there elements whose indices, or places, do not fit into 64 bits?"""
+    """Do indices, or linear positions, exceed 64 bits?"""
     shape = sizes_of(type)
     return (prod(shape) if order == "linear" else max(shape, default=0)) > POS_INF
 
 
 def placing(type: Type, order: Order) -> IndexingMap | None:
-    """From a logical index to the kind of index that an answer speaks of; `None`: the same."""
+    """Return the map from logical indices to the order of the maps; `None` for logical order.
+
+    Raises:
+        UnsupportedError: The type is not a tensor.
+        UndecidedError: Positions exceed 64 bits.
+    """
     if order == "logical":
         return None
     if not isinstance(type, TensorType):
@@ -247,6 +285,7 @@ def placing(type: Type, order: Order) -> IndexingMap | None:
 
 
 def _moved(place: IndexingMap | None, points: Ints) -> Ints:
+    """Return the points in the order of the maps. Shape `[n, rank]`."""
     if place is None or not place.results:
         return points  # a scalar has no other places
     columns = place.evaluate_array(list(points.T))
@@ -254,7 +293,7 @@ def _moved(place: IndexingMap | None, points: Ints) -> Ints:
 
 
 def _moved_rows(place: IndexingMap | None, rows: Ints) -> Ints:
-    """Rows whose indices are places; positions in groups, which follow them, stay."""
+    """Return rows with indices in the order of the maps; group positions are unchanged."""
     if place is None:
         return rows
     end = 1 + len(place.dims)

@@ -1,7 +1,7 @@
-"""Values of runtime variables for a trial: integers known before the program runs, else any.
+"""Values of runtime variables for sampling: known integers, else random ones.
 
-A value that depends on nothing but constants and iotas is computed, element by element.  Any other
-is drawn from what the variable can be, always the same one for the same element.
+A value that depends on constants and iotas only is computed.  Any other is drawn from the
+variable's range, the same for the same element.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from hloscope.ir import Instruction
 from hloscope.proof.integers import Integers
 
 A_FEW: Final = 8
-"""Positions are drawn from so many where the number of devices is not written."""
+"""Number of positions to draw from if the number of devices is not known."""
 
 
 class Values:
-    """What runtime variables are in one trial, as functions of instruction and index."""
+    """Values of runtime variables in one trial, as functions of origin and index."""
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
         self._number: dict[Hashable, int] = {}
         self._integers = Integers()
-        self.drawn = False  # was there a value that is not known?
+        self.drawn = False  # was a value drawn because it is not known?
 
     def read(self, variable: RuntimeVariable, index: list[Ints], name: int) -> Ints:
-        """The values of a variable at many indices, clamped to what it can be.
+        """Return the values of a variable at many indices, clamped to its range.
 
         Args:
-            variable: What is read.
-            index: Where, an array for each of its `index`.
-            name: Tells variables without origin.
+            variable: The runtime variable.
+            index: An array for each of its arguments.
+            name: Distinguishes variables without origin.
         """
         origin, values = variable.origin, variable.values
 
         shape = np.broadcast_shapes(*(i.shape for i in index)) if index else ()
+        # A hash of seed, variable and index: equal elements get equal values in one trial.
         mixed = np.full(shape, self._seed * 7919 + 17, dtype=np.uint64)
         source = variable.source
         key = self._number.setdefault(source, len(self._number)) if source else 1000 + name
@@ -62,6 +63,6 @@ class Values:
         return np.where(found.is_known.reshape(shape), clamped.reshape(shape), drawn)
 
     def known(self, ins: Instruction, index: Sequence[int]) -> int | None:
-        """The element of an integer tensor, if it is known before the program runs."""
+        """Return the element of an integer tensor; `None` if it depends on the arguments."""
         found = self._integers.at(ins, [np.asarray([i], np.int64) for i in index], 1)
         return int(found.values[0]) if found.is_known[0] else None

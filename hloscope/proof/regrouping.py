@@ -1,8 +1,8 @@
-"""Collectives among fewer devices: some that exchange values, numbered anew.
+"""Smaller grids of devices for collectives: some replicas and partitions are kept, and renumbered.
 
-Members of a group that are kept stay members of one group, in order, whichever collective it is,
-so that chains of collectives lead where they led.  Groups become smaller by a common factor; a
-permutation of devices goes on to the next one that is kept.
+Kept members of a group stay members of one group, in order, for every collective, so that chains of
+collectives lead to the same members.  Groups shrink by a common factor.  A permutation of devices
+continues to the next kept device.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from hloscope.proof.devices import Counts, Devices, collective_of, known_groups
 from hloscope.proof.resizing import with_fields
 
 FEW: Final = 8
-"""Grids of so many devices stay as they are."""
+"""Grids of at most this many devices are not reduced."""
 MOST: Final = 32
-"""Grids of more devices are not run."""
+"""Maximum number of devices of a grid that is run."""
 MOST_CHOICES: Final = 1 << 14
 
 Joint: TypeAlias = Collective | CrossReplicaSum
@@ -47,9 +47,9 @@ class Regrouping(Struct, frozen=True):
 
     Attributes:
         devices: The grid.
-        before: How many devices the program has.
-        ops: The collectives whose groups are other ones.
-        sizes: How large the groups of each collective were, and are.
+        before: Number of devices of the program.
+        ops: Collectives with changed groups, by instruction.
+        sizes: Old and new group size of each collective.
     """
 
     devices: Devices
@@ -59,17 +59,17 @@ class Regrouping(Struct, frozen=True):
 
     @property
     def is_smaller(self) -> bool:
-        """Are there fewer devices?"""
+        """Has the grid fewer devices than the program?"""
         return self.devices.count < self.before
 
     @property
     def resizes(self) -> bool:
-        """Are there groups of another size, so that types are other ones too?"""
+        """Does a group size change, so that types change too?"""
         return any(old != new for old, new in self.sizes.values())
 
 
 def regroupings(involved: Sequence[Instruction], counts: Counts) -> Iterator[Regrouping]:
-    """Ways to run on few devices, the best first."""
+    """Yield grids with few devices, the best first."""
     found = [_Collective(ins, op, counts) for ins in involved if (op := collective_of(ins))]
     if counts.total > FEW:
         asked = [
@@ -85,7 +85,7 @@ def regroupings(involved: Sequence[Instruction], counts: Counts) -> Iterator[Reg
 
 
 class _Kept:
-    """The replicas and partitions that are kept, numbered anew in order."""
+    """The kept replicas and partitions, with new numbers in order."""
 
     def __init__(self, replicas: Iterable[int], partitions: Iterable[int], counts: Counts) -> None:
         self.replicas: Final = {n: k for k, n in enumerate(sorted(replicas))}
@@ -94,7 +94,7 @@ class _Kept:
         self._columns = counts.partitions
 
     def numbers(self, axis: Axis) -> Mapping[int, int]:
-        """New numbers by old ones of what groups of this kind hold."""
+        """Return new numbers by old numbers, for groups of this kind."""
         if axis is Axis.PARTITION:
             return self.partitions
         if axis is not Axis.DEVICE:
@@ -128,7 +128,7 @@ class _Collective:
         self._is_even = len(sizes) == 1
 
     def size(self, kept: _Kept) -> int:
-        """The size of its groups with what is kept; 0: they are of several sizes, or pairs."""
+        """Return the group size on the kept devices; 0 for pairs, or if sizes differ."""
         if isinstance(self.op, CollectivePermute):
             return 0
         sizes = set(map(len, self.groups(kept)))
@@ -136,7 +136,7 @@ class _Collective:
         return sizes.pop() * across if len(sizes) == 1 else 0
 
     def groups(self, kept: _Kept) -> tuple[Dims, ...]:
-        """The groups of what is kept."""
+        """Return the groups on the kept devices."""
         numbers = kept.numbers(self.axis)
         seats = sorted([(*self._seats[n], numbers[n]) for n in numbers if n in self._seats])
         rows: dict[int, list[int]] = {}
@@ -145,7 +145,7 @@ class _Collective:
         return tuple(map(tuple, rows.values()))
 
     def pairs(self, kept: _Kept) -> Pairs:
-        """The pairs of what is kept: from each, the next one on the way that is."""
+        """Return the pairs on the kept devices: from each source to the next kept target."""
         assert isinstance(self.op, CollectivePermute)
         numbers = kept.numbers(self.axis)
         targets: dict[int, int] = {}
@@ -154,6 +154,7 @@ class _Collective:
         found = []
         for source, at in [pair for pair in self.op.pairs if pair[0] in numbers]:
             left = len(targets)
+            # `left` ends a cycle in which no device is kept.
             while at not in numbers and at in targets and left:
                 at, left = targets[at], left - 1
             if at in numbers:
@@ -161,11 +162,11 @@ class _Collective:
         return tuple(found)
 
     def joined(self) -> Iterator[Dims]:
-        """Numbers that exchange values."""
+        """Yield sets of devices that exchange values."""
         yield from self.op.pairs if isinstance(self.op, CollectivePermute) else self._rows
 
     def worth(self, kept: _Kept) -> int | None:
-        """How much of its structure is left; `None`: not what it needs."""
+        """Return how much of the structure is preserved; `None` if the collective is not valid."""
         if isinstance(self.op, CollectivePermute):
             pairs = self.pairs(kept)
             return min(4, len(pairs)) if pairs or not self.op.pairs else None
@@ -174,6 +175,8 @@ class _Collective:
             return None
         numbers = kept.numbers(self.axis)
         is_outside = any(n not in self._seats for n in numbers)
+        # A device in no group would have no defined value, except in a broadcast, which gives
+        # zeros.
         if is_outside and not isinstance(self.op, CollectiveBroadcast):
             return None
         largest = max(map(len, groups))
@@ -187,14 +190,14 @@ class _Collective:
 
     @property
     def _is_whole_needed(self) -> bool:
-        """Does the number of operands, or what they hold, say how large a group is?"""
+        """Does the group size follow from the number of operands or their contents?"""
         op = self.op
         return isinstance(op, RaggedAllToAll) or (
             isinstance(op, AllToAll) and op.split_dimension is None
         )
 
     def regrouped(self, kept: _Kept) -> Op:
-        """The op with groups of what is kept."""
+        """Return the op with the groups on the kept devices."""
         op = self._regrouped(kept)
         if isinstance(self.ins.op, AsyncStart):
             return with_fields(self.ins.op, wrapped=op)
@@ -217,6 +220,7 @@ class _Collective:
 
 
 def _regrouped(found: Sequence[_Collective], counts: Counts, kept: _Kept) -> Regrouping:
+    """Return the collective op with new groups, also inside an asynchronous start."""
     everything = _Kept(range(counts.replicas), range(counts.partitions), counts)
     return Regrouping(
         Devices(len(kept.replicas), len(kept.partitions)),
@@ -227,7 +231,10 @@ def _regrouped(found: Sequence[_Collective], counts: Counts, kept: _Kept) -> Reg
 
 
 def _chosen(found: Sequence[_Collective], counts: Counts, asked: tuple[bool, bool]) -> _Kept | None:
-    """Few devices with which most of the structure is left."""
+    """Choose a small set of replicas and partitions that preserves the groups.
+
+    `None` if there is none.
+    """
     best: tuple[int, int] | None = None
     chosen: _Kept | None = None
     for most in (FEW, MOST):
@@ -238,6 +245,7 @@ def _chosen(found: Sequence[_Collective], counts: Counts, asked: tuple[bool, boo
             worths = [c.worth(kept) for c in found]
             if any(worth is None for worth in worths):
                 continue
+            # Most structure first, then fewest devices.
             order = -sum(worth or 0 for worth in worths), kept.count
             if best is None or order < best:
                 best, chosen = order, kept
@@ -247,7 +255,7 @@ def _chosen(found: Sequence[_Collective], counts: Counts, asked: tuple[bool, boo
 
 
 def _loses(asked: tuple[bool, bool], counts: Counts, replicas: int, partitions: int) -> bool:
-    """Would all devices have one number where programs ask for theirs?"""
+    """Would all devices have one number although an instruction reads its device's number?"""
     return (asked[0] and replicas < min(2, counts.replicas)) or (
         asked[1] and partitions < min(2, counts.partitions)
     )
@@ -256,11 +264,13 @@ def _loses(asked: tuple[bool, bool], counts: Counts, replicas: int, partitions: 
 def _choices(
     found: Sequence[_Collective], counts: Counts, most: int
 ) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-    """Replicas and partitions that may be kept, at most so many devices."""
+    """Yield sets of replicas and partitions to keep, with at most `most` devices."""
     bases: tuple[list[Sequence[int]], list[Sequence[int]]]
     bases = [range(counts.replicas)], [range(counts.partitions)]
     along = int(counts.replicas == 1)
     if counts.total == counts.along(Axis.PARTITION if along else Axis.REPLICA):
+        # If all devices are on one axis, a set of devices that exchange values with each other can
+        # be kept alone; no value enters from outside.
         bases[along].extend(_components(found))
     choices = product(*[[some for one in base for some in _parts(one, most)] for base in bases])
     for replicas, partitions in islice(choices, MOST_CHOICES):
@@ -269,7 +279,7 @@ def _choices(
 
 
 def _parts(base: Sequence[int], most: int) -> Iterator[Sequence[int]]:
-    """The first of a list, those at equal distances, and all combinations of such.
+    """Yield subsets of a list: prefixes, elements at equal distances, and combinations of these.
 
     >>> [list(part) for part in _parts(range(6), 4)]
     [[0], [0, 2, 4], [0, 1]]
@@ -286,6 +296,8 @@ def _parts(base: Sequence[int], most: int) -> Iterator[Sequence[int]]:
         count //= p
     if len(base) <= most:
         yield base
+    # Positions are mixed-radix numbers by the prime factors of the length; each digit is fixed to
+    # 0 or takes two or three values.
     for digits in product(*[(1, f if f <= 3 else 2) for f in factors]):
         if prod(digits) > min(most, len(base) - 1):
             continue
@@ -297,7 +309,7 @@ def _parts(base: Sequence[int], most: int) -> Iterator[Sequence[int]]:
 
 
 def _components(found: Sequence[_Collective]) -> list[list[int]]:
-    """The devices that the first one with a partner exchanges values with, if not all."""
+    """Return the first connected set of devices that exchange values, as a list of one set."""
     leader: dict[int, int] = {}
 
     def root(n: int) -> int:

@@ -1,4 +1,4 @@
-"""Relations of isl carried through a program, without our composition or simplification."""
+"""Relations of isl carried through a program, independent of hloscope's composition."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from hloscope.proof.reads import Values
 from hloscope.simplifier import Builder, Parameters, UndecidedError, isl_context
 
 Relations: TypeAlias = dict[Route, Any]
-"""From output elements to elements, by the collectives whose positions follow the index."""
+"""Relations from output elements, by the collectives whose positions follow the index."""
 
 
 class Relating:
-    """A follower: `through` is `apply_range`, `join` is `union`."""
+    """A follower: `through` is isl's `apply_range`, `join` is `union`."""
 
     def __init__(self, isl: Any, values: Values) -> None:
         self._isl = isl
@@ -37,12 +37,16 @@ class Relating:
         self._known: dict[IndexingMap, Any] = {}
 
     def identity(self, sizes: Sequence[int]) -> Relations:
-        """Every element of a tensor to itself."""
+        """Return the identity relation of a tensor."""
         box = self.relation(IndexingMap.of_sizes(sizes), AS_THEY_ARE).domain()
         return {(): self._isl.Map.identity(box.get_space().map_from_set()).intersect_domain(box)}
 
     def through(self, reached: Relations, access: Access, names: Names) -> Relations | None:
-        """What an access touches of what is reached."""
+        """Return the elements that an access reads from those reached; `None` if there are none.
+
+        Raises:
+            UndecidedError: Ranks differ.
+        """
         assert access.map is not None
         out, rank = self._isl.dim_type.out, len(access.map.results)
         found: Relations = {}
@@ -57,7 +61,7 @@ class Relating:
         return found or None
 
     def reversed(self, relation: Any, count: int) -> Any:
-        """The relation the other way; as many last results as there are steps stay results."""
+        """Return the inverse relation; the last `count` results, device positions, stay results."""
         back = relation.reverse()
         if not count:
             return back
@@ -65,12 +69,12 @@ class Relating:
         return back.move_dims(out, back.dim(out), into, back.dim(into) - count, count)
 
     def _bounds(self, relation: Any, place: int) -> Interval:
-        """The values of a result, as far as they are written."""
+        """Return the value of a result as a point, if isl states it, else an unbounded interval."""
         value = relation.plain_get_val_if_fixed(self._isl.dim_type.out, place)
         return Interval.EVERYTHING if value.is_nan() else Interval.point(int(value.to_python()))
 
     def _shortest(self, relation: Any, via: Route, rank: int) -> Relations:
-        """The relation without the steps that do not matter for the device they lead to."""
+        """Return the relation without positions that do not affect the last device of the route."""
         if relation.is_empty():
             return {}
         kept = needed(via)
@@ -80,7 +84,7 @@ class Relating:
         return {tuple([via[k] for k in kept]): relation.coalesce()}
 
     def join(self, one: Relations, other: Relations) -> Relations:
-        """Both together."""
+        """Return the union of two states."""
         found = dict(one)
         for steps, relation in other.items():
             known = found.get(steps)
@@ -88,21 +92,23 @@ class Relating:
         return found
 
     def key(self, reached: Relations) -> Hashable:
-        """The relations as isl writes them."""
+        """Return isl's text of the relations."""
         return tuple([(steps, str(relation)) for steps, relation in reached.items()])
 
     def weight(self, reached: Relations) -> None:
-        """Relations belong to one question: they speak of its parameters."""
+        """Return `None`: relations have the parameters of one query."""
         return
 
     def relation(self, m: IndexingMap, names: Names) -> Any:
-        """A map as isl has it."""
+        """Return a map as an isl relation."""
         if not m.runtime and m in self._known:
             return self._known[m]
         keys = [self._key(m, v, names) for v in m.runtime]
         for key in keys:
             self.parameters.number.setdefault(key, len(self.parameters.number))
             self.parameters.facts.setdefault(key, key[3])
+        # Runtime variables become isl parameters; equal keys share one parameter, so that a value
+        # read twice is the same in both relations.
         system = replace(system_of(m), runtime=keys)
         relation = Builder(self._isl, isl_context(), system, self.parameters).relation()
         if not m.runtime:
@@ -110,7 +116,7 @@ class Relating:
         return relation
 
     def union(self, accesses: Sequence[Access]) -> Relations:
-        """The relations that maps of an answer say."""
+        """Return the union of the relations of maps."""
         found: Relations = {}
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
@@ -121,7 +127,11 @@ class Relating:
     def _key(
         self, m: IndexingMap, variable: RuntimeVariable, names: Names
     ) -> tuple[Hashable, Interval, tuple[int, ...], Interval]:
-        """What tells the variable's value: it is the same for all indices, or it is undecided."""
+        """Return the key of a variable's value.
+
+        Raises:
+            UndecidedError: The value differs between indices, or has no origin.
+        """
         index = tuple([self._fixed(m, e) for e in variable.arguments])
         can_be = variable.values
         if variable.origin is None:
@@ -136,6 +146,11 @@ class Relating:
         return source, variable.values, index, can_be
 
     def _fixed(self, m: IndexingMap, e: Expr) -> int:
+        """Return the value of a constant expression.
+
+        Raises:
+            UndecidedError: It is not constant.
+        """
         bounds = m.range_of(e)
         if not bounds.is_point:
             raise UndecidedError("runtime variables are read at indices that run")

@@ -1,4 +1,4 @@
-"""A violation as files: the program that was run, and its inputs before and after the change."""
+"""Files that reproduce a violation: the program, and its inputs before and after the change."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hloscope.stablehlo import print_stablehlo
 
 
 def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple[Path, ...]:
-    """Write the files and return their paths: `NAME.hlo` or `.mlir` and two of values.
+    """Write the files and return their paths: `NAME.hlo` or `NAME.mlir`, and two files of values.
 
-    `hloscope run NAME.hlo --input NAME.before.npz` and with `.after.npz` show the element that
-    moves.  On several devices there is a file for each, `NAME.before.0.npz` and so on, and the
-    command takes them all, `--replicas` and `--partitions`, as the program's first line has them.
+    `hloscope run NAME.hlo --input NAME.before.npz`, and with `.after.npz`, show the element that
+    changes.  On several devices there is a file for each, `NAME.before.0.npz` and so on.  The
+    command takes all of them, and `--replicas` and `--partitions` as in the program's first line.
 
     Raises:
-        InputError: They cannot be written.
+        InputError: A file cannot be written.
     """
     text, ending = _text(violation)
     plain = re.sub(r"[^\w.-]+", "_", name)
@@ -48,7 +48,7 @@ def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple
 
 
 def _grid(violation: Violation) -> str:
-    """The options that run the program on as many devices."""
+    """Return the command-line options for the number of devices; empty for one device."""
     devices = violation.instance.devices
     if devices.count == 1:
         return ""
@@ -56,7 +56,7 @@ def _grid(violation: Violation) -> str:
 
 
 def _text(violation: Violation) -> tuple[str, str]:
-    """The program in the language that has its ops."""
+    """Return the program's text and file ending, in the language that has all its ops."""
     running = violation.instance.running
     ops = {inner.op.name for ins in running for inner in within(ins)}
     if "return" not in ops:
@@ -65,7 +65,7 @@ def _text(violation: Violation) -> tuple[str, str]:
 
 
 def _function(computation: Computation) -> Computation:
-    """The computation with a `return` at its end."""
+    """Return the computation with a `return` at its end."""
     root = computation.root
     results: tuple[Instruction, ...] = (root,)
     if isinstance(root.type, TupleType):

@@ -1,4 +1,4 @@
-"""Ops for new sizes: what an op says of sizes, windows, starts and values, made to fit."""
+"""Attributes and constants of ops, adapted to new sizes."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Step(Struct, frozen=True):
     """An instruction and its types with new sizes.
 
     Attributes:
-        ins: As it was.
-        sizes: New sizes by old ones.
+        ins: The instruction with its old sizes.
+        sizes: New sizes by old sizes.
         operands: New types of the operands.
         type: New type of the value.
     """
@@ -62,15 +62,15 @@ class Step(Struct, frozen=True):
     type: Type
 
     def old(self, operand: int) -> tuple[int, ...]:
-        """The old shape of an operand."""
+        """Return the old shape of an operand."""
         return shape_of(self.ins.operands[operand].type)
 
     def new(self, operand: int) -> tuple[int, ...]:
-        """The new shape of an operand."""
+        """Return the new shape of an operand."""
         return shape_of(self.operands[operand])
 
     def size(self, old: int) -> int:
-        """The new size for an old one."""
+        """Return the new size for an old size."""
         return self.sizes.get(old, old)
 
 
@@ -80,7 +80,7 @@ _RESIZERS: Final[dict[type[Op], Resizer]] = {}
 
 
 def resizes(*ops: type[Op]) -> Callable[[_R], _R]:
-    """Register how these ops are made to fit new sizes; all others stay as they are."""
+    """Register a function that adapts these ops to new sizes; other ops are unchanged."""
 
     def register(resizer: _R) -> _R:
         _RESIZERS.update(dict.fromkeys(ops, resizer))
@@ -90,16 +90,16 @@ def resizes(*ops: type[Op]) -> Callable[[_R], _R]:
 
 
 def resized_op(step: Step) -> Op:
-    """The op for the new sizes."""
+    """Return the op for the new sizes."""
     resizer = _RESIZERS.get(type(step.ins.op))
     return step.ins.op if resizer is None else resizer(step.ins.op, step)
 
 
 def resized_type(type: Type, sizes: Sizes) -> Type:
-    """The type with new sizes and bounds.
+    """Return the type with new sizes and bounds.
 
     Raises:
-        ShrinkError: It is quantized by blocks.
+        ShrinkError: Its quantization is not per tensor.
     """
     match type:
         case TensorType():
@@ -126,7 +126,7 @@ def resized_type(type: Type, sizes: Sizes) -> Type:
 
 
 def with_fields(op: Op, **new: Any) -> Op:
-    """The op with some other parameters."""
+    """Return the op with some fields replaced."""
     cls = type(op)
     return cls(**{name: new.get(name, getattr(op, name)) for name in cls.__struct_fields__})
 
@@ -135,8 +135,8 @@ def with_fields(op: Op, **new: Any) -> Op:
 
 
 @resizes(Constant)
-def _(op: Constant, step: Step) -> Op:
-    """The first elements; integers that speak of sizes speak of the new ones."""
+def resized_constant(op: Constant, step: Step) -> Op:
+    """Return the first elements along each dimension; integers that may be sizes are resized."""
     type_ = step.type
     if not isinstance(type_, TensorType):
         raise ShrinkError("a constant that is not a tensor")
@@ -150,11 +150,15 @@ def _(op: Constant, step: Step) -> Op:
 
 
 _MOST_MADE_UP: Final = 1 << 24
-"""Elements of a constant that are made up."""
+"""Maximum number of elements that are invented for an elided constant."""
 
 
 def constant_value(ins: Instruction) -> Any:
-    """The elements of a constant; made up where they are left out of the text."""
+    """Return the elements of a constant; invented ones if the text leaves them out.
+
+    Raises:
+        ShrinkError: The constant cannot be read.
+    """
     try:
         return kernel(ins, World())()
     except (HloscopeError, ValueError) as error:
@@ -169,7 +173,10 @@ def constant_value(ins: Instruction) -> Any:
 
 
 def _scaled(array: Any, sizes: Sizes) -> Any:
-    """Integers up to the largest size: sizes and last indices exactly, others between them."""
+    """Map integers up to the largest size to the new sizes.
+
+    Sizes and last indices are mapped exactly, other integers by interpolation.
+    """
     known = {0: 0, 1: 1}
     for size, small in sizes.items():
         known[size - 1] = small - 1
@@ -179,6 +186,7 @@ def _scaled(array: Any, sizes: Sizes) -> Any:
     old = np.array(sorted(known))
     exact = np.array([known[int(n)] for n in old])
     magnitude = np.abs(array.astype(np.int64))
+    # `maximum.accumulate` keeps the interpolation monotone, so that order is preserved.
     between = np.interp(magnitude, old, np.maximum.accumulate(exact)).astype(np.int64)
     at = np.clip(np.searchsorted(old, magnitude), 0, len(old) - 1)
     scaled = np.where(old[at] == magnitude, exact[at], between)
@@ -191,38 +199,39 @@ def _scaled(array: Any, sizes: Sizes) -> Any:
 
 
 @resizes(DynamicSlice)
-def _(op: DynamicSlice, step: Step) -> Op:
+def resized_dynamic_slice(op: DynamicSlice, step: Step) -> Op:
     return DynamicSlice(tuple([step.size(n) for n in op.slice_sizes]))
 
 
 @resizes(Gather)
-def _(op: Gather, step: Step) -> Op:
+def resized_gather(op: Gather, step: Step) -> Op:
     return with_fields(op, slice_sizes=tuple([step.size(n) for n in op.slice_sizes]))
 
 
 @resizes(Broadcast)
-def _(op: Broadcast, step: Step) -> Op:
+def resized_broadcast(op: Broadcast, step: Step) -> Op:
     return Broadcast(tuple([step.size(n) for n in op.broadcast_sizes]))
 
 
 @resizes(TopK)
-def _(op: TopK, step: Step) -> Op:
+def resized_top_k(op: TopK, step: Step) -> Op:
     return with_fields(op, k=step.size(op.k))
 
 
 @resizes(Fft)
-def _(op: Fft, step: Step) -> Op:
+def resized_fft(op: Fft, step: Step) -> Op:
     return with_fields(op, fft_length=tuple([step.size(n) for n in op.fft_length]))
 
 
 @resizes(Scan)
-def _(op: Scan, step: Step) -> Op:
+def resized_scan(op: Scan, step: Step) -> Op:
     size = op.scan_dim_size
     return op if size is None else with_fields(op, scan_dim_size=step.size(size))
 
 
 @resizes(AsyncStart)
-def _(op: AsyncStart, step: Step) -> Op:
+def resized_async_start(op: AsyncStart, step: Step) -> Op:
+    """Resize the operation that the start begins."""
     if op.wrapped is None:
         return op
     begun = as_begun(step.ins)
@@ -234,7 +243,8 @@ def _(op: AsyncStart, step: Step) -> Op:
 
 
 @resizes(Slice)
-def _(op: Slice, step: Step) -> Op:
+def resized_slice(op: Slice, step: Step) -> Op:
+    """Keep the kind of slice: one that starts at 0, or ends at the limit, still does."""
     starts, limits, strides = [], [], []
     for lo, hi, by, n, new, count in zip(
         op.start_indices,
@@ -257,7 +267,8 @@ def _(op: Slice, step: Step) -> Op:
 
 
 @resizes(Pad)
-def _(op: Pad, step: Step) -> Op:
+def resized_pad(op: Pad, step: Step) -> Op:
+    """Keep the kind of padding: low, high or interior, as far as the new sizes allow."""
     low, high, interior = [], [], []
     for lo, hi, inner, n, count in zip(
         op.edge_padding_low,
@@ -276,7 +287,7 @@ def _(op: Pad, step: Step) -> Op:
 
 
 def _edges(low: int, high: int, both: int) -> tuple[int, int]:
-    """What is added before and after, `both` together, in the manner of `low` and `high`."""
+    """Split the total padding `both` into low and high, in the manner of `low` and `high`."""
     if low == 0:
         return 0, both
     if high == 0:
@@ -293,11 +304,13 @@ def _windowed(
     base: list[int],
     count: list[int],
 ) -> Window:
-    """The window of new sizes over `base` elements that has `count` positions."""
+    """Return the window of new sizes over `base` elements with `count` positions."""
     padding = []
     for d, (low, high) in enumerate(window.padding):
         spread = (sizes[d] - 1) * window.window_dilations[d] + 1
         dilated = (base[d] - 1) * window.base_dilations[d] + 1 if base[d] else 0
+        # The total padding follows from sizes and positions: dilated base + padding = (count - 1)
+        # * stride + dilated window.
         both = (count[d] - 1) * window.strides[d] + spread - dilated
         before = (window.sizes[d] - 1) * window.window_dilations[d]
         if low == before and low:
@@ -311,14 +324,15 @@ def _windowed(
 
 
 def _taps(old: int, step: Step, base: int, new_base: int) -> int:
-    """The new number of taps of a window."""
+    """Return the new number of taps of a window."""
     if old in step.sizes:
         return step.sizes[old]
     return old if old <= 3 else max(2, min(old, new_base))
 
 
 @resizes(ReduceWindow, SelectAndScatter)
-def _(op: ReduceWindow | SelectAndScatter, step: Step) -> Op:
+def resized_reduce_window(op: ReduceWindow | SelectAndScatter, step: Step) -> Op:
+    """Return the op with its window for the new shapes."""
     is_scatter = isinstance(op, SelectAndScatter)
     first = step.type.elements[0] if isinstance(step.type, TupleType) else step.type
     base, count = step.new(0), step.new(1) if is_scatter else shape_of(first)
@@ -331,7 +345,8 @@ def _(op: ReduceWindow | SelectAndScatter, step: Step) -> Op:
 
 
 @resizes(Convolution)
-def _(op: Convolution, step: Step) -> Op:
+def resized_convolution(op: Convolution, step: Step) -> Op:
+    """Return the op with its window and feature groups for the new shapes."""
     shapes = step.new(0), step.new(1), shape_of(step.type)
     window, groups = _convolution(op.window, op.dimensions, op.feature_group_count, shapes)
     return with_fields(
@@ -348,7 +363,7 @@ def _convolution(
     groups: int,
     shapes: tuple[Sequence[int], Sequence[int], Sequence[int]],
 ) -> tuple[Window, int]:
-    """The window and the groups of features for new shapes of input, kernel and output."""
+    """Return the window and the number of feature groups for new shapes."""
     lhs, rhs, out = shapes
     resized = _windowed(
         window,
@@ -362,8 +377,8 @@ def _convolution(
 
 
 @resizes(CustomCall)
-def _(op: CustomCall, step: Step) -> Op:
-    """A convolution of cuDNN, whose settings are those of the forward convolution."""
+def resized_custom_call(op: CustomCall, step: Step) -> Op:
+    """Resize a cuDNN convolution, whose settings are those of the forward convolution."""
     roles = CUDNN_ROLES.get(op.call_target_name)
     if roles is None or op.dimensions is None or len(step.operands) < 2:
         return op

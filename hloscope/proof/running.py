@@ -1,4 +1,4 @@
-"""Runs of an instance: with values, with some elements changed, and what moved."""
+"""Runs of a test program: with random values, with changed elements, and comparison of outputs."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from hloscope.proof.size_rules import shape_of
 from hloscope.simplifier import UndecidedError
 
 MAX_STEPS: Final = 20_000
-"""Instructions of one run: loops end with it."""
+"""Maximum number of instructions of one run, which ends endless loops."""
 MAX_BYTES: Final = 1 << 26
 MAX_FLOPS: Final = 1 << 27
-"""Operations of one run, where it computes more than it reads and writes."""
+"""Maximum number of operations of one run's products."""
 
 
 class Base(Struct, frozen=True, eq=False):
     """A run of an instance.
 
     Attributes:
-        style: Of the values.
-        free: Of what the sources are computed from, for each device.
-        values: Of the sources, device by device.
-        outputs: What came out, device by device and leaf by leaf.
-        seen: For each device the values of all instructions on the way.
+        style: Style of the values.
+        free: Values from which the sources are computed, for each device.
+        values: Values of the sources, device by device.
+        outputs: Arrays of the outputs, device by device and leaf by leaf.
+        seen: Values of all instructions, for each device.
     """
 
     style: str
@@ -47,11 +47,11 @@ class Base(Struct, frozen=True, eq=False):
 
 
 class Runner:
-    """Runs an instance again and again.
+    """Run an instance repeatedly.
 
     Attributes:
-        count: Runs so far.
-        deadline: When a run ends that has not come to its end.
+        count: Number of runs so far.
+        deadline: Time limit of a run.
     """
 
     def __init__(self, instance: Instance, deadline: Deadline) -> None:
@@ -76,18 +76,25 @@ class Runner:
         self._names: Final = _names(instance)
 
     def base(self, style: str, rng: np.random.Generator, like: Base | None = None) -> Base:
-        """A run with new values; with the integers of another run, if one is given.
+        """Run with new values.
+
+        Args:
+            style: Style of the values.
+            rng: Draws them.
+            like: A run whose integers and booleans are used again.
 
         Raises:
-            HloscopeError: It cannot be run with these.
+            HloscopeError: The program cannot be run with these values.
         """
         free: list[list[Value]] = []
         for device in range(self._devices.count):
             draw = Draw(rng, style)
             own: list[Value] = [draw.value(t) for t in self.instance.feeding.arguments]
             given = like.free[device] if like is not None else None
-            if device and style == "ordinary":  # all devices take the same way
+            if device and style == "ordinary":  # all devices take the same branches
                 given = free[0]
+            # With the same integers and booleans the program takes the same branches and reads the
+            # same indices, so only the floats differ.
             if given is not None:
                 own = [_mixed(a, b) for a, b in zip(own, given, strict=True)]
             free.append(own)
@@ -98,10 +105,15 @@ class Runner:
         return self._watched(style, free, tuple(values))
 
     def given(self, values: tuple[Value, ...], like: Base) -> Base:
-        """A run with these values of the sources."""
+        """Run with the given values of the sources, and record the values of all instructions."""
         return self._watched(like.style, like.free, values)
 
     def _watched(self, style: str, free: list[list[Value]], values: tuple[Value, ...]) -> Base:
+        """Run and record the values of all instructions.
+
+        Raises:
+            NotExecutableError: The program is not deterministic.
+        """
         asked = self.instance.ins if self.instance.computation is None else None
         seen = [Seen(self._names, self.instance.copies, asked) for _ in free]
         for one, own in zip(seen, self._by_device(values), strict=True):
@@ -109,6 +121,8 @@ class Runner:
                 for ins, given in zip(value, own, strict=True):
                     one.put(ins, given)
         outputs = self.outputs(values, seen)
+        # The first run is repeated once: if results differ, a change of outputs shows no
+        # dependence.
         if self.count == 1:
             again = self.outputs(values)
             if any(moved(a, b).any() for a, b in zip(outputs, again, strict=True)):
@@ -116,15 +130,15 @@ class Runner:
         return Base(style, free, values, outputs, seen)
 
     def _by_device(self, values: Sequence[Value]) -> list[Sequence[Value]]:
-        """The values of the sources on each device."""
+        """Split the values of the sources by device."""
         count = len(self.instance.sources)
         return [values[k * count : (k + 1) * count] for k in range(self._devices.count)]
 
     def outputs(self, values: Sequence[Value], seen: Sequence[Seen] = ()) -> list[Any]:
-        """What comes out for values of the sources, device by device and leaf by leaf.
+        """Run and return the arrays of the outputs, device by device and leaf by leaf.
 
         Raises:
-            NotExecutableError: It is not what the type says.
+            NotExecutableError: An output does not have its declared type.
         """
         self.count += 1
         self._world.steps = self._world.flops = 0
@@ -134,7 +148,7 @@ class Runner:
     def _results(
         self, values: Sequence[Value], seen: Sequence[Seen]
     ) -> Sequence[tuple[Value, ...]]:
-        """What each device returns."""
+        """Return the results of each device."""
         if self._devices.count > 1:
             row = [self.instance.running] * self._devices.partitions
             programs = [row] * self._devices.replicas
@@ -148,7 +162,11 @@ class Runner:
             self._world.watch = self._world.trail = None
 
     def _arrays(self, results: tuple[Value, ...]) -> list[Any]:
-        """The leaves of what a device returns."""
+        """Return the arrays of a device's results; an empty one for a token.
+
+        Raises:
+            NotExecutableError: An output does not have its declared type.
+        """
         leaves = [*leaves_of(results[0] if len(results) == 1 else results)]
         if len(leaves) != len(self._types):
             raise NotExecutableError("the value that comes out is not of the declared type")
@@ -164,7 +182,7 @@ class Runner:
 
 
 def _names(instance: Instance) -> dict[Instruction, Instruction]:
-    """For each instruction that runs as a copy: the one that is analysed."""
+    """Map each instruction that runs as a copy to the one that is analysed."""
     root, ins = instance.running.root, instance.ins
     if root is ins:
         return {}
@@ -176,25 +194,26 @@ def _names(instance: Instance) -> dict[Instruction, Instruction]:
 
 
 def _is_inside(shape: tuple[int, ...], type: TensorType) -> bool:
-    """Is it a shape that values of the type can have?"""
+    """Can a value of the type have this shape?"""
     most = shape_of(type)
     return len(shape) == len(most) and all(n <= m for n, m in zip(shape, most, strict=True))
 
 
 def _evaluated(plan: Plan, values: Sequence[Value]) -> tuple[Value, ...]:
+    """Run a plan without numpy's warnings."""
     with np.errstate(all="ignore"):
         return run(plan, values)
 
 
 def _mixed(mine: Any, given: Any) -> Any:
-    """A value with the floats of `mine` and the integers and booleans of `given`."""
+    """Return a value with the floats of `mine` and the integers and booleans of `given`."""
     if isinstance(mine, tuple):
         return tuple([_mixed(a, b) for a, b in zip(mine, given, strict=True)])
     return given if isinstance(mine, Token) or mine.dtype.kind in "biu" else mine
 
 
 def leaves_of(value: Any) -> Iterator[Any]:
-    """The arrays and tokens of a value."""
+    """Yield the arrays and tokens of a value."""
     if isinstance(value, tuple):
         for part in value:
             yield from leaves_of(part)
@@ -203,7 +222,7 @@ def leaves_of(value: Any) -> Iterator[Any]:
 
 
 def with_leaf(value: Any, leaf: int, array: Any) -> Any:
-    """The value with another array for one leaf."""
+    """Return the value with one leaf replaced."""
     count = 0
 
     def again(part: Any) -> Any:
@@ -217,10 +236,10 @@ def with_leaf(value: Any, leaf: int, array: Any) -> Any:
 
 
 def moved(one: Any, other: Any) -> Bools:
-    """Which elements differ, bit by bit; all NaNs are the same.
+    """Compare two arrays bit by bit; all NaNs count as equal.
 
-    Arrays of two shapes are laid into one that has room for both; an element that only one of them
-    has differs.
+    Arrays of different shapes are compared in the smallest common shape; an element that only one
+    of them has differs.
 
     >>> import numpy
     >>> moved(numpy.array([1.0, 0.0, numpy.nan]), numpy.array([1.0, -0.0, numpy.nan])).tolist()
@@ -241,12 +260,14 @@ def moved(one: Any, other: Any) -> Bools:
 
 
 def _outside(shape: tuple[int, ...], large: tuple[int, ...]) -> Bools:
+    """Return flags of the elements of `large` that are outside of `shape`."""
     found = np.ones(large, np.bool_)
     found[tuple([slice(0, n) for n in shape])] = False
     return found
 
 
 def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
+    """Return, in the shape `large`, which elements common to both arrays differ."""
     found = np.zeros(large, np.bool_)
     common = tuple([slice(0, n) for n in map(min, one.shape, other.shape)])
     found[common] = moved(one[common], other[common])
@@ -254,7 +275,7 @@ def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
 
 
 def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
-    """Flags of the elements of a smaller array as those of one of the shape, row by row."""
+    """Return the flags of a smaller array inside `shape`, flattened in row-major order."""
     if flags.shape == shape:
         return flags.reshape(-1)
     found = np.zeros(shape, np.bool_)
@@ -263,7 +284,7 @@ def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
 
 
 class Observed:
-    """What runtime variables were in one run, asked for from a device."""
+    """Values of runtime variables in one run, as seen from one device."""
 
     def __init__(self, base: Base, device: int, devices: Devices) -> None:
         self._seen = base.seen
@@ -272,10 +293,10 @@ class Observed:
         self.drawn = False
 
     def read(self, variable: RuntimeVariable, index: list[Ints], name: int) -> Ints:
-        """The values of a variable at many indices, clamped to what it can be.
+        """Return the values of a variable at many indices, clamped to its range.
 
         Raises:
-            UndecidedError: Its value is not known, or was another one each time.
+            UndecidedError: A value was not recorded, or differed between evaluations.
         """
         rank = len(variable.index)
         at = self._devices.reached(self._device, variable.via, index[rank:])
@@ -292,7 +313,7 @@ class Observed:
         return found
 
     def _element(self, variable: RuntimeVariable, index: list[Ints], seen: Seen) -> Ints:
-        """The values of a variable that is read on one device."""
+        """Return the values of a variable that is read on one device."""
         origin, values = variable.origin, variable.values
         value = seen.of(origin) if origin is not None else SEVERAL
         if value is NEVER:
@@ -314,12 +335,12 @@ class Observed:
 
 
 def _nowhere(variable: RuntimeVariable) -> int:
-    """A value the variable does not have: where there is no such device, nothing is touched."""
+    """Return a value outside of the variable's interval, so that nothing is read."""
     return int(variable.interval.lo) - 1
 
 
 def whole_shapes(instance: Instance) -> list[tuple[int, ...]]:
-    """The shapes of the outputs, dynamic sizes by their bounds; none of tokens."""
+    """Return the shapes of the outputs, with bounds for dynamic sizes; `(0,)` for tokens."""
     return [
         shape_of(t) if isinstance(t, TensorType) else (0,) for t in leaf_types(instance.ins.type)
     ]

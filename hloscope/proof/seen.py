@@ -1,4 +1,4 @@
-"""What the values of a run were: each by the calls in which it was computed."""
+"""Recorded values of a run, by instruction and by the calls in which they were computed."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from hloscope.ir import CalledValue, Instruction
 from hloscope.ops import AsyncStart, Call, Case, Composite, Fusion
 
 _CALLING: Final = AsyncStart, Call, Case, Composite
-"""Ops whose computations have values of their own in each call; those of other ops, such as bodies
-of reductions, are one value for all."""
+"""Ops that give the values of their computations a record for each call.
+
+Values in other computations, such as bodies of reductions, have one record for all calls."""
 _HANDING: Final = Call, Composite, Fusion
 Path: TypeAlias = int
-"""The number of a chain of calls, each with the operand that is its first parameter; 0: none."""
+"""Number of a chain of calls, each with the operand that is its first parameter; 0 for none."""
 SEVERAL: Final = object()
-"""Stands for a value that was another one each time."""
+"""Represents a value that differed between evaluations."""
 NEVER: Final = object()
-"""Stands for a value of a call that was not made, as another branch was taken."""
+"""Represents a value in a branch that was not taken."""
 
 
 class Seen:
-    """The values of one run on one device: told by the interpreter, asked for by their names.
+    """Values of one run on one device; a callback of the interpreter.
 
     Attributes:
-        path: Which calls the run is in.
+        path: The chain of calls that the run is in.
     """
 
     def __init__(
@@ -35,13 +36,13 @@ class Seen:
         copies: Mapping[Instruction, Instruction],
         asked: Instruction | None = None,
     ) -> None:
-        """Take by which names values are put and asked for.
+        """Start without values.
 
         Args:
-            names: What instructions that run are where they are analysed, if that is others.
-            copies: What instructions of the program are in the instance.
-            asked: The instruction whose operands are asked about; if it is a call, values inside
-                of it may go by their names there.
+            names: Analysed instruction of each instruction that runs as a copy.
+            copies: Instructions of the instance by instructions of the program.
+            asked: The instruction whose operands are queried.  If it is a call, values inside may
+                have their names from there.
         """
         self._names: Final = names
         self._copies: Final = copies
@@ -52,11 +53,16 @@ class Seen:
         self._paths: Final[dict[tuple[Path, Instruction, int], Path]] = {}
 
     def __call__(self, ins: Instruction, value: Value) -> None:
-        """Keep the value of an instruction."""
+        """Record the value of an instruction."""
         self.put(ins, value)
 
     def enter(self, ins: Instruction, number: int) -> None:
-        """One of the computations that an instruction calls begins."""
+        """Record that a computation of an instruction begins.
+
+        Args:
+            ins: The instruction.
+            number: Number of the computation among those that it calls.
+        """
         self._outer.append(self.path)
         caller = self.path
         begun = ins.op.wrapped if isinstance(ins.op, AsyncStart) else None
@@ -64,33 +70,36 @@ class Seen:
             first = number + 1 if isinstance(ins.op, Case) else 0
             key = caller, self._names.get(ins, ins), first
             self.path = self._paths.setdefault(key, len(self._paths) + 1)
+        # The interpreter reports no parameters, so they take the recorded values of the operands.
         if isinstance(ins.op, _HANDING):
             for parameter, operand in zip(ins.calls[0].parameters, ins.operands, strict=False):
                 given = self._values.get(self._names.get(operand, operand), {})
                 self.put(parameter, given.get(caller, SEVERAL))
 
     def leave(self) -> None:
-        """The computation that began last has ended."""
+        """Record that the computation that began last has ended."""
         self.path = self._outer.pop()
 
     def put(self, ins: Instruction, value: Any) -> None:
-        """Keep a value; another one than in the same calls before is one of several."""
+        """Record a value; if it differs from that of the same calls before, record `SEVERAL`."""
         known = self._values.setdefault(self._names.get(ins, ins), {})
         if self.path in known and not _is_same(known[self.path], value):
             value = SEVERAL
         known[self.path] = value
 
     def of(self, origin: Instruction) -> Any:
-        """The value that a runtime variable is read from.
+        """Return the recorded value of a runtime variable's origin.
 
-        One that is not named by its call is that of the first call: an answer that takes the
-        values of several calls for one is held to it.
+        An origin without its call gets the value of the first call.  So maps that take the values
+        of several calls for one are refuted.
         """
         calls: list[tuple[Instruction, int]] = []
         while isinstance(origin, CalledValue):
             calls.append((self._own(origin.call), origin.first))
             origin = origin.value
         known = self._values.get(self._own(origin), {})
+        # Follow the calls of the origin from the outermost to the innermost, as `enter` numbered
+        # them.
         path: Path = 0
         if self._asked is not None and not (calls and calls[0][0] is self._asked):
             path = self._paths.get((0, self._asked, 0), 0)
@@ -105,12 +114,12 @@ class Seen:
         return known.get(path, SEVERAL)
 
     def _own(self, ins: Instruction) -> Instruction:
-        """What an instruction of the program, or of the instance, is where that is analysed."""
+        """Return the analysed instruction for an instruction of the program or of the instance."""
         copy = self._copies.get(ins, ins)
         return self._names.get(copy, copy)
 
     def _is_entered(self, case: Instruction) -> bool:
-        """Did any of its branches run?"""
+        """Did any branch of the instruction run?"""
         return any(ins is case for _, ins, _ in self._paths)
 
 

@@ -1,6 +1,6 @@
-"""What ties the sizes of an instruction together: equations between old sizes, for `sizes.choose`.
+"""Equations between the sizes of an instruction, for `sizes.choose`.
 
-Sizes that must be equal are equal before and after; only what ties different sizes is said here.
+Equal sizes stay equal in any case; only relations between different sizes need an equation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RULES: Final[dict[type[Op], Rule]] = {}
 
 
 def ties(*ops: type[Op]) -> Callable[[_R], _R]:
-    """Register what ties the sizes of these ops together."""
+    """Register a function that yields the equations of these ops."""
 
     def register(rule: _R) -> _R:
         RULES.update(dict.fromkeys(ops, rule))
@@ -55,11 +55,11 @@ def ties(*ops: type[Op]) -> Callable[[_R], _R]:
 
 
 def equations_of(ins: Instruction, group: tuple[int, int] = (1, 1)) -> Iterator[Equation]:
-    """What ties the sizes of the instruction together.
+    """Yield the equations between the sizes of an instruction.
 
     Args:
         ins: The instruction.
-        group: Of a collective, how large its groups were, and are to be.
+        group: Old and new group size, for a collective.
     """
     ins = as_begun(ins)
     rule = RULES.get(type(ins.op))
@@ -73,7 +73,7 @@ def equations_of(ins: Instruction, group: tuple[int, int] = (1, 1)) -> Iterator[
 
 
 def as_begun(ins: Instruction) -> Instruction:
-    """What an instruction begins, as if it stood there; others are what they are."""
+    """Return the operation of an asynchronous start as an instruction; others unchanged."""
     op, type = ins.op, ins.type
     if not isinstance(op, AsyncStart) or op.wrapped is None:
         return ins
@@ -84,7 +84,7 @@ def as_begun(ins: Instruction) -> Instruction:
 
 
 def shape_of(type: Type) -> tuple[int, ...]:
-    """The sizes, dynamic ones by their bounds; none of what is no tensor or has no bounds."""
+    """Return the shape, with bounds for dynamic sizes; `()` for non-tensors and without bounds."""
     try:
         return type.shape if isinstance(type, TensorType) else ()
     except (UnsupportedError, ValueError):
@@ -92,7 +92,7 @@ def shape_of(type: Type) -> tuple[int, ...]:
 
 
 def groups(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """The finest parts of two shapes, from the front, with equal products.
+    """Yield the finest runs of dimensions of two shapes with equal products, from the front.
 
     >>> list(groups((6, 4, 5), (2, 12, 5)))
     [([6, 4], [2, 12]), ([5], [5])]
@@ -115,6 +115,7 @@ def groups(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int]
 
 
 def _reshaped(one: Sequence[int], other: Sequence[int]) -> Iterator[Equation]:
+    """Yield an equation of products for each run of a reshape, without common sizes."""
     if 0 in one or 0 in other:
         return
     for left, right in groups(one, other):
@@ -127,12 +128,13 @@ def _reshaped(one: Sequence[int], other: Sequence[int]) -> Iterator[Equation]:
 
 
 @ties(Reshape)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_reshape(ins: Instruction) -> Iterator[Equation]:
     yield from _reshaped(shape_of(ins.operands[0].type), shape_of(ins.type))
 
 
 @ties(Bitcast)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_bitcast(ins: Instruction) -> Iterator[Equation]:
+    """Yield the equations of a reshape in memory order, or of total bits if elements change."""
     here, there = ins.type, ins.operands[0].type
     if not isinstance(here, TensorType) or not isinstance(there, TensorType):
         return
@@ -150,44 +152,45 @@ def _(ins: Instruction) -> Iterator[Equation]:
 
 
 @ties(BitcastConvert)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_bitcast_convert(ins: Instruction) -> Iterator[Equation]:
     here, there = shape_of(ins.type), shape_of(ins.operands[0].type)
     if len(here) != len(there):
         yield fixed(max(here, there, key=len)[-1])
 
 
 @ties(Slice)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_slice(ins: Instruction) -> Iterator[Equation]:
     yield from map(at_most, shape_of(ins.type), shape_of(ins.operands[0].type))
 
 
 @ties(DynamicSlice)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_dynamic_slice(ins: Instruction) -> Iterator[Equation]:
     yield from map(at_most, shape_of(ins.type), shape_of(ins.operands[0].type))
 
 
 @ties(DynamicUpdateSlice)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_dynamic_update_slice(ins: Instruction) -> Iterator[Equation]:
     yield from map(at_most, shape_of(ins.operands[1].type), shape_of(ins.type))
 
 
 @ties(Pad)
-def _(ins: Instruction) -> Iterator[Equation]:
-    """Padding stays padding: what grows grows."""
+def equations_of_pad(ins: Instruction) -> Iterator[Equation]:
+    """Dimensions that padding enlarges are still enlarged."""
     for small, large in zip(shape_of(ins.operands[0].type), shape_of(ins.type), strict=True):
         if small < large:
             yield Equation((small, large), lambda new: new[0] < new[1])
 
 
 @ties(Concatenate)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_concatenate(ins: Instruction) -> Iterator[Equation]:
     assert isinstance(ins.op, Concatenate)
     d = ins.op.dimension
     yield total([shape_of(o.type)[d] for o in ins.operands], shape_of(ins.type)[d])
 
 
 @ties(Gather, DynamicGather, Scatter)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_gather(ins: Instruction) -> Iterator[Equation]:
+    """Index vectors keep their length; slices are at most as large as the operand."""
     op = ins.op
     count = (len(ins.operands) - 1) // 2 if isinstance(op, Scatter) else 1
     assert isinstance(op, Gather | DynamicGather | Scatter)
@@ -205,7 +208,8 @@ def _(ins: Instruction) -> Iterator[Equation]:
 
 
 @ties(Convolution)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_convolution(ins: Instruction) -> Iterator[Equation]:
+    """Group counts divide the features or the batch as before."""
     op = ins.op
     assert isinstance(op, Convolution)
     lhs, rhs = (shape_of(o.type) for o in ins.operands)
@@ -223,14 +227,14 @@ def _(ins: Instruction) -> Iterator[Equation]:
 
 
 @ties(TopK)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_top_k(ins: Instruction) -> Iterator[Equation]:
     assert isinstance(ins.op, TopK)
     yield at_most(ins.op.k, shape_of(ins.operands[0].type)[-1])
 
 
 @ties(Fft)
-def _(ins: Instruction) -> Iterator[Equation]:
-    """A real transform has half of the frequencies."""
+def equations_of_fft(ins: Instruction) -> Iterator[Equation]:
+    """A real transform of length `n` has `n // 2 + 1` frequencies."""
     assert isinstance(ins.op, Fft)
     kind = ins.op.fft_type
     if "RFFT" in kind and ins.op.fft_length:
@@ -240,7 +244,7 @@ def _(ins: Instruction) -> Iterator[Equation]:
 
 
 def _in_groups(ins: Instruction, old: int, new: int) -> Iterator[Equation]:
-    """What members bring, and what one of them has in the end, differ by the size of a group."""
+    """Sizes of operand and result that differ by a factor do so by a factor of the group size."""
     types = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
     split = ins.op.split_dimension if isinstance(ins.op, AllToAll) else None
     for here, operand in zip(types, ins.operands, strict=False):
@@ -255,20 +259,20 @@ def _in_groups(ins: Instruction, old: int, new: int) -> Iterator[Equation]:
 
 
 @ties(RaggedAllToAll)
-def _(ins: Instruction) -> Iterator[Equation]:
-    """There is an offset and a size for each member."""
+def equations_of_ragged_all_to_all(ins: Instruction) -> Iterator[Equation]:
+    """Offsets and sizes have an element for each member of the group."""
     for operand in ins.operands[2:]:
         yield from map(fixed, shape_of(operand.type))
 
 
 @ties(RngBitGenerator)
-def _(ins: Instruction) -> Iterator[Equation]:
+def equations_of_rng_bit_generator(ins: Instruction) -> Iterator[Equation]:
     yield from map(fixed, shape_of(ins.operands[0].type))
 
 
 @ties(ScaledDot, RaggedDot)
-def _(ins: Instruction) -> Iterator[Equation]:
-    """Scales stand for blocks, and counts for groups."""
+def equations_of_scaled_dot(ins: Instruction) -> Iterator[Equation]:
+    """Sizes of scales and of group counts stay, and of a scaled dot also those of its operands."""
     for operand in ins.operands[2:]:
         yield from map(fixed, shape_of(operand.type))
     if isinstance(ins.op, ScaledDot):

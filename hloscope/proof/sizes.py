@@ -1,8 +1,8 @@
-"""Small sizes for the dimensions of a program, so that what fits together still does.
+"""Small sizes for the dimensions of a program, so that the program stays valid.
 
-Every size is a number, and equal numbers become equal numbers: so operands of an elementwise op, a
-contraction or a call fit after as before.  What ties different sizes together is a constraint: the
-products of a reshape, the sum of a concatenation, a slice that is no larger than what it is cut of.
+Sizes are replaced by number: equal sizes become equal sizes, so operands of an elementwise op, a
+contraction or a call still match.  Relations between different sizes are equations: products of a
+reshape, the sum of a concatenation, a slice that is at most as large as its operand.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from msgspec import Struct
 from hloscope.proof.allowance import Deadline
 
 Sizes: TypeAlias = Mapping[int, int]
-"""From sizes to small sizes."""
+"""New sizes by old sizes."""
 
 MAX_NODES: Final = 4_000
-"""Choices after which a search for small sizes is given up."""
+"""Maximum number of choices of one search."""
 MAX_SIZE: Final = 4096
 MAX_SIZES: Final = 200
-"""Different sizes of one program that are chosen, each by those before it."""
+"""Maximum number of different sizes of a program; the search recurses once for each."""
 
 
 class ShrinkError(Exception):
@@ -30,13 +30,13 @@ class ShrinkError(Exception):
 
 
 class Equation(Struct, frozen=True):
-    """`value(one) == other(two)`: both sides are functions of several new sizes.
+    """A condition on several new sizes.
 
     Attributes:
-        sizes: The sizes that take part.
-        holds: Does it hold for these new sizes, in the same order?
-        solve: The new size at a position that makes it hold, from the others; `None`: there is
-            none; without this function, all are tried.
+        sizes: The old sizes that take part.
+        holds: Do these new sizes, in the same order, satisfy it?
+        solve: Returns the new size at a position that satisfies it, given the others; `None` if
+            there is none.  Without this function, candidates are tried.
     """
 
     sizes: tuple[int, ...]
@@ -47,7 +47,7 @@ class Equation(Struct, frozen=True):
 def products(
     one: Sequence[int], other: Sequence[int], factor: tuple[int, int] = (1, 1)
 ) -> Equation:
-    """`factor[0]` times the product of some sizes is `factor[1]` times that of others.
+    """`factor[0]` times the product of some sizes equals `factor[1]` times that of others.
 
     >>> products((2, 3), (6,)).holds((4, 5, 20))
     True
@@ -58,6 +58,7 @@ def products(
     def holds(new: Sequence[int]) -> bool:
         return left * prod(new[:count]) == right * prod(new[count:])
 
+    # Solve by dividing the known side; a remainder means that no integer size fits.
     def solve(at: int, new: Sequence[int]) -> int | None:
         mine = left * prod([n for i, n in enumerate(new[:count]) if i != at])
         theirs = right * prod([n for i, n in enumerate(new[count:], count) if i != at])
@@ -68,7 +69,7 @@ def products(
 
 
 def total(parts: Sequence[int], whole: int) -> Equation:
-    """Some sizes add up to another one."""
+    """The sizes `parts` add up to `whole`."""
 
     def solve(at: int, new: Sequence[int]) -> int | None:
         *some, end = new
@@ -80,12 +81,12 @@ def total(parts: Sequence[int], whole: int) -> Equation:
 
 
 def at_most(one: int, other: int) -> Equation:
-    """One size is no larger than another."""
+    """One size is at most another."""
     return Equation((one, other), lambda new: new[0] <= new[1])
 
 
 def fixed(size: int) -> Equation:
-    """The size stays what it is."""
+    """The size is unchanged."""
     return Equation((size,), lambda new: new[0] == size, lambda at, new: size)
 
 
@@ -95,9 +96,9 @@ def choose(
     most: int,
     deadline: Deadline | None = None,
 ) -> dict[int, int]:
-    """Small sizes for which all equations hold and no shape has more than `most` elements.
+    """Return small sizes that satisfy all equations; no shape has more than `most` elements.
 
-    Different sizes become different sizes in the same order where that is possible.
+    Different sizes become different sizes in the same order if possible.
 
     Raises:
         ShrinkError: None are found.
@@ -112,6 +113,8 @@ def choose(
         raise ShrinkError(f"more than {MAX_SIZES} different sizes")
     deadline = deadline or Deadline()
     distinct = sorted({tuple(n for n in shape if n > 1) for shape in shapes})
+    # From strict to loose: distinct sizes in order, equal sizes allowed, any order, then larger
+    # shapes.
     for keeps_order, limit in ((2, most), (1, most), (0, most), (0, 8 * most)):
         for cap in (4, 7, 12, 24):
             search = _Search(sizes, equations, distinct, limit, keeps_order, cap, deadline)
@@ -121,7 +124,10 @@ def choose(
 
 
 class _Search:
-    """Sizes one after another, smallest first; what an equation decides is not tried."""
+    """Backtracking over the sizes, smallest first.
+
+    A size that an equation determines is not tried.
+    """
 
     def __init__(
         self,
@@ -138,6 +144,7 @@ class _Search:
         self._keeps_order, self._cap = keeps_order, cap
         at = {n: i for i, n in enumerate(sizes)}
         self._ready: list[list[Equation]] = [[] for _ in sizes]
+        # An equation is checked when its largest size is chosen: then all others are known.
         for e in equations:
             places = [at[n] for n in e.sizes if n > 1]
             if places:
@@ -150,7 +157,7 @@ class _Search:
         self._nodes = 0
 
     def from_size(self, at: int) -> Iterator[dict[int, int]]:
-        """Every way to go on from size number `at`."""
+        """Yield every solution that extends the sizes chosen before number `at`."""
         if at == len(self._sizes):
             yield {n: self._new[n] for n in self._sizes}
             return
@@ -166,6 +173,7 @@ class _Search:
         self._new.pop(size, None)
 
     def _candidates(self, at: int, size: int) -> Sequence[int]:
+        """Return the new sizes to try for size number `at`."""
         before = self._new[self._sizes[at - 1]] if at else 1
         low = 2 if not self._keeps_order else before + (self._keeps_order == 2)
         for e in self._ready[at]:
@@ -174,11 +182,13 @@ class _Search:
                 found = e.solve(place, [self._new.get(n, 1) for n in e.sizes])
                 return () if found is None or not 1 < found <= MAX_SIZE else (found,)
         low = max(low, 2)
+        # Sizes up to 3 are small already.
         if size <= 3:
             return (size,) if low <= size else ()
         return range(low, min(size, max(self._cap, low)) + 1)
 
     def _fits(self, at: int) -> bool:
+        """Do the equations and shapes hold whose largest size is number `at`?"""
         new = self._new
         return all(e.holds([new[n] for n in e.sizes]) for e in self._ready[at]) and all(
             prod([new[n] for n in shape]) <= self._most for shape in self._shapes[at]

@@ -1,6 +1,6 @@
-"""Which elements maps say are touched, in one run: a table of rows and columns.
+"""Pairs of elements that maps claim, for the run-time values of one run, as a boolean matrix.
 
-Rows are output elements on all devices and columns elements of sources, as `Elements` has them.
+Rows are output elements on all devices, and columns elements of sources, as in `Elements`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from hloscope.proof.running import Base, Observed
 from hloscope.simplifier import UndecidedError
 
 Claims: TypeAlias = Mapping[Place, Accesses]
-"""The maps between all of them; those left out touch nothing."""
+"""Maps by output, source and leaf; a missing place has no pairs."""
 
 
 class Touched:
-    """What the maps of an instance say, for the run-time values of a run.
+    """Pairs that the maps of an instance claim, for the run-time values of a run.
 
     Attributes:
         claims: The maps.
-        is_moving: Do any depend on values of the run?
+        is_moving: Does a map depend on values of the run?
     """
 
     def __init__(
@@ -44,12 +44,13 @@ class Touched:
         self._fixed: dict[Place, Bools | bool] = {}
 
     def relation(self, base: Base) -> Bools:
-        """Which rows touch which columns, as all maps together say.
+        """Return which rows depend on which columns, by all maps. Shape `[rows, columns]`.
 
         Raises:
-            UndecidedError: It cannot be told.
-            TimeOverError: The time for gathering evidence is over, and it was not asked before.
+            UndecidedError: A map cannot be evaluated.
+            TimeOverError: The deadline is past, and the relation is not stored.
         """
+        # Maps without runtime variables have the same pairs in every run.
         key = id(base) if self.is_moving else 0
         if key not in self._whole:
             elements = self._elements
@@ -63,7 +64,7 @@ class Touched:
         return self._whole[key]
 
     def _known(self, base: Base, place: Place, accesses: Accesses) -> Bools | bool:
-        """The part of a place; one that is the same in all runs is made once."""
+        """Return the block of a place; one that is the same in all runs is computed once."""
         if is_moving(accesses):
             return self.part(base, place, accesses, False)
         if place not in self._fixed:
@@ -71,10 +72,12 @@ class Touched:
         return self._fixed[place]
 
     def part(self, base: Base, place: Place, accesses: Accesses, inverse: bool) -> Bools | bool:
-        """The rows and columns of a place by other maps, which may lead from the source back.
+        """Return the block of a place by other maps, which may lead from the source to the output.
+
+        `True` stands for all pairs, if a map is unknown.
 
         Raises:
-            UndecidedError: What they say cannot be told.
+            UndecidedError: A map cannot be evaluated.
         """
         if any(a.map is None for a in accesses):
             return True
@@ -102,7 +105,7 @@ class Touched:
         leaves: list[Leaf],
         inverse: bool,
     ) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Rows of the output on a device, devices of the source and columns there."""
+        """Yield rows of the output on a device, devices of the source, and columns there."""
         m = access.map
         assert m is not None
         if m.is_known_empty:
@@ -120,6 +123,8 @@ class Touched:
         positions = [results[:, rank + k] for k in range(len(access.via))]
         others = self._devices.reached(device, access.via, positions)
         others = np.broadcast_to(others, start.shape)
+        # An over-approximated map may leave the array, and a position may have no device: such
+        # results are no pairs.
         inside = (results[:, :rank] >= 0).all(axis=1) & (others >= 0)
         inside &= (results[:, :rank] < np.asarray(ends, np.int64)).all(axis=1)
         start, others = start[inside], others[inside]
@@ -129,6 +134,8 @@ class Touched:
         if not inverse:
             yield start, others, end
             return
+        # Rows are a sample of the output, so elements reached by an inverse map are looked up in
+        # it.
         position = np.full(prod(shape), -1)
         position[chosen] = np.arange(len(chosen))
         at = position[end]
@@ -141,7 +148,7 @@ def is_moving(accesses: Accesses) -> bool:
 
 
 def with_every_position(m: IndexingMap, count: int) -> IndexingMap:
-    """The map with a range variable of `count` values for each that is every position of a group.
+    """Return the map with "every position of a group" as a range variable of `count` values.
 
     A position that a group does not have leads to no device.
     """

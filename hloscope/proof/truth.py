@@ -1,4 +1,4 @@
-"""What is reached from one output of a program: as relations, and from single elements."""
+"""Reference relations of one output of a program, by isl and from single elements."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from hloscope.proof.relations import Relating
 from hloscope.simplifier import UndecidedError, budgeted
 
 ENUMERATED: Final = 256
-"""The elements of an output of at most so many are all looked at."""
+"""Outputs of at most this many elements are enumerated."""
 MORE_ENUMERATED: Final = 1 << 16
-"""Those of an output of at most so many are, where isl does not decide."""
+"""Outputs of at most this many elements are enumerated if isl does not decide."""
 SAMPLES: Final = (32, 4, 1)
-"""Of a larger one so many; fewer where they touch too much."""
+"""Numbers of sampled elements of larger outputs; fewer if they reach too many elements."""
 ROWS: Final = 1 << 17
-"""Elements that are looked at together."""
+"""Maximum number of elements of one state."""
 MORE_ROWS: Final = 1 << 19
-"""The same where isl does not decide."""
+"""Maximum number of elements of one state if isl does not decide."""
 
 
 class Truth:
-    """What is reached from one output: asked for when needed, each way once."""
+    """Reference relations of one output; each kind is computed once, at first use."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Truth:
         self._all: Way | UndecidedError | None = None
 
     def there(self, operand: int, tensor: int) -> Type:
-        """The type of what is touched."""
+        """Return the type of a tensor that is read."""
         return self.steps.tensor_types(self._values[operand].type)[tensor]
 
     def walk(self, follower: Any, start: Any) -> dict[tuple[int, int], Reached[Any]]:
-        """What is reached of the tensors of values, as a follower has it."""
+        """Traverse the program with a follower; return what is reached, by value and tensor."""
         walker: Walker[Any] = Walker(self.steps, follower, self.left())
         if self.computation is not None:
             found = walker.parameters(self.ins, self.output, start, self.computation)
@@ -75,15 +75,19 @@ class Truth:
         }
 
     def reached(self) -> frozenset[tuple[int, int]]:
-        """The tensors of values of which anything may be touched: on some way no map is empty.
+        """Return the tensors that may be read: those with a path on which no map is empty.
 
         Raises:
-            UndecidedError: The program cannot be walked through.
+            UndecidedError: The program cannot be traversed.
         """
         return frozenset(self.walk(Reaching(), True))
 
     def relations(self) -> Way:
-        """What is reached, as relations."""
+        """Return the reference as isl relations.
+
+        Raises:
+            UndecidedError: isl takes too many steps, or the traversal cannot go on.
+        """
         if self._relations is None:
             try:
                 values = Values(self.seed)
@@ -98,7 +102,11 @@ class Truth:
         return self._relations
 
     def points(self) -> Way:
-        """What is reached from some or all elements."""
+        """Return the reference from all or some elements.
+
+        Raises:
+            UndecidedError: The traversal cannot go on.
+        """
         if self._points is None:
             self._points = self._some_points()
         if isinstance(self._points, UndecidedError):
@@ -106,10 +114,10 @@ class Truth:
         return self._points
 
     def all_points(self) -> Way:
-        """What is reached from all elements, more of them than are looked at at first.
+        """Return the reference from all elements, up to `MORE_ENUMERATED`.
 
         Raises:
-            UndecidedError: They are too many.
+            UndecidedError: There are more elements, or the traversal cannot go on.
         """
         if self._all is None:
             shape = sizes_of(self.here)
@@ -124,16 +132,20 @@ class Truth:
 
     @property
     def are_few(self) -> bool:
-        """Has the output so few elements that all of them can be looked at?"""
+        """Has the output at most `MORE_ENUMERATED` elements?"""
         try:
             return prod(sizes_of(self.here)) <= MORE_ENUMERATED
         except UnsupportedError:
             return False
 
     def _some_points(self) -> Way | UndecidedError:
+        """Return the reference from all elements, or from as many samples as the limits allow."""
         shape = sizes_of(self.here)
         total = prod(shape)
         found: Way | UndecidedError = UndecidedError("the output has no elements")
+        # A small output is enumerated. Otherwise fewer and fewer samples are tried, because one
+        # element may reach too many others; a traversal that is too long would be so for fewer as
+        # well.
         for count in (total if total <= ENUMERATED else 0, *SAMPLES):
             if 0 < count <= max(total, SAMPLES[-1]):
                 found = self._from_points(shape, count, ROWS)
@@ -142,6 +154,7 @@ class Truth:
         return found
 
     def _from_points(self, shape: tuple[int, ...], count: int, rows: int) -> Way | UndecidedError:
+        """Return the reference from `count` elements, or the reason why there is none."""
         values = Values(self.seed)
         follower = Touching(values, rows)
         try:
@@ -155,27 +168,27 @@ class Truth:
 
 
 class Reaching:
-    """A follower that tells only whether anything is reached."""
+    """A follower that records only whether anything is reached."""
 
     def through(self, reached: bool, access: Access, names: Names) -> bool | None:
-        """Is anything touched?"""
+        """Does the access read anything?"""
         return None if access.map is None or access.map.is_known_empty else True
 
     def join(self, one: bool, other: bool) -> bool:
-        """Both together."""
+        """Return true: the state of two unions."""
         return True
 
     def key(self, reached: bool) -> bool:
-        """There is one state."""
+        """Return the only state."""
         return True
 
     def weight(self, reached: bool) -> int:
-        """It is one number."""
+        """Return 1: the state has constant size."""
         return 1
 
 
 class Way:
-    """One way of following the program, and what it reached."""
+    """One reference relation, with the follower that computed it."""
 
     def __init__(
         self,
@@ -190,7 +203,9 @@ class Way:
 
 
 def some_points(shape: Sequence[int], count: int, seed: int) -> Ints:
-    """Different indices of a tensor: all, or its corners, its middle and random ones.
+    """Return different indices of a tensor: all, or its ends, its middle and random ones.
+
+    Shape `[n, rank]`.
 
     >>> some_points((2, 2), 9, 0).tolist()
     [[0, 0], [0, 1], [1, 0], [1, 1]]
@@ -209,7 +224,11 @@ def some_points(shape: Sequence[int], count: int, seed: int) -> Ints:
 
 
 def _far_points(shape: Sequence[int], count: int, seed: int) -> Ints:
-    """The same where int64 does not number the elements: coordinates are drawn one by one."""
+    """Return `some_points` of a tensor with more than 2^63 elements, coordinate by coordinate.
+
+    Raises:
+        UndecidedError: A single index exceeds 64 bits.
+    """
     if max(shape) > POS_INF:
         raise UndecidedError("an index does not fit into 64 bits")
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""An element that moves an output element and is not in its maps."""
+"""A violation: an element that changes an output element, and is not in its maps."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from hloscope.proof.instance import Instance
 
 
 class Violation(Struct, frozen=True, eq=False):
-    """An element that moves an output element and is not in its maps.
+    """An element that changes an output element, and is not in its maps.
 
     Attributes:
-        instance: What was run.
+        instance: The test program.
         before: Values of the sources, device by device.
-        after: The same with one element changed.
+        after: Values of the sources with one element changed.
         place: Output, source, leaf of the source.
-        index: Of the element that was changed.
-        output: Index of the output element that moved.
-        values: The output element before and after.
-        devices: On which device the element is, and the output element.
+        index: Index of the changed element.
+        output: Index of the output element that changes.
+        values: Text of the output element before and after.
+        devices: Devices of the changed element and of the output element.
     """
 
     instance: Instance
