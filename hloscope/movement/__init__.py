@@ -1,4 +1,4 @@
-"""Data movement: what reshapes, transposes, copies and broadcasts do together, and what cancels."""
+"""Data movement: chains of reshapes, transposes, copies and broadcasts, and what cancels."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
-"""A bitcast as reshapes and transposes: what it does to elements, in logical indices.
+"""Decomposition of bitcasts into reshapes and transposes of logical arrays.
 
-The layouts decide: a bitcast leaves the bytes where they are and reads them as another array.
+The layouts decide: a bitcast leaves the bytes in place and reads them as another array.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from hloscope.movement.rearranging import (
 
 
 class BitcastParts(Struct, frozen=True):
-    """A bitcast taken apart.
+    """A decomposed bitcast.
 
     Attributes:
-        kind: `reshape`, `transpose`, `transpose-reshape-transpose`; for tiled layouts also
-            `reshape-transpose-reshape`, or `through memory`, that one twice; "" for none of them.
-        steps: Reshapes and transposes that do together what the bitcast does, in order; those that
-            would change nothing are left out.
-        reason: Why there are none.
+        kind: `reshape`, `transpose` or `transpose-reshape-transpose`; for tiled layouts also
+            `reshape-transpose-reshape`, or `through memory`, which is two of these; else empty.
+        steps: Reshapes and transposes, in order, that together equal the bitcast.  Steps that
+            change nothing are left out.
+        reason: Why there is no decomposition.
     """
 
     kind: str
@@ -39,11 +39,11 @@ class BitcastParts(Struct, frozen=True):
 
 
 def decompose_bitcast(source: TensorType, target: TensorType) -> BitcastParts:
-    """What a bitcast does, as reshapes and transposes of logical arrays.
+    """Decompose a bitcast into reshapes and transposes of logical arrays.
 
-    Tried in this order: a reshape; a transpose; a transpose to the source's order in memory, a
-    reshape, and a transpose from the target's.  Where tiles cut dimensions, these are split,
-    transposed and joined.  The steps are proved to touch the elements at the same addresses.
+    Candidates are tried in this order: a reshape; a transpose; a transpose to the source's order in
+    memory, a reshape, and a transpose from the target's order.  Dimensions that tiles cut are
+    split, transposed and joined.  The steps are proved to keep every element at its address.
 
     Args:
         source: Type of the operand with its layout; row-major without one.
@@ -66,10 +66,12 @@ def decompose_bitcast(source: TensorType, target: TensorType) -> BitcastParts:
     same = bitcast_map(target, source)
     if isinstance(same, str):
         return BitcastParts("", reason=same)
+    # The map between arrays at equal addresses is partial exactly if padding is read.
     if same.ranges or same.constraints or same.runtime:
         return BitcastParts("", reason="elements of the one stand in the padding of the other")
     for kind, steps in _candidates(source, target, same):
         sizes = steps[-1].sizes if steps else source.shape
+        # Candidates are guesses from the layouts; only a proved one is returned.
         if sizes == target.shape and prove_equal([combined(steps, source.shape)], [same]).is_proved:
             return BitcastParts(kind, tuple(steps))
     return BitcastParts("", reason="no transpose of split dimensions")
@@ -78,7 +80,7 @@ def decompose_bitcast(source: TensorType, target: TensorType) -> BitcastParts:
 def _candidates(
     source: TensorType, target: TensorType, same: IndexingMap
 ) -> Iterator[tuple[str, list[Rearrangement]]]:
-    """What the bitcast may be, the simplest first."""
+    """Yield possible decompositions with their kinds, the simplest first."""
     shape, goal = source.shape, target.shape
     yield "reshape", reshape_to(goal, shape)
     here, there = major_to_minor(source), major_to_minor(target)
@@ -101,7 +103,10 @@ def _candidates(
 
 
 def _digits_moved(m: IndexingMap, source: Dims, target: Dims) -> list[Rearrangement] | None:
-    """Reshape, transpose and reshape that do what a map from target to source says."""
+    """Return a reshape, transpose and reshape that equal a map from target to source.
+
+    `None` if the map does not permute digits of the row-major position.
+    """
     form = form_of(flat(m, target, source), target)
     if form is None or not form.is_permutation:
         return None
@@ -109,7 +114,7 @@ def _digits_moved(m: IndexingMap, source: Dims, target: Dims) -> list[Rearrangem
 
 
 def _through_memory(shape: Dims, goal: Dims, here: Dims, there: Dims) -> list[Rearrangement]:
-    """To the order in memory of the source, to the sizes of the target's, to the target."""
+    """Return a transpose to the source's memory order, a reshape, and a transpose to the target."""
     before = tuple(shape[k] for k in here)
     after = tuple(goal[k] for k in there)
     return [

@@ -1,7 +1,8 @@
-"""Chains of data movement: from a value that is moved for the last time back to what it is made of.
+"""Chains of data movement: from a value that is moved for the last time back to its sources.
 
-A chain is walked from its sink: through ops that only move elements, and through element-wise ops,
-which compute the same at every index and so let movement pass; to its leaves, which neither are.
+A chain is followed from its sink through ops that only move elements, and through element-wise ops,
+with which movement commutes because they compute the same at every index.  It ends at its sources,
+which are neither.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from hloscope.movement.walking import Arrival, Leaf, Walk, composed
 from hloscope.simplifier import Proof, Verdict
 
 _TRIED: Final = 17
-"""Indices at which a supposition is tried before isl is asked to prove it."""
+"""Indices at which a candidate map is tried before isl proves it."""
 
 
 class _Slots(NamedTuple):
-    """Where the values of a chain stand among those around its sink.
+    """Positions of a chain's values among the values around its sink.
 
     Attributes:
-        steps: Places of the steps.
-        leaves: For each leaf its place, and those of the ops between it and the sink.
-        sources: Places of the leaves that count.
+        steps: Positions of the steps.
+        leaves: For each source its position, and those of the ops between it and the sink.
+        sources: Positions of the main sources.
     """
 
     steps: tuple[int, ...]
@@ -40,16 +41,16 @@ class _Slots(NamedTuple):
 
 
 class Chain:
-    """Movement that ends in one value.
+    """Data movement that ends in one value.
 
     Attributes:
         flow: The module's values.
         sink: The last op.
-        leaves: The values it begins with.
-        steps: The ops, those that are read before those that read them; the sink is the last.
-        walk: How they were found.
-        is_cut: Were there too many values, so that it ends at one that could be looked through?
-        pattern: The same for chains that lie in the same places of equal computations, if one does.
+        leaves: The sources of the chain.
+        steps: The ops, producers first; the sink is the last.
+        walk: The traversal that found them.
+        is_cut: Did it end at a movement because there were too many values?
+        pattern: Equal for chains at the same positions of equal computations; `None` for others.
     """
 
     def __init__(
@@ -61,9 +62,10 @@ class Chain:
         like: Chain | None = None,
         pattern: Pattern | None = None,
     ) -> None:
-        """Take a walk, the values around the sink, and a chain like this one, if there is any.
+        """Take a traversal, the values around the sink, and an equal chain `like`, if there is one.
 
-        The walk then is that chain's, and this one has the values in the same places.
+        With `like`, the traversal is that chain's, and this chain has the values at the same
+        positions of `around`.
         """
         self.flow: Final = flow
         self.sink: Final = sink
@@ -78,12 +80,14 @@ class Chain:
 
     @property
     def model(self) -> Chain:
-        """The chain that this one is like, or itself: kind, proofs and places are the same."""
+        """The equal chain that was analysed first, or this one: it has the same kind and proofs."""
         return self if self._like is None else self._like
 
+    # The cached properties of a model are read for each equal chain: programs repeat layers, so
+    # one model may serve many chains.
     @cached_property
     def _slots(self) -> _Slots:
-        """The places in which the values of chains like this one stand, too."""
+        """Positions of the values, for chains equal to this one."""
         place = {value: k for k, value in enumerate(self._around)}
         return _Slots(
             tuple([place[step] for step in self.walk.steps]),
@@ -98,7 +102,7 @@ class Chain:
 
     @cached_property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The values it begins with."""
+        """The sources of the chain."""
         if self._like is None:
             return self.walk.leaves
         here = self._around
@@ -111,7 +115,7 @@ class Chain:
 
     @property
     def ends_in_sums(self) -> bool:
-        """Does it begin with what is computed, so that it might go on there?"""
+        """Is a source computed by an element-wise op, so that the chain could continue there?"""
         return self.model._ends_in_sums
 
     @cached_property
@@ -128,7 +132,7 @@ class Chain:
 
     @cached_property
     def read(self) -> dict[Arrival, tuple[Arrival, ...]]:
-        """What the op at an arrival reads for the same index of the sink."""
+        """The values that the op of each arrival reads, for the same index of the sink."""
         if self._like is None:
             return self.walk.read
         here = dict(zip(self._like._around, self._around, strict=True))
@@ -145,18 +149,18 @@ class Chain:
 
     @cached_property
     def main(self) -> tuple[Leaf, ...]:
-        """The leaves that count: not single elements that stand everywhere, if there are others."""
+        """The main sources: those that are not broadcast scalars, or all if there are no others."""
         return tuple([leaf for leaf in self.leaves if not leaf.is_uniform]) or self.leaves
 
     @property
     def is_linear(self) -> bool:
-        """Is it one row of ops, each reading the one before and perhaps single elements?"""
+        """Does each op read the op before it and at most scalars otherwise?"""
         joined = any(isinstance(step.op, JOINS) for step in self.steps)
         return len(self.main) == 1 and len(self.main[0].maps) == 1 and not joined
 
     @property
     def judgements(self) -> tuple[Judgement, ...]:
-        """What the movement from each of `main` to the sink is."""
+        """Verdict on the movement from each main source to the sink."""
         return self.model._judgements
 
     @cached_property
@@ -165,7 +169,7 @@ class Chain:
 
     @property
     def kind(self) -> Kind:
-        """The dearest of what the leaves need."""
+        """The most expensive verdict of any main source."""
         return self.model._kind
 
     @cached_property
@@ -179,9 +183,10 @@ class Chain:
 
     @property
     def blocking(self) -> Instruction | None:
-        """The op from which on the bytes have moved for good; `None` if they have not, or unknown.
+        """The first op after which the movement is not free any more.
 
-        The ops between the leaf and it, taken together, cost nothing.
+        `None` if the chain is free or undecided.  The ops between the source and this op, taken
+        together, move no bytes.
         """
         if self._like is None:
             return self._blocking
@@ -200,6 +205,8 @@ class Chain:
             ),
             key=lambda leaf: len(leaf.via),
         )
+        # A later op may undo the movement of earlier ones, so `found` is reset whenever the prefix
+        # is free.
         found = None
         for step, here in self.along(row):
             if here is None or not isinstance(step.type, TensorType):
@@ -210,13 +217,13 @@ class Chain:
 
     @cached_property
     def _blocked_at(self) -> int | None:
-        """The place of `blocking`."""
+        """Position of `blocking` among the values around the sink."""
         return None if self.blocking is None else self._around.index(self.blocking)
 
     def along(self, leaf: Leaf) -> Iterator[tuple[Instruction, IndexingMap | None]]:
-        """The ops between a leaf and the sink, with the map from the index of each to the leaf.
+        """Yield the ops between a source and the sink, with the map from each op to the source.
 
-        `None` where an op reads of the leaf under several conditions, or numbers are past 64 bits.
+        The map is `None` where an op reads the source under several conditions, or exceeds 64 bits.
         """
         here: IndexingMap | None = IndexingMap.identity(leaf.type.shape)
         value = leaf.value
@@ -229,7 +236,7 @@ class Chain:
 def _onward(
     flow: Flow, step: Instruction, value: Instruction, here: IndexingMap | None
 ) -> IndexingMap | None:
-    """The map from an index of a step to the leaf; `here` is that of the value that it reads."""
+    """Return the map from an index of a step to the source; `here` is that of its operand."""
     for k, operand in enumerate(step.operands):
         if flow.source(operand) is value and here is not None:
             m = only_map(step, k)
@@ -238,11 +245,13 @@ def _onward(
 
 
 def judge_union(maps: Sequence[IndexingMap], source: TensorType, output: TensorType) -> Judgement:
-    """What a movement of several parts is, each with its own map; together they may be one map."""
+    """Return the verdict on a movement of several parts, each with its own map."""
     if len(maps) == 1 and not maps[0].constraints:
         whole = maps[0].dims == IndexingMap.identity(output.shape).dims
         if whole or output.num_elements == 0:
             return judge(maps[0], source, output)
+    # Parts may form one map of the whole output together: guess it, try it at some indices, prove
+    # it.
     for candidate in _candidates(maps, source, output):
         if _fits(maps, candidate, output.shape) and prove_equal(maps, [candidate]).is_proved:
             return judge(candidate.simplify(), source, output)
@@ -255,7 +264,7 @@ def judge_union(maps: Sequence[IndexingMap], source: TensorType, output: TensorT
 def _candidates(
     maps: Sequence[IndexingMap], source: TensorType, output: TensorType
 ) -> Iterator[IndexingMap]:
-    """Maps of the whole output that the parts may be together."""
+    """Yield maps of the whole output that may equal the union of the parts."""
     yield from dict.fromkeys(IndexingMap.of_sizes(output.shape, (), m.results) for m in maps)
     size = prod(output.shape)
     if size == 0 or prod(source.shape) == 0:
@@ -266,6 +275,7 @@ def _candidates(
             return
 
     def position(x: int) -> int:
+        """Return the row-major position in the source for a position in the output."""
         index = _index_at(x, output.shape)
         for m in maps:
             if m.satisfies(index):
@@ -279,7 +289,7 @@ def _candidates(
 
 
 def _fits(maps: Sequence[IndexingMap], candidate: IndexingMap, shape: Dims) -> bool:
-    """May the parts be the candidate together?  Tried at the corners and some places between."""
+    """Does the candidate equal the union of the parts at some indices, ends included?"""
     size = prod(shape)
     for k in range(_TRIED):
         index = _index_at((size - 1) * k // (_TRIED - 1) if size else 0, shape)
@@ -290,6 +300,7 @@ def _fits(maps: Sequence[IndexingMap], candidate: IndexingMap, shape: Dims) -> b
 
 
 def _index_at(position: int, shape: Dims) -> tuple[int, ...]:
+    """Return the index of a row-major position."""
     index = []
     for size in reversed(shape):
         position, k = divmod(position, size)
@@ -298,6 +309,7 @@ def _index_at(position: int, shape: Dims) -> tuple[int, ...]:
 
 
 def _position_of(index: Sequence[int], shape: Dims) -> int:
+    """Return the row-major position of an index."""
     position = 0
     for k, size in zip(index, shape, strict=True):
         position = position * size + k

@@ -1,4 +1,4 @@
-"""A rewriting tried out: both programs run on numbered elements, and must return the same."""
+"""Tests of rewritten chains: both programs run on numbered elements."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from hloscope.movement.chains import Chain
 from hloscope.movement.drafts import as_it_stands, rewritten
 
 MOST_ELEMENTS: Final = 1 << 20
-"""Elements of all values of a program that is run."""
+"""Maximum number of elements of all values of a program that is run."""
 
 
 class Rewriting(Struct, frozen=True):
     """A shorter program for a chain.
 
     Attributes:
-        text: The program in HLO, with the chain's leaves as arguments; "" if none is shorter, or
-            HLO cannot say it.
-        before: The chain as a program, in HLO.
-        checked: How it is known to be right: `run` on numbered elements, or `proved` only, where
-            there are too many elements to run it.
-        reason: Why there is none.
+        text: The program in HLO, with the chain's sources as parameters; empty if none is shorter,
+            or HLO cannot express it.
+        before: The chain as a program in HLO.
+        checked: `run` if both programs returned equal results on numbered elements; `proved` if it
+            was not run.
+        reason: Why there is no program, or why it was not run.
     """
 
     text: str = ""
@@ -37,14 +37,14 @@ class Rewriting(Struct, frozen=True):
 
 
 def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
-    """The shorter program, parsed again from its text and run beside the one as it stands.
+    """Return a shorter program, parsed from its text and compared with the chain by running both.
 
     Args:
-        chain: What to rewrite.
-        most: Elements of all values together up to which it is run.
+        chain: The chain.
+        most: Maximum number of elements of all values up to which the programs are run.
 
     Raises:
-        AssertionError: The two differ, which is a bug of this module.
+        AssertionError: The results differ, which is a bug of this module.
     """
     try:
         found, old = rewritten(chain), as_it_stands(chain)
@@ -53,7 +53,7 @@ def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
             return Rewriting(before=before, reason="nothing shorter is known")
         text = print_hlo(found, style="short")
         new = parse_hlo(text)
-        size = sum(_size(module) for module in (old, new))  # which reads all of it
+        size = sum(_size(module) for module in (old, new))  # reads the whole program
     except HloscopeError as error:
         return Rewriting(reason=f"HLO cannot say it: {error.message}")
     if size > most:
@@ -70,11 +70,12 @@ def rewrite(chain: Chain, *, most: int = MOST_ELEMENTS) -> Rewriting:
 
 
 def _size(module: Module) -> int:
+    """Count the elements of all values of the entry."""
     return sum(ins.type.num_elements for ins in module.entry if isinstance(ins.type, TensorType))
 
 
 def numbered(type_: Any) -> Array:
-    """An array whose elements are their row-major positions, as far as its type can tell them."""
+    """Return an array of row-major positions, modulo the range of the element type."""
     assert isinstance(type_, TensorType)
     numbers = np.arange(type_.num_elements, dtype=np.int64)
     if type_.element.kind == "pred":
@@ -86,7 +87,7 @@ def numbered(type_: Any) -> Array:
 
 
 def same_values(a: Any, b: Any) -> bool:
-    """Are two arrays the same bit for bit, but for which NaN is where?"""
+    """Are two arrays equal bit by bit, with all NaNs equal?"""
     one, other = np.asarray(a), np.asarray(b)
     if one.shape != other.shape or one.dtype != other.dtype:
         return False

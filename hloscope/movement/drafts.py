@@ -1,4 +1,4 @@
-"""Small programs that do what a chain does: as it stands, and shorter."""
+"""Programs that compute the same as a chain: op by op, and shorter."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from hloscope.ops import (
 
 _NOT_IN_NAMES: Final = pattern(r"[^\w.-]")
 MOST_WINDOW: Final = 12
-"""Neighbouring ops that are looked at together, to find one op that does what they do."""
+"""Maximum number of consecutive ops that are replaced by one op."""
 
 
 class Move(Struct, frozen=True):
-    """One op that moves elements, and the type of its result but for the elements' type."""
+    """An op that moves elements, with sizes and layout of its result."""
 
     op: Op
     sizes: Dims
     layout: Layout | None
 
     def type_of(self, operand: TensorType) -> TensorType:
-        """The type of the result for an operand."""
+        """Return the type of the result for an operand."""
         return TensorType(operand.element, self.sizes, self.layout)
 
 
 class Draft:
-    """A program that is being made."""
+    """Builder of a program."""
 
     def __init__(self) -> None:
         self._instructions: list[Instruction] = []
@@ -53,7 +53,7 @@ class Draft:
         self._names: set[str] = set()
 
     def parameter(self, name: str, type_: TensorType) -> Instruction:
-        """One more argument."""
+        """Add a parameter."""
         found = self.add(name, Parameter(len(self._parameters)), type_)
         self._parameters.append(found)
         return found
@@ -66,7 +66,7 @@ class Draft:
         *operands: Instruction,
         calls: tuple[Computation, ...] = (),
     ) -> Instruction:
-        """One more instruction; its name is one of HLO, and gets a number if it is taken."""
+        """Add an instruction; its name is made valid in HLO and unique."""
         name = stem = _NOT_IN_NAMES.sub("_", name)  # results of StableHLO are called `4#1`
         k = 0
         while name in self._names:
@@ -78,14 +78,14 @@ class Draft:
         return found
 
     def move(self, value: Instruction, *path: Move) -> Instruction:
-        """The value after some moves."""
+        """Add moves of a value, one after the other."""
         for step in path:
             assert isinstance(value.type, TensorType)
             value = self.add(step.op.name, step.op, step.type_of(value.type), value)
         return value
 
     def module(self, name: str, root: Instruction) -> Module:
-        """The program that returns `root`."""
+        """Return the program that returns `root`."""
         body = Body(tuple(self._instructions), tuple(self._parameters), root)
         entry = Computation("main", body)
         called = {c.name: c for ins in self._instructions for c in ins.calls}
@@ -93,9 +93,9 @@ class Draft:
 
 
 def as_it_stands(chain: Chain) -> Module:
-    """The program that does what a chain does, op by op.
+    """Return the program of a chain, op by op.
 
-    Arguments are its leaves, then values of which nothing arrives: what is joined and cut off.
+    Its parameters are the chain's sources, then values none of whose elements reach the sink.
     """
     draft = Draft()
     made = {leaf.value: draft.parameter(leaf.value.name, leaf.type) for leaf in chain.leaves}
@@ -112,7 +112,7 @@ def as_it_stands(chain: Chain) -> Module:
 
 
 def hlo_op(step: Instruction) -> Op:
-    """The op as HLO has it."""
+    """Return the op as HLO expresses it."""
     if isinstance(step.op, Broadcast):
         first = len(step.op.broadcast_sizes)
         (operand,) = step.operands
@@ -122,10 +122,11 @@ def hlo_op(step: Instruction) -> Op:
 
 
 def rewritten(chain: Chain) -> Module | None:
-    """The shortest program found that does what a chain does; `None` if none is shorter.
+    """Return the shortest known program equal to a chain; `None` if none is shorter.
 
-    Movement is gathered at the leaves, element-wise ops come after it; or before, where the leaf
-    is smaller than the sink, or where several leaves move alike.
+    The movement of each source comes first, element-wise ops follow.  If several sources need the
+    same transpose, it comes once after the element-wise ops.  In a linear chain of real movement
+    the element-wise ops run on the smaller array.
     """
     kinds = {j.kind for j in chain.judgements}
     if not kinds or chain.sink in [leaf.value for leaf in chain.leaves]:
@@ -134,6 +135,7 @@ def rewritten(chain: Chain) -> Module | None:
     plain = kinds <= {Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE}
     if not plain:
         return _shortened(chain) if chain.is_linear else None
+    # A join of several sources is movement that is not one of single sources.
     if joined and len(chain.leaves) > 1:
         return None
     leaves = chain.main
@@ -150,7 +152,7 @@ def rewritten(chain: Chain) -> Module | None:
 def _program(
     chain: Chain, paths: list[list[Move]] | tuple[()], *, after: list[Move] | tuple[()] = ()
 ) -> Module:
-    """Movement of each leaf, what is computed, and movement of that."""
+    """Return a program: movement of each source, computation, and movement of the result."""
     draft = Draft()
     made: dict[Instruction, Instruction] = {}
     shape: TensorType = chain.type
@@ -175,9 +177,11 @@ def _computed(
     singles: dict[Instruction, Instruction],
     shape: TensorType,
 ) -> Instruction:
-    """What a chain computes, of leaves that have moved, all arrays of one shape."""
+    """Add the element-wise ops of a chain to sources that are moved already, all of one shape."""
     first = Arrival(chain.sink, IndexingMap.identity(chain.type.shape))
     done: dict[Arrival, Instruction] = {}
+    # Postorder with an explicit stack, as chains can be long; equal arrivals share one
+    # instruction.
     stack = [first]
     while stack:
         at = stack[-1]
@@ -211,7 +215,7 @@ def _computed(
 
 
 def moved(judged: Judgement, source: TensorType, output: TensorType) -> list[Move]:
-    """The ops that do what was judged to be free, or one transpose."""
+    """Return the ops of a movement that is free or one transpose."""
     if judged.kind is Kind.NO_OP:
         return []
     last = _reshaped(output.shape, output.layout, source)
@@ -223,6 +227,8 @@ def moved(judged: Judgement, source: TensorType, output: TensorType) -> list[Mov
         path = [_arranged(step) for step in steps] or [Move(COPY(), output.shape, None)]
         path[-1] = replace(path[-1], layout=output.layout)
         return path
+    # In physical order both arrays are row-major, so the transpose is one of the digits of
+    # addresses; bitcasts at both ends convert from and to the layouts.
     placed = [tuple(type_.shape[k] for k in _order(type_)) for type_ in (source, output)]
     steps = split_transposed(judged.form, placed[0], placed[1])
     path = [_arranged(step) for step in steps]
@@ -242,15 +248,17 @@ def moved(judged: Judgement, source: TensorType, output: TensorType) -> list[Mov
 
 
 def _order(type_: TensorType) -> Dims:
+    """Return the dimensions in memory order, slowest first."""
     return (type_.layout or row_major(type_.rank)).major_to_minor
 
 
 def _is_reshape(move: Move) -> bool:
+    """Is it a reshape or bitcast?"""
     return isinstance(move.op, Reshape | Bitcast)
 
 
 def _reshaped(sizes: Dims, layout: Layout | None, source: TensorType) -> Move:
-    """Other sizes for the same bytes: a reshape where the order is row-major, else a bitcast."""
+    """Return other sizes for the same bytes: a reshape for row-major arrays, else a bitcast."""
     plain = same_layout(source, TensorType(source.element, source.shape)) and (
         layout is None or layout == row_major(len(sizes))
     )
@@ -258,12 +266,13 @@ def _reshaped(sizes: Dims, layout: Layout | None, source: TensorType) -> Move:
 
 
 def _arranged(step: Rearrangement) -> Move:
+    """Return a rearrangement as an op with a row-major result."""
     op = Reshape() if step.permutation is None else Transpose(step.permutation)
     return Move(op, step.sizes, row_major(len(step.sizes)))
 
 
 def single_op(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
-    """The one broadcast, slice or reverse that a map is.
+    """Return the one broadcast, slice or reverse that equals a map; `None` if there is none.
 
     >>> m = IndexingMap.parse("(d0, d1) -> (d0 * 2 + 1, d1), domain: d0 in [0, 2], d1 in [0, 7]")
     >>> single_op(m, (9, 8), (3, 8))
@@ -278,6 +287,7 @@ def single_op(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
 
 
 def _broadcast(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
+    """Return the broadcast that equals a map, if there is one."""
     dims = [e.index for e in m.results if isinstance(e, Dim)]
     fits = len(dims) == len(source) == len(set(dims)) and dims == sorted(dims)
     if fits and all(source[k] == output[d] for k, d in enumerate(dims)):
@@ -286,6 +296,7 @@ def _broadcast(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
 
 
 def _reverse(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
+    """Return the reverse that equals a map, if there is one."""
     if source != output:
         return None
     turned = []
@@ -298,6 +309,7 @@ def _reverse(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
 
 
 def _slice(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
+    """Return the slice that equals a map, if there is one."""
     if len(source) != len(output):
         return None
     starts, strides = [], []
@@ -320,7 +332,7 @@ def _slice(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
 
 
 def _shortened(chain: Chain) -> Module | None:
-    """A row of ops with neighbours that can be one op made one."""
+    """Return a linear chain with runs of consecutive ops replaced by one op; `None` if none is."""
     (leaf,) = chain.main
     types, maps, path = [leaf.type], [], []
     for step in leaf.via:
@@ -335,13 +347,16 @@ def _shortened(chain: Chain) -> Module | None:
         maps.append(m)
         path.append(Move(hlo_op(step) if moving else COPY(), step.type.shape, step.type.layout))
     shorter = _cheapest(types, maps, path)
+    # Element-wise ops run on the smaller array: before the movement if the source is smaller.
     before = leaf.type.num_elements <= chain.type.num_elements
     found = _program(chain, (), after=shorter) if before else _program(chain, [shorter])
     return found if len(shorter) < len(path) else None
 
 
 def _cheapest(types: list[TensorType], maps: list[IndexingMap], path: list[Move]) -> list[Move]:
-    """The cheapest way to have windows of the path replaced, by cost of what they write."""
+    """Return the cheapest replacement of runs of the path, by elements written, then by ops."""
+    # Dynamic programming over end positions: `best[end]` is the cheapest path up to `end`. Its
+    # last op replaces a run of at most `MOST_WINDOW` ops, which is composed backwards.
     best: list[tuple[int, int, list[Move]]] = [(0, 0, [])]
     for end in range(1, len(types)):
         here = IndexingMap.identity(types[end].shape)
@@ -361,7 +376,7 @@ def _cheapest(types: list[TensorType], maps: list[IndexingMap], path: list[Move]
 def _window(
     source: TensorType, output: TensorType, m: IndexingMap, path: list[Move]
 ) -> tuple[int, list[Move]]:
-    """What some neighbouring ops cost, as they are or as one."""
+    """Return the cost of a run of ops, in elements written, and its replacement."""
     judged = judge(m, source, output)
     if judged.kind.is_free:
         return 0, moved(judged, source, output)

@@ -1,4 +1,4 @@
-"""The chains of a module: every value that is moved for the last time has one."""
+"""Search for the chains of a module: one for every value that is moved for the last time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hloscope.walks import reached
 
 
 def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Iterator[Chain]:
-    """The chain of every value that is moved for the last time, in the order of the text.
+    """Yield the chain of every value that is moved for the last time, in the order of the text.
 
     Args:
         flow: The values of a module.
-        through: Only chains that may lead through one of these values.
+        through: Only chains that may pass through one of these values.
     """
     chains = _Chains(flow)
     if through is None:
@@ -31,13 +31,13 @@ def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Itera
 
 
 def chain_to(flow: Flow, value: Instruction) -> Chain | None:
-    """The chain of a value, if it is moved for the last time."""
+    """Return the chain of a value; `None` if the value is moved again or is not moved."""
     chains = _Chains(flow)
     return chains.better(value) if chains.ends_in(value) else None
 
 
 def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
-    """The values, and all that is moved or computed of them."""
+    """Return the values, and all values that are moved or computed from them."""
 
     def onward(value: Instruction) -> list[Instruction]:
         return [user for user in flow.users(value) if moves(user) or computes(user)]
@@ -46,7 +46,7 @@ def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
 
 
 class _Chains:
-    """Finds the chains of a module; those like another one are walked once."""
+    """Finds the chains of a module; of equal chains one is traversed."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
@@ -57,7 +57,7 @@ class _Chains:
         self._patterns: Final = Patterns(flow, self._around, self.ends_in, self._chain_inside)
 
     def every(self) -> Iterator[Chain]:
-        """All chains of the module, in the order of the text."""
+        """Yield all chains of the module, in the order of the text."""
         for computation in self._flow.computations():
             known = self._patterns.of(computation)
             if known is None:
@@ -73,17 +73,19 @@ class _Chains:
                     yield self.better(here[place])
 
     def _repeated(self, here: Sequence[Instruction], place: int, pattern: Pattern) -> Chain:
-        """The chain of a pattern among these instructions."""
+        """Return the chain of a pattern among these instructions."""
         around, model = [here[k] for k in pattern.places], pattern.model
         return Chain(self._flow, here[place], model.walk, around, model, pattern)
 
     def _chain_inside(
         self, sink: Instruction, is_inside: Callable[[Instruction], bool]
     ) -> tuple[Chain, list[Instruction]] | None:
-        """The chain that others are like, and the values around; `None` if not all are inside.
+        """Return the model of a sink's chain and the values around it.
 
-        Of a chain no step of which is written, none through ops on several arrays saves more.
+        `None` if not all of the values are inside.
         """
+        # No step inside is written to memory, so a chain through ops on several arrays cannot save
+        # more: the plain one is the right one.
         plain = self._chain(sink, through_sums=False)
         around = self._around.of(sink, through_sums=False)
         values = [*around.values]
@@ -95,17 +97,19 @@ class _Chains:
         return model, around.values
 
     def ends_in(self, value: Instruction) -> bool:
-        """Is it a value that is moved for the last time?"""
+        """Is the value moved, for the last time?"""
         return self._around.moves(value) and not self.goes_on(value)
 
     def goes_on(self, value: Instruction) -> bool:
-        """Do all readers of a value move it on, at once or after computing on it alone?
+        """Do all users move the value, at once or after computing on it alone?
 
-        A value that is read only in a cycle does not.
+        False for a value whose users form a cycle.
         """
         known = self._goes_on
         if value in known:
             return known[value]
+        # Depth-first on an explicit stack, as chains of users are long. A user in a cycle is still
+        # open when it is asked for, and counts as false.
         opened = {value: self._readers(value)}
         stack = [value]
         while stack:
@@ -123,17 +127,21 @@ class _Chains:
         return known[value]
 
     def _readers(self, value: Instruction) -> Sequence[Instruction] | None:
-        """The readers that compute on the value alone; `None` if any does something else."""
+        """Return the users that compute on the value alone.
+
+        `None` if there is no user, or one that neither computes on the value alone nor moves it.
+        """
         readers = self._flow.users_if(value, self._goes_through)
         if not readers:
             return None
         return [reader for reader in readers if self._around.seen(reader).role is Role.ALONE]
 
     def _goes_through(self, reader: Instruction) -> bool:
+        """Does the user move the value, or compute on it alone?"""
         return self._around.seen(reader).role in (Role.ALONE, Role.MOVED)
 
     def better(self, sink: Instruction) -> Chain:
-        """The chain up to ops on several arrays; or through them, if that saves more."""
+        """Return the chain up to ops on several arrays, or through them if that saves more."""
         plain = self._chain(sink, through_sums=False)
         if not plain.ends_in_sums:
             return plain
@@ -142,6 +150,7 @@ class _Chains:
         return through if saved(through) > saved(plain) else plain
 
     def _chain(self, sink: Instruction, *, through_sums: bool) -> Chain:
+        """Return the chain of a sink; equal surroundings share one traversal."""
         around = self._around.of(sink, through_sums)
         known = self._models.get(around.key)
         if known is not None:

@@ -1,7 +1,7 @@
-"""Where values flow: through fusions, calls and tuples, and which ops only move elements.
+"""Def-use graph of a module's values, with fusions, calls and tuples looked through.
 
-What is followed: operands; the computation of a fusion or call, if that is its only caller; tuples
-that are taken apart again.  Other called computations are looked at by themselves.
+Values are followed through operands, through computations with a single calling fusion or call, and
+through tuples that are taken apart again.  Other called computations are separate.
 """
 
 from __future__ import annotations
@@ -36,21 +36,22 @@ from hloscope.ops import (
 
 COPY: Final = ELEMENTWISE["copy"]
 MOVES: Final = (Reshape, Transpose, Bitcast, Broadcast, BroadcastInDim, Slice, Reverse, COPY)
-"""Ops whose result is elements of their one operand."""
+"""Ops whose result consists of elements of their only operand."""
 JOINS: Final = (Concatenate, Pad)
-"""Ops whose result is elements of several operands."""
+"""Ops whose result consists of elements of several operands."""
 SEEN: Final = (Fusion, Call)
-"""Ops that are what they call."""
+"""Ops whose value is that of their called computation."""
 TUPLES: Final = (Tuple, Return)
 _OPENABLE: Final = (Parameter, *SEEN, Return, GetTupleElement)
-"""Ops whose value may be another's."""
+"""Ops whose value may be another value."""
 _MOST_HOPS: Final = 10_000
-"""Fusions and tuples seen through on the way to a value: a module that calls itself has no end."""
+"""Maximum number of fusions and tuples looked through; recursive modules have no end."""
 
 
+# Cached by op class: `issubclass` with a tuple is asked for every value of a module.
 @cache
 def _is_openable(kind: type[Op]) -> bool:
-    """May values of such ops be others'?  Asked of every value of a module, so remembered."""
+    """May the value of such an op be another value?"""
     return issubclass(kind, _OPENABLE)
 
 
@@ -62,7 +63,7 @@ def may_move(kind: type[Op]) -> bool:
 
 @cache
 def is_renaming(kind: type[Op]) -> bool:
-    """May what such ops make of a value be that value, or a tuple that has it?"""
+    """May the value of such an op be its operand, or a tuple with the operand?"""
     return issubclass(kind, (*_OPENABLE, *TUPLES))
 
 
@@ -72,18 +73,19 @@ def is_array(ins: Instruction) -> bool:
 
 
 def moves(ins: Instruction) -> bool:
-    """Does it only move elements, of one operand or of several, and keep them whole?"""
+    """Does the instruction only move whole elements of its operands?"""
     if not may_move(type(ins.op)) or not is_array(ins):
         return False
     return all(is_array(operand) and _bits(operand) == _bits(ins) for operand in ins.operands)
 
 
 def _bits(ins: Instruction) -> int:
+    """Return the bits of an element; 0 for values that are not arrays."""
     return ins.type.element.bits if isinstance(ins.type, TensorType) else 0
 
 
 def computes(ins: Instruction) -> bool:
-    """Is it element-wise on arrays?"""
+    """Is the instruction element-wise on arrays?"""
     return (
         isinstance(ins.op, Elementwise)
         and not isinstance(ins.op, COPY)
@@ -93,11 +95,12 @@ def computes(ins: Instruction) -> bool:
     )
 
 
+# Cached: each step of a chain is asked for several times, by traversal, verdicts and plans.
 @lru_cache(maxsize=1 << 12)
 def step_maps(ins: Instruction) -> tuple[tuple[IndexingMap, ...] | None, ...]:
-    """From an index of the result to those of each operand that are read there.
+    """Return, for each operand, the maps from an index of the result to the operand.
 
-    Each operand has maps that give at most one element each, or `None` where they are not exact.
+    Each map gives at most one element for an index.  `None` for an operand without exact maps.
     """
     found: list[tuple[IndexingMap, ...] | None] = []
     for accesses in output_to_input(ins):
@@ -111,16 +114,16 @@ def step_maps(ins: Instruction) -> tuple[tuple[IndexingMap, ...] | None, ...]:
 
 
 def only_map(ins: Instruction, operand: int = 0) -> IndexingMap | None:
-    """The one map of an operand, if it has one."""
+    """Return the map of an operand if it is the only one; else `None`."""
     maps = step_maps(ins)[operand]
     return maps[0] if maps is not None and len(maps) == 1 else None
 
 
 class Flow:
-    """The values of a module and who reads them; fusions, calls and tuples seen through.
+    """Def-use graph of a module, with fusions, calls and tuples looked through.
 
-    Computations are read as far as the questions lead: what is asked of one value looks at what is
-    around it, not at the whole module.
+    Computations are read on demand: a query about one value reads the values around it, not the
+    whole module.
     """
 
     def __init__(
@@ -133,8 +136,8 @@ class Flow:
 
         Args:
             module: The program.
-            blueprints: The numbers of its computations' structures, where they are known.
-            opaque: Instructions through which no chain leads, such as invalid ones.
+            blueprints: Structural numbers of its computations, if known.
+            opaque: Instructions that end chains, such as invalid ones.
         """
         self._module: Final = module
         self.opaque: Final = opaque
@@ -150,17 +153,17 @@ class Flow:
         self._arrays: Final[dict[Instruction, list[Instruction]]] = {}
         self._uses: Final[dict[Instruction, tuple[tuple[Instruction, ...], bool]]] = {}
         self._other_use: Final[dict[Instruction, Instruction | None]] = {}
-        """A use of a value that some chain had not inside, as most have not."""
+        """A user outside of a chain that was queried: probably outside of the next one too."""
         self._results: Final[
             dict[Computation, tuple[Instruction | None, frozenset[Instruction]]]
         ] = {}
-        if self.has_regions:  # they read values from outside
+        if self.has_regions:  # a region anywhere may use a value
             self._enter_all()
 
     # ---------------------------------------------------------------------------- computations
 
     def _enter(self, computation: Computation) -> dict[Computation, list[Instruction]]:
-        """Look at all instructions of a computation; by what they call, those that do."""
+        """Record the users in a computation; return its calling instructions by callee."""
         known = self._calls.get(computation)
         if known is not None:
             return known
@@ -169,6 +172,7 @@ class Flow:
         for ins in computation:
             home[ins] = computation
             operands = ins.operands
+            # An operand used twice by an instruction is one use.
             for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
                 readers = direct.get(operand)
                 if readers is None:
@@ -181,25 +185,28 @@ class Flow:
         return calls
 
     def _enter_all(self) -> None:
+        """Record the users in all computations."""
         for computation in self._module:
             self._enter(computation)
 
+    # Cached: one pass over the module, needed for every `caller`.
     @cached_property
     def _possible_callers(self) -> Mapping[Computation, Sequence[Computation]]:
+        """Computations that may call each computation."""
         return self._module.possible_callers()
 
     def computations(self) -> Iterable[Computation]:
-        """All computations of the module, in order."""
+        """Yield all computations of the module, in order."""
         for computation in self._module:
             self._enter(computation)
             yield computation
 
     def in_order(self, values: Iterable[Instruction]) -> list[Instruction]:
-        """Values in the order of the text."""
+        """Sort values by their position in the text."""
         return sorted([v for v in values if self.home(v) is not None], key=self._place_of)
 
     def _place_of(self, value: Instruction) -> tuple[int, int]:
-        """Where a value stands in the text; few are asked about, most in the same computations."""
+        """Return the sort key of a value: number of its computation, position in it."""
         home = self._home[value]
         places = self._places.get(home)
         if places is None:
@@ -207,10 +214,12 @@ class Flow:
         return self._numbers.get(home, 0), places[value]
 
     def home(self, ins: Instruction) -> Computation | None:
-        """The computation an instruction stands in."""
+        """Return the computation of an instruction; `None` if it is not in the module."""
         found = self._home.get(ins)
         if found is None:
             entry = self._module.entry
+            # Computations that are parsed already are searched first; reading the others costs
+            # time.
             others = sorted(self._module, key=lambda c: not c.is_read)
             for computation in (entry, *others):
                 if ins in self._home:
@@ -220,7 +229,7 @@ class Flow:
         return found
 
     def caller(self, computation: Computation) -> Instruction | None:
-        """The fusion or call that alone calls a computation."""
+        """Return the fusion or call that is the only caller of a computation; `None` for others."""
         if computation in self._callers:
             return self._callers[computation]
         every = self._every_caller(computation)
@@ -229,6 +238,7 @@ class Flow:
         return found
 
     def _every_caller(self, computation: Computation) -> list[Instruction]:
+        """Return all instructions that call a computation."""
         return [
             ins
             for other in self._possible_callers.get(computation, ())
@@ -236,13 +246,13 @@ class Flow:
         ]
 
     def loop_of(self, computation: Computation) -> Instruction | None:
-        """The loop whose body a computation is, if nobody else calls it."""
+        """Return the loop whose body a computation is, if it has no other caller."""
         every = self._every_caller(computation)
         is_body = len(every) == 1 and isinstance(every[0].op, While)
         return every[0] if is_body and every[0].calls[-1] is computation else None
 
     def is_inside(self, value: Instruction, computation: Computation) -> bool:
-        """Does a value stand in a computation, or in a fusion or call of it?"""
+        """Is a value in a computation, or in a fusion or call of it?"""
         home = self.home(value)
         for _ in range(_MOST_HOPS):
             if home is computation:
@@ -254,20 +264,20 @@ class Flow:
         return False
 
     def _is_opened(self, ins: Instruction) -> bool:
-        """Is it a fusion or call that is seen through?"""
+        """Is it a fusion or call that is looked through?"""
         if not isinstance(ins.op, SEEN) or len(ins.calls) != 1:
             return False
         return self.caller(ins.calls[0]) is ins
 
     def _root_of(self, ins: Instruction) -> Instruction:
-        """What the computation returns that a fusion or call stands for."""
+        """Return the root of the computation of a fusion or call."""
         self._enter(ins.calls[0])
         return ins.calls[0].root
 
     # ----------------------------------------------------------------------------------- values
 
     def source(self, value: Instruction) -> Instruction:
-        """The value that this one is, fusions and tuples seen through."""
+        """Return the value that this one is, with fusions and tuples looked through."""
         if not _is_openable(type(value.op)):
             return value
         known = self._sources.get(value)
@@ -283,6 +293,7 @@ class Flow:
         return at
 
     def _seen_through(self, at: Instruction) -> Instruction | None:
+        """Return the value that this one is, by one step; `None` if it is not another value."""
         match at.op:
             case Parameter(number=number):
                 home = self.home(at)
@@ -301,7 +312,7 @@ class Flow:
         return None
 
     def _elements(self, value: Instruction) -> Sequence[Instruction]:
-        """The elements of a tuple that is made here or in the fusion that returns it."""
+        """Return the elements of a tuple that is created here or in the fusion that returns it."""
         for _ in range(_MOST_HOPS):
             if isinstance(value.op, TUPLES):
                 return value.operands
@@ -311,13 +322,14 @@ class Flow:
         return ()
 
     def _parts(self, value: Instruction) -> list[Instruction]:
-        """The arrays of a value, tuples one level deep."""
+        """Return the arrays of a value; tuples are taken apart one level deep."""
         known = self._arrays.get(value)
         if known is None:
             known = self._arrays[value] = self._found_parts(value)
         return known
 
     def _found_parts(self, value: Instruction) -> list[Instruction]:
+        """Compute `_parts`."""
         whole = self.source(value)
         if isinstance(whole.type, TensorType):
             return [whole]
@@ -325,7 +337,7 @@ class Flow:
         return [*map(self.source, parts)] or [whole]
 
     def is_written(self, ins: Instruction) -> bool:
-        """Does the value get a buffer: is it outside of fusions, or what one returns?"""
+        """Has the value a buffer: is it outside of fusions, or returned by one?"""
         home = self.home(ins)
         for _ in range(_MOST_HOPS):
             if home is None:
@@ -339,17 +351,17 @@ class Flow:
         return False
 
     def is_fused(self, computation: Computation) -> bool:
-        """Does one fusion call it, and nobody else?"""
+        """Is a fusion the only caller?"""
         return (self._results.get(computation) or self._results_of(computation))[0] is not None
 
     def results(self, computation: Computation) -> frozenset[Instruction]:
-        """The values that a computation returns."""
+        """Return the values that a computation returns."""
         return (self._results.get(computation) or self._results_of(computation))[1]
 
     def _results_of(
         self, computation: Computation
     ) -> tuple[Instruction | None, frozenset[Instruction]]:
-        """The fusion that alone calls a computation, and the values that it returns."""
+        """Return the fusion that is the only caller, and the values returned to it."""
         caller, root = self.caller(computation), computation.root
         fusion = None if caller is None or isinstance(caller.op, Call) else caller
         results = root.operands if isinstance(root.op, Tuple) else (root,)
@@ -359,15 +371,15 @@ class Flow:
     # ------------------------------------------------------------------------------------- uses
 
     def users(self, value: Instruction) -> tuple[Instruction, ...]:
-        """The readers of a value, in order; not fusions, calls and tuples that are seen through."""
+        """Return the users of a value, in order, without those that are looked through."""
         return self.used(value)[0]
 
     def is_returned(self, value: Instruction) -> bool:
-        """Does a computation that is not seen through return the value?"""
+        """Is the value returned by a computation that is not looked through?"""
         return self.used(value)[1]
 
     def used(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
-        """Its `users`, and whether it `is_returned`."""
+        """Return `users` and `is_returned`."""
         known = self._uses.get(value)
         if known is None:
             known = self._uses[value] = self._in_order_of_text(dict.fromkeys(self._each_use(value)))
@@ -376,16 +388,19 @@ class Flow:
     def _in_order_of_text(
         self, uses: Iterable[Instruction | None]
     ) -> tuple[tuple[Instruction, ...], bool]:
+        """Split uses into users, sorted, and whether the value is returned."""
         readers = [reader for reader in uses if reader is not None]
         return tuple(self.in_order(readers) if len(readers) > 1 else readers), None in uses
 
     def users_if(
         self, value: Instruction, is_fine: Callable[[Instruction], bool]
     ) -> tuple[Instruction, ...] | None:
-        """Its `users` if all of them are fine, and it is not returned: most are told soon."""
+        """Return `users` if all satisfy `is_fine` and the value is not returned, else `None`."""
         known = self._uses.get(value)
         if known is None:
             met: dict[Instruction | None, None] = {}
+            # The first use that is not fine ends the search; values with thousands of users are
+            # common.
             for use in self._each_use(value):
                 if use is None or not is_fine(use):
                     return None
@@ -395,7 +410,7 @@ class Flow:
         return None if is_returned or not all(map(is_fine, users)) else users
 
     def is_only_for(self, value: Instruction, inside: Container[Instruction | None]) -> bool:
-        """Is a value read by these alone, and not returned?"""
+        """Are all users among these, and is the value not returned?"""
         if value in self._other_use and self._other_use[value] not in inside:
             return False
         known = self._uses.get(value)
@@ -407,13 +422,12 @@ class Flow:
         return True
 
     def _each_use(self, value: Instruction) -> Iterator[Instruction | None]:
-        """Who reads one of the names of a value, as they are found; `None` if it is returned.
-
-        Names are followed as soon as they are met: of thousands of readers the first is found soon.
-        """
+        """Yield the users of all names of a value, as they are found; `None` if it is returned."""
         if self._has_one_name(value):
             yield from self._direct.get(value, ())
             return
+        # Depth first: a new name is followed at once, because a caller often stops at the first
+        # use.
         names = dict.fromkeys([value])
         stack = [self._uses_of_name(value, value)]
         while stack:
@@ -428,7 +442,7 @@ class Flow:
                 stack.pop()
 
     def _has_one_name(self, value: Instruction) -> bool:
-        """Is it an array that stands inside of a computation, and that no reader renames?"""
+        """Is it an array inside a computation that no user renames?"""
         home = self.home(value)
         if home is None or home.root is value or self.has_regions:
             return False
@@ -439,7 +453,7 @@ class Flow:
     def _uses_of_name(
         self, name: Instruction, value: Instruction
     ) -> Iterator[tuple[Sequence[Instruction | None], Sequence[Instruction]]]:
-        """Who reads a name of a value, and what it is called there; `None` if it is returned."""
+        """Yield pairs: users of a name (`None` if returned), and further names of the value."""
         home = self.home(name)
         here = value in self._parts(name)
         if home is not None and home.root is name:
@@ -450,7 +464,7 @@ class Flow:
             yield (reader,) if is_read else (), self._names_inside(reader, name)
 
     def _names_inside(self, reader: Instruction, name: Instruction) -> list[Instruction]:
-        """What a value is called behind one of its readers."""
+        """Return the values that represent this value inside or after one of its users."""
         if self._is_opened(reader):
             self._enter(reader.calls[0])
             parameters = reader.calls[0].parameters
@@ -459,7 +473,7 @@ class Flow:
         return [reader] if isinstance(reader.op, (GetTupleElement, *TUPLES)) else []
 
     def _is_seen_through(self, reader: Instruction) -> bool:
-        """Is what it makes of what it reads another name of that only?"""
+        """Is the user's value only another name of what it reads?"""
         if isinstance(reader.op, TUPLES):
             home = self.home(reader)
             if home is not None and home.root is reader and self.caller(home) is not None:
@@ -469,5 +483,5 @@ class Flow:
         return self._is_opened(reader) or self.source(reader) is not reader
 
     def _may_be(self, name: Instruction, value: Instruction) -> bool:
-        """Is it the value, or a tuple that may have it?"""
+        """Is `name` the value, or a tuple that may contain it?"""
         return not isinstance(name.type, TensorType) or self.source(name) is value

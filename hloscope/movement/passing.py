@@ -1,10 +1,10 @@
-"""Movement past broadcasts and reductions: where fewer bytes have to move.
+"""Movement past broadcasts and reductions, where fewer bytes are moved.
 
-A movement M and an op next to it change places if M keeps the op's dimensions apart from the
-others.  *Before a broadcast*: `M(broadcast(x)) = broadcast'(M'(x))`, if the dimensions of M's
-result that x does not fill are whole dimensions of it.  *After a reduction*: `reduce(M(x)) =
-M'(reduce'(x))`, if what is reduced is whole dimensions of x; then every result is made of the same
-elements, each once, perhaps in another order, which sums of floats may tell.
+A movement M commutes with an op if M keeps the op's dimensions apart from the others.  *Before a
+broadcast*: `M(broadcast(x)) = broadcast'(M'(x))`, if the dimensions of M's result that x does not
+fill are whole dimensions.  *After a reduction*: `reduce(M(x)) = M'(reduce'(x))`, if the reduced
+elements are whole dimensions of x.  Each result then reduces the same elements, once each, perhaps
+in another order, which can change the rounding of a sum.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from hloscope.ops import BroadcastInDim, Reduce
 from hloscope.simplifier import PROVED, Proof
 
 PLAIN: Final = (Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE)
-"""Movements that keep every element, once, and that `moved` knows ops for."""
+"""Movements that keep every element exactly once; `moved` returns ops for them."""
 
 
 class Passing(Struct, frozen=True):
-    """An op that a chain's movement may change places with, or why it may not.
+    """An op that a chain's movement may be exchanged with, or the reason why not.
 
     Attributes:
         op: The broadcast or reduction.
-        judged: What the movement on the other side is; `None` if there is none.
-        before: Bytes that the movement writes where it is.
+        judged: Verdict on the movement on the other side; `None` if there is none.
+        before: Bytes that the movement writes now.
         after: Bytes that it writes on the other side.
-        proof: That the same elements are read, by isl.
-        text: The chain and the op the other way round, as an HLO program of the leaf, and of the
-            initial value of a reduction.
-        reason: Why they do not change places.
+        proof: Proof that the same elements are read.
+        text: The exchanged program in HLO; its parameters are the source, and the initial value of
+            a reduction.
+        reason: Why they cannot be exchanged.
     """
 
     op: Instruction
@@ -57,12 +57,14 @@ class Passing(Struct, frozen=True):
 
     @property
     def is_reduction(self) -> bool:
-        """Does the op reduce?"""
+        """Is the op a reduction?"""
         return isinstance(self.op.op, Reduce)
 
 
 def passings_of(chain: Chain) -> list[Passing]:
-    """The broadcasts in a chain and the reductions of its result that it may change places with.
+    """Return the ops that a chain's movement may be exchanged with.
+
+    These are broadcasts in the chain and reductions of its result.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> from hloscope.movement.finding import chains_of
@@ -89,12 +91,14 @@ def passings_of(chain: Chain) -> list[Passing]:
 
 
 def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
-    """The first broadcast of a chain that goes on after it."""
+    """Yield the first broadcast of a chain that is followed by other steps."""
     found = [step for step in chain.steps[:-1] if isinstance(step.op, BroadcastInDim)]
     m = leaf.maps[0]
     if not found or m.constraints or chain.kind is not Kind.MOVEMENT:
         return
     op, output = found[0], chain.type
+    # The dimensions that the source fills; the others repeat its elements. Each must be whole,
+    # else the movement mixes both.
     filled = sorted({v.index for e in m.results for v in variables(e) if isinstance(v, Dim)})
     sizes = tuple([output.shape[d] for d in filled])
     if prod(sizes) != leaf.type.num_elements:
@@ -120,7 +124,7 @@ def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
 
 
 def _after_reductions(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
-    """The reductions that read a chain's result, if nobody else does."""
+    """Yield the reductions of a chain's result, if it has no other users."""
     readers = chain.flow.users(chain.sink)
     if chain.flow.is_returned(chain.sink) or chain.kind not in PLAIN:
         return
@@ -131,7 +135,7 @@ def _after_reductions(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
 
 
 def _reduces(chain: Chain, reader: Instruction) -> bool:
-    """Is it a reduction of the chain's result alone?"""
+    """Is the user a reduction of the chain's result alone?"""
     return (
         isinstance(reader.op, Reduce)
         and len(reader.operands) == 2
@@ -141,6 +145,7 @@ def _reduces(chain: Chain, reader: Instruction) -> bool:
 
 
 def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
+    """Exchange a chain with one reduction."""
     assert isinstance(reader.op, Reduce)
     assert isinstance(reader.type, TensorType)
     m, output = leaf.maps[0], chain.type
@@ -151,6 +156,8 @@ def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
     number: dict[Var, ExprLike] = {d: Dim(k) for k, d in enumerate(kept)}
     for j, result in enumerate(m.results):
         used = set(variables(result))
+        # A source dimension that depends on reduced and on kept dimensions would be reduced in
+        # part.
         if used & reduced and used - reduced:
             reason = f"dimension {j} of {leaf.value.name} is reduced in part only"
             return Passing(reader, reason=reason)
@@ -165,6 +172,8 @@ def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
     judged = judge(IndexingMap.of_sizes(reader.type.shape, (), results), between, reader.type)
     if judged.kind not in PLAIN:
         return Passing(reader, reason=f"what would move after it is {judged.kind}")
+    # The proof compares what each result reads: the old reduction over the chain's result, and the
+    # new one over whole source dimensions.
     runs = {Dim(d): Range(k) for k, d in enumerate(reader.op.dimensions)}
     sizes = [output.shape[d] for d in reader.op.dimensions]
     old = [substitute(result, number | runs) for result in m.results]
@@ -186,7 +195,7 @@ def _after(chain: Chain, leaf: Leaf, reader: Instruction) -> Passing:
 
 
 def _written(chain: Chain) -> int:
-    """Bytes that the kernels of movement of a chain write."""
+    """Return the bytes that the chain's kernels of movement write."""
     traffic = Traffic(chain.flow)
     kernels = dict.fromkeys(map(traffic.kernel_of, chain.steps))
     return sum([traffic.written(kernel) for kernel in kernels if traffic.only_moves(kernel)])
@@ -201,6 +210,7 @@ def _passed(
     draft: Draft,
     root: Instruction,
 ) -> Passing:
+    """Return the exchange with its program, or the reason why there is none."""
     if not proof.is_proved:
         return Passing(op, reason=f"not proved: {proof.reason}", proof=proof)
     try:

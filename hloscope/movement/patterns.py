@@ -1,15 +1,16 @@
-"""Fused computations of equal structure: where chains end in one, chains end in the others.
+"""Chains of fused computations, shared between fusions of equal structure.
 
-A program has thousands of fusions and few different ones.  Which of the values of a fused
-computation are moved for the last time, and which chains lie wholly inside, is found out about
-the first of each structure.  Of the others it is the same, because all that is looked at is:
+A program has thousands of fusions and few different ones.  The values that are moved for the last
+time, and the chains that are wholly inside, are computed for the first fusion of each structure.
+The result holds for the others because it depends only on:
 
-- the instructions of the computation, which are equal in op, types and wiring (`Blueprints`);
-- how its values are read: those that it does not return, and of which no reader renames them, are
-  read by the instructions around them and by nobody else;
-- of what is handed to it, which parameters are one value and which are a single element: this
-  depends on the caller, so it is part of what has to be equal (`Patterns._handed`);
-- whether steps are written: of a fusion only what it returns is, and no such value is a step here.
+- the instructions of the computation, which are equal in op, types and operands (`Blueprints`);
+- the users of its values: a value that is not returned, and that no user renames, has its users
+  in the computation;
+- which parameters are one value, and which are broadcast scalars: that depends on the caller, so
+  it is part of the key (`Patterns._handed`);
+- whether steps are written to memory: of a fusion only its results are, and they are not steps
+  here.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class Pattern:
-    """Chains that lie in the same places of equal computations; compared by identity.
+    """Chains at the same positions of equal computations; compared by identity.
 
     Attributes:
-        places: Of the values around the sink, in the computation.
-        model: The chain that they are like.
+        places: Positions of the values around the sink, in the computation.
+        model: The chain that was analysed.
     """
 
     __slots__ = ("model", "places")
@@ -42,12 +43,12 @@ class Pattern:
 
 
 class Moved(NamedTuple):
-    """What is known of a value that is moved.
+    """A value that is moved in a fused computation.
 
     Attributes:
-        place: Where it stands in the computation.
-        ends: Does a chain end in it?  `None`: that has to be asked of each.
-        pattern: The chain, if it lies wholly inside.
+        place: Its position in the computation.
+        ends: Does a chain end in it?  `None` if it depends on the caller.
+        pattern: The chain, if it is wholly inside.
     """
 
     place: int
@@ -56,13 +57,13 @@ class Moved(NamedTuple):
 
 
 class Patterns:
-    """What is moved in fused computations, told by structure.
+    """Moved values of fused computations, by structure.
 
     Args:
         flow: The values of a module.
-        around: What lies around them.
+        around: Surroundings of the values.
         ends_in: Is a value moved for the last time?
-        chain_inside: The chain of a value, if all that it may lead through fulfils a condition.
+        chain_inside: Returns the chain of a value, if all its values satisfy a condition.
     """
 
     def __init__(
@@ -80,10 +81,10 @@ class Patterns:
         self._chain_inside: Final = chain_inside
         self._known: Final[dict[object, Sequence[Moved] | None]] = {}
         self._moves: Final[dict[int, bool]] = {}
-        """Is anything moved in computations of a structure?"""
+        """Does a computation of this structure move anything?"""
 
     def of(self, computation: Computation) -> Sequence[Moved] | None:
-        """What is moved in a computation, in order; `None` where it is no plain fusion's."""
+        """Return the moved values of a computation, in order; `None` if the fusion is not plain."""
         if self._flow.has_regions or not len(computation):
             return None
         structure = self._flow.blueprints.number(computation)
@@ -101,7 +102,7 @@ class Patterns:
         return self._known[key]
 
     def _handed(self, computation: Computation) -> list[tuple[int, int | None]]:
-        """Of each parameter: the first that is the same value, and how it is a single element."""
+        """Return, per parameter, the first parameter of the same value, and `hops_to_single`."""
         first: dict[Instruction, int] = {}
         found = []
         for k, parameter in enumerate(computation.parameters):
@@ -110,19 +111,20 @@ class Patterns:
         return found
 
     def _is_plain(self, ins: Instruction) -> bool:
-        """Has its value one name, or is it what comes in, or goes out?"""
+        """Has the value one name, or is it a parameter or the root?"""
         if isinstance(ins.op, Parameter):
             return True
         home = self._flow.home(ins)
         return not is_renaming(type(ins.op)) or (home is not None and home.root is ins)
 
     def _look_at(self, computation: Computation) -> list[Moved]:
+        """Find the moved values of a computation and their chains."""
         found = []
         place = {ins: k for k, ins in enumerate(computation.instructions)}
         results = self._flow.results(computation)
 
         def is_inside(value: Instruction) -> bool:
-            """Is it made here, and for nobody outside?"""
+            """Is the value computed here and not returned?"""
             made_here = value in place and not isinstance(value.op, Parameter)
             return made_here and value not in results and not value.calls
 
@@ -138,7 +140,7 @@ class Patterns:
         return found
 
     def _is_decided(self, value: Instruction, is_inside: Callable[[Instruction], bool]) -> bool:
-        """Does it follow from what stands inside whether a chain ends in the value?"""
+        """Do values inside the computation decide whether a chain ends in the value?"""
         met = {value: None}
         todo = [value]
         for at in todo:
@@ -147,6 +149,8 @@ class Patterns:
             for reader in self._flow.users(at):
                 if self._flow.home(reader) is not self._flow.home(at) or reader.calls:
                     return False
+                # A user that computes on the value alone may pass it on, so its own users count
+                # too.
                 if reader not in met and self._around.seen(reader).role is Role.ALONE:
                     met[reader] = None
                     todo.append(reader)

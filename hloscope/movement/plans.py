@@ -1,11 +1,11 @@
-"""Plans to move less: what replaces the value in which a chain ends, and what that saves.
+"""Plans to move fewer bytes: replacements of the values in which chains end.
 
-A plan replaces the value by a shorter program for the chain, by an equal value that is moved
-already, or, of a value that a loop does not change, by one that is moved before the loop.  All
-plans together are one program.  In it an instruction is gone if its value is not returned, and only
-instructions read it that are gone or replaced (`_gone`).  What a plan saves is the traffic of the
-kernels that are gone, less the traffic of what it adds.  A plan that costs more than it saves is
-dropped, and the rest is counted again.
+A plan replaces a value by a shorter program for its chain, by an equal value that exists already,
+or, for a value that a loop does not change, by one that is moved before the loop.  All plans
+together form one program.  An instruction is removed from it if its value is not returned and all
+its users are removed or replaced (`_gone`).  A plan saves the traffic of the removed kernels, minus
+the traffic that it adds.  A plan that costs more than it saves is dropped, and the others are
+counted again.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from hloscope.ops import (
 )
 
 SAME: Final = "the same as"
-"""A value is there already."""
+"""An equal value exists already."""
 ONCE: Final = "one kernel with"
-"""Another kernel reads the same array in the same order."""
+"""Another kernel reads the same array in the same order, so one kernel can read it once."""
 BEFORE: Final = "once before the loop"
-"""The loop moves an array in each turn that it does not change."""
+"""The loop moves an array in each iteration without changing it."""
 Runs = Mapping[Computation, int]
-"""How often the instructions of each computation run; not those of fused computations."""
+"""Number of runs of each computation; fused computations are left out."""
 
 
 class Plan(Struct, frozen=True):
@@ -56,13 +56,13 @@ class Plan(Struct, frozen=True):
 
     Attributes:
         chain: The chain that the bytes count for.
-        steps: Instructions that the replacement does without; the last one is replaced.
+        steps: Instructions that the replacement does not need; the last one is replaced.
         needs: Values that the replacement reads.
         added: Bytes that the replacement moves, in all runs.
-        how: What is done.
-        like: Name of the value that is there already, if that is how.
-        program: The chain whose shorter program the replacement is, if that is how: the chain, or
-            its end from an op on that computes what others read as well.
+        how: Kind of the replacement.
+        like: Name of the equal value, for `SAME`.
+        program: The chain whose shorter program is the replacement: the chain itself, or its end
+            after an op whose value other users need too.
     """
 
     chain: Chain
@@ -75,11 +75,11 @@ class Plan(Struct, frozen=True):
 
 
 class _Movement(NamedTuple):
-    """Ops that only move elements, from values that are made otherwise to one that is moved.
+    """Ops that only move elements, from computed values to one moved value.
 
     Attributes:
-        steps: The ops, those that are read first; the last one makes the value.
-        leaves: The values, with maps from an index of the moved value.
+        steps: The ops, producers first; the last one gives the value.
+        leaves: The computed values, with maps from an index of the moved value.
     """
 
     steps: tuple[Instruction, ...]
@@ -87,7 +87,7 @@ class _Movement(NamedTuple):
 
 
 class Planner:
-    """Plans for chains of one module."""
+    """Plans for the chains of one module."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow: Final = flow
@@ -96,19 +96,19 @@ class Planner:
         self._costs: Final[dict[Chain, int | None]] = {}
 
     def runs_of(self, value: Instruction, runs: Runs | None) -> int:
-        """How often the kernel of a value runs; once where that is not given."""
+        """Return how often the kernel of a value runs; 1 without `runs`."""
         if runs is None:
             return 1
         home = self.flow.home(self.traffic.kernel_of(value))
         return 0 if home is None else runs.get(home, 0)
 
     def moving_kernels(self, steps: Iterable[Instruction]) -> list[Instruction]:
-        """The kernels of some steps that only move data."""
+        """Return the kernels of some steps that only move data."""
         kernels = dict.fromkeys(map(self.traffic.kernel_of, steps))
         return [kernel for kernel in kernels if self.traffic.only_moves(kernel)]
 
     def saved_alone(self, chain: Chain) -> int:
-        """Bytes that one run of the program needs not move if this chain alone is rewritten."""
+        """Return the bytes saved in one run if this chain alone is rewritten."""
         plan = self.shorter(chain)
         return 0 if plan is None else self.settled([plan], None).get(plan, 0)
 
@@ -117,7 +117,7 @@ class Planner:
     def shorter(
         self, chain: Chain, runs: Runs | None = None, taken: set[Instruction] | None = None
     ) -> Plan | None:
-        """The better plan of two: a shorter program for a chain, or for its end.
+        """Return the better plan of two: a shorter program for a chain, or for its end.
 
         `None` if neither saves anything.
 
@@ -137,7 +137,7 @@ class Planner:
         return last if gains[1] > gains[0] else whole
 
     def _end_of(self, chain: Chain) -> Chain | None:
-        """The chain behind its last op that computes, if others read what its ops compute."""
+        """Return the chain after its last op that computes, if computed values have other users."""
         if all([self.flow.is_only_for(s, chain.steps) for s in chain.steps[:-1] if computes(s)]):
             return None
         walk = Walk(self.flow, chain.sink, self._around, through_sums=False, through_ops=False)
@@ -146,7 +146,7 @@ class Planner:
     def _shorter(
         self, chain: Chain, whole: Chain, runs: Runs | None, taken: set[Instruction] | None
     ) -> Plan | None:
-        """The plan to replace a chain, perhaps the end of a whole one, by a shorter program."""
+        """Return the plan to replace a chain, perhaps the end of `whole`, by a shorter program."""
         kernels = self.moving_kernels(chain.steps)
         if not kernels or chain.sink in [leaf.value for leaf in chain.leaves]:
             return None
@@ -158,9 +158,13 @@ class Planner:
             return None
         if _changes_memory(chain):
             return None
+        # A kernel that computes writes its result in any order, so the transpose costs no kernel
+        # of its own.
         if added and self._takes_transpose(chain):
             added = 0
         if (
+            # A free chain of movement alone becomes an alias of its source. Where that is not
+            # possible, it is one copy: a read and a write.
             not added
             and not any(map(computes, chain.steps))
             and self._must_copy(chain, set() if taken is None else taken)
@@ -182,10 +186,10 @@ class Planner:
         return not self.traffic.only_moves(self.traffic.kernel_of(value))
 
     def _takes_transpose(self, chain: Chain) -> bool:
-        """Does a kernel that computes move the chain's elements on the way, and so can transpose?
+        """Can a kernel that computes also do the chain's transpose?
 
-        Element-wise ops compute the same at every index.  So the one transpose that the chain is
-        can stand in that kernel, wherever the movement stood before.
+        Element-wise ops compute the same at every index.  So the chain's one transpose can be in
+        that kernel, wherever the movement was before.
         """
         if chain.kind is not Kind.TRANSPOSE or not chain.is_linear:
             return False
@@ -200,15 +204,18 @@ class Planner:
         )
 
     def _must_copy(self, chain: Chain, taken: set[Instruction]) -> bool:
-        """Does the result need a buffer of its own, which its source may not be?"""
+        """Does the result need a buffer other than its source's?"""
         sink = chain.sink
         returned, overwritten = self.is_returned(sink), self.is_overwritten(sink)
         sources = [self._viewed(source) for source in chain.sources]
         for source in sources:
             given = isinstance(source.op, Constant) or self._number_of_argument(source) is not None
+            # The loop overwrites the buffer of this source in every iteration.
             if given and self._is_renewed(source):
                 return True
             is_taken = given or source in taken or self.is_returned(source)
+            # One buffer cannot be two results, or a result and a parameter, unless a loop passes
+            # it on in place.
             if returned and is_taken and not self._is_handed_on(sink, source):
                 return True
             alone = [self.flow.is_only_for(v, chain.steps) for v in self._views_of(source)]
@@ -219,14 +226,14 @@ class Planner:
         return False
 
     def _is_renewed(self, value: Instruction) -> bool:
-        """Is a value an element of a loop's state that each turn writes anew, to its buffer?"""
+        """Is a value an element of a loop's state that each iteration writes to its buffer?"""
         home, number = self.flow.home(value), self._number_of_argument(value)
         if home is None or number is None or self.flow.loop_of(home) is None:
             return False
         return not self._is_invariant(value, home)
 
     def _viewed(self, value: Instruction) -> Instruction:
-        """The value in whose buffer a value is."""
+        """Return the value whose buffer contains this value."""
         for _ in range(MOST_VALUES):
             if not is_view(value):
                 break
@@ -234,7 +241,7 @@ class Planner:
         return value
 
     def _views_of(self, value: Instruction) -> list[Instruction]:
-        """The value, and the values that are views of its buffer."""
+        """Return the value, and the values that are views of its buffer."""
         found = {value: None}
         for at in (todo := [value]):
             for reader in self.flow.users(at):
@@ -244,10 +251,11 @@ class Planner:
         return todo
 
     def is_overwritten(self, value: Instruction) -> bool:
-        """May a reader of a value, or of a view of it, write to its buffer?"""
+        """May a user of a value, or of a view of it, write to its buffer?"""
         return any(map(self._is_written_to, self._views_of(value)))
 
     def _is_written_to(self, value: Instruction) -> bool:
+        """May a user of the value write to its buffer?"""
         for reader in self.flow.users(value):
             if isinstance(reader.op, DynamicUpdateSlice):
                 if self.flow.source(reader.operands[0]) is value:
@@ -269,7 +277,7 @@ class Planner:
         return self.is_returned(value) or self.is_overwritten(value)
 
     def _number_of_argument(self, value: Instruction) -> int | None:
-        """Of a value that is an argument of its computation, or an element of it: the number."""
+        """Return the number of a parameter, or of an element of a tuple parameter; else `None`."""
         if isinstance(value.op, Parameter):
             return value.op.number
         if isinstance(value.op, GetTupleElement) and value.operands:
@@ -278,7 +286,7 @@ class Planner:
         return None
 
     def _is_handed_on(self, sink: Instruction, source: Instruction) -> bool:
-        """Does a loop's body return an element of its state in the same place?"""
+        """Does a loop's body return this element of its state at the same position?"""
         home = self.flow.home(self.traffic.kernel_of(sink))
         if home is None or self.flow.loop_of(home) is None:
             return False
@@ -288,7 +296,7 @@ class Planner:
     # --------------------------------------------------------------------------------- hoisting
 
     def hoisted(self, chain: Chain, runs: Runs) -> Plan | None:
-        """The plan to move an array before a loop that moves it in each turn."""
+        """Return the plan to move an array before the loop that moves it in each iteration."""
         body = self.flow.home(self.traffic.kernel_of(chain.sink))
         loop = None if body is None else self.flow.loop_of(body)
         if body is None or loop is None or any(map(computes, chain.steps)):
@@ -304,7 +312,7 @@ class Planner:
         return Plan(chain, chain.steps, (), added * before, BEFORE)
 
     def _is_invariant(self, value: Instruction, body: Computation) -> bool:
-        """Is a value the same in every turn: a constant, from outside, or handed on unchanged?"""
+        """Is a value equal in every iteration: a constant, from outside, or returned unchanged?"""
         if isinstance(value.op, Constant):
             return True
         if self.flow.home(value) is not body:
@@ -315,15 +323,17 @@ class Planner:
         return self._is_argument(self.flow.source(returned[number]), number, body)
 
     def _is_argument(self, value: Instruction, number: int, body: Computation) -> bool:
+        """Is the value parameter or tuple element `number` of the body?"""
         return self.flow.home(value) is body and self._number_of_argument(value) == number
 
     # ------------------------------------------------------------------------------- duplicates
 
     def duplicates(self, chains: Sequence[Chain]) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """Chains whose value another chain makes as well: with their movement, and that chain.
+        """Yield chains whose value another chain computes too.
 
-        Values are equal if the same elements of the same values are at the same indices, in the
-        same layout.  The maps are simplified to normal forms, which are compared.
+        Each comes with its movement and the equal value that stays.  Values are equal if the same
+        elements of the same values are at the same indices, in the same layout.  Maps are compared
+        in normal form.
         """
         alike: dict[object, list[tuple[Chain, Instruction]]] = defaultdict(list)
         for chain in chains:
@@ -333,6 +343,8 @@ class Planner:
                 if not memory_space(value):
                     key = self._first_source(value), value.type, home, sharding
                     alike[key].append((chain, value))
+        # Composition is costly, so values are first grouped by a cheap key: first source, type,
+        # computation and sharding.
         for group in alike.values():
             if len({value for _, value in group}) == 1:
                 continue
@@ -344,7 +356,10 @@ class Planner:
                 yield from self._with_keeper(same)
 
     def _written_by_movement(self, value: Instruction) -> list[Instruction]:
-        """A value, and those that it is a view of, up to one that a kernel of movement writes."""
+        """Return a value and those it is a view of, up to one that a kernel of movement writes.
+
+        Empty if there is none.
+        """
         found = [value]
         for _ in range(MOST_VALUES):
             if self.traffic.only_moves(self.traffic.kernel_of(found[-1])):
@@ -357,11 +372,11 @@ class Planner:
     def _with_keeper(
         self, same: dict[Instruction, tuple[Chain, _Movement]]
     ) -> Iterator[tuple[Chain, _Movement, Instruction]]:
-        """The duplicates of the value that stays.
+        """Yield the duplicates of the value that stays.
 
-        That is one that is returned and moved at once, or else the first in the text: so no value
-        waits for itself, as all that a plan needs stands before what it replaces, or is read from
-        what stands there.
+        A value that is returned and moved by one op stays, or else the first in the text.  So there
+        is no cycle: everything that a plan needs comes before the value it replaces, or is read
+        from such a value.
         """
         kernels = {self.traffic.kernel_of(value): value for value in same}
         values = [kernels[kernel] for kernel in self.flow.in_order(kernels)]
@@ -376,7 +391,7 @@ class Planner:
                 yield *same[value], keeper
 
     def _first_source(self, value: Instruction) -> Instruction:
-        """The value that the first operands of moving ops lead back to."""
+        """Return the source that the first operands of moving ops lead back to."""
         for _ in range(MOST_VALUES):
             if not moves(value):
                 break
@@ -384,7 +399,7 @@ class Planner:
         return value
 
     def _movement_to(self, sink: Instruction) -> _Movement:
-        """The movement that ends in a value, back to the first values that are not moved."""
+        """Return the movement that ends in a value, back to the first values that are not moved."""
         assert isinstance(sink.type, TensorType)
         todo = [(sink, IndexingMap.identity(sink.type.shape))]
         steps: dict[Instruction, None] = {}
@@ -402,6 +417,7 @@ class Planner:
     def _onward(
         self, value: Instruction, here: IndexingMap
     ) -> list[tuple[Instruction, IndexingMap]] | None:
+        """Return the operands of a value with composed maps; `None` if a map is not exact."""
         found = []
         for operand, maps in zip(value.operands, step_maps(value), strict=True):
             both = [None] if maps is None else [composed(here, m) for m in maps]
@@ -415,7 +431,9 @@ class Planner:
     # ----------------------------------------------------------------------------------- totals
 
     def settled(self, plans: Sequence[Plan], runs: Runs | None) -> dict[Plan, int]:
-        """The plans that are worth it together, and the bytes that each of them saves."""
+        """Return the plans that are worth it together, with the bytes that each of them saves."""
+        # Dropping a plan can reduce what others save, so the rest is counted again. It ends, since
+        # every round drops a plan.
         while True:
             gains = self._gains(plans, runs)
             good = [plan for plan, gain in zip(plans, gains, strict=True) if gain >= 0]
@@ -424,7 +442,10 @@ class Planner:
             plans = good
 
     def _gains(self, plans: Sequence[Plan], runs: Runs | None) -> list[int]:
-        """Bytes that each plan saves if all are carried out; what several save is the first's."""
+        """Return the bytes that each plan saves together with all others.
+
+        Bytes that several plans save count for the first.
+        """
         replaced = {plan.steps[-1] for plan in plans}
         gone = self._gone(plans, replaced) | replaced
         met: set[Instruction] = set()
@@ -433,13 +454,13 @@ class Planner:
     def _gain(
         self, plan: Plan, gone: set[Instruction], met: set[Instruction], runs: Runs | None
     ) -> int:
-        """Traffic of kernels that are gone, less that of kernels that have to run again.
+        """Return the traffic of removed kernels, minus that of kernels that have to run again.
 
         Args:
             plan: The plan.
-            gone: Instructions that are gone or replaced.
-            met: Kernels and results that are counted already; the new ones are added.
-            runs: How often computations run.
+            gone: Instructions that are removed or replaced.
+            met: Kernels and results that are counted already; new ones are added.
+            runs: Number of runs of each computation.
         """
         traffic, total = self.traffic, 0
         kernels: dict[Instruction, list[Instruction]] = defaultdict(list)
@@ -460,19 +481,21 @@ class Planner:
                         met.add(value)
                         total += times * bytes_of(value)
             elif own and not (moves(kernel) and is_view(kernel)):
-                # It computes: it goes on with other operands, if it is not needed as it is as well.
+                # A kernel that computes stays, with other operands. If its old result is needed
+                # too, it runs twice.
                 if kernel in met or not all([value in gone for value in own]):
                     total -= times * traffic.all_bytes(kernel)
                 met.add(kernel)
         return total
 
     def _gone(self, plans: Sequence[Plan], replaced: set[Instruction]) -> set[Instruction]:
-        """The steps that nothing needs once the plans are carried out."""
+        """Return the steps that are not needed once the plans are carried out."""
         needed = {value for plan in plans for value in plan.needs}
         gone = {step for plan in plans for step in plan.steps} - replaced
         inside = gone | replaced
         todo = [s for s in gone if s in needed or not self.flow.is_only_for(s, inside)]
         gone.difference_update(todo)
+        # A step that stays needs its operands: they stay too, and theirs.
         for step in todo:
             for source in map(self.flow.source, step.operands):
                 if source in gone:
@@ -482,13 +505,13 @@ class Planner:
 
 
 def _returned(computation: Computation) -> Sequence[Instruction]:
-    """The values that a computation returns, in order."""
+    """Return the values that a computation returns, in order."""
     root = computation.root
     return root.operands if isinstance(root.op, Tuple | Return) else (root,)
 
 
 def _changes_memory(chain: Chain) -> bool:
-    """Does a chain bring an array to another memory, or to other devices?"""
+    """Does a chain move an array to another memory space or to other devices?"""
     values = [*chain.sources, *chain.steps]
     shardings = {value.extra("sharding") for value in values} - {None}
     given = {source.extra("sharding") for source in chain.sources}
@@ -496,7 +519,7 @@ def _changes_memory(chain: Chain) -> bool:
 
 
 def _cost_of_rewriting(chain: Chain) -> int | None:
-    """Bytes that the movement of a chain's shorter program reads and writes.
+    """Return the bytes that the movement of a chain's shorter program reads and writes.
 
     `None` if there is no such program, or if it computes on more elements than the chain does.
     """

@@ -1,4 +1,4 @@
-"""Reshapes and transposes in a row, and the shortest row that does what a map says."""
+"""Sequences of reshapes and transposes, and the shortest sequence that equals a map."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hloscope.ir import ELEMENT_TYPES, Dims, TensorType
 from hloscope.layouts import Strided
 
 _ANY: Final = ELEMENT_TYPES["u8"]
-"""Positions are counted in elements, of whatever type."""
+"""Positions are counted in elements, so the element type does not matter."""
 
 
 class Rearrangement(Struct, frozen=True):
-    """One reshape, or one transpose, in logical indices.
+    """One reshape, or one transpose, of logical indices.
 
     Attributes:
         sizes: Sizes of the result.
-        permutation: Which dimension of the operand each dimension of the result is, in a
-            transpose; `None` in a reshape.
+        permutation: In a transpose, the operand dimension of each result dimension; `None` in a
+            reshape.
     """
 
     sizes: Dims
@@ -35,7 +35,7 @@ class Rearrangement(Struct, frozen=True):
         return f"transpose by {list(self.permutation)} to {list(self.sizes)}"
 
     def to_map(self, operand: Dims) -> IndexingMap:
-        """From an index of the result to that of the same element of the operand.
+        """Return the map from an index of the result to the same element of the operand.
 
         Args:
             operand: Sizes of the operand.
@@ -50,19 +50,19 @@ class Rearrangement(Struct, frozen=True):
 
 
 def reshape_to(sizes: Dims, operand: Dims) -> list[Rearrangement]:
-    """The reshape of an operand to other sizes; nothing where they are the same."""
+    """Return the reshape of an operand to other sizes, in a list; empty for equal sizes."""
     return [] if sizes == operand else [Rearrangement(sizes)]
 
 
 def transpose_by(permutation: Dims, operand: Dims) -> list[Rearrangement]:
-    """The transpose of an operand; nothing where no dimension moves."""
+    """Return the transpose of an operand, in a list; empty if no dimension moves."""
     if permutation == tuple(range(len(operand))):
         return []
     return [Rearrangement(tuple(operand[k] for k in permutation), permutation)]
 
 
 def combined(steps: Sequence[Rearrangement], source: Dims) -> IndexingMap:
-    """From an index of the last result to that of the same element of the source.
+    """Return the map from the last result to the source.
 
     >>> steps = [Rearrangement((8, 4), (1, 0)), Rearrangement((32,))]
     >>> print(combined(steps, (4, 8)))
@@ -80,7 +80,7 @@ def combined(steps: Sequence[Rearrangement], source: Dims) -> IndexingMap:
 
 
 def flat(m: IndexingMap, here: Dims, there: Dims) -> IndexingMap:
-    """A map between indices as one between row-major positions.
+    """Return a map between indices as a map between row-major positions.
 
     >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 7]")
     >>> [flat(turn, (4, 8), (8, 4)).evaluate((position,)) for position in (0, 1, 8)]
@@ -93,7 +93,7 @@ def flat(m: IndexingMap, here: Dims, there: Dims) -> IndexingMap:
 
 
 def split_transposed(form: Strided, source: Dims, target: Dims) -> list[Rearrangement]:
-    """Reshape, transpose and reshape that put elements where a permutation of digits says.
+    """Return a reshape, transpose and reshape that equal a permutation of digits.
 
     Args:
         form: From the row-major position in the target to that in the source; a permutation.
@@ -108,6 +108,7 @@ def split_transposed(form: Strided, source: Dims, target: Dims) -> list[Rearrang
     modes = form.merged().modes[::-1]
     if len(modes) <= 1:
         return reshape_to(target, source)
+    # In the source the digits are in order of descending stride; the reshape to them is free.
     order = sorted(range(len(modes)), key=lambda k: -modes[k].stride)
     split = tuple(modes[k].size for k in order)
     steps = reshape_to(split, source)

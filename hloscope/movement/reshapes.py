@@ -1,10 +1,9 @@
-"""A reshape as the smallest reshapes side by side, each of one kind."""
+"""Decomposition of a reshape into minimal reshapes of adjacent dimensions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from functools import lru_cache
 from math import prod
 
 from msgspec import Struct
@@ -14,7 +13,7 @@ from hloscope.ir import Dims
 
 
 class ReshapeCategory(StrEnum):
-    """What a reshape does to the dimensions that are not of size 1; named as XLA names it."""
+    """Effect of a reshape on the dimensions that are not of size 1; names of XLA."""
 
     IDENTITY = "Identity"
     INCREASE_RANK = "IncreaseRank"
@@ -30,12 +29,12 @@ class ReshapeCategory(StrEnum):
 
 
 class MinimalReshape(Struct, frozen=True):
-    """A run of dimensions that becomes another run, by itself.
+    """A run of dimensions that is reshaped independently of the others.
 
     Attributes:
-        source: The dimensions that are reshaped; empty only for those of size 1 from nowhere.
-        target: The dimensions they become.
-        category: What happens to them.
+        source: Operand dimensions; empty only for added dimensions of size 1.
+        target: Result dimensions.
+        category: Effect on them.
     """
 
     source: range
@@ -44,10 +43,10 @@ class MinimalReshape(Struct, frozen=True):
 
 
 def minimal_reshapes(source: Sequence[int], target: Sequence[int]) -> tuple[MinimalReshape, ...]:
-    """The smallest reshapes that side by side are the reshape from `source` to `target`.
+    """Return the minimal reshapes that together are the reshape from `source` to `target`.
 
-    Together they take every dimension once, in order, and each keeps its number of elements.
-    Where there are no elements, shapes that differ are one reshape: no run is better than another.
+    Together they contain every dimension once, in order, and each keeps its number of elements.
+    Different shapes without elements are one reshape, as no decomposition is better than another.
 
     Args:
         source: Sizes before.
@@ -69,11 +68,6 @@ def minimal_reshapes(source: Sequence[int], target: Sequence[int]) -> tuple[Mini
             raise ValueError(f"a dimension has size {size}")
     if prod(here) != prod(there):
         raise ValueError(f"{list(here)} has {prod(here)} elements, {list(there)} has {prod(there)}")
-    return _minimal_reshapes(here, there)
-
-
-@lru_cache(maxsize=1 << 12)
-def _minimal_reshapes(here: Dims, there: Dims) -> tuple[MinimalReshape, ...]:
     return tuple(
         MinimalReshape(
             from_, to, _category(here[from_.start : from_.stop], there[to.start : to.stop])
@@ -83,6 +77,7 @@ def _minimal_reshapes(here: Dims, there: Dims) -> tuple[MinimalReshape, ...]:
 
 
 def _runs(here: Dims, there: Dims) -> Iterator[tuple[range, range]]:
+    """Yield the source and target dimensions of each minimal reshape."""
     if here == there:
         yield from ((range(k, k + 1), range(k, k + 1)) for k in range(len(here)))
     elif 0 in here:
@@ -93,6 +88,7 @@ def _runs(here: Dims, there: Dims) -> Iterator[tuple[range, range]]:
 
 
 def _category(here: Dims, there: Dims) -> ReshapeCategory:
+    """Return the effect of one minimal reshape."""
     few, many = ([size for size in sizes if size != 1] for sizes in (here, there))
     if few == many:
         if len(here) == len(there):

@@ -1,8 +1,8 @@
-"""Bytes of movement that a program's plans save, each instruction counted once.
+"""Bytes of movement that a program's plans save, each kernel counted once.
 
-Kernels that are left and transpose the same array in the same way may be one kernel with several
-results, which reads the array once (`_read_once`).  Kernels are joined only if no path leads from
-one to another, through kernels that are joined already.
+Remaining kernels that transpose the same array in the same way may become one kernel with several
+results, which reads the array once (`_read_once`).  Kernels are merged only if no path leads from
+one to the other, also through kernels that are merged already.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from hloscope.ops import (
 )
 
 _JOINED_KINDS: Final = ("kLoop", "kInput")
-"""Kinds of fusions that may get one more result; the others have code of their own."""
+"""Fusion kinds that may get one more result; other kinds have special emitters."""
 
 
 class Figures(Struct, frozen=True):
-    """Bytes of one chain, or of a kernel of movement that no chain leads through.
+    """Bytes of one chain, or of a kernel of movement that is in no chain.
 
     Attributes:
         value: The last op of the chain, or the kernel.
         chain: The chain; `None` for a kernel without one.
-        runs: How often it runs.
-        moved: Bytes that its kernels read and write to move data, in all runs.  A kernel of
-            several chains counts for the first of them.
+        runs: Number of runs.
+        moved: Bytes that its kernels read and write to move data, in all runs.  A kernel of several
+            chains counts for the first of them.
         saved: Bytes that need not be read and written, in all runs.
-        how: How they are saved; empty if none is.
+        how: How they are saved; empty if none are.
         like: Name of the equal value, or of the kernel that reads the same array.
     """
 
@@ -55,10 +55,10 @@ class Figures(Struct, frozen=True):
 
 
 class Savings:
-    """What a program's movement costs, and what of it can be saved.
+    """Cost of a program's movement, and the part that can be saved.
 
     Attributes:
-        figures: Of each chain in the given order, then of kernels that no chain leads through.
+        figures: Figures of each chain in the given order, then of kernels in no chain.
         plans: The plans that are carried out together, with the bytes that each saves.
     """
 
@@ -69,12 +69,12 @@ class Savings:
         runs: Runs,
         without: Iterable[Instruction] = (),
     ) -> None:
-        """Take a module's values, chains, and how often its computations run.
+        """Count the movement of a module.
 
         Args:
             flow: The values of a module.
             chains: The chains that are counted.
-            runs: How often each computation runs.
+            runs: Number of runs of each computation.
             without: Kernels that are not counted, such as invalid ones.
         """
         self._planner: Final = Planner(flow)
@@ -88,7 +88,7 @@ class Savings:
 
     @property
     def has_fusions(self) -> bool:
-        """Is any kernel of the program a fusion?"""
+        """Has the program a fusion?"""
         return any(
             [isinstance(ins.op, Fusion) for computation in self._runs for ins in computation]
         )
@@ -100,11 +100,11 @@ class Savings:
 
     @property
     def saved(self) -> int:
-        """Bytes of these that need not be moved."""
+        """Bytes of `moved` that can be saved."""
         return sum([found.saved for found in self.figures])
 
     def _plans(self) -> Iterator[Plan]:
-        """The best plan of each chain that has one."""
+        """Yield the best plan of each chain that has one."""
         planner = self._planner
         equal = {
             chain: (movement, keeper)
@@ -128,7 +128,10 @@ class Savings:
     # ------------------------------------------------------------------------ kernels read once
 
     def _transposing(self, chain: Chain) -> tuple[Instruction, Instruction] | None:
-        """The one kernel that transposes a whole array in a chain, and the array."""
+        """Return the one kernel that transposes a whole array in a chain, and the array.
+
+        `None` if the chain is another kind of movement.
+        """
         if chain.kind is not Kind.TRANSPOSE or len(chain.main) != 1:
             return None
         traffic, source = self._planner.traffic, chain.sources[0]
@@ -145,7 +148,7 @@ class Savings:
         return kernel, source
 
     def _is_read_whole(self, value: Instruction, kernel: Instruction) -> bool:
-        """Is each element of a value in a kernel needed for its results?"""
+        """Are all elements of a value in a kernel needed for its results?"""
         outputs = self._planner.traffic.outputs(kernel)
         todo = {value: None}
         for at in (order := [value]):
@@ -160,7 +163,10 @@ class Savings:
         return False
 
     def _read_once(self) -> dict[Chain, str]:
-        """Chains whose kernel may be joined with one that transposes the same array alike."""
+        """Return chains whose kernel may be merged with one that transposes the same array equally.
+
+        The value is the name of that kernel.
+        """
         groups: dict[object, list[tuple[Chain, Instruction]]] = defaultdict(list)
         changed = {plan.chain for plan in self.plans}
         for chain in self._chains:
@@ -185,12 +191,12 @@ class Savings:
     # ---------------------------------------------------------------------------------- figures
 
     def _of_chains(self, met: set[object]) -> Iterator[Figures]:
-        """The figures of the chains; the kernels that they lead through are met."""
+        """Yield the figures of the chains, and record their kernels as counted."""
         planner = self._planner
         gains = {plan.chain: (gain, plan.how, plan.like) for plan, gain in self.plans.items()}
         moved: dict[Chain, int] = {}
-        # Kernels count for a chain that reads them once or does without them, before others that
-        # they are part of: so no row saves more than it moves.
+        # A kernel counts first for a chain that merges or removes it, then for other chains that
+        # contain it. So no row saves more than it moves.
         saving = {plan.chain for plan, gain in self.plans.items() if gain}
         order = sorted(self._chains, key=lambda c: 0 if c in self._once else 1 + (c not in saving))
         for chain in order:
@@ -205,7 +211,7 @@ class Savings:
             yield Figures(chain.sink, chain, runs, moved[chain], saved, how, like)
 
     def _moved_in(self, chain: Chain, met: set[object]) -> int:
-        """Bytes that the kernels of a chain move which no chain was counted for."""
+        """Return the bytes that the kernels of a chain move and that are not counted yet."""
         planner, moved = self._planner, 0
         for kernel in planner.moving_kernels(chain.steps):
             if kernel not in met:
@@ -218,7 +224,7 @@ class Savings:
         return moved
 
     def _of_others(self, met: set[object]) -> Iterator[Figures]:
-        """Kernels of movement without a chain: fusions that share what they call with others."""
+        """Yield figures of kernels of movement in no chain: fusions with a shared computation."""
         planner, kept = self._planner, dict[object, Instruction]()
         for computation, times in self._runs.items():
             for kernel in planner.traffic.movement_in(computation):
@@ -235,17 +241,18 @@ class Savings:
 
 
 class _Joints:
-    """Kernels that are made one kernel, so that no kernel waits for itself."""
+    """Merged kernels, without cycles between them."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
         self._members: Final[dict[Instruction, list[Instruction]]] = {}
 
     def _all(self, kernel: Instruction) -> list[Instruction]:
+        """Return the kernels that are merged with a kernel."""
         return self._members.get(kernel, [kernel])
 
     def join(self, one: Instruction, other: Instruction) -> bool:
-        """Make two kernels one, if neither reads what the other leads to."""
+        """Merge two kernels unless one depends on the other; return whether they are merged."""
         if other in self._all(one):
             return True
         if self._reads(one, other) or self._reads(other, one):
@@ -255,7 +262,7 @@ class _Joints:
         return True
 
     def _reads(self, kernel: Instruction, other: Instruction) -> bool:
-        """Does a path lead back from a kernel, and those joined with it, to another?"""
+        """Does a kernel, or one merged with it, depend on `other`?"""
         ends = self._all(other)
         met = dict.fromkeys(self._all(kernel))
         for at in (todo := [*met]):

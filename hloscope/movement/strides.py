@@ -1,6 +1,6 @@
-"""Addresses that are sums of digits of indices times strides: read off, so nothing is to be proved.
+"""Addresses that are sums of index digits times strides, which need no proof.
 
-Most movement is of this kind: reshapes, transposes, broadcasts, slices, reverses of whole arrays.
+Most movement has this form: reshapes, transposes, broadcasts, slices, reverses of whole arrays.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from hloscope.layouts import Mode, Strided, digits_of
 
 
 class Strides(NamedTuple):
-    """An address: an offset, and what each index of an array adds to it."""
+    """An address: an offset plus a contribution of each index."""
 
     forms: tuple[Strided, ...]
     offset: int = 0
 
     @property
     def steps(self) -> Dims | None:
-        """How far one step of each index leads, if all steps of an index lead equally far."""
+        """Address difference of one step of each index; `None` if an index has several strides."""
         found = [_step(form) for form in self.forms]
         steps = [step for step in found if step is not None]
         return tuple(steps) if len(steps) == len(found) else None
 
     def elsewhere(self, other: Strides) -> Dims | None:
-        """An index whose address is another one, where one step along a digit shows it."""
+        """Return an index at which the addresses differ; `None` if no single digit shows one."""
         nowhere = [0] * len(self.forms)
         if self.offset != other.offset:
             return tuple(nowhere)
@@ -46,17 +46,18 @@ class Strides(NamedTuple):
         return None
 
     def address(self, index: Dims) -> int:
-        """The address at an index."""
+        """Return the address at an index."""
         return self.offset + sum([form(i) for form, i in zip(self.forms, index, strict=True)])
 
     def form(self, output: TensorType) -> Strided:
-        """From addresses in the output, which is not tiled, to these ones."""
+        """Return the map from addresses in the output, which is not tiled, to these addresses."""
         order = major_to_minor(output)[::-1]
         modes = [mode for d in order for mode in self.forms[d].modes]
         return Strided(tuple(modes), self.offset).merged()
 
 
 def _step(form: Strided) -> int | None:
+    """Return the stride of a form with at most one digit; `None` for more."""
     match form.modes:
         case ():
             return 0
@@ -66,7 +67,7 @@ def _step(form: Strided) -> int | None:
 
 
 def _ends(form: Strided) -> list[int]:
-    """The first index of each digit, and the last one."""
+    """Return the first index of each digit, and the last index."""
     ends, lower = [form.size - 1], 1
     for size, _ in form.modes:
         ends.append(lower)
@@ -75,22 +76,22 @@ def _ends(form: Strided) -> list[int]:
 
 
 def in_memory(type_: TensorType) -> int:
-    """How many elements an array has in memory, with its padding."""
+    """Return the number of elements of an array in memory, padding included."""
     return prod(placed_sizes(type_))
 
 
 def own_strides(type_: TensorType) -> Strides | None:
-    """The addresses of an array's own elements."""
+    """Return the addresses of an array's own elements; `None` if they are not such sums."""
     return strides_of(IndexingMap.identity(type_.shape), type_, type_)
 
 
 def strides_of(m: IndexingMap, source: TensorType, output: TensorType) -> Strides | None:
-    """The address in the source of what stands at an index of the output, if it is such a sum.
+    """Return the source address of each output index; `None` if it is not such a sum.
 
     Args:
         m: From an index of the output to that of its element in the source.
         source: Type of the source.
-        output: Type of the output; if the map leaves out some index of it, there is no such sum.
+        output: Type of the output; a map of a part of it has no such sum.
 
     >>> from hloscope.hlo_parser import parse_type
     >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]")
@@ -110,7 +111,7 @@ def strides_of(m: IndexingMap, source: TensorType, output: TensorType) -> Stride
 
 
 def inverse_by_digits(m: IndexingMap, source: TensorType, output: TensorType) -> IndexingMap | None:
-    """The inverse of a map that puts every digit of an index at one place in another.
+    """Return the inverse of a map that permutes digits of indices; `None` for other maps.
 
     Args:
         m: From an index of the output to that of its element in the source.
@@ -139,8 +140,10 @@ def inverse_by_digits(m: IndexingMap, source: TensorType, output: TensorType) ->
                     digits[d].append((lower, extent))
                     terms[d].append((digit, lower))
                 lower *= extent
+        # Each result needs each of its digits exactly once, else the map is not onto.
         if not _are_all(placed, size):
             return None
+    # And each index needs each of its digits, else the map is not one-to-one.
     if not all(_are_all(at, n) for at, n in zip(digits, output.shape, strict=True)):
         return None
     results = [linear(*parts) if parts else Const(0) for parts in terms]
@@ -148,7 +151,7 @@ def inverse_by_digits(m: IndexingMap, source: TensorType, output: TensorType) ->
 
 
 def _are_all(digits: list[tuple[int, int]], size: int) -> bool:
-    """Are these the digits, each by its stride and how many values it has, of a number?"""
+    """Are these, given by stride and number of values, all digits of a number below `size`?"""
     end = 1
     for lower, extent in sorted(digits):
         if lower != end:
@@ -158,7 +161,7 @@ def _are_all(digits: list[tuple[int, int]], size: int) -> bool:
 
 
 def _is_whole(m: IndexingMap, output: TensorType) -> bool:
-    """Does every index of the output have one place, which may be at an address?"""
+    """Do the dimensions of `m` cover the whole output, with no range or runtime variables?"""
     if m.is_undefined or m.ranges or m.runtime:
         return False
     return m.dims == IndexingMap.identity(output.shape).dims

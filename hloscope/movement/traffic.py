@@ -1,7 +1,7 @@
 """Bytes that a program reads and writes only to move data.
 
 A kernel is an instruction outside of fused computations, or a fusion.  A kernel of movement only
-moves elements; every element of its result is an element of an operand.  So it writes its result,
+moves elements: every element of its result is an element of an operand.  So it writes its result,
 and reads at most as many elements of each operand as the operand or the result has.
 """
 
@@ -17,7 +17,7 @@ from hloscope.movement.verdicts import judge
 from hloscope.ops import Bitcast, Constant, Fusion, GetTupleElement, Parameter, Tuple
 
 _INSIDE: Final = (Parameter, Constant, Tuple, GetTupleElement)
-"""Ops that a kernel of movement may have besides those that move elements."""
+"""Ops that a kernel of movement may have in addition to those that move elements."""
 _VIEWS: Final = ("reshape", "bitcast", "transpose")
 """Ops that a compiler replaces by a bitcast where their layouts allow it.
 
@@ -26,18 +26,19 @@ A copy is not among them: it makes a buffer, whatever its layout.
 
 
 def bytes_of(ins: Instruction) -> int:
-    """Bytes of an array in memory, without padding."""
+    """Return the bytes of an array in memory, without padding."""
     found = array_bytes(ins.type)
     assert found is not None
     return found.data
 
 
 def memory_space(ins: Instruction) -> int:
-    """The memory in which an array is; 0 is the main one."""
+    """Return the memory space of an array; 0 is the main memory."""
     layout = ins.type.layout if isinstance(ins.type, TensorType) else None
     return 0 if layout is None else layout.memory_space
 
 
+# Cached: asked for each step by several plans; it composes maps.
 @lru_cache(maxsize=1 << 12)
 def is_view(step: Instruction) -> bool:
     """Does a reshape, bitcast or transpose leave every element at its address?"""
@@ -55,7 +56,7 @@ def is_view(step: Instruction) -> bool:
 
 
 def bytes_moved_by(ins: Instruction) -> int:
-    """Bytes that an instruction that moves elements reads and writes; 0 for a view."""
+    """Return the bytes that an instruction reads and writes to move elements; 0 for a view."""
     if is_view(ins):
         return 0
     written = bytes_of(ins)
@@ -73,7 +74,7 @@ class Traffic:
         self._moved: Final[dict[Instruction, int]] = {}
 
     def kernel_of(self, value: Instruction) -> Instruction:
-        """The kernel that makes a value."""
+        """Return the kernel that computes a value."""
         home = self._flow.home(value)
         if home is None:
             return value
@@ -82,7 +83,7 @@ class Traffic:
         return self._kernels[home] or value
 
     def _fusion_around(self, home: Computation) -> Instruction | None:
-        """The outermost of the fusions that a computation is part of."""
+        """Return the outermost fusion that contains a computation."""
         found: Instruction | None = None
         at: Computation | None = home
         while at is not None and self._flow.is_fused(at):
@@ -91,17 +92,18 @@ class Traffic:
         return found
 
     def only_moves(self, kernel: Instruction) -> bool:
-        """Does a kernel move elements, and nothing else?"""
+        """Does a kernel only move elements, and at least one byte?"""
         return self.moved(kernel) > 0
 
     def moved(self, kernel: Instruction) -> int:
-        """Bytes that a kernel of movement reads and writes; 0 for other kernels, and for views."""
+        """Return the bytes that a kernel of movement reads and writes; 0 for other kernels."""
         known = self._moved.get(kernel)
         if known is None:
             known = self._moved[kernel] = self._found_moved(kernel)
         return known
 
     def _found_moved(self, kernel: Instruction) -> int:
+        """Compute `moved`."""
         if not isinstance(kernel.op, Fusion):
             return bytes_moved_by(kernel) if moves(kernel) else 0
         if len(kernel.calls) != 1 or not self._fuses_movement(kernel.calls[0]):
@@ -109,29 +111,29 @@ class Traffic:
         return self.moves_if(kernel)
 
     def moves_if(self, kernel: Instruction) -> int:
-        """Bytes that a fusion reads and writes, if its results are elements of its operands."""
+        """Return the bytes that a fusion reads and writes if it only moves elements."""
         written = self.written(kernel)
         operands = dict.fromkeys(map(self._flow.source, kernel.operands))
         return written + sum([min(written, bytes_of(o)) for o in operands if is_array(o)])
 
     def written(self, kernel: Instruction) -> int:
-        """Bytes of the results of a kernel."""
+        """Return the bytes of a kernel's results."""
         return sum([bytes_of(value) for value in self.outputs(kernel) if is_array(value)])
 
     def all_bytes(self, kernel: Instruction) -> int:
-        """Bytes of the operands and results of any kernel."""
+        """Return the bytes of the operands and results of any kernel."""
         values = [*dict.fromkeys(map(self._flow.source, kernel.operands)), *self.outputs(kernel)]
         return sum([bytes_of(value) for value in values if is_array(value)])
 
     def outputs(self, kernel: Instruction) -> tuple[Instruction, ...]:
-        """The values that a kernel returns."""
+        """Return the values that a kernel returns."""
         if not isinstance(kernel.op, Fusion) or len(kernel.calls) != 1:
             return (kernel,)
         found = self._flow.results(kernel.calls[0])
         return tuple(dict.fromkeys(map(self._flow.source, found)))
 
     def _fuses_movement(self, computation: Computation) -> bool:
-        """Does a fused computation only move elements?  Equal structures have equal answers."""
+        """Does a fused computation only move elements?"""
         number = self._flow.blueprints.number(computation)
         known = self._plain.get(number)
         if known is None:
@@ -142,5 +144,5 @@ class Traffic:
         return known
 
     def movement_in(self, computation: Computation) -> Iterator[Instruction]:
-        """The kernels of a computation that only move data."""
+        """Yield the kernels of a computation that only move data."""
         return (ins for ins in computation if self.only_moves(ins))

@@ -1,9 +1,9 @@
-"""The verdict on a chain of data movement: no-op, bitcast, one transpose, or real movement.
+"""Verdicts on data movement: no-op, bitcast, one transpose, or real movement.
 
-A movement is a map from the index of an output to that of the element of a source that stands
-there, and the two types with their layouts.  Where addresses are sums of digits times strides
-these are compared; otherwise it is decided by composition and simplification, and confirmed by
-isl.  What is refuted has an index at which the addresses differ, which isl finds for who asks.
+A movement is a map from an index of the output to the index of its element in the source, and the
+two types with their layouts.  Where addresses are sums of digits times strides, these are compared.
+Otherwise maps are composed, simplified and compared by isl.  A movement that is not free has an
+index at which the addresses differ; isl searches for it on request.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from hloscope.movement.strides import in_memory, inverse_by_digits, own_strides,
 from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict
 
 _MOST_RANKS: Final = 5
-"""Dimensions of a source all of whose layouts are tried, to find one for both ends."""
+"""Maximum rank of a source all of whose layouts are tried."""
 
 
 class Kind(StrEnum):
-    """The verdicts on a movement, cheapest first."""
+    """Verdicts on a movement, cheapest first."""
 
     NO_OP = "no-op"
     """Every element stays at its index, under the same layout."""
@@ -41,28 +41,28 @@ class Kind(StrEnum):
     TRANSPOSE = "one transpose"
     """The elements are those of the source, rearranged by one transpose of merged dimensions."""
     MOVEMENT = "real movement"
-    """Elements are left out, repeated, made up, or rearranged by more than one transpose."""
+    """Elements are left out, repeated, created, or need more than one transpose."""
     UNDECIDED = "undecided"
 
     @property
     def is_free(self) -> bool:
-        """Do the bytes stay where they are?"""
+        """Do the bytes stay in place?"""
         return self in (Kind.NO_OP, Kind.BITCAST)
 
 
 class Judgement(Struct, frozen=True):
-    """What a movement is, and why.
+    """The verdict on a movement, with its reasons.
 
     Attributes:
         kind: The verdict.
-        known: The proof, unless it has to be asked for.
-        form: From addresses in the output to addresses in the source, where that is digits times
-            strides and an offset; of tiled arrays, between row-major positions.
-        output_layout: With this layout of the output it would be a bitcast.
-        source_layout: With this layout of the source it would be one; if `output_layout` is given
-            too, with both together.
-        reason: More about it, for people.
-        asked: What is known not to be free, for who asks where it is not.
+        known: The proof; `None` if it is computed on request.
+        form: From addresses in the output to addresses in the source, if that is digits times
+            strides plus an offset; for tiled arrays, between row-major positions.
+        output_layout: With this layout of the output the movement would be a bitcast.
+        source_layout: With this layout of the source it would be a bitcast; if `output_layout` is
+            given too, with both together.
+        reason: Further explanation.
+        asked: Map and types of a movement that is not free, from which its proof is computed.
     """
 
     kind: Kind
@@ -75,10 +75,10 @@ class Judgement(Struct, frozen=True):
 
     @property
     def proof(self) -> Proof:
-        """That it is free, or why it is not.
+        """Proof that the movement is free, or why it is not.
 
-        The counter-example is an index of the output and the address of its element, as it is in
-        the output or as it is in the source.
+        The counter-example is an index of the output and an address: that in the output, or that of
+        the element in the source.
         """
         if self.known is None and self.asked is not None:
             return _refuted(*self.asked)
@@ -88,9 +88,10 @@ class Judgement(Struct, frozen=True):
 _NOT_FREE: Final = Proof(Verdict.REFUTED, reason="some element is at another address")
 
 
+# Cached: `Judgement.proof` computes it on request, and reports read it several times.
 @lru_cache(maxsize=1 << 10)
 def _refuted(m: IndexingMap, source: TensorType, output: TensorType) -> Proof:
-    """The proof that a movement is not free, which is known."""
+    """Return the proof that a movement is not free, with a counter-example if one is found."""
     example = _example(m, source, output)
     if example is not None:
         return Proof(Verdict.REFUTED, example)
@@ -102,7 +103,7 @@ def _refuted(m: IndexingMap, source: TensorType, output: TensorType) -> Proof:
 
 
 def _example(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExample | None:
-    """An element that is elsewhere in the source, where a few steps from the start show one."""
+    """Return an element that has another address in the source, if a few indices show one."""
     strides, own = strides_of(m, source, output), own_strides(output)
     if strides is not None and own is not None:
         index = strides.elsewhere(own)
@@ -110,9 +111,10 @@ def _example(m: IndexingMap, source: TensorType, output: TensorType) -> CounterE
     return _moved(m, source, output)
 
 
+# Cached: equal layers have equal movements, and plans judge windows of the same chains again.
 @lru_cache(maxsize=1 << 13)
 def judge(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
-    """The verdict on a movement under these layouts.
+    """Return the verdict on a movement with these layouts.
 
     Args:
         m: From an index of the output to that of its element in the source.
@@ -141,18 +143,19 @@ def judge(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
 
 
 def _is_free(m: IndexingMap, source: TensorType, output: TensorType) -> Proof | None:
-    """Does every element stand at its address in the source?  `None`: no, and isl was not asked."""
+    """Does every element keep its address?  `None` for no, found without isl."""
     strides, own = strides_of(m, source, output), own_strides(output)
     if strides is not None and own is not None:
+        # Equal strides with different padded sizes are not one buffer.
         same = strides == own and in_memory(source) == in_memory(output)
         return PROVED if same else None
     return None if _moved(m, source, output) else at_same_address(m, source, output)
 
 
 def _moved(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExample | None:
-    """One of a few indices of the output whose element is elsewhere in the source."""
+    """Return one of a few indices whose element has another address; `None` if none does."""
     if m.ranges or m.runtime or m.is_undefined or source.num_elements > POS_INF:
-        return None  # past 64 bits nothing is told of addresses
+        return None  # addresses would exceed 64 bits
     here, there = address_map(output), address_map(source)
     for index in _tried(output.shape):
         if not m.satisfies(index):
@@ -164,7 +167,7 @@ def _moved(m: IndexingMap, source: TensorType, output: TensorType) -> CounterExa
 
 
 def _tried(shape: Dims) -> Iterator[Dims]:
-    """The first index, its neighbours along each dimension, and the ends of each dimension."""
+    """Yield the first index, its neighbours, and the ends of each dimension."""
     first, last = (0,) * len(shape), tuple([n - 1 for n in shape])
     yield from (first, last)
     for d, n in enumerate(shape):
@@ -174,22 +177,23 @@ def _tried(shape: Dims) -> Iterator[Dims]:
 
 
 def same_layout(a: TensorType, b: TensorType) -> bool:
-    """Are two arrays of the same sizes in the same order in memory?"""
+    """Have two arrays of equal sizes the same order in memory?"""
     return _order(a) == _order(b)
 
 
 def _order(type_: TensorType) -> tuple[Dims, tuple[Dims, ...]]:
+    """Return the dimension order and the tiles of an array's layout."""
     layout = type_.layout or row_major(type_.rank)
     return layout.minor_to_major, layout.tiles
 
 
 def row_major(rank: int) -> Layout:
-    """The layout in which the last dimension varies fastest."""
+    """Return the layout in which the last dimension varies fastest."""
     return Layout(tuple(range(rank - 1, -1, -1)))
 
 
 def at_same_address(m: IndexingMap, source: TensorType, output: TensorType) -> Proof:
-    """Does every element of the output stand at its address in the source?"""
+    """Prove or refute that every element of the output has its address in the source."""
     if m.ranges or m.runtime or m.is_undefined:
         return Proof(Verdict.REFUTED, reason="not every element comes from one place")
     sizes = [in_memory(type_) for type_ in (source, output)]
@@ -202,7 +206,7 @@ def at_same_address(m: IndexingMap, source: TensorType, output: TensorType) -> P
 
 
 def _judge_movement(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
-    """A movement that is not free under these layouts."""
+    """Return the verdict on a movement that is not free with these layouts."""
     form = _address_form(m, source, output)
     why = _why(m, source, output, form)
     moved = Judgement(Kind.MOVEMENT, form=form, reason=why, asked=(m, source, output))
@@ -217,7 +221,10 @@ def _judge_movement(m: IndexingMap, source: TensorType, output: TensorType) -> J
 
 
 def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Strided | None:
-    """From addresses in the output to addresses in the source; of tiled arrays, row-major ones."""
+    """Return the map of addresses from output to source; of row-major positions for tiled arrays.
+
+    `None` if it is not a sum of digits times strides.
+    """
     is_tiled = output.is_tiled or source.is_tiled
     strides = None if is_tiled else strides_of(m, source, output)
     if strides is not None:
@@ -233,7 +240,7 @@ def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Str
 
 
 def _why(m: IndexingMap, source: TensorType, output: TensorType, form: Strided | None) -> str:
-    """What keeps a movement from being one transpose."""
+    """Return the reason why a movement is not one transpose; empty if it is."""
     counts = source.num_elements, output.num_elements
     if form is None and (m.constraints or [v.interval.size for v in m.dims] != [*output.shape]):
         return "not every element comes from the source"
@@ -254,7 +261,7 @@ def _why(m: IndexingMap, source: TensorType, output: TensorType, form: Strided |
 def _solutions(
     m: IndexingMap, source: TensorType, output: TensorType
 ) -> Iterator[tuple[Layout | None, Layout | None]]:
-    """Layouts of source and output with which it is a bitcast; `None` stands for the given one."""
+    """Yield layouts of source and output with which it is a bitcast; `None` is the given layout."""
     if (layout := _output_layout(m, source, output)) is not None:
         yield None, layout
     if (layout := _source_layout(m, source, output)) is not None:
@@ -267,23 +274,24 @@ def _solutions(
 
 
 def _source_layout(m: IndexingMap, source: TensorType, output: TensorType) -> Layout | None:
-    """The layout of the source that leaves every element where it is in the output."""
+    """Return the source layout with which every element keeps its address; `None` if none does."""
     back = inverse_by_digits(m, source, output) or m.inverse()
     return None if back.constraints or back.ranges else _output_layout(back, output, source)
 
 
 def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> Layout | None:
-    """The layout of the output that leaves every element where it is in the source.
+    """Return the output layout with which every element keeps its address; `None` if none does.
 
-    An element's address then is a sum of its indices times strides, which are read off; where that
-    cannot be done, they are supposed and proved.
+    An element's address is then a sum of its indices times strides.  The strides are read off the
+    map if possible; otherwise they are sampled.  Either way the layout is proved.
     """
     strides, rank = strides_of(m, source, output), output.rank
     if strides is None:
         address = m.compose(address_map(source))
         offset = address.evaluate((0,) * rank)[0]
         units = [tuple([int(k == d) for k in range(rank)]) for d in range(rank)]
-        # The step along a dimension of one element leads outside the domain.
+        # Steps are sampled at unit indices. In a dimension of size 1 such an index is outside the
+        # domain, which `evaluate` does not check.
         at_units = [address.evaluate(unit)[0] for unit in units]
         steps: Dims | None = tuple(at_units)
     else:
@@ -296,9 +304,10 @@ def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> La
 
 
 def _layout_of_steps(steps: Dims, shape: Dims) -> Layout | None:
-    """The layout in which one step of an index leads so far."""
+    """Return the layout with these strides; `None` if there is none."""
     real = sorted([d for d, n in enumerate(shape) if n > 1], key=steps.__getitem__)
     below_ = 1
+    # Dense layouts only: each stride is the product of the sizes of the faster dimensions.
     for d in real:
         if steps[d] != below_:
             return None
@@ -307,7 +316,7 @@ def _layout_of_steps(steps: Dims, shape: Dims) -> Layout | None:
 
 
 def _with_ones(real: Sequence[int], shape: Dims) -> Dims:
-    """The order with dimensions of size 1 beside the dimension before them, if they can be."""
+    """Return the order with dimensions of size 1 next to the dimension before them, if possible."""
     order: list[int] = []
     ones = [d for d in range(len(shape)) if shape[d] == 1]
     for d in real:

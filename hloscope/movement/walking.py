@@ -1,7 +1,7 @@
-"""Walks from the last op of some data movement to what it is made of.
+"""Traversals from the last op of a chain of data movement to its sources.
 
-Layers of a program are alike.  So what lies around an op is told without names (`_Around`), and of
-the walks from ops with equal surroundings one is made; the others are it with other values.
+Layers of a program repeat.  So the surroundings of an op are described without names (`Around`),
+and one traversal is made for all ops with equal surroundings.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from hloscope.movement.flow import JOINS, Flow, computes, may_move, moves, step_
 from hloscope.walks import needed_first
 
 MOST_VALUES: Final = 128
-"""Values of one chain; where there are more, it ends there."""
+"""Maximum number of values of one chain."""
 MOST_COMPUTED: Final = 8
-"""Element-wise ops of several arrays in one chain."""
+"""Maximum number of element-wise ops on several arrays in one chain."""
 
 
 class Arrival(NamedTuple):
-    """A value, and which of its elements stands at an index of the sink."""
+    """A value with the map from an index of the sink to the index of its element."""
 
     value: Instruction
     map: IndexingMap
 
 
 class Leaf(Struct, frozen=True):
-    """What a chain is made of: a value, and where its elements go.
+    """A source of a chain, with maps from an index of the sink.
 
     Attributes:
         value: The value.
-        maps: From an index of the sink to that of the element; several where parts are joined.
-        via: The ops between the value and the sink on one way, the first one reads the value.
+        maps: From an index of the sink to the index of the element; several if parts are joined.
+        via: The ops on one path from the value to the sink; the first one reads the value.
     """
 
     value: Instruction
@@ -54,13 +54,14 @@ class Leaf(Struct, frozen=True):
 
     @property
     def is_uniform(self) -> bool:
-        """Is it one element that stands everywhere?"""
+        """Is it a scalar, which is broadcast?"""
         return self.type.rank == 0
 
 
+# Cached: paths of a chain, and chains of equal layers, compose the same pairs of maps.
 @lru_cache(maxsize=1 << 11)
 def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap | None:
-    """Apply `first`, then `second`; simplified.  `None`: its numbers do not fit into 64 bits."""
+    """Apply `first`, then `second`, and simplify; `None` if numbers exceed 64 bits."""
     try:
         return first.compose(second).simplify()
     except TooLargeError:
@@ -68,25 +69,25 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap | None:
 
 
 class Role(Enum):
-    """What an op does to the elements that come to it."""
+    """Effect of an op on the elements of its operands."""
 
     MOVED = "moved"
-    """It only moves them."""
+    """The op only moves them."""
     ALONE = "computed alone"
-    """It computes on one array, and on single elements."""
+    """The op is element-wise on one array, and on broadcast scalars."""
     SEVERAL = "computed together"
-    """It computes on several arrays."""
+    """The op is element-wise on several arrays."""
     MADE = "made"
-    """Something else: a chain begins with its value."""
+    """Any other op: its value is a source."""
 
 
 class Seen(NamedTuple):
-    """What a walk asks of a value.
+    """Facts about a value that a traversal needs.
 
     Attributes:
-        number: Equal for values of which a walk is told the same, but for what they read.
-        role: What the op does.
-        sources: The values it reads; not told of those that are made.
+        number: Equal for values that a traversal treats equally, apart from their operands.
+        role: Effect of the op.
+        sources: The values it reads; empty for `MADE`.
     """
 
     number: int
@@ -95,13 +96,13 @@ class Seen(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """What follows of a value from its op and the types.
+    """Facts that follow from a value's op and types.
 
     Attributes:
-        made: What a walk sees if a chain begins with it.
-        role: What the op does; `ALONE`, if it computes on one array or on several.
-        number: Of all that the value is in this role, but what it reads.
-        several: The same where it computes on several.
+        made: Facts for a traversal that ends at the value.
+        role: Effect of the op; `ALONE` for one array or several.
+        number: Number of these facts for this role.
+        several: Number of these facts for `SEVERAL`.
     """
 
     made: Seen
@@ -111,12 +112,12 @@ class _Kind(NamedTuple):
 
 
 class Around(NamedTuple):
-    """What lies around a sink.
+    """Surroundings of a sink.
 
     Attributes:
-        key: Where it is equal, walks from the sinks are equal, with values in equal places.
-        values: The values in their places, the sink first.
-        opened: Those of them that what they read is told of.
+        key: Equal keys mean equal traversals, with values at equal positions.
+        values: The values by position, the sink first.
+        opened: The values whose operands are part of the key.
     """
 
     key: tuple[int, ...]
@@ -125,7 +126,7 @@ class Around(NamedTuple):
 
 
 class Surroundings:
-    """What lies around values of a module, each value looked at once."""
+    """Surroundings of the values of a module; the facts of each value are computed once."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
@@ -135,19 +136,20 @@ class Surroundings:
         self._kinds: Final[dict[tuple[int, ...], tuple[Instruction, _Kind]]] = {}
 
     def moves(self, value: Instruction) -> bool:
-        """Does it only move elements?  Its value is no other's then."""
+        """Does the op only move elements, so that its value is not another value?"""
         if not may_move(type(value.op)) or value in self._flow.opaque:
             return False
         return self._kind_of(value).role is Role.MOVED
 
     def seen(self, value: Instruction) -> Seen:
-        """What a walk asks of a value."""
+        """Return the facts about a value."""
         known = self._seen.get(value)
         if known is None:
             known = self._seen[value] = self._look_at(value)
         return known
 
     def _look_at(self, value: Instruction) -> Seen:
+        """Compute the facts about a value."""
         if value in self._flow.opaque:
             return Seen(self._same(self._number(value.type)), Role.MADE, ())
         made, role, number, several = self._kind_of(value)
@@ -160,7 +162,10 @@ class Surroundings:
         return Seen(number, role, sources)
 
     def _kind_of(self, value: Instruction) -> _Kind:
-        """What follows from op and types, which a module keeps alive: found by identity."""
+        """Return the facts from op and types.
+
+        The key has the `id`s of objects that the module keeps alive.
+        """
         if value.calls:
             return self._found_kind(value)
         key = id(value.op), id(value.type), *[id(operand.type) for operand in value.operands]
@@ -170,6 +175,7 @@ class Surroundings:
         return known[1]
 
     def _found_kind(self, value: Instruction) -> _Kind:
+        """Compute the facts from op and types."""
         number = self._number
         made = self._same(number(value.type))
         seen = Seen(made, Role.MADE, ())
@@ -184,7 +190,7 @@ class Surroundings:
         return _Kind(seen, role, self._same(role, *facts), self._same(Role.SEVERAL, *facts))
 
     def _are_several(self, sources: tuple[Instruction, ...]) -> bool:
-        """Is more than one of the values no single element?"""
+        """Is more than one of the values not a broadcast scalar?"""
         first: Instruction | None = None
         for value in sources:
             if value is not first and not is_single(self._flow, value):
@@ -194,15 +200,18 @@ class Surroundings:
         return False
 
     def _same(self, *facts: object) -> int:
+        """Return the number of these facts; equal facts have equal numbers."""
         return self._numbers.setdefault(facts, len(self._numbers))
 
     def of(self, sink: Instruction, through_sums: bool) -> Around:
-        """What lies around a sink that moves elements, as far as a walk may go."""
+        """Return the surroundings of a sink, as far as a traversal may go."""
         places = {sink: 0}
         values, opened = [sink], []
         key = [int(through_sums)]
         known, made, several = self._seen, Role.MADE, Role.SEVERAL
         computed, count = 0, 1
+        # Breadth first with the limits of `Walk`, so that the key covers all that a traversal can
+        # read.
         for value in values:
             number, role, sources = known.get(value) or self.seen(value)
             key.append(number)
@@ -219,17 +228,17 @@ class Surroundings:
                     place = places[source] = count
                     values.append(source)
                     count += 1
-                key.append(~place)  # less than 0, as no number is
+                key.append(~place)  # negative, unlike the numbers
         return Around(tuple(key), values, opened)
 
 
 class Walk:
-    """From a sink to the leaves.
+    """Traversal from a sink to the sources of its chain.
 
     Attributes:
-        leaves: The values that the chain begins with.
-        steps: The ops, those that are read before those that read them; the sink is the last.
-        read: What the op at an arrival reads for the same index of the sink.
+        leaves: The sources.
+        steps: The ops, producers first; the sink is the last.
+        read: The arrivals that the op of each arrival reads, for the same index of the sink.
         is_cut: Were there too many values?
     """
 
@@ -241,14 +250,14 @@ class Walk:
         through_sums: bool,
         through_ops: bool = True,
     ) -> None:
-        """Walk from a sink.
+        """Traverse from a sink.
 
         Args:
             flow: The values of a module.
             sink: The last op.
-            surroundings: What lies around values.
-            through_sums: Go on behind ops that compute on several arrays.
-            through_ops: Go on behind ops that compute on one array.
+            surroundings: Facts about values.
+            through_sums: Continue through ops that compute on several arrays.
+            through_ops: Continue through ops that compute on one array.
         """
         self.flow = flow
         self._seen = surroundings.seen
@@ -266,6 +275,8 @@ class Walk:
         todo = [first]
         for at in todo:
             for following in self._operands(at, sink):
+                # After a join an element-wise op would apply to a part only, so movement does not
+                # commute with it.
                 if at in self._joined or isinstance(at.value.op, JOINS):
                     self._joined.add(following)
                 if following not in seen:
@@ -279,7 +290,7 @@ class Walk:
         )
 
     def _operands(self, at: Arrival, sink: Instruction) -> tuple[Arrival, ...]:
-        """The values that are read at an arrival, none if it is a leaf."""
+        """Return the values read at an arrival; none for a source."""
         value = at.value
         found = self._opened(at) if value is sink or self._is_inside(at) else None
         if found is None:
@@ -289,6 +300,7 @@ class Walk:
         return found
 
     def _is_inside(self, at: Arrival) -> bool:
+        """Does the chain continue through this arrival?"""
         if len(self._next) > MOST_VALUES:
             self.is_cut = True
             return False
@@ -303,6 +315,7 @@ class Walk:
         return self.through_sums and self._computed <= MOST_COMPUTED
 
     def _opened(self, at: Arrival) -> tuple[Arrival, ...] | None:
+        """Return the operands of an arrival with composed maps; `None` if a map is not exact."""
         found: list[Arrival] = []
         for operand, maps in zip(at.value.operands, step_maps(at.value), strict=True):
             if maps is None:
@@ -317,19 +330,19 @@ class Walk:
         return tuple(found)
 
     def _way(self, value: Instruction, sink: Instruction) -> Iterator[Instruction]:
-        """The ops from a leaf to the sink."""
+        """Yield the ops from a source to the sink."""
         while value is not sink:
             value = self._next[value]
             yield value
 
 
 def is_single(flow: Flow, value: Instruction) -> bool:
-    """Is it one element, or a broadcast of one?"""
+    """Is the value a scalar, or a broadcast of one?"""
     return hops_to_single(flow, value) is not None
 
 
 def hops_to_single(flow: Flow, value: Instruction) -> int | None:
-    """How many broadcasts lie between a value and the one element that it is, if it is one."""
+    """Return the number of broadcasts between a value and its scalar; `None` for other values."""
     for hops in range(MOST_VALUES):
         if isinstance(value.type, TensorType) and value.type.rank == 0:
             return hops
@@ -340,7 +353,7 @@ def hops_to_single(flow: Flow, value: Instruction) -> int | None:
 
 
 def _in_order(flow: Flow, sink: Instruction, inside: set[Instruction]) -> Iterator[Instruction]:
-    """The ops inside, those that are read first."""
+    """Return the ops inside, producers first."""
 
     def read(op: Instruction) -> list[Instruction]:
         return [v for v in map(flow.source, op.operands) if v in inside]

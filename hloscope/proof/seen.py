@@ -70,7 +70,7 @@ class Seen:
             first = number + 1 if isinstance(ins.op, Case) else 0
             key = caller, self._names.get(ins, ins), first
             self.path = self._paths.setdefault(key, len(self._paths) + 1)
-        # The interpreter reports no parameters, so they take the recorded values of the operands.
+        # The interpreter records steps, not parameters: they have the values of the operands.
         if isinstance(ins.op, _HANDING):
             for parameter, operand in zip(ins.calls[0].parameters, ins.operands, strict=False):
                 given = self._values.get(self._names.get(operand, operand), {})
