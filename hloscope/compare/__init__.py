@@ -1,4 +1,4 @@
-"""Two programs, two runs, two files of values: what is the same, and what differs first."""
+"""Comparison of two programs, two runs, or two files of values, and their first difference."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What is different between two programs, by structure; names and order do not count."""
+"""Structural differences of two programs; names and order are ignored."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from hloscope.ops import Constant
 from hloscope.walks import nested
 
 _HEADER: frozenset[str] = frozenset({"entry_computation_layout", "loc", "name", "is_scheduled"})
-"""What the header of a module says that follows from the rest, or is no part of the program."""
+"""Module attributes that follow from the program, or are not part of it."""
 
 
 class Aspect(NamedTuple):
-    """One thing that differs: what it is, and how it is in either program; `None` if it is not."""
+    """One property that differs, with its text in either program; `None` where it is absent."""
 
     what: str
     before: str | None
@@ -43,14 +43,14 @@ class Aspect(NamedTuple):
 
 
 class Change(Struct, frozen=True):
-    """An instruction that is gone, new, or not as it was.
+    """An instruction that is removed, added or changed.
 
     Attributes:
-        before: The instruction of the first program; `None` if it is new.
-        after: That of the second; `None` if it is gone.
-        aspects: What differs, if it is in both.
-        operands: Names of what it reads, in the program it is in, the second if in both.
-        users: Names of what reads it.
+        before: The instruction of the first program; `None` if it is added.
+        after: The instruction of the second program; `None` if it is removed.
+        aspects: Properties that differ, if it is in both.
+        operands: Names of the values it reads, in the second program unless it is removed.
+        users: Names of its users.
     """
 
     before: Instruction | None
@@ -68,14 +68,14 @@ class Change(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """Two computations that correspond, or one that only one program has.
+    """Two corresponding computations, or one that only one program has.
 
     Attributes:
-        before: That of the first program.
-        after: That of the second.
-        changes: Of the instructions, in the order of the second program; what is gone stands
-            before what followed it.
-        pairs: How many instructions are in both.
+        before: The computation of the first program.
+        after: The computation of the second program.
+        changes: Changed instructions in the order of the second program.  A removed one comes
+            before the next instruction that is in both.
+        pairs: Number of instructions that are in both.
     """
 
     before: Computation | None
@@ -85,11 +85,11 @@ class Part(Struct, frozen=True):
 
 
 class Differences(Struct, frozen=True):
-    """What is different between two programs.
+    """Differences of two programs.
 
     Attributes:
-        header: What differs in the attributes of the modules.
-        parts: Computations in which something differs.
+        header: Module attributes that differ.
+        parts: Computations that differ.
         notes: What was not compared.
     """
 
@@ -99,19 +99,20 @@ class Differences(Struct, frozen=True):
 
     @property
     def none(self) -> bool:
-        """Are the two the same?"""
+        """Are the two programs equal?"""
         return not self.header and not self.parts
 
     def count(self, kind: str) -> int:
-        """How many changes of a kind there are."""
+        """Return the number of changes of a kind."""
         return sum(change.kind == kind for part in self.parts for change in part.changes)
 
 
 def differences(a: Module, b: Module) -> Differences:
-    """What is different between two programs.
+    """Return the structural differences of two programs.
 
-    Names, the order of instructions, metadata and places do not count.  Two equal instructions
-    and one that is read twice are the same to those who read them, unless what they give is drawn.
+    Names, the order of instructions, metadata and source positions are ignored.  Two equal
+    instructions count as one that is used twice, unless their values are random or have side
+    effects.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> one = parse_hlo("ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] tan(p) }")
@@ -125,14 +126,17 @@ def differences(a: Module, b: Module) -> Differences:
 
 
 class _Differing:
+    """Comparison of two programs, computation by computation."""
+
     def __init__(self, a: Module, b: Module) -> None:
         self.a, self.b = a, b
         self.structure = Structure()
         self.outer: dict[Instruction, Instruction] = {}
-        """Pairs of values that regions read from outside, of the computations compared so far."""
+        """Pairs of values that regions capture, of the computations compared so far."""
         self.seen: set[tuple[Computation, Computation]] = set()
 
     def run(self) -> Differences:
+        """Compare the entries, then the computations that corresponding instructions call."""
         parts: list[Part] = []
         work = deque([(self.a.entry, self.b.entry)])
         alone: list[Part] = []
@@ -153,6 +157,7 @@ class _Differing:
         return Differences(self._header(), (*parts, *alone))
 
     def _header(self) -> tuple[Aspect, ...]:
+        """Return the module attributes that differ."""
         before, after = (
             {name: text for name, text in one.extras if name not in _HEADER}
             for one in (self.a, self.b)
@@ -167,7 +172,7 @@ class _Differing:
     def _part(
         self, a: Computation, b: Computation
     ) -> tuple[Part, list[tuple[Computation, Computation]]]:
-        """What differs in two computations, and which ones called there to compare."""
+        """Return the differences of two computations, and the pairs of callees still to compare."""
         matching = Matching(self.structure, a, b)
         pairs, down = matching.pairs, (matching.down_a, matching.down_b)
         self.outer |= {v: pairs[v] for x in a if x.calls for v in captured(x) if v in pairs}
@@ -182,6 +187,8 @@ class _Differing:
             if x is None:
                 found.append(_change(None, y, (), users[1]))
                 continue
+            # Instructions with equal operands all the way down need no look; random ones do, since
+            # equality of structure does not make them one value.
             if x not in matching.equal or x in self.structure.drawn:
                 aspects = self._aspects(x, y, pairs, down)
                 if at_root and y is b.root:
@@ -201,6 +208,7 @@ class _Differing:
         pairs: dict[Instruction, Instruction],
         down: tuple[dict[Instruction, int], dict[Instruction, int]],
     ) -> tuple[Aspect, ...]:
+        """Return the properties of two paired instructions that differ, their operands included."""
         found: list[Aspect] = []
         if self.structure.label(x) != self.structure.label(y):
             found += self._own(x, y)
@@ -210,6 +218,8 @@ class _Differing:
         for place, (p, q) in enumerate(zip(mine, others, strict=False)):
             if pairs.get(p, self.outer.get(p)) is q:
                 continue
+            # An operand that is paired otherwise is no difference if both operands have the same
+            # structure.
             same = p in down[0] and down[0][p] == down[1].get(q)
             if not same or p in self.structure.drawn:
                 found.append(Aspect(f"operand {place}", p.name, q.name))
@@ -218,7 +228,7 @@ class _Differing:
         return tuple(found)
 
     def _own(self, x: Instruction, y: Instruction) -> Iterator[Aspect]:
-        """What differs of two instructions alone."""
+        """Yield the properties of two instructions that differ, without their operands."""
         if x.op.name != y.op.name:
             yield Aspect("op", x.op.name, y.op.name)
         elif isinstance(x.op, Constant):
@@ -239,13 +249,14 @@ class _Differing:
 
 
 def _text(value: object) -> str:
+    """Return the text of an attribute."""
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return f"[{', '.join(map(_text, value))}]"
     return str(value)
 
 
 def type_texts(before: Type, after: Type) -> tuple[str, str]:
-    """Texts of two types, with their layouts if those differ too."""
+    """Return the texts of two types, with layouts if those differ."""
     plain = print_type(before, layout=False), print_type(after, layout=False)
     here, there = _layouts(before), _layouts(after)
     is_layout_change = here != there and [*map(_rank, here)] == [*map(_rank, there)]
@@ -255,11 +266,12 @@ def type_texts(before: Type, after: Type) -> tuple[str, str]:
 
 
 def _rank(layout: Layout) -> int:
+    """Return the rank of a layout."""
     return len(layout.minor_to_major)
 
 
 def _layouts(type_: Type) -> list[Layout]:
-    """Layouts of all arrays of a type, those in tuples in order."""
+    """Return the layouts of all arrays of a type, those in tuples in order."""
     parts = nested([type_], lambda t: t.elements if isinstance(t, TupleType) else ())
     return [t.layout for t in parts if isinstance(t, TensorType) and t.layout is not None]
 
@@ -270,6 +282,7 @@ def _change(
     aspects: tuple[Aspect, ...],
     users: dict[Instruction, list[tuple[Instruction, int]]],
 ) -> Change:
+    """Return a change with the names of its operands and users."""
     ins = y if y is not None else x
     assert ins is not None
     read_by = dict.fromkeys(user.name for user, _ in users.get(ins, ()))
@@ -282,7 +295,7 @@ def _in_order(
     pairs: dict[Instruction, Instruction],
     places: dict[Instruction, int],
 ) -> dict[Instruction, int]:
-    """Before which place of the second program each instruction that is gone would stand."""
+    """Map each removed instruction to the position in the second program that it comes before."""
     missing = set(gone)
     found: dict[Instruction, int] = {}
     following = len(places)
@@ -300,7 +313,7 @@ def _merged(
     before: dict[Instruction, int],
     places: dict[Instruction, int],
 ) -> list[Change]:
-    """All changes in the order of the second program."""
+    """Return all changes in the order of the second program."""
 
     def place(change: Change) -> tuple[int, int]:
         if change.after is not None:
@@ -314,7 +327,10 @@ def _merged(
 def _uncalled(
     a: Module, b: Module, structure: Structure
 ) -> Iterator[tuple[Computation | None, Computation | None]]:
-    """Computations that nothing calls but the entry, in pairs: equal ones, then by name."""
+    """Yield pairs of computations without callers, except the entries: equal ones, then by name.
+
+    One of a pair is `None` if the other has no partner.
+    """
     mine, others = _alone(a), _alone(b)
     by_number: dict[int, list[Computation]] = {}
     for y in others:
@@ -334,5 +350,6 @@ def _uncalled(
 
 
 def _alone(module: Module) -> list[Computation]:
+    """Return the computations without callers, except the entry."""
     called = {callee for one in module for callee in one.callees}
     return [one for one in module if one not in called and one is not module.entry]

@@ -1,7 +1,7 @@
-"""Arrays cut into the parts that partitions have, by the shardings that a program states.
+"""Arrays divided among partitions by the shardings that a program states.
 
 Source: XLA docs "Sharding": a dimension of `n` elements in `k` parts has parts of `ceil(n / k)`,
-the last ones filled up; StableHLO `mhlo.sharding`; Shardy's `sdy.sharding`.
+the last ones padded; StableHLO `mhlo.sharding`; Shardy's `sdy.sharding`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SDY: Final = "sdy.sharding"
 
 
 class Cut(Struct, frozen=True):
-    """How an array is cut.
+    """Division of an array among partitions.
 
     Attributes:
         counts: Number of parts along each dimension; missing ones are 1.
@@ -44,7 +44,7 @@ class Cut(Struct, frozen=True):
         return any(count > 1 for count in self.counts)
 
     def local(self, type: TensorType) -> TensorType:
-        """The type of a part."""
+        """Return the type of a part."""
         sizes = tuple(
             [
                 None if size is None else -(-size // count)
@@ -54,7 +54,7 @@ class Cut(Struct, frozen=True):
         return replace(type, sizes=sizes)
 
     def part(self, array: Array, partition: int) -> Array:
-        """What a partition has of an array, without what fills up the last parts."""
+        """Return a partition's part of an array, without padding."""
         if not self.counts:
             return array
         slices = []
@@ -65,7 +65,7 @@ class Cut(Struct, frozen=True):
         return array[tuple(slices)]
 
     def filled(self, array: Array, partition: int) -> Array:
-        """What a partition gets of an array: parts that are too short are filled up by zeros."""
+        """Return a partition's part of an array, with zeros as padding of short parts."""
         part = self.part(array, partition)
         counts = self._all(array.ndim)
         sizes = [-(-size // count) for size, count in zip(array.shape, counts, strict=True)]
@@ -76,21 +76,22 @@ class Cut(Struct, frozen=True):
         return full
 
     def _all(self, rank: int) -> Dims:
+        """Return the number of parts along each of `rank` dimensions."""
         return (*self.counts, *[1] * (rank - len(self.counts)))
 
 
 WHOLE: Final = Cut()
-"""All of the array on every partition."""
+"""The whole array on every partition."""
 
 
 def cuts_of(module: Module, entry: Computation, partitions: int) -> tuple[list[Cut | None], ...]:
-    """How the tensors of parameters, and of results, are cut among partitions.
+    """Return the divisions of the tensors of parameters, and of results, among partitions.
 
     Returns:
-        For each tensor its cut; `None` if no sharding is stated for it.
+        A division for each tensor; `None` if the program states no sharding for it.
 
     Raises:
-        UnsupportedError: A sharding is of a kind that is not cut here.
+        UnsupportedError: A sharding is of a kind that is not supported.
     """
     extras = dict(entry.extras)
     given: list[object] = []
@@ -109,7 +110,7 @@ def cuts_of(module: Module, entry: Computation, partitions: int) -> tuple[list[C
 
 
 def _stated(extras: Mapping[str, Any]) -> object:
-    """The sharding among attributes; `None` if there is none."""
+    """Return the sharding among attributes; `None` if there is none."""
     if _HLO in extras:
         return read_sharding(str(extras[_HLO]))
     if _SDY in extras:
@@ -120,13 +121,18 @@ def _stated(extras: Mapping[str, Any]) -> object:
 
 
 def _text(attribute: object) -> str:
+    """Return the text of an attribute."""
     if isinstance(attribute, StringAttr):
         return attribute.value.decode("utf-8", "replace")
     return attribute.text if isinstance(attribute, VerbatimAttr) else str(attribute)
 
 
 def _spread(sharding: object, type: Type) -> list[object]:
-    """The sharding of each tensor of a type."""
+    """Return the sharding of each tensor of a type.
+
+    Raises:
+        UnsupportedError: The numbers of shardings and tensors differ.
+    """
     count = len(tensors_of(type))
     if isinstance(sharding, TupleSharding):
         if len(sharding.elements) != count:
@@ -136,7 +142,7 @@ def _spread(sharding: object, type: Type) -> list[object]:
 
 
 def tensors_of(type: Type) -> list[Type]:
-    """The leaves of a type, tuples taken apart."""
+    """Return the leaves of a type, with tuples flattened."""
     found: list[Type] = []
     stack = [type]
     while stack:
@@ -150,6 +156,11 @@ def tensors_of(type: Type) -> list[Type]:
 
 
 def _cut(sharding: object, known: Mapping[str, Any], partitions: int) -> Cut | None:
+    """Return the division that a sharding describes; `None` without a sharding.
+
+    Raises:
+        UnsupportedError: It is of a kind that is not supported.
+    """
     if sharding is None:
         return None
     if isinstance(sharding, WholeSharding) and sharding.kind == "replicated":
@@ -168,6 +179,11 @@ def _cut(sharding: object, known: Mapping[str, Any], partitions: int) -> Cut | N
 
 
 def _tiles(sharding: TileSharding, partitions: int) -> Cut:
+    """Return the division of a tiled HLO sharding.
+
+    Raises:
+        UnsupportedError: It does not name each partition once.
+    """
     devices = sharding.device_list
     _check_count(len(devices), partitions)
     if sorted(devices) != [*range(partitions)]:
@@ -180,15 +196,20 @@ def _tiles(sharding: TileSharding, partitions: int) -> Cut:
 
 
 def _check_count(count: int, partitions: int) -> None:
+    """Check the number of devices of a sharding.
+
+    Raises:
+        UnsupportedError: It differs from the number of partitions.
+    """
     if count != partitions:
         raise UnsupportedError(f"a sharding over {count} devices, with {partitions} partitions")
 
 
 def header_cuts(module: Module, partitions: int) -> tuple[Sequence[Cut | None], ...]:
-    """The cuts that the header of a partitioned HLO module states, parameters and results.
+    """Return the divisions in the header of a partitioned HLO module: parameters, then results.
 
     Raises:
-        UnsupportedError: A sharding is of a kind that is not cut here.
+        UnsupportedError: A sharding is of a kind that is not supported.
     """
     extras = dict(module.extras)
     found: list[list[Cut | None]] = []

@@ -1,6 +1,6 @@
-"""Arguments that tell programs apart: distinct numbers, starts at and beyond limits, edge values.
+"""Test arguments that distinguish programs: distinct numbers, start indices at limits, edge values.
 
-Which numbers are starts and sizes of the programs is read from their types and constants.
+Candidates for start indices and sizes are taken from the types and constants of the programs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hloscope.ops import Constant
 from hloscope.walks import reached
 
 _MOST_SIZES: Final = 48
-"""Sizes and constants of a program that are tried as starts."""
+"""Maximum number of sizes and constants of a program that are tried as start indices."""
 _ORDINARY: Final = 4
-"""The first runs have ordinary numbers only; floats that are not finite come later."""
+"""Number of first runs with ordinary numbers; floats that are not finite come later."""
 
 
 def limits_of(computations: Iterable[Computation]) -> tuple[int, ...]:
-    """Numbers at which starts begin to be clamped: sizes, constants, and those beside them."""
+    """Return integers near which start indices are clamped: sizes, constants, neighbours."""
     sizes: dict[int, None] = {}
     for computation in reached(computations, lambda c: c.callees):
         for ins in computation.instructions:
@@ -34,6 +34,8 @@ def limits_of(computations: Iterable[Computation]) -> tuple[int, ...]:
                 if text.removeprefix("-").isdecimal():
                     sizes[int(text)] = None
     some = [*sizes][:_MOST_SIZES]
+    # A start is clamped to the array's size minus the slice's size, so differences of sizes are
+    # limits.
     gaps = [a - b for a in some[:8] for b in some[:8]]
     near = [n + d for n in (*some, *gaps) for d in (-1, 0, 1)]
     return tuple(dict.fromkeys([*range(-1, 4), *near]))
@@ -42,7 +44,7 @@ def limits_of(computations: Iterable[Computation]) -> tuple[int, ...]:
 def edge_arguments(
     types: Sequence[Type], limits: Sequence[int], run: int, device: int = 0
 ) -> list[Value]:
-    """Arguments for one run, the same for the same numbers of run and device.
+    """Return the arguments of one run, which depend on the numbers of run and device only.
 
     Args:
         types: Types of the parameters.
@@ -51,19 +53,20 @@ def edge_arguments(
         device: Number of the device that gets them.
     """
     generator = np.random.default_rng([run, device])
-    # One size for all dimensions of unknown size, the same on all devices.
+    # One size for all dynamic dimensions, on all devices, so that operands match.
     unknown = int(np.random.default_rng(run).integers(1, 4))
     return [_value(type_, limits, run, unknown, generator) for type_ in types]
 
 
 def argument_bytes(types: Iterable[Type]) -> int:
-    """Bytes of the arguments together."""
+    """Return the bytes of all arguments."""
     return sum(map(byte_size, types))
 
 
 def _value(
     type_: Type, limits: Sequence[int], run: int, unknown: int, generator: np.random.Generator
 ) -> Any:
+    """Return a value of the type."""
     if isinstance(type_, TupleType):
         parts = [_value(inner, limits, run, unknown, generator) for inner in type_.elements]
         return tuple(parts)
@@ -97,7 +100,7 @@ def _integers(
     run: int,
     generator: np.random.Generator,
 ) -> Array:
-    """Distinct numbers, starts, small numbers, or the limits of the type."""
+    """Return distinct numbers, start indices, small numbers or the limits of the type."""
     info = ml_dtypes.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     way = generator.random()
@@ -114,20 +117,21 @@ def _integers(
 def _chosen(
     shape: tuple[int, ...], numbers: Sequence[int], dtype: Any, generator: np.random.Generator
 ) -> Array:
+    """Return an array of numbers drawn from a list."""
     at = generator.integers(0, len(numbers), shape)
     exact = np.array(numbers, np.uint64 if max(numbers) >= 1 << 63 else np.int64)
     return np.asarray(exact[at]).astype(dtype)
 
 
 def _distinct(shape: tuple[int, ...], generator: np.random.Generator, low: int, high: int) -> Array:
-    """Each number once, in any order, as far as the type has as many."""
+    """Return each number once, in random order, as far as the type has enough numbers."""
     count = int(np.prod(shape))
     numbers = generator.permutation(count) % min(high + 1, 1 << 31)
     return np.asarray(numbers).reshape(shape)
 
 
 def _floats(shape: tuple[int, ...], run: int, generator: np.random.Generator, dtype: Any) -> Array:
-    """Distinct numbers, normally distributed ones, or edge values."""
+    """Return distinct numbers, normally distributed ones, or edge values."""
     info = ml_dtypes.finfo(dtype)
     way = generator.random()
     with np.errstate(all="ignore"):

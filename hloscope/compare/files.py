@@ -1,7 +1,7 @@
 """Values in `.npz` and `.npy` files.
 
-Numpy's files know numpy's types only: elements of others are stored as their bits, in unsigned
-integers, and integers of few bits in a byte each.
+Numpy's files know numpy's types only.  Elements of other types are stored as their bits, in
+unsigned integers, and integers of few bits in one byte each.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from hloscope.ir import TensorType, TupleType, Type
 from hloscope.whole_files import whole_file
 
 MOST_BYTES: Final = 1 << 33
-"""Most bytes of all arrays of a file together, unless another limit is given."""
+"""Default limit of the bytes of all arrays of a file."""
 _ZIP: Final = b"PK\x03\x04"
 
 
 def load(path: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> dict[str, Array]:
-    """The arrays of a file by their names, in order; that of a `.npy` file is `arr_0`.
+    """Return the arrays of a file by name, in order; the array of a `.npy` file is `arr_0`.
 
     Args:
         path: The file.
-        most_bytes: Most bytes of all its arrays together.
+        most_bytes: Limit of the bytes of all its arrays.
 
     Raises:
-        InputError: There is no such file, it holds no arrays, or more than that.
+        InputError: The file does not exist, has no arrays, or exceeds the limit.
     """
     name = os.fspath(path)
     try:
@@ -50,6 +50,7 @@ def load(path: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> dict[
 
 
 def _loaded(file: IO[bytes], name: str, left: int) -> dict[str, Array]:
+    """Return the arrays of an open `.npz` file."""
     found: dict[str, Array] = {}
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
@@ -61,12 +62,17 @@ def _loaded(file: IO[bytes], name: str, left: int) -> dict[str, Array]:
 
 
 def _array(file: IO[bytes], name: str, most_bytes: int) -> Array:
-    """One array; its size is checked before memory is taken for it."""
+    """Read one array.
+
+    Raises:
+        InputError: Its sizes are not valid, it exceeds the limit, or the file ends too early.
+    """
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0
     if version[0] > 1:
         read = np.lib.format.read_array_header_2_0
     shape, fortran, dtype = read(file)
+    # The size is checked before memory is allocated: a header may state any sizes.
     size = dtype.itemsize
     for extent in shape:
         if type(extent) is not int or extent < 0:
@@ -86,7 +92,7 @@ def _array(file: IO[bytes], name: str, most_bytes: int) -> Array:
 
 
 def save(path: str | os.PathLike[str], values: Mapping[str, Array]) -> None:
-    """Write arrays to a `.npz` file, or the only one to a `.npy` file.
+    """Write arrays to a `.npz` file, or a single array to a `.npy` file.
 
     Raises:
         InputError: The file cannot be written, or a `.npy` file is to hold several arrays.
@@ -106,7 +112,7 @@ def save(path: str | os.PathLike[str], values: Mapping[str, Array]) -> None:
 
 
 def _stored(value: Array) -> Array:
-    """The array in a type of numpy's own."""
+    """Return the array with an element type of numpy."""
     array = np.asarray(value)
     if array.dtype.kind != "V":
         return array
@@ -116,7 +122,7 @@ def _stored(value: Array) -> Array:
 
 
 def restored(array: Array, type_: Type) -> Array:
-    """The array as one of the type, if it was stored as bits or in wider integers.
+    """Return the array with the elements of a type, if they were stored as bits or wider integers.
 
     >>> import numpy
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -141,7 +147,7 @@ def restored(array: Array, type_: Type) -> Array:
 
 
 def leaves(value: Value, type_: Type) -> Iterator[tuple[Array, TensorType]]:
-    """The arrays of a value, which may be a tuple, with their types; tokens are left out."""
+    """Yield the arrays of a value with their types; tuples are flattened, tokens left out."""
     if isinstance(type_, TupleType):
         assert isinstance(value, tuple)
         for part, inner in zip(value, type_.elements, strict=True):
@@ -151,7 +157,7 @@ def leaves(value: Value, type_: Type) -> Iterator[tuple[Array, TensorType]]:
 
 
 def named(values: Sequence[Value], types: Sequence[Type]) -> dict[str, Array]:
-    """All arrays of some results, by the names numpy gives to arrays without one."""
+    """Return all arrays of some results, with numpy's default names."""
     found = [a for v, t in zip(values, types, strict=True) for a, _ in leaves(v, t)]
     return {f"arr_{i}": array for i, array in enumerate(found)}
 
@@ -162,16 +168,16 @@ def arranged(
     names: Sequence[str],
     spell: Spell = plain,
 ) -> list[Value]:
-    """The arguments that arrays of a file are: by name if they have those names, else in order.
+    """Return the arrays of a file as arguments: by name if all names match, else in order.
 
     Args:
-        arrays: What the file holds.
-        types: Types of the parameters; the arrays of tuples follow one another.
+        arrays: The arrays of the file.
+        types: Types of the parameters; the arrays of tuples are consecutive.
         names: Names of the parameters.
-        spell: How types are written.
+        spell: Formats types in messages.
 
     Raises:
-        EvaluationError: There are too few or too many, or one is of another type.
+        EvaluationError: There are too few or too many arrays, or one has another type.
     """
     needed = sum(map(_count, types))
     if needed == len(types) and set(arrays) == set(names):
@@ -191,12 +197,14 @@ def arranged(
 
 
 def _count(type_: Type) -> int:
+    """Return the number of tensors of a type."""
     if isinstance(type_, TupleType):
         return sum(map(_count, type_.elements))
     return int(isinstance(type_, TensorType))
 
 
 def _arranged(rest: Iterator[Array], type_: Type) -> Value:
+    """Return a value of the type from the next arrays."""
     if isinstance(type_, TupleType):
         return tuple([_arranged(rest, inner) for inner in type_.elements])
     if not isinstance(type_, TensorType):

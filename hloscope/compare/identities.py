@@ -1,4 +1,4 @@
-"""Ops that leave an operand as it is: with a neutral element, of nothing to do, of a known part."""
+"""Ops that return an operand unchanged: with a neutral element, no effect, or a known part."""
 
 from __future__ import annotations
 
@@ -19,40 +19,41 @@ _NEUTRAL: Final = {
     "subtract": (0, "iuf"),
     "xor": (0, "biu"),
 }
-"""Operands that change nothing, and for which kinds of elements: `x + 0.0` is not `x` for -0."""
+"""Neutral elements, and the numpy kinds for which they are: `x + 0.0` is not `x` for -0.0."""
 _PARTS: Final = {"slice": 0, "dynamic_slice": 0, "dynamic_update_slice": 1}
-"""Ops whose result is that operand if it has its type: the part is the whole."""
+"""Number of the operand that such an op returns if it has the result's type."""
 
 
 def plain(type_: Type) -> object:
-    """The type without layouts."""
+    """Return the type without layouts."""
     if isinstance(type_, TupleType):
         return tuple(map(plain, type_.elements))
     return (type_.element, type_.sizes) if isinstance(type_, TensorType) else type_
 
 
 def is_empty(type_: Type) -> bool:
-    """Is it an array without elements?  All of a type are the same."""
+    """Is it an array without elements?  All such values of a type are equal."""
     return isinstance(type_, TensorType) and 0 in type_.sizes
 
 
 class Identities:
-    """What is known of numbered values, and which operand an op leaves as it is because of that.
+    """Known values by number, and the ops that are identities because of them.
 
     Attributes:
-        values: Elements of constants by number: all of them, or the one that all are.
+        values: Elements of constants by number: all of them, or a scalar if all are equal.
     """
 
     def __init__(self) -> None:
         self.values: Final[dict[int, Any]] = {}
         self._joined: Final[dict[int, dict[tuple[int, int, int], int]]] = {}
-        """The parts of concatenations, by dimension and bounds."""
+        """Operands of concatenations, by dimension and bounds."""
 
     def unchanged(self, ins: Instruction, operands: list[int]) -> int | None:
-        """The operand that an op leaves as it is: of the neutral element, of nothing to do."""
+        """Return the operand that an op returns unchanged; `None` if it returns none."""
         op = ins.op
         neutral = _NEUTRAL.get(op.name)
         if neutral is not None:
+            # Only the second operand of a non-commutative op may be neutral: `0 - x` is not `x`.
             kept = [number for number in operands if not self._is_all(number, *neutral)]
             if len(kept) == 1 and (op.name in COMMUTATIVE or kept == operands[:1]):
                 return kept[0]
@@ -80,7 +81,7 @@ class Identities:
         return None
 
     def joined(self, number: int, ins: Instruction, operands: list[int]) -> None:
-        """Remember the operands of a concatenation, by where they are in its value."""
+        """Record the operands of a concatenation by their bounds in its value."""
         dimension: int = ins.op.dimension  # type: ignore[attr-defined]
         found = self._joined.setdefault(number, {})
         start = 0
@@ -92,7 +93,7 @@ class Identities:
             start += size
 
     def _part(self, ins: Instruction, joined: int) -> int | None:
-        """The operand of a concatenation that a slice of it is, if it is one."""
+        """Return the operand of a concatenation that a slice of it equals, if there is one."""
         op, (whole,) = ins.op, ins.operands
         assert isinstance(op, Slice)
         assert isinstance(whole.type, TensorType)
@@ -103,7 +104,7 @@ class Identities:
         return self._joined[joined].get(cut[0])
 
     def _truth(self, ins: Instruction, operands: list[int]) -> int | None:
-        """The operand `x` of `x != false` and of `x == true`."""
+        """Return the operand `x` of `x != false` and of `x == true`."""
         wanted = {"NE": False, "EQ": True}.get(ins.op.comparison_direction)  # type: ignore[attr-defined]
         if wanted is None or len(operands) != 2:
             return None
@@ -114,7 +115,7 @@ class Identities:
         return None
 
     def _is_all(self, number: int, element: int, kinds: str) -> bool:
-        """Is it a constant all of whose elements are that, of one of numpy's kinds?"""
+        """Is it a constant whose elements all equal `element`, of one of these numpy kinds?"""
         value = self.values.get(number)
         is_one = value is not None and not value.shape and value.dtype.kind in kinds
         if not is_one or value != element:
@@ -123,7 +124,7 @@ class Identities:
 
     @staticmethod
     def _reverses_nothing(ins: Instruction) -> bool:
-        """Are all dimensions that are reversed of at most one element?"""
+        """Have all reversed dimensions at most one element?"""
         type_ = ins.type
         assert isinstance(type_, TensorType)
         sizes = [type_.sizes[d] for d in ins.op.dimensions]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What is different between a program in HLO and one in StableHLO: what both can say."""
+"""Differences of a program in HLO and one in StableHLO, in properties that both languages have."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def differences_of_programs(a: Module, b: Module) -> Differences:
 
 
 def _legalized(module: Module) -> Module:
-    """The program without ops of CHLO, which HLO has in terms of others."""
+    """Return the program with CHLO ops expanded, because HLO has no counterparts."""
     if not module.has_tree or not any(i.op.name.startswith("chlo.") for c in module for i in c):
         return module
     tree: Any = module.tree  # type: ignore[attr-defined]
@@ -48,33 +48,35 @@ def _legalized(module: Module) -> Module:
 
 
 def _elided(module: Module) -> list[Instruction]:
-    """Constants whose elements the text leaves out: `constant({...})`."""
+    """Return the constants whose elements the text leaves out: `constant({...})`."""
     constants = (i for c in module for i in c if isinstance(i.op, Constant))
     return [i for i in constants if "..." in str(i.op.literal)]  # type: ignore[attr-defined]
 
 
 class _Languages:
+    """Comparison of two programs in different languages, by what their values compute."""
+
     def __init__(self, a: Module, b: Module) -> None:
         self.a, self.b = a, b
         self.elided = [*_elided(a), *_elided(b)]
         self._forget()
 
     def _forget(self) -> None:
-        """Begin anew."""
+        """Discard all results, before a new pass."""
         self.meanings = Meanings(frozenset(plain(ins.type) for ins in self.elided))
         self.pairs: dict[Instruction, Instruction] = {}
-        """Instructions that stand in the same place and are not the same."""
+        """Pairs of different instructions with equal operands."""
         self._taken: set[Instruction] = set()
         self._numbers: set[int] = set()
-        """Of all values of the second program, in all calls."""
+        """Numbers of all values of the second program, in all calls."""
         self._reading: defaultdict[tuple[object, ...], list[Instruction]] = defaultdict(list)
         self._seen: set[int] = set()
-        """Of all values of the first."""
+        """Numbers of all values of the first program."""
 
     def run(self) -> Differences:
-        """First see if all is the same; else pair what stands in the same place, and tell the rest.
+        """Compare the programs: without pairs to find what differs, then with pairs to report it.
 
-        Only what differs without the pairs, and leads to a result, is told of the pairs.
+        An instruction is reported only if it differs in the first pass, and a result depends on it.
         """
         notes = [_NOTE]
         if self.elided:
@@ -84,6 +86,8 @@ class _Languages:
         before, after = self._numbered(self._watch)
         if before == after:
             return Differences(header, (), tuple(notes))
+        # Without pairs, everything after a change differs. In the second pass a changed
+        # instruction takes the number of its partner, so only changes themselves remain.
         different = set(_reached(self.a.entry, self.meanings.of, self._numbers))
         self._forget()
         before, after = self._numbered(self._settle)
@@ -101,35 +105,43 @@ class _Languages:
         return Differences(header, (part,), tuple(notes))
 
     def _numbered(self, settle: Settle) -> tuple[list[int], list[int]]:
-        """Numbers of what the programs return; those of the first go through `settle`."""
+        """Return the numbers of the results of both programs.
+
+        Args:
+            settle: Called with each instruction of the first program and its number; returns the
+                number to use.
+        """
         self.meanings.settle = self._note
         after = self.meanings.program(self.b.entry)
         self.meanings.settle = settle
         return self.meanings.program(self.a.entry), after
 
     def _watch(self, ins: Instruction, meaning: Meaning) -> Meaning:
+        """Record the numbers of a value of the first program."""
         self._seen.update(flat(meaning))
         return meaning
 
     def _results(self, before: list[int], after: list[int]) -> Change:
-        """The results themselves: not as many, or in another order."""
+        """Return a change of the results themselves: of their number or order."""
         counts = str(len(before)), str(len(after))
         texts = counts if len(before) != len(after) else ("in this order", "in another order")
         return _change(self.a.entry.root, self.b.entry.root, (Aspect("results", *texts),))
 
     def _note(self, ins: Instruction, meaning: Meaning) -> Meaning:
+        """Record a value of the second program, by the values it reads."""
         self._numbers.update(flat(meaning))
         if not isinstance(ins.op, _STRUCTURE):
             self._reading[self._read(ins)].append(ins)
         return meaning
 
     def _read(self, ins: Instruction) -> tuple[object, ...]:
+        """Return a key of an instruction's type and operands."""
         of = self.meanings.of
         numbers = sorted(n for operand in ins.operands for n in flat(of[operand]))
         return (plain(ins.type), *numbers)
 
     def _settle(self, ins: Instruction, meaning: Meaning) -> Meaning:
-        """The number to go on with: that of the one that stands in its place, if there is one."""
+        """Return the number to continue with: that of the partner, if there is one."""
         numbers = flat(meaning)
         self._seen.update(numbers)
         if isinstance(ins.op, _STRUCTURE) or self._numbers.issuperset(numbers):
@@ -144,6 +156,7 @@ class _Languages:
                 and not self._seen.issuperset(flat(self.meanings.of[y]))
                 and (y.op.name == ins.op.name or self._is_elementwise(y, ins))
             ]
+            # A partner must be the only candidate: otherwise pairs would be a guess.
             if len(found) == 1:
                 partner = self.pairs[ins] = found[0]
                 self._taken.add(partner)
@@ -155,12 +168,13 @@ class _Languages:
 
     @staticmethod
     def _is_elementwise(y: Instruction, x: Instruction) -> bool:
-        """May one op have become the other: both of arrays of the result's type?"""
+        """May one op have become the other: have all operands the result's type?"""
         wanted = plain(x.type)
         return all(plain(operand.type) == wanted for operand in (*x.operands, *y.operands))
 
     @staticmethod
     def _aspects(x: Instruction, y: Instruction) -> tuple[Aspect, ...]:
+        """Return the properties of two paired instructions that differ."""
         found: list[Aspect] = []
         if x.op.name != y.op.name:
             found.append(Aspect("op", x.op.name, y.op.name))
@@ -177,11 +191,12 @@ class _Languages:
 
 
 def _names(ins: Instruction) -> str:
+    """Return the names of the operands."""
     return ", ".join(operand.name for operand in ins.operands)
 
 
 def _header(a: Computation, b: Computation) -> tuple[Aspect, ...]:
-    """How the parameters differ, if they do."""
+    """Return the difference of the parameters' types, if there is one."""
     before, after = ([p.type for p in side.body.parameters] for side in (a, b))
     if [*map(plain, before)] == [*map(plain, after)]:
         return ()
@@ -194,9 +209,10 @@ def _header(a: Computation, b: Computation) -> tuple[Aspect, ...]:
 def _reached(
     entry: Computation, of: dict[Instruction, Meaning], known: set[int]
 ) -> list[Instruction]:
-    """Instructions that compute what the other program does not have, and results depend on."""
+    """Return the instructions that results depend on and whose values `known` does not have."""
 
     def is_same(ins: Instruction) -> bool:
+        """Has the other program the value?"""
         meaning = of.get(ins)
         return meaning is None or known.issuperset(flat(meaning))
 
@@ -218,6 +234,7 @@ def _reached(
 
 
 def _change(x: Instruction | None, y: Instruction | None, aspects: tuple[Aspect, ...]) -> Change:
+    """Return a change with the names of its operands."""
     ins = y if y is not None else x
     assert ins is not None
     return Change(x, y, aspects, tuple(one.name for one in reads(ins)))

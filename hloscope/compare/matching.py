@@ -1,8 +1,8 @@
-"""Which instructions of two computations are the same, or stand in each other's place.
+"""Pairs of corresponding instructions of two computations.
 
-First what reads the same is paired, from the end of the program backwards so that equal parts stay
-together; then what is read by the same; then, from pair to pair, what stands at the same place in
-front of or behind a pair; at last what has the same name.
+First, instructions with equal producers are paired, from the end backwards, so that equal parts
+stay together.  Then those with equal users.  Then, starting from pairs, operands and users at equal
+positions.  Finally those with equal names.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from hloscope.ir import Computation, Instruction
 _T = TypeVar("_T")
 
 _MOST_USERS: Final = 1000
-"""Users of a value that is read more often are not looked through for pairs."""
+"""Maximum number of users of a value that are searched for pairs."""
 _MOST_TRIED: Final = 32
-"""So many that are alike are tried for one that reads what is paired."""
+"""Maximum number of equal instructions that are tried for one with paired operands."""
 
 
 class Matching:
     """Pairs of the instructions of two computations.
 
     Attributes:
-        pairs: Those of the first with those of the second.
-        partners: The other way round.
-        equal: Those of the first that are the same with all that they read.
-        down_a: Numbers of the first's instructions with all that they read.
-        down_b: Those of the second's.
-        users_a: Of the first's instructions, those that read them and at which place.
-        users_b: Of the second's.
+        pairs: Instructions of the second computation by those of the first.
+        partners: The inverse of `pairs`.
+        equal: Instructions of the first that equal their partners with all their producers.
+        down_a: Structural numbers, producers included, of the first's instructions.
+        down_b: The same numbers of the second's instructions.
+        users_a: Users of the first's instructions, with the operand position.
+        users_b: Users of the second's instructions.
     """
 
     def __init__(self, structure: Structure, a: Computation, b: Computation) -> None:
@@ -50,6 +50,7 @@ class Matching:
     # ----------------------------------------------------------------- what reads the same
 
     def _by_reading(self) -> None:
+        """Pair instructions of equal structure: producers and users, producers only, users only."""
         up_a, up_b = self._structure.up(self._a), self._structure.up(self._b)
         exact = _Bag(self._b, lambda y: (self.down_b[y], up_b[y]))
         alike = _Bag(self._b, lambda y: self.down_b[y])
@@ -58,6 +59,8 @@ class Matching:
             (exact, lambda x: (self.down_a[x], up_a[x])),
             (alike, lambda x: self.down_a[x]),
         ):
+            # From the end: pairing a value also pairs its producers, so whole equal parts stay
+            # together.
             for x in reversed(list(self._a)):
                 if x not in self.pairs:
                     y = bag.take(key(x), self.partners, partial(self._fits, x))
@@ -71,14 +74,14 @@ class Matching:
                     self._pair(x, y)
 
     def _fits(self, x: Instruction, y: Instruction) -> bool:
-        """Does one read what the other reads, as far as that is paired?"""
+        """Are the operands paired with each other, as far as they are paired?"""
         return all(
             self.pairs.get(p, q) is q and self.partners.get(q, p) is p
             for p, q in zip(reads(x), reads(y), strict=False)
         )
 
     def _force(self, x: Instruction, y: Instruction) -> None:
-        """Pair what is the same, and all that both read, place by place."""
+        """Pair two equal instructions and all their producers, position by position."""
         stack = [(x, y)]
         while stack:
             x, y = stack.pop()
@@ -92,12 +95,14 @@ class Matching:
             stack += zip(reads(x), reads(y), strict=True)
 
     def _pair(self, x: Instruction, y: Instruction) -> None:
+        """Record a pair."""
         self.pairs[x] = y
         self.partners[y] = x
 
     # ------------------------------------------------------- what stands at the same place
 
     def _by_the_rest(self) -> None:
+        """Pair the remaining instructions by position, use and name."""
         for x, y in zip(self._a.body.parameters, self._b.body.parameters, strict=False):
             if self._free(x, y):
                 self._pair(x, y)
@@ -105,6 +110,8 @@ class Matching:
             self._pair(self._a.root, self._b.root)
         self._spread(list(self.pairs.items()))
         label = self._structure.label
+        # From safe keys to weak ones; after each, `_unique` follows the new pairs to their
+        # neighbours.
         keys: tuple[Callable[[Instruction], object], ...] = (
             lambda ins: (label(ins), *[self._known(one) for one in reads(ins)]),
             lambda ins: (ins.name, ins.op.name),
@@ -118,23 +125,23 @@ class Matching:
             self._pair(self._a.root, self._b.root)
 
     def _place(self, ins: Instruction) -> object:
-        """What an instruction reads, if all is paired: another op may take its place."""
+        """Return a key of type and operands if all operands are paired, else a unique key."""
         known = [self._known(one) for one in reads(ins)]
         return ins if None in known else (self._structure.type(ins.type), *known)
 
     def _use(self, ins: Instruction) -> object:
-        """Who reads an instruction, if all of them are paired."""
+        """Return a key of type and users if all users are paired, else a unique key."""
         users = self.users_a.get(ins) or self.users_b.get(ins) or ()
         known = [(self._known(user), place) for user, place in users[:_MOST_USERS]]
         found = not known or any(user is None for user, _ in known)
         return ins if found else (self._structure.type(ins.type), frozenset(known))
 
     def _known(self, value: Instruction) -> object:
-        """A value in the numbers of the first program, if it is paired."""
+        """Return a value's partner in the first program; `None` if it is not paired."""
         return value if value in self.pairs else self.partners.get(value)
 
     def _unique(self, key: Callable[[Instruction], object]) -> None:
-        """Pair what is the only one with a key on both sides."""
+        """Pair instructions that are the only ones with their key on both sides."""
         left = _alone((x for x in self._a if x not in self.pairs), key)
         right = _alone((y for y in self._b if y not in self.partners), key)
         found = [(x, right[at]) for at, x in left.items() if at in right]
@@ -144,10 +151,11 @@ class Matching:
         self._spread(found)
 
     def _free(self, x: Instruction, y: Instruction) -> bool:
+        """Are both instructions not paired yet?"""
         return x not in self.pairs and y not in self.partners
 
     def _spread(self, work: list[tuple[Instruction, Instruction]]) -> None:
-        """Pair what pairs read and what reads them."""
+        """Pair the operands and users of pairs, as far as they correspond."""
         while work:
             x, y = work.pop()
             if x in self.equal and not self._open_users(x, y):
@@ -159,6 +167,7 @@ class Matching:
                     work.append((p, q))
 
     def _open_users(self, x: Instruction, y: Instruction) -> bool:
+        """Have both instructions users that are not paired?"""
         return any(user not in self.pairs for user, _ in self.users_a.get(x, ())) and any(
             user not in self.partners for user, _ in self.users_b.get(y, ())
         )
@@ -166,6 +175,7 @@ class Matching:
     def _operands(
         self, x: Instruction, y: Instruction
     ) -> Iterable[tuple[Instruction, Instruction]]:
+        """Return the operand pairs of two instructions of the same op, as far as ops agree."""
         read, other = reads(x), reads(y)
         if len(read) != len(other) or not _same_op(x, y):
             return ()
@@ -179,7 +189,7 @@ class Matching:
     def _same_users(
         self, x: Instruction, y: Instruction
     ) -> Iterable[tuple[Instruction, Instruction]]:
-        """Users at the same place that are the only ones of their kind."""
+        """Return pairs of users at equal operand positions that are the only ones of their kind."""
         mine = [u for u in self.users_a.get(x, ()) if u[0] not in self.pairs]
         others = [u for u in self.users_b.get(y, ()) if u[0] not in self.partners]
         if not mine or not others or max(len(mine), len(others)) > _MOST_USERS:
@@ -198,7 +208,7 @@ class Matching:
 
 
 class _Bag:
-    """Instructions by a key, each taken once, the last one first."""
+    """Instructions by key; each is taken once, the last one first."""
 
     def __init__(self, side: Computation, key: Callable[[Instruction], object]) -> None:
         self._found: defaultdict[object, list[Instruction]] = defaultdict(list)
@@ -211,7 +221,7 @@ class _Bag:
         taken: Mapping[Instruction, Instruction],
         fits: Callable[[Instruction], bool],
     ) -> Instruction | None:
-        """One with that key that is not taken yet, one that fits if there is any."""
+        """Return an instruction with the key that is not taken yet, preferably one that fits."""
         found = self._found.get(key)
         if not found:
             return None
@@ -227,7 +237,7 @@ class _Bag:
 
 
 def _alone(items: Iterable[_T], key: Callable[[_T], object]) -> dict[object, _T]:
-    """Of each key that one item only has, the item."""
+    """Return the items whose key no other item has, by key."""
     found: dict[object, _T] = {}
     twice = set()
     for item in items:
@@ -239,4 +249,5 @@ def _alone(items: Iterable[_T], key: Callable[[_T], object]) -> dict[object, _T]
 
 
 def _same_op(x: Instruction, y: Instruction) -> bool:
+    """Have the instructions the same op name?"""
     return x.op.name == y.op.name

@@ -1,9 +1,9 @@
-"""Values of a program by what they compute, so that HLO and StableHLO can be compared.
+"""Values of a program numbered by what they compute, to compare HLO with StableHLO.
 
-Each value gets a number; equal numbers mean that two programs compute the same value of the same
-arguments.  What only one of the languages can say does not count: layouts, tuples and how loops
-carry them, values that regions read from outside, the order of operands that may be exchanged,
-dimensions of size 1 on the way from a small array to a large one, channels and configurations.
+Equal numbers mean that two programs compute the same value of the same arguments.  Properties of
+one language only are ignored: layouts, tuples and how loops carry them, values that regions
+capture, the order of commutative operands, dimensions of size 1 between a small array and its
+broadcast, channels and configurations.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from hloscope.ops import (
 )
 
 Meaning: TypeAlias = "int | tuple[Meaning, ...]"
-"""The number of an array; of a tuple those of its parts."""
+"""The number of an array; for a tuple, those of its elements."""
 _Steps: TypeAlias = "Generator[_Steps, Any, Any]"
-"""Work that waits for the work it yields: regions nest deeper than Python may call."""
+"""A coroutine that waits for those it yields: regions nest deeper than Python's call limit."""
 
 _NOT_SAID: Final = frozenset(
     "settings compare_type channel_id channel_type by_window sparsity sparsity_config algorithm"
     " padding_type use_global_device_ids".split()
 )
-"""Fields that one of the languages leaves out, or writes in its own way."""
+"""Fields that one of the languages lacks, or expresses differently."""
 _ONE_VALUE: Final = ("concatenate", "transpose", "convert", "copy")
-"""Ops of one operand that are that operand, if nothing of its type changes."""
+"""Ops that return their only operand unchanged if the types are equal."""
 _NOT_FOLDED: Final = frozenset(["custom_call", "infeed", "rng", "rng_bit_generator"])
 _MOST_FOLDED: Final = 1 << 12
-"""Elements of the largest constant that is computed."""
+"""Maximum number of elements of a constant that is computed."""
 _MOST_VISITS: Final = 64
-"""For each instruction; loops that are reached more often keep their invariant values unknown."""
+"""Evaluations of a computation; further calls or loops are numbered without their arguments."""
 
 
 def flat(meaning: Meaning) -> list[int]:
-    """The numbers of all arrays, those in tuples in order."""
+    """Return the numbers of all arrays, those in tuples in order."""
     found: list[int] = []
     stack: list[Meaning] = [meaning]
     while stack:
@@ -69,6 +69,7 @@ def flat(meaning: Meaning) -> list[int]:
 
 
 def _leaves(type_: Type) -> list[Type]:
+    """Return the types of all arrays, those in tuples in order."""
     found: list[Type] = []
     stack: list[Type] = [type_]
     while stack:
@@ -81,7 +82,7 @@ def _leaves(type_: Type) -> list[Type]:
 
 
 def _like(type_: Type, numbers: Sequence[int]) -> Meaning:
-    """The numbers in the tuples of a type; parsers bound how deep those are."""
+    """Return the numbers in the tuple structure of a type; parsers bound its depth."""
     rest = iter(numbers)
 
     def made(part: Type) -> Meaning:
@@ -93,10 +94,10 @@ def _like(type_: Type, numbers: Sequence[int]) -> Meaning:
 
 
 class Meanings:
-    """Numbers of the values of several programs; equal ones compute the same.
+    """Numbers of the values of several programs; equal numbers mean equal values.
 
     Args:
-        unknown: Types of constants whose values one of the programs leaves out (`{...}`): all
+        unknown: Types of constants whose elements one of the programs leaves out (`{...}`): all
             constants of these types count as equal.
 
     Attributes:
@@ -110,27 +111,27 @@ class Meanings:
         self._spread: Final[dict[int, tuple[int, tuple[int, ...]]]] = {}
         self._reshaped: Final[dict[int, int]] = {}
         self._types: Final[dict[int, TensorType]] = {}
-        """Types of what is spread."""
+        """Types of values that are broadcast."""
         self._identities: Final = Identities()
         self._values: Final = self._identities.values
         self._callees: Final[dict[Computation, list[int]]] = {}
         self._regions: Final[dict[object, Meaning]] = {}
         self._visits: Final[dict[Computation, int]] = {}
         self.settle: Any = lambda ins, meaning: meaning
-        """Is told each instruction and its number, and gives the one to go on with."""
+        """Called with each instruction and its number; returns the number to use."""
 
     def number(self, key: object) -> int:
-        """The number of something; equal things have equal ones."""
+        """Return the number of a key; equal keys have equal numbers."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def program(self, entry: Computation) -> list[int]:
-        """Numbers of what a program returns, tuples taken apart."""
+        """Return the numbers of a program's results, with tuples flattened."""
         return flat(_done(self._computation(entry, self._symbols(entry, ("argument", 0)), 0)))
 
     # ------------------------------------------------------------------------- computations
 
     def _symbols(self, computation: Computation, what: tuple[object, ...]) -> list[Meaning]:
-        """Numbers for parameters of which nothing is known but their places."""
+        """Return numbers of parameters that are identified by position and type only."""
         found: list[Meaning] = []
         place = 0
         for parameter in computation.body.parameters:
@@ -144,9 +145,10 @@ class Meanings:
     def _computation(
         self, computation: Computation, parameters: Sequence[Meaning], depth: int
     ) -> _Steps:
-        """Number all values of a computation; the number of what it returns."""
+        """Number all values of a computation; return the number of its root."""
         key = (computation, tuple(parameters), depth)
         known = self._regions.get(key)
+        # Captured values may differ between calls, so such computations are numbered again.
         if known is not None and not computation.body.captures:
             return known
         self._visits[computation] = self._visits.get(computation, 0) + 1
@@ -160,7 +162,7 @@ class Meanings:
         return found
 
     def _callee(self, computation: Computation) -> _Steps:
-        """Numbers of what a function returns for arguments of which nothing is known."""
+        """Return the numbers of a function's results for symbolic arguments."""
         known = self._callees.get(computation)
         if known is None:
             symbols = self._symbols(computation, ("argument", 0))
@@ -171,6 +173,7 @@ class Meanings:
     # ------------------------------------------------------------------------------- values
 
     def _value(self, ins: Instruction, depth: int) -> _Steps:
+        """Return the number of an instruction's value."""
         op = ins.op
         if is_empty(ins.type):
             return self.number(("empty", plain(ins.type)))
@@ -205,7 +208,7 @@ class Meanings:
         return (yield self._other(ins, read, depth))
 
     def _call(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """What the function returns for these arguments; for any, if it is called very often."""
+        """Return the numbers of a call's results; for symbolic arguments after many calls."""
         (callee,) = ins.calls
         if self._visits.get(callee, 0) <= _MOST_VISITS:
             return _like(ins.type, flat((yield self._computation(callee, read, depth))))
@@ -214,6 +217,7 @@ class Meanings:
         return _like(ins.type, [self.number(("call", number, *operands)) for number in returned])
 
     def _other(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
+        """Number an op without special rule: by identities, as a constant, or by its key."""
         op = ins.op
         operands = [number for part in read for number in flat(part)]
         if op.name == "optimization_barrier":
@@ -251,13 +255,13 @@ class Meanings:
         return _like(ins.type, [self.number(("part", key, k)) for k in range(len(leaves))])
 
     def _reduced_nothing(self, ins: Instruction, operands: list[int]) -> Meaning:
-        """The initial values, which a reduction of no elements gives."""
+        """Return the initial values, which are the result of a reduction without elements."""
         initial = operands[len(operands) // 2 :]
         leaves = _leaves(ins.type)
         return _like(ins.type, [self._filled(n, t) for n, t in zip(initial, leaves, strict=True)])
 
     def _filled(self, number: int, type_: Type) -> int:
-        """An array all of whose elements are a scalar."""
+        """Return the number of an array whose elements all equal a scalar."""
         if not isinstance(type_, TensorType) or not type_.rank or not type_.is_static:
             return number
         base, _ = self._spread.get(number, (number, ()))
@@ -267,7 +271,10 @@ class Meanings:
         return found
 
     def _folded(self, ins: Instruction, operands: list[int]) -> int | None:
-        """The value of an op of constants, computed: XLA folds them when it translates programs."""
+        """Return the number of an op on constants by computing it; `None` if that is not possible.
+
+        XLA folds such ops when it translates programs.
+        """
         type_ = ins.type
         known = [self._values.get(number) for number in operands]
         few = isinstance(type_, TensorType) and type_.is_static
@@ -287,18 +294,22 @@ class Meanings:
         return None if isinstance(found, tuple) else self._of_array(np.asarray(found), type_)
 
     def _array(self, number: int, type_: Type) -> Any:
+        """Return the elements of a known value as an array of the type."""
         value = self._values[number]
         assert isinstance(type_, TensorType)
         return np.broadcast_to(value, type_.shape) if not value.shape else value
 
     def _is_same(self, ins: Instruction) -> bool:
-        """Does an op of one operand leave that operand as it is?"""
+        """Does an op with one operand return it unchanged?"""
         permutation = getattr(ins.op, "permutation", ())
         in_order = list(permutation) == list(range(len(permutation)))
         return in_order and plain(ins.type) == plain(ins.operands[0].type)
 
     def _as_wide(self, ins: Instruction, operands: list[int]) -> list[int]:
-        """Scalars that StableHLO lets stand for arrays, as arrays: HLO has those."""
+        """Return the operands with scalars broadcast to the result's shape.
+
+        StableHLO allows scalars where HLO needs arrays.
+        """
         wide = ins.type
         if not isinstance(wide, TensorType) or not wide.rank or not wide.is_static:
             return operands
@@ -312,7 +323,7 @@ class Meanings:
         return found
 
     def _constant(self, ins: Instruction) -> Meaning:
-        """One of equal elements is a spread element."""
+        """Return the number of a constant; one with equal elements is a broadcast scalar."""
         type_ = ins.type
         if plain(type_) in self._unknown:
             return self.number(("a constant", plain(type_)))
@@ -326,6 +337,7 @@ class Meanings:
         return self._of_array(np.asarray(value), type_)
 
     def _of_array(self, array: Any, type_: TensorType) -> int:
+        """Return the number of an array of known elements."""
         data = array.tobytes()
         first = array.reshape(-1)[:1]
         if array.size and data == first.tobytes() * array.size:
@@ -339,7 +351,11 @@ class Meanings:
         return number
 
     def _moved(self, ins: Instruction, operand: int) -> int:
-        """Spread again, and with dimensions of size 1 more or less, a value is spread once."""
+        """Return the number of a broadcast, reshape or transpose.
+
+        Consecutive ones that only place dimensions or add dimensions of size 1 equal a single
+        broadcast.
+        """
         before, after = ins.operands[0].type, ins.type
         assert isinstance(after, TensorType)
         if not isinstance(before, TensorType) or not before.is_static or not after.is_static:
@@ -352,6 +368,8 @@ class Meanings:
         if operand not in self._spread:
             self._types.setdefault(operand, before)
         base, dims = self._spread.get(operand, (operand, _wide(before)))
+        # Dimensions of size 1 carry no elements, so only the positions of the others identify the
+        # value.
         places = self._places(ins, before, after)
         if places is None:
             number = self._regrouped(operand, before, after)
@@ -362,12 +380,17 @@ class Meanings:
         return number
 
     def _regrouped(self, operand: int, before: TensorType, after: TensorType) -> int:
-        """A reshape that joins or parts dimensions, of what was reshaped before."""
+        """Return the number of a reshape that merges or splits dimensions.
+
+        Consecutive reshapes have the number of one reshape of the first value.
+        """
         base, dims = self._spread.get(operand, (operand, _wide(before)))
         if not dims:
             return self._spread_as(base, (), after)
         of_base = self._types[base]
         keeps_order = [of_base.sizes[d] for d in _wide(of_base)] == [before.sizes[d] for d in dims]
+        # A reshape of a reshape depends on the first value only, if no dimension was broadcast or
+        # moved in between.
         whole = keeps_order and dims == _wide(before)
         source = self._reshaped.get(base, base) if whole else operand
         sizes = tuple([after.sizes[d] for d in _wide(after)])
@@ -384,7 +407,10 @@ class Meanings:
     def _places(
         ins: Instruction, before: TensorType, after: TensorType
     ) -> Mapping[int, int] | None:
-        """Where the dimensions of more than one element are in the result, if they are kept."""
+        """Return the result dimension of each operand dimension of a size other than 1.
+
+        `None` if they are not kept.
+        """
         wide = _wide(before)
         if isinstance(ins.op, Transpose):
             return {d: ins.op.permutation.index(d) for d in wide}
@@ -396,6 +422,7 @@ class Meanings:
         return dict(zip(wide, new, strict=True))
 
     def _spread_as(self, base: int, dims: tuple[int, ...], type_: TensorType) -> int:
+        """Return the number of `base` broadcast to a type along `dims`."""
         own = self._types.get(base)
         if own is not None and own.sizes == type_.sizes and dims == _wide(type_):
             return base
@@ -406,7 +433,7 @@ class Meanings:
     # ------------------------------------------------------------------------------ control
 
     def _branches(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """Branches read the values outside, given to them as operands or not."""
+        """Number a conditional by the numbers of its branches; a known condition selects one."""
         found: list[list[int]] = []
         for place, branch in enumerate(ins.calls):
             given = read[place + 1 : place + 2] if branch.body.parameters else []
@@ -425,7 +452,7 @@ class Meanings:
         return _like(ins.type, numbers)
 
     def _loop(self, ins: Instruction, read: list[Meaning], depth: int) -> _Steps:
-        """What the body hands on unchanged is a value from outside; the rest is carried."""
+        """Number a loop.  A value that the body returns unchanged is the value from outside."""
         first = [number for part in read for number in flat(part)]
         condition, body = ins.calls
         passed = _passed(body, len(first))
@@ -439,6 +466,8 @@ class Meanings:
             if passed[place]:
                 carried.append(number)
                 continue
+            # Changed parts get symbols by nesting depth and rank, so that two loops with equal
+            # bodies have equal numbers however they are written.
             carried.append(self.number(("carried", depth + 1, len(variant), plain(types[place]))))
             variant.append(place)
         until = flat((yield self._region(condition, carried, depth + 1)))
@@ -458,7 +487,10 @@ class Meanings:
         return _like(ins.type, found)
 
     def _region(self, region: Computation, numbers: list[int], depth: int) -> _Steps:
-        """A region whose parameters are all values a loop carries, in one tuple or side by side."""
+        """Number a region whose parameters are the values that a loop carries.
+
+        They are one tuple or separate values.
+        """
         rest, parameters = list(numbers), []
         for parameter in region.body.parameters:
             count = len(_leaves(parameter.type))
@@ -468,7 +500,7 @@ class Meanings:
 
 
 def _done(steps: _Steps) -> Any:
-    """The result of work, and of all that it waits for."""
+    """Run a coroutine and all that it waits for, on an explicit stack."""
     stack: list[_Steps] = [steps]
     result: Any = None
     while stack:
@@ -482,12 +514,12 @@ def _done(steps: _Steps) -> Any:
 
 
 def _wide(type_: TensorType) -> tuple[int, ...]:
-    """Dimensions of more or less than one element."""
+    """Return the dimensions of a size other than 1."""
     return tuple(d for d, size in enumerate(type_.sizes) if size != 1)
 
 
 def essence_of(op: Op) -> dict[str, object]:
-    """Fields of an op, as far as both languages say them."""
+    """Return the fields of an op that both languages have."""
     found: dict[str, object] = {}
     for name in op.__struct_fields__:
         if name in _NOT_SAID:
@@ -500,12 +532,12 @@ def essence_of(op: Op) -> dict[str, object]:
 
 
 def essence(op: Op) -> tuple[object, ...]:
-    """What an op does, as far as both languages say it."""
+    """Return the values of `essence_of`, as a key."""
     return tuple(essence_of(op).values())
 
 
 def _passed(body: Computation, count: int) -> list[bool]:
-    """Which of the values that a loop carries its body hands on as it got them."""
+    """Return which of the values that a loop carries its body returns unchanged."""
     root = body.root
     places: dict[Instruction, int] = {}
     at = 0
@@ -514,6 +546,7 @@ def _passed(body: Computation, count: int) -> list[bool]:
         at += len(_leaves(parameter.type))
 
     def place_of(value: Instruction) -> int | None:
+        """Return the position of a carried value; `None` for other values."""
         if value in places and not isinstance(value.type, TupleType):
             return places[value]
         if isinstance(value.op, GetTupleElement) and not isinstance(value.type, TupleType):

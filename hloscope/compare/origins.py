@@ -1,7 +1,7 @@
-"""Which instructions of two stages of a compilation come from the same place of the source.
+"""Correspondence of instructions of two compilation stages by their source location.
 
-Passes rename, fuse and reorder instructions, but keep `op_name` and the line of source of what an
-instruction computes in the end.
+Passes rename, fuse and reorder instructions, but keep the `op_name` and source line of the
+instruction that computes a final value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hloscope.walks import reached
 Key: TypeAlias = "tuple[object, ...]"
 
 _SILENT: Final = (Constant, *STRUCTURE)
-"""Ops whose values say nothing of what a line computes."""
+"""Ops whose values do not identify a source line."""
 _NUMBER: Final = pattern(r"(?:[._](?:\d+|clone|remat))+$")
 _NOT_IN_NAMES: Final = pattern(r"\W")
 
@@ -29,12 +29,12 @@ _NOT_IN_NAMES: Final = pattern(r"\W")
 def by_source(
     mine: Computation, theirs: Computation, paired: Mapping[Instruction, Instruction]
 ) -> dict[Instruction, list[Instruction]]:
-    """Instructions of `mine` without a partner, and those of `theirs` that come from there.
+    """Return, for instructions of `mine` without partner, those of `theirs` from the same source.
 
-    Two instructions come from the same place if they have the same `op_name`, file and line of
-    source, element type and sizes.  If a program says no `op_name`s, its names stand for the last
-    parts of them: `add.12` for `jit(f)/add`.  Only what runs once counts, and only what is computed
-    of arguments: passes move constants to other places, where other constants have their names.
+    Two instructions have the same source if `op_name`, file, line, element type and sizes are
+    equal. If one program has no `op_name`s, instruction names replace their last parts: `add.12`
+    for `jit(f)/add`.  Only instructions that run once and depend on arguments count: passes move
+    constants to places where other constants have their names.
     """
     once = [*_run_once(mine)], [*_run_once(theirs)]
     said = all(any(_origin(ins) is not None for c in side for ins in c) for side in once)
@@ -54,7 +54,7 @@ def by_source(
 
 
 def _run_once(entry: Computation) -> Iterator[Computation]:
-    """The computations that one run of the entry evaluates exactly once."""
+    """Yield the computations that one run of the entry evaluates exactly once."""
     sites: defaultdict[Computation, list[Instruction]] = defaultdict(list)
     for computation in reachable(entry):
         for ins in computation:
@@ -70,7 +70,7 @@ def _run_once(entry: Computation) -> Iterator[Computation]:
 
 
 def _computed(computation: Computation) -> Iterator[Instruction]:
-    """The instructions that are not computed of constants alone; operands come before users."""
+    """Yield the instructions that do not depend on constants alone, operands before users."""
     constant: set[Instruction] = set()
     for ins in computation:
         is_written = isinstance(ins.op, Constant | Iota | Fusion) or bool(ins.operands)
@@ -82,7 +82,7 @@ def _computed(computation: Computation) -> Iterator[Instruction]:
 
 
 def _key(ins: Instruction, said: bool) -> Key | None:
-    """Where an instruction comes from, and the array it makes; `None` if that is not said."""
+    """Return the source location and type of an instruction; `None` if it states no location."""
     if isinstance(ins.op, _SILENT) or not isinstance(ins.type, TensorType):
         return None
     origin = _origin(ins)
@@ -94,7 +94,7 @@ def _key(ins: Instruction, said: bool) -> Key | None:
 
 
 def _origin(ins: Instruction) -> tuple[str, str, int] | None:
-    """`op_name`, file and line of an instruction of HLO."""
+    """Return `op_name`, file and line of an HLO instruction; `None` if they are not given."""
     text = dict(ins.extras).get("metadata")
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""What runs of two programs show: a first difference, or that none was found."""
+"""Outcome of runs of two programs: a first difference, or none found."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class ValueDifference(Struct, frozen=True, eq=False):
     """The first run in which two programs return different values.
 
     Attributes:
-        run: Number of the run, from 0; its arguments are made from this number alone.
-        output: Which tensor of the results.
+        run: Number of the run, from 0; its arguments depend on this number alone.
+        output: Number of the tensor in the results.
         device: Replica and partition that return it; `None` on a single device.
-        difference: The element that is furthest off, its value in the first program (`found`) and
-            in the second (`expected`).
-        inputs: The arguments, each with its name and type: those of the whole program, or of that
-            device.
+        difference: The element with the largest difference, its value in the first program
+            (`found`) and in the second (`expected`).
+        inputs: The arguments, each with its name and type: those of the whole program, or of
+            that device.
     """
 
     run: int
@@ -32,12 +32,13 @@ class ValueRuns(Struct, frozen=True, eq=False):
     """Runs of two programs on the same arguments.
 
     Attributes:
-        runs: How many runs of both there were.
-        replicas: Replicas, and `partitions` partitions of each.
-        divided: The program, "A" or "B", that is partitioned, while the other one is whole and
-            its arguments are cut by their shardings; empty if both run alike.
+        runs: Number of runs of both programs.
+        replicas: Number of replicas.
+        partitions: Number of partitions of each replica.
+        divided: The partitioned program, "A" or "B", if the other one is whole and its arguments
+            are divided by their shardings; else empty.
         difference: The first difference; `None` if none was found.
-        types: What differs between the types, so that nothing is run; else empty.
+        types: Difference of the types, because of which nothing was run; else empty.
         reason: Why a run is not possible, or ended the comparison; else empty.
     """
 

@@ -1,8 +1,8 @@
-"""Which instructions of two programs do the same.
+"""Pairs of instructions of two programs that compute the same.
 
-Instructions get numbers by what they compute of the parameters, so that equal numbers mean equal
-values (but for rounding), whatever the names and the order.  What follows a difference is paired by
-its neighbourhood: the same place in front of paired operands.
+Instructions are numbered by what they compute of the parameters: equal numbers mean equal values,
+except for rounding, whatever their names and order.  Instructions after a difference are paired by
+position: as users of paired operands.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from hloscope.ops import (
 from hloscope.walks import needed_first, reached
 
 CALLERS: Final = (AsyncStart, Call, Case, Composite, Fusion, While)
-"""Ops whose computations see whole values, not elements."""
+"""Ops whose computations take whole values, not elements."""
 STRUCTURE: Final = (GetTupleElement, Parameter, Result, Return, Tuple)
 """Ops that compute nothing."""
 
@@ -44,15 +44,15 @@ _BY_THE_WAY: Final = frozenset(
     "settings compare_type precision_config algorithm sparsity sparsity_config channel_id"
     " channel_type".split()
 )
-"""Fields that the two languages write differently, or that do not change values much."""
+"""Fields that the two languages express differently, or that change values by rounding only."""
 _MOST_UNLIKE: Final = 2
-"""Most ops that are not in both of two computations which may be the same."""
+"""Maximum number of ops that two corresponding computations may not have in common."""
 
 Pairs = dict[Instruction, Instruction]
 
 
 def reachable(entry: Computation) -> list[Computation]:
-    """The computation and those it calls with whole values, each once."""
+    """Return the computation and those it calls with whole values, each once."""
 
     def called(computation: Computation) -> Iterator[Computation]:
         return (c for ins in computation if isinstance(ins.op, CALLERS) for c in ins.calls)
@@ -61,16 +61,16 @@ def reachable(entry: Computation) -> list[Computation]:
 
 
 class _Numbers:
-    """Numbers of instructions: equal ones compute the same of their computations' parameters."""
+    """Numbers of instructions: equal ones compute the same from their computations' parameters."""
 
     def __init__(self) -> None:
         self._known: Final[dict[object, int]] = {}
         self._spread: Final[dict[int, tuple[int, tuple[int, ...]]]] = {}
-        """Of numbers of broadcasts and reshapes: what is spread along which dimensions."""
+        """The broadcast value and its dimensions, by the numbers of broadcasts and reshapes."""
         self._of: Final[dict[Computation, dict[Instruction, int]]] = {}
 
     def of(self, computation: Computation) -> dict[Instruction, int]:
-        """The numbers of a computation's instructions."""
+        """Return the numbers of a computation's instructions, with captured values by order."""
 
         def called(at: Computation) -> list[Computation]:
             return [callee for ins in at for callee in ins.calls]
@@ -80,6 +80,7 @@ class _Numbers:
         return self._of[computation]
 
     def _number(self, key: object) -> int:
+        """Return the number of a key; equal keys have equal numbers."""
         return self._known.setdefault(key, len(self._known))
 
     def within(
@@ -88,12 +89,12 @@ class _Numbers:
         outer: Callable[[Instruction], object],
         settle: Callable[[Instruction, int], int] | None = None,
     ) -> dict[Instruction, int]:
-        """The numbers of a computation's instructions.
+        """Return the numbers of a computation's instructions.
 
         Args:
             computation: The computation.
-            outer: Gives the name of an outer value.
-            settle: Is told each instruction and its number, and gives the one to use for it.
+            outer: Returns the name of a captured value.
+            settle: Called with each instruction and its number; returns the number to use.
         """
         self.of(computation)  # and all it calls
         return self._numbered(computation, outer, settle)
@@ -104,6 +105,7 @@ class _Numbers:
         outer: Callable[[Instruction], object] | None = None,
         settle: Callable[[Instruction, int], int] | None = None,
     ) -> dict[Instruction, int]:
+        """Number the instructions of a computation whose callees are numbered."""
         found: dict[Instruction, int] = {}
         for i, parameter in enumerate(computation.body.parameters):
             found[parameter] = self._number(("parameter", i, plain(parameter.type)))
@@ -124,6 +126,7 @@ class _Numbers:
     def _of_instruction(
         self, ins: Instruction, read: list[int], known: Mapping[Instruction, int]
     ) -> int:
+        """Return the number of an instruction, given those of its operands."""
         op = ins.op
         if isinstance(op, Constant):
             return self._of_constant(ins)
@@ -142,7 +145,7 @@ class _Numbers:
         return self._number((op.name, essence(op), plain(ins.type), *read, *called))
 
     def _of_constant(self, ins: Instruction) -> int:
-        """One of equal elements is a spread element."""
+        """Return the number of a constant; one with equal elements is a broadcast scalar."""
         try:
             value: Any = kernel(ins, World())()
         except HloscopeError:
@@ -158,7 +161,10 @@ class _Numbers:
         return self._number(("constant", content))
 
     def _of_spread(self, ins: Instruction, operand: int) -> int:
-        """Spread again, and with dimensions of size 1 more or less, it is spread once."""
+        """Return the number of a broadcast or reshape.
+
+        Consecutive ones that only add dimensions of size 1 equal a single broadcast.
+        """
         before = ins.operands[0].type
         if not isinstance(before, TensorType) or None in before.sizes:
             return self._number((ins.op.name, essence(ins.op), plain(ins.type), operand))
@@ -169,23 +175,28 @@ class _Numbers:
         return self._spread_as(base, tuple(places[d] for d in dims), ins.type)
 
     def _spread_as(self, base: int, dims: tuple[int, ...], type_: Type) -> int:
+        """Return the number of `base` broadcast to a type along `dims`."""
         number = self._number(("spread", base, dims, plain(type_)))
         self._spread[number] = base, dims
         return number
 
 
 def _returned(computation: Computation) -> tuple[Instruction, ...]:
+    """Return the values that a computation returns."""
     root = computation.root
     return root.operands if isinstance(root.op, Return | Tuple) else (root,)
 
 
 def _wide(type_: TensorType) -> tuple[int, ...]:
-    """Dimensions of more or less than one element."""
+    """Return the dimensions of a size other than 1."""
     return tuple(d for d, size in enumerate(type_.sizes) if size != 1)
 
 
 def _places(op: Op, before: TensorType, after: Type) -> dict[int, int] | None:
-    """Where the wide dimensions of the operand are in the result; `None` if they are not kept."""
+    """Return the result dimension of each operand dimension of a size other than 1.
+
+    `None` if they are not kept.
+    """
     assert isinstance(after, TensorType)
     wide = _wide(before)
     if isinstance(op, BroadcastInDim):
@@ -197,12 +208,12 @@ def _places(op: Op, before: TensorType, after: Type) -> dict[int, int] | None:
 
 
 def essence(op: Op) -> tuple[object, ...]:
-    """What an op does, but for how and on whose account."""
+    """Return the fields of an op that decide its value."""
     return tuple(getattr(op, name) for name in op.__struct_fields__ if name not in _BY_THE_WAY)
 
 
 def plain(type_: Type) -> object:
-    """The type without its layout."""
+    """Return the type without layouts."""
     if isinstance(type_, TupleType):
         return tuple(map(plain, type_.elements))
     if isinstance(type_, TensorType):
@@ -211,10 +222,11 @@ def plain(type_: Type) -> object:
 
 
 def paired(mine: Computation, theirs: Computation) -> Pairs:
-    """Instructions of `mine` with those of `theirs` that do the same, or stand in their place.
+    """Return the partners in `theirs` of instructions of `mine`.
 
-    Those of a function are paired only if its calls are those of the other function, in the same
-    order: else its evaluations do not correspond.
+    Partners compute the same or correspond by position.  Instructions of a called function are
+    paired only if its calls are paired with the calls of the other function, in the same order:
+    otherwise evaluations do not correspond.
     """
     numbers, pairs, partners = _Numbers(), Pairs(), Pairs()
     work, inside = [(mine, theirs)], dict[tuple[Computation, Computation], Pairs]()
@@ -222,6 +234,8 @@ def paired(mine: Computation, theirs: Computation) -> Pairs:
         a, b = work.pop()
         if (a, b) in inside:
             continue
+        # Captured values have the name of their partner, so that regions are compared under the
+        # pairs found around them.
         theirs_numbers = numbers.within(b, lambda value: value)
         pairing = _Pairing(a, b, pairs, partners, theirs_numbers)
         numbers.within(a, lambda value: pairs.get(value, value), pairing.settle)
@@ -238,7 +252,7 @@ _Sites = Mapping[Computation, list[tuple[Computation, Instruction]]]
 
 
 def _sites(entry: Computation) -> _Sites:
-    """The instructions that call each computation, and where they stand, in order."""
+    """Return the calls of each computation, in order, with the computation of each call."""
     found: defaultdict[Computation, list[tuple[Computation, Instruction]]] = defaultdict(list)
     for computation in reachable(entry):
         for ins in computation:
@@ -253,12 +267,14 @@ def _drop_unlike_calls(
     mine: _Sites,
     theirs: _Sites,
 ) -> None:
-    """Take back the pairs inside functions whose calls are not paired, in the same order."""
+    """Remove the pairs inside functions whose calls are not paired in the same order."""
 
     def corresponds(a: Computation, b: Computation) -> bool:
         in_one_place = len({where for where, _ in mine[a]}) == 1
         return in_one_place and [pairs.get(x) for _, x in mine[a]] == [y for _, y in theirs[b]]
 
+    # Removed pairs may be calls of further functions, so the check is repeated until none is
+    # wrong.
     while True:
         wrong = [(a, b) for a, b in inside if not corresponds(a, b)]
         if not wrong:
@@ -269,7 +285,7 @@ def _drop_unlike_calls(
 
 
 class _Pairing:
-    """The pairs of two computations; `pairs` and `partners` begin with those around them."""
+    """Pairs of two computations; `pairs` and `partners` contain those around them already."""
 
     def __init__(
         self,
@@ -295,15 +311,16 @@ class _Pairing:
                 self._pair(x, y)
 
     def _pair(self, x: Instruction, y: Instruction) -> None:
+        """Record a pair unless the instruction has a partner."""
         if x not in self.pairs:
             self.pairs[x] = self.found[x] = y
             self.partners.setdefault(y, x)
 
     def settle(self, x: Instruction, number: int) -> int:
-        """Pair an instruction, if it can be; the number of its partner, or its own.
+        """Pair an instruction if possible; return the number of its partner, or its own.
 
-        By number: one may stand for several that are equal.  Else by place: with the only one most
-        like it that reads the same.
+        Equal numbers come first; one instruction may represent several equal ones.  Otherwise the
+        only most similar instruction with the same operands is taken.
         """
         if x in self.pairs:
             return self.numbers.get(self.pairs[x], number)
@@ -321,16 +338,17 @@ class _Pairing:
         return number
 
     def _candidates(self, x: Instruction) -> Iterator[Instruction]:
+        """Yield instructions without partner that use a paired operand and have the same type."""
         read = [self.pairs[operand] for operand in x.operands if operand in self.pairs]
         for y in dict.fromkeys(user for value in read for user in self.users.get(value, ())):
             if y not in self.partners and plain(y.type) == plain(x.type):
                 yield y
 
     def _alike(self, x: Instruction, y: Instruction) -> int:
-        """How much `y` is like `x`; 0 if it is something else.
+        """Return how similar `y` is to `x`; 0 if it does not correspond.
 
-        Another op, or one with other attributes, needs the same name and all the same operands:
-        then one program is a changed copy of the other.
+        An instruction with another op or other attributes needs the same name and exactly paired
+        operands: then one program is a modified copy of the other.
         """
         if len(x.operands) != len(y.operands):
             return 0
@@ -341,24 +359,25 @@ class _Pairing:
         if all(exact) and (same or named):
             return 4 + 2 * same + named
         fits = [e or self._unpaired(p, q) for e, (p, q) in zip(exact, operands, strict=True)]
+        # A constant operand is shared by many ops, so it does not identify one.
         telling = any(e and not _is_constant(p) for e, p in zip(exact, x.operands, strict=True))
         return 1 + named if same and telling and all(fits) else 0
 
     def _unpaired(self, p: Instruction, q: Instruction) -> bool:
-        """Is neither of two operands, of one kind, the same as another value?"""
+        """Are both operands without partner, and of one op and type?"""
         known = p in self.pairs or q in self.partners
         return not known and p.op.name == q.op.name and plain(p.type) == plain(q.type)
 
 
 def _is_constant(ins: Instruction) -> bool:
-    """Is it a constant, perhaps spread?  Many ops read the same ones."""
+    """Is it a constant or a broadcast of one?  Many ops read the same ones."""
     while isinstance(ins.op, BroadcastInDim | Reshape):
         (ins,) = ins.operands
     return isinstance(ins.op, Constant)
 
 
 def _calls_alike(x: Instruction, y: Instruction) -> bool:
-    """Do the computations called have about the same ops?"""
+    """Have the called computations the same ops, except for a few?"""
     return len(x.calls) == len(y.calls) and all(
         sum(((a := _ops(c)) - (b := _ops(d)) + (b - a)).values()) <= _MOST_UNLIKE
         for c, d in zip(x.calls, y.calls, strict=True)
@@ -366,4 +385,5 @@ def _calls_alike(x: Instruction, y: Instruction) -> bool:
 
 
 def _ops(computation: Computation) -> Counter[str]:
+    """Count the ops of a computation by name."""
     return Counter(ins.op.name for ins in computation if not isinstance(ins.op, STRUCTURE))

@@ -1,7 +1,7 @@
-"""Numbers of instructions by what they are: alone, with all they read, with all that reads them.
+"""Structural numbers of instructions: alone, with all producers, with all users.
 
-Equal numbers mean the same: names, the order of instructions, metadata and places do not count;
-types with their layouts, attributes, shardings, configurations and values of constants do.
+Names, the order of instructions, metadata and source positions are ignored.  Types with layouts,
+attributes, shardings, configurations and elements of constants count.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from hloscope.ir import (
 from hloscope.ops import Constant
 
 _NOT_COMPARED: Final = frozenset({"metadata", "loc", "location", "origin", "stack_frame_id"})
-"""What is kept as written and says nothing of the program."""
+"""Extra attributes that do not affect the program."""
 _OF_SCALARS: Final = Layout(())
 _SAID_BY_NOTHING: Final = (("backend_config", '""'), ("backend_config", "{}"))
 _DRAWN: Final = frozenset({"rng", "rng_get_and_update_state", "infeed", "recv"})
 _MOST_ELEMENTS: Final = 1 << 22
-"""Constants of more elements are compared as they are written."""
+"""Constants with more elements are compared by their text."""
 _CAPTURED: Final = 1 << 20
-"""Places of values that regions read come behind those of operands."""
+"""Offset of the positions of captured values, which follow those of operands."""
 
 
 def with_layouts(type_: Type) -> Type:
-    """The type with the layout that XLA gives an array whose layout is not written: row-major.
+    """Return the type with row-major layouts where none is given, as in XLA.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> with_layouts(TensorType(ELEMENT_TYPES["f32"], (4, 8)))
@@ -58,7 +58,7 @@ def with_layouts(type_: Type) -> Type:
 
 
 class Structure:
-    """Numbers of instructions and computations of several programs."""
+    """Structural numbers of instructions and computations of several programs."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
@@ -67,20 +67,20 @@ class Structure:
         self._of: dict[Computation, int] = {}
         self._drawing: set[Computation] = set()
         self.drawn: set[Instruction] = set()
-        """Instructions that draw, or read what is drawn: two equal ones need not give the same."""
+        """Instructions that depend on random values or side effects: equal ones may differ."""
 
     def number(self, key: object) -> int:
-        """The number of something; equal things have equal ones."""
+        """Return the number of a key; equal keys have equal numbers."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def label(self, ins: Instruction) -> int:
-        """The number of an instruction alone: its op, type and what is written with it."""
+        """Return the number of an instruction alone: its op, type and extra attributes."""
         return self.number(("label", self._op(ins), self.type(ins.type), compared_extras(ins)))
 
     def type(self, type_: Type) -> int:
-        """The number of a type; layouts that are not written are the default ones.
+        """Return the number of a type, with default layouts where none is given.
 
-        A type object is hashed once: programs share them.
+        Each type object is hashed once, because programs share them.
         """
         kept = self._kept.get(id(type_))
         if kept is None:
@@ -88,6 +88,7 @@ class Structure:
         return kept[1]
 
     def _op(self, ins: Instruction) -> object:
+        """Return a key of the instruction's op; of a constant, its elements."""
         if type(ins.op) is Constant:
             return _value(ins)
         kept = self._ops.get(id(ins.op))
@@ -97,10 +98,11 @@ class Structure:
         return kept[1]
 
     def of(self, computation: Computation) -> int:
-        """The number of a computation: all that its instructions are."""
+        """Return the number of a computation, from all its instructions."""
         for inner in inside_out(computation, self._of):
             down, sources = self._numbered(inner)
             read = {value for ins in inner for value in reads(ins)}
+            # Instructions without users count too, in any order, since they may have side effects.
             ends = sorted(down[ins] for ins in inner if ins not in read)
             parameters = [down[p] for p in inner.body.parameters]
             key: tuple[object, ...] = ("computation", *parameters, None, down[inner.root], *ends)
@@ -111,21 +113,22 @@ class Structure:
         return self._of[computation]
 
     def down(self, computation: Computation) -> dict[Instruction, int]:
-        """Numbers of a computation's instructions with all that they read.
+        """Return the numbers of a computation's instructions with all their producers.
 
-        They are found again each time: those of all computations take more than the instructions.
+        They are recomputed for each call: stored for all computations they would exceed the
+        program's size.
         """
         self.of(computation)
         return self._numbered(computation)[0]
 
     def called(self, ins: Instruction) -> tuple[int, ...]:
-        """The numbers of the computations that an instruction calls."""
+        """Return the numbers of the computations that an instruction calls; -1 for recursion."""
         return tuple([self._of.get(callee, -1) for callee in ins.calls])
 
     def _numbered(
         self, computation: Computation
     ) -> tuple[dict[Instruction, int], list[Instruction]]:
-        """The numbers of instructions with what they read; and those that draw."""
+        """Return the numbers of instructions with producers, and the random instructions."""
         found: dict[Instruction, int] = {}
         sources: list[Instruction] = []
         for i, parameter in enumerate(computation.body.parameters):
@@ -155,7 +158,7 @@ class Structure:
         return found, sources
 
     def up(self, computation: Computation) -> dict[Instruction, int]:
-        """Numbers of a computation's instructions with all that reads them."""
+        """Return the numbers of a computation's instructions with all their users."""
         users = users_of(computation)
         found: dict[Instruction, int] = {}
         root = computation.root
@@ -167,17 +170,17 @@ class Structure:
 
 
 def _is_drawn(ins: Instruction) -> bool:
-    """Is an instruction one of which two equal ones need not give the same?"""
+    """May two equal instructions of this kind have different values?"""
     return ins.op.name in _DRAWN or getattr(ins.op, "has_side_effect", False) is True
 
 
 def reads(ins: Instruction) -> tuple[Instruction, ...]:
-    """What an instruction reads: operands, and what its regions read from outside."""
+    """Return the operands of an instruction and the values that its regions capture."""
     return (*ins.operands, *captured(ins)) if ins.calls else ins.operands
 
 
 def users_of(computation: Computation) -> dict[Instruction, list[tuple[Instruction, int]]]:
-    """Of each instruction those that read it, and at which place."""
+    """Return the users of each instruction, with the operand position."""
     found: dict[Instruction, list[tuple[Instruction, int]]] = {}
     for ins in computation:
         for place, operand in enumerate(ins.operands):
@@ -189,15 +192,12 @@ def users_of(computation: Computation) -> dict[Instruction, list[tuple[Instructi
 
 
 def compared_extras(ins: Instruction) -> tuple[tuple[str, str], ...]:
-    """What is kept as written and compared: shardings, configurations, unknown attributes."""
+    """Return the extra attributes that are compared: shardings, configurations, unknown ones."""
     return tuple(sorted(one for one in ins.extras if one[0] not in _NOT_COMPARED))
 
 
 def field_of(op: Op, name: str) -> object:
-    """A field of an op; what goes without saying is as if it were not said.
-
-    Artifacts do not keep it.
-    """
+    """Return a field of an op, without defaults, which artifacts do not store."""
     value = getattr(op, name, None)
     if name == "precision_config" and value is not None:
         return value if any(one != "DEFAULT" for one in map(str, value)) else None
@@ -207,7 +207,7 @@ def field_of(op: Op, name: str) -> object:
 
 
 def _value(ins: Instruction) -> object:
-    """What equal constants have in common, however they are written."""
+    """Return a key of a constant's elements, independent of their text."""
     literal: Any = ins.op.literal  # type: ignore[attr-defined]
     if isinstance(ins.type, TensorType) and _few(ins.type):
         try:
@@ -219,4 +219,5 @@ def _value(ins: Instruction) -> object:
 
 
 def _few(type_: TensorType) -> bool:
+    """Has the type at most `_MOST_ELEMENTS` elements?"""
     return None not in type_.sizes and prod(type_.shape) <= _MOST_ELEMENTS

@@ -1,7 +1,7 @@
-"""Two runs side by side: the first instruction whose value differs.
+"""Comparison of two runs: the first instruction whose value differs.
 
-Values of paired instructions are compared as the program that is looked at runs.  What only one of
-the programs has is passed over.
+Values of paired instructions are compared while the inspected program runs.  Instructions of one
+program only are skipped.
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ Compare = Callable[[Array, Array], Difference | None]
 
 
 class Finding(Struct):
-    """The first difference, and how much was compared before.
+    """The first difference, and the number of values compared.
 
     Attributes:
-        instruction: The one whose value differs; `None` if none does.
-        difference: How it differs.
-        partner: The one it was compared with, if that is of another program.
-        part: Which array of a value of several.
-        evaluation: How often the instruction had been evaluated, counted from 1.
-        operands: Its operands' values, as far as they are known.
-        instructions: How many instructions were compared, and `values` how many of their values.
-        of: How many instructions the program has that could be compared if the other had their
-            like; 0 if that was not counted.
-        by_source: How many of those compared are matched by `op_name`, source and shape only.
-        unlike: How many of those differ though results do not: they are other steps of the
-            same line of source.
-        left_out: Values that were not kept for want of memory.
+        instruction: The instruction whose value differs; `None` if none does.
+        difference: The difference.
+        partner: The instruction of the other program that it was compared with.
+        part: Number of the array, for a value of several.
+        evaluation: Number of the evaluation of the instruction, from 1.
+        operands: Its operands with their values; `None` for values that are not known.
+        instructions: Number of instructions compared.
+        values: Number of their values compared.
+        of: Number of instructions of the program that could be compared if the other program had
+            counterparts; 0 if not counted.
+        by_source: Number of compared instructions that were matched by `op_name`, source and shape.
+        unlike: Number of these that differ although results do not: they are other steps of the
+            same source line.
+        left_out: Number of values that were not recorded for lack of memory.
     """
 
     instruction: Instruction | None = None
@@ -67,11 +68,11 @@ class Finding(Struct):
 
 
 class _Found(BaseException):
-    """Ends an evaluation early."""
+    """Ends an evaluation at the first difference."""
 
 
 def by_name(entry: Computation) -> dict[str, Instruction]:
-    """Instructions by name; those outside the entry as `computation/name`."""
+    """Return instructions by name; those outside the entry as `computation/name`."""
     found = {}
     for computation in reachable(entry):
         for ins in computation:
@@ -84,7 +85,7 @@ def by_name(entry: Computation) -> dict[str, Instruction]:
 
 
 class Kept:
-    """Values of instructions, every time they were evaluated."""
+    """Recorded values of instructions, one for each evaluation."""
 
     def __init__(self, wanted: Iterator[Instruction], most_bytes: int) -> None:
         self.values: Final[dict[Instruction, list[Value | None]]] = {ins: [] for ins in wanted}
@@ -92,7 +93,7 @@ class Kept:
         self.left_out = 0
 
     def watch(self, ins: Instruction, value: Value) -> None:
-        """Keep the value if it is wanted and there is memory for it."""
+        """Record a value if its instruction is wanted and the memory limit allows."""
         values = self.values.get(ins)
         if values is None:
             return
@@ -113,20 +114,20 @@ def compare_programs(
     world: World,
     other: World,
 ) -> Finding:
-    """The first instruction of `mine` whose value is not that of its partner in `theirs`.
+    """Find the first instruction of `mine` whose value differs from its partner's in `theirs`.
 
-    Partners compute the same of the parameters, or stand in the same place.  Others are matched by
-    where they come from: `op_name`, line of source and shape.  One of several that come from there
-    has to have the value; if none has, they may be other steps of that line, so that this counts
-    only if what is returned differs too.
+    Partners compute the same from the parameters, or correspond by position.  Other instructions
+    are matched by source: `op_name`, source line and shape.  Such an instruction must equal one of
+    the matched ones.  If it equals none, they may be other steps of that line, so it is reported
+    only if the results differ too.
 
     Args:
-        mine: The program that is looked at.
-        theirs: The one that is right.
+        mine: The inspected program.
+        theirs: The reference program.
         arguments: Arguments of both.
-        compare: What makes a difference.
-        world: Surroundings of the first.
-        other: Surroundings of the second.
+        compare: Returns the difference of two arrays.
+        world: Evaluation context of the inspected program.
+        other: Evaluation context of the reference.
 
     Raises:
         EvaluationError: One of the programs cannot be evaluated.
@@ -135,6 +136,7 @@ def compare_programs(
     likely = by_source(mine, theirs, pairs)
     wanted = [*pairs.values(), *[y for group in likely.values() for y in group]]
     kept = Kept(iter(wanted), other.max_bytes)
+    # The reference runs first and records; then the inspected program is compared as it runs.
     expected = evaluate(theirs, arguments, replace(other, watch=kept.watch))
     known = {a: kept.values[b] for a, b in pairs.items()}
     choices = {a: [v for b in group for v in kept.values[b]] for a, group in likely.items()}
@@ -156,7 +158,7 @@ def compare_programs(
 
 
 def _earlier(finding: Finding, first: Finding) -> Finding:
-    """The finding with the first likely difference in place of the result that differs."""
+    """Return the finding with the first difference by source in place of the result's."""
     finding.instruction, finding.difference = first.instruction, first.difference
     finding.part, finding.evaluation = first.part, first.evaluation
     return finding
@@ -169,10 +171,17 @@ def compare_values(
     compare: Compare,
     world: World,
 ) -> Finding:
-    """The first instruction of `mine` whose value is not the one of that name.
+    """Find the first instruction of `mine` whose value differs from the one given by name.
+
+    Args:
+        mine: The inspected program.
+        values: Expected arrays by instruction name.
+        arguments: Its arguments.
+        compare: Returns the difference of two arrays.
+        world: Its evaluation context.
 
     Raises:
-        EvaluationError: No instruction has one of the names; the program cannot be evaluated.
+        EvaluationError: No instruction has one of the names, or the program cannot be evaluated.
     """
     names = by_name(mine)
     known: dict[Instruction, list[Value | None]] = {}
@@ -196,15 +205,25 @@ def _compared(
     world: World,
     choices: Mapping[Instruction, list[Value | None]],
 ) -> tuple[Finding, tuple[Value, ...], Finding | None]:
-    """The first difference, what is returned, and the first value that is none of its choices.
+    """Run a program and compare values.
 
-    Those with choices may rightly differ: the run goes on after them.
+    Args:
+        mine: The program.
+        arguments: Its arguments.
+        known: Expected values of instructions, one for each evaluation.
+        compare: Returns the difference of two arrays.
+        world: Its evaluation context.
+        choices: Instructions with several possible values; the run continues after a difference.
+
+    Returns:
+        The finding, the results, and the first instruction whose value is none of its choices.
     """
     finding = Finding()
     first: Finding | None = None
     times: defaultdict[Instruction, int] = defaultdict(int)
 
     def watch(ins: Instruction, value: Value) -> None:
+        """Compare the value of an instruction; stop at a difference."""
         expected = known.get(ins)
         if expected is None:
             if ins in choices:
@@ -222,6 +241,7 @@ def _compared(
             raise _Found
 
     def choose(ins: Instruction, value: Value) -> None:
+        """Compare a value with its choices; record the first one that equals none."""
         nonlocal first
         found = [_unlike(value, one, ins, compare) for one in choices[ins] if one is not None]
         if not found:
@@ -247,7 +267,7 @@ def _compared(
 def _unlike(
     value: Value, right: Any, ins: Instruction, compare: Compare
 ) -> tuple[int, Difference] | None:
-    """Which array of a value differs, and how."""
+    """Return the number of the array that differs, and the difference; `None` if none does."""
     pairs = zip(leaves(value, ins.type), leaves(right, ins.type), strict=True)
     for part, ((a, _), (b, _)) in enumerate(pairs):
         difference = _difference(a, b, compare)
@@ -257,6 +277,7 @@ def _unlike(
 
 
 def _difference(a: Array, b: Array, compare: Compare) -> Difference | None:
+    """Return the difference of two arrays, of their shapes first."""
     if a.shape != b.shape:
         return Difference(a.size, a.size, (), list(a.shape), list(b.shape), "the shape")
     return compare(a, b)
@@ -265,7 +286,7 @@ def _difference(a: Array, b: Array, compare: Compare) -> Difference | None:
 def _operands(
     mine: Computation, arguments: Sequence[Any], ins: Instruction, finding: Finding, world: World
 ) -> list[tuple[Instruction, Value | None]]:
-    """Values of the operands, found by running once more up to the instruction."""
+    """Return the operands' values by running again up to the instruction."""
     sources = [_source(operand, mine) for operand in ins.operands]
     latest: dict[Instruction, Value | None] = dict.fromkeys(sources)
     for parameter, value in zip(mine.body.parameters, arguments, strict=True):
@@ -274,6 +295,7 @@ def _operands(
     left = finding.evaluation
 
     def watch(at: Instruction, value: Value) -> None:
+        """Record operands, and stop at the evaluation that differed."""
         nonlocal left
         if at in latest:
             latest[at] = value
@@ -290,7 +312,7 @@ def _operands(
 
 
 def _source(value: Instruction, entry: Computation) -> Instruction:
-    """The value that a parameter of a computation stands for, if it is called in one place."""
+    """Return the operand that a parameter is, if its computation is called once."""
     callers: dict[Instruction, list[Instruction]] = {}
     for computation in reachable(entry):
         for ins in computation:
@@ -313,7 +335,11 @@ def _compare_results(
     expected: tuple[Value, ...],
     compare: Compare,
 ) -> Instruction | None:
-    """Compare what is returned; what makes the first result that differs, if one does."""
+    """Compare the results; return the instruction that computes the first one that differs.
+
+    Raises:
+        EvaluationError: The programs return different numbers of arrays.
+    """
     a = [leaf for v, t in zip(found, mine.results, strict=True) for leaf in leaves(v, t)]
     b = [leaf for v, t in zip(expected, theirs.results, strict=True) for leaf in leaves(v, t)]
     if len(a) != len(b):
@@ -329,7 +355,10 @@ def _compare_results(
 
 
 def _returned(root: Instruction, part: int) -> tuple[Instruction, int]:
-    """What makes the array that is returned in that place: the root itself if it is not plain."""
+    """Return the instruction that computes a result, and the number of its array.
+
+    That is the root itself if its operands are not all arrays.
+    """
     values = root.operands if isinstance(root.op, Return | Tuple) else ()
     if part < len(values) and all(isinstance(value.type, TensorType) for value in values):
         return values[part], 0
