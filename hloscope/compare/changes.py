@@ -147,6 +147,7 @@ class _Differing:
                 alone.append(Part(x, y))
         while work:
             both = work.popleft()
+            # Equal numbers mean equal structure, callees included: nothing below can differ.
             if both in self.seen or self.structure.of(both[0]) == self.structure.of(both[1]):
                 continue
             self.seen.add(both)
@@ -332,6 +333,8 @@ def _uncalled(
     One of a pair is `None` if the other has no partner.
     """
     mine, others = _alone(a), _alone(b)
+    # Equal structure first, so that a renamed computation is not compared with another of its
+    # name.
     by_number: dict[int, list[Computation]] = {}
     for y in others:
         by_number.setdefault(structure.of(y), []).append(y)

@@ -165,6 +165,7 @@ def _cut(sharding: object, known: Mapping[str, Any], partitions: int) -> Cut | N
         return None
     if isinstance(sharding, WholeSharding) and sharding.kind == "replicated":
         return WHOLE
+    # Replicated subgroups only: the partitions of a subgroup have the same part.
     if isinstance(sharding, TileSharding) and {*sharding.subgroups} <= {"replicated"}:
         return _tiles(sharding, partitions)
     if isinstance(sharding, NamedSharding) and {r for r, _ in sharding.others} <= {"replicated"}:

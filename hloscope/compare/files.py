@@ -137,9 +137,11 @@ def restored(array: Array, type_: Type) -> Array:
         return array
     is_float = type_.element.kind == "float"
     same_size = array.dtype.itemsize == dtype.itemsize
+    # Equal size and no numpy type of this kind: the file has the bits.
     if same_size and (array.dtype.kind == "V" or (array.dtype.kind == "u" and is_float)):
         return np.ascontiguousarray(array).reshape(array.shape).view(dtype)
     if array.dtype.kind in "biu" and not is_float and type_.element.kind != "complex":
+        # Wider integers are accepted only if no value changes.
         converted = array.astype(dtype)
         if (converted.astype(array.dtype) == array).all():
             return converted

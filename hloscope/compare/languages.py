@@ -221,6 +221,7 @@ def _reached(
     seen = {entry.root}
     while stack:
         ins = stack.pop()
+        # The other program has this value, so its producers need not be searched.
         if is_same(ins):
             continue
         if not isinstance(ins.op, _STRUCTURE):

@@ -199,6 +199,7 @@ class Matching:
             lambda use: (use[1], label(use[0])),
             lambda use: (use[1], use[0].op.name, len(use[0].operands)),
         )
+        # First users that are equal in all attributes, then those of the same op.
         for key in keys:
             left, right = _alone(mine, key), _alone(others, key)
             found = [(left[at][0], right[at][0]) for at in left if at in right]

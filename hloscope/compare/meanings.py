@@ -175,6 +175,7 @@ class Meanings:
     def _value(self, ins: Instruction, depth: int) -> _Steps:
         """Return the number of an instruction's value."""
         op = ins.op
+        # All values without elements are equal, whatever computes them.
         if is_empty(ins.type):
             return self.number(("empty", plain(ins.type)))
         read = [self.of[operand] for operand in ins.operands]
@@ -281,6 +282,8 @@ class Meanings:
         if ins.calls or not few or not known or any(value is None for value in known):
             return None
         assert isinstance(type_, TensorType)
+        # Small results only: the purpose is to equal XLA's folding of constants, not to run the
+        # program.
         if type_.num_elements > _MOST_FOLDED or ins.op.name in _NOT_FOLDED:
             return None
         try:
@@ -545,6 +548,7 @@ def _passed(body: Computation, count: int) -> list[bool]:
         places[parameter] = at
         at += len(_leaves(parameter.type))
 
+    # A carried value is a parameter, or an element of a tuple parameter.
     def place_of(value: Instruction) -> int | None:
         """Return the position of a carried value; `None` for other values."""
         if value in places and not isinstance(value.type, TupleType):

@@ -37,6 +37,7 @@ def by_source(
     constants to places where other constants have their names.
     """
     once = [*_run_once(mine)], [*_run_once(theirs)]
+    # Both programs need `op_name`s; else the keys of the two sides would have different forms.
     said = all(any(_origin(ins) is not None for c in side for ins in c) for side in once)
     right: defaultdict[Key, list[Instruction]] = defaultdict(list)
     for computation in once[1]:

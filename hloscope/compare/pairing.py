@@ -116,6 +116,8 @@ class _Numbers:
             read = [*ins.operands, *(captured(ins) if ins.calls else ())]
             for value in read:
                 if value not in found and value not in outside:
+                    # Without names, captured values are numbered by first use, so that equal
+                    # regions have equal numbers.
                     name = outer(value) if outer else (len(outside), plain(value.type))
                     outside[value] = self._number(("outer", name))
             numbers = [outside[v] if v in outside else found[v] for v in read]
@@ -139,6 +141,7 @@ class _Numbers:
             return self._number(("part", op.index, *read))
         if op.name == "chlo.square":
             return self._number(("multiply", (), plain(ins.type), *read, *read))
+        # Sorted operands: the order does not matter.
         if op.name in COMMUTATIVE:
             read = sorted(read)
         called = [tuple(self._of[c].get(v, -1) for v in _returned(c)) for c in ins.calls]

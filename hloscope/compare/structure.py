@@ -148,6 +148,8 @@ class Structure:
                 numbers.append(known)
             key_of = (self.label(ins), len(ins.operands), *numbers, None, *self.called(ins))
             found[ins] = self.number(key_of)
+            # A random instruction makes everything that depends on it random, and so the calling
+            # instruction.
             if _is_drawn(ins) or any(callee in self._drawing for callee in ins.calls):
                 sources.append(ins)
                 self.drawn.add(ins)

@@ -230,6 +230,8 @@ def _compared(
                 choose(ins, value)
             return
         times[ins] += 1
+        # The reference evaluated it less often, or its value was not recorded: nothing to compare
+        # with.
         if times[ins] > len(expected) or expected[times[ins] - 1] is None:
             return
         finding.instructions += times[ins] == 1
@@ -304,6 +306,7 @@ def _operands(
             if not left:
                 raise _Found
 
+    # The second run must not print or probe again.
     quiet = {**world.extra, PRINT: lambda _: None}
     quiet.pop(PROBE, None)
     with suppress(_Found, EvaluationError):

@@ -200,6 +200,8 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
     if second.precision is not Precision.EXACT or second.reason:
         precision = max(precision, second.precision, key=_RANK.__getitem__)
         reason = join_reasons(reason, second.reason)
+    # Precision and reasons are combined before the maps, since an unknown result keeps both
+    # reasons.
     if first.map is None or second.map is None:
         return Access.unknown(reason)
     if len(first.map.results) != len(second.map.dims):

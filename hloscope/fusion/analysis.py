@@ -128,6 +128,7 @@ class Analysis(Flows):
         if place is None:
             return {}
         leaf = place
+        # A captured value has no parameter in the callee, so `spread` does not know it.
         if not isinstance(operand, int):
             flows: Iterable[Flow] = self.writes(ins, operand, leaf)
         elif self._is_inside(ins):

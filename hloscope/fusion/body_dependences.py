@@ -221,6 +221,7 @@ def dependence_of(
     for parameter in callee.parameters:
         first.append(first[-1] + len(at.leaves(parameter.type)))
     leaves = range(len(at.leaves(callee.root.type)))
+    # Most bodies are sums of scalars: their dependences need no maps.
     plain = _of_scalars(callee)
     if plain is None or len(plain) != len(leaves):
         rows = [_row(summary(callee, leaf), first) for leaf in leaves]
@@ -249,6 +250,7 @@ def _of_scalars(callee: Computation) -> list[frozenset[int]] | None:
     results = root.operands if isinstance(root.op, Tuple | Return) else (root,)
     found: dict[Instruction, frozenset[int]] = {}
     for ins in callee.instructions:
+        # A root tuple is not a scalar; its operands are the results.
         if ins is root and results != (root,):
             continue
         if not isinstance(ins.type, TensorType) or ins.type.sizes:
@@ -328,6 +330,8 @@ def in_every_application(access: Access, is_varying: Callable[[Instruction], boo
     ranges, runtime = [*map.ranges], list[RuntimeVariable]()
     for i, variable in enumerate(map.runtime):
         if i in loose:
+            # A free range over the same interval contains every value that an application may
+            # read.
             new[Runtime(i)] = Range(len(ranges))
             ranges.append(Variable(variable.interval))
         else:

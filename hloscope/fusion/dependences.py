@@ -303,6 +303,7 @@ class Flows(ABC):
             return found
         self.doubts.settle(ins)
         answer = input_to_output(ins, operand, reader=self.bodies, counts=self.counts)
+        # Not shared: the result is a generator of dependences with sizes, which are rare.
         if self._sizes.concern(ins):
             return self._sized_writes(ins, operand, leaf, answer)
         flows = self._written_by(ins, operand, leaf, answer)

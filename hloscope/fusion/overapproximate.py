@@ -188,8 +188,10 @@ def _fixed_results(access: Access, sizes: tuple[int, ...]) -> Mapping[int, Expr]
     fixed: dict[int, Expr] = {}
     seen: set[Expr] = set()
     for k, (result, size) in enumerate(zip(map.results, sizes, strict=True)):
+        # The only index is covered by any result.
         if size == 1:
             continue
+        # A range variable used twice ties two results together, so they are not free.
         if isinstance(result, Range) and result not in seen:
             if map.ranges[result.index].interval != Interval(0, size - 1):
                 return None
@@ -334,6 +336,7 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
     """
     kept = tuple(accesses)
     reasons = join_reasons(*[a.reason for a in kept], reason)
+    # Maps to different devices cannot be one map; each route gets its own superset.
     by_device: dict[Route, list[Access]] = {}
     for access in kept:
         if access.map is not None:
@@ -361,6 +364,8 @@ def _box(accesses: Sequence[Access], shape: tuple[int, ...]) -> IndexingMap:
     for k in range(len(maps[0].results)):
         limit = Interval(0, shape[k] - 1) if k < len(shape) else Interval.EVERYTHING
         column = {m.results[k] for m in maps}
+        # A common result is kept exactly; it is bounded by the tensor's size, because the union of
+        # the dimensions may be larger than the domain of each map.
         if len(column) == 1 and all(isinstance(v, Dim) for e in column for v in variables(e)):
             results += column
             inside += [(e, limit) for e in column]

@@ -100,6 +100,8 @@ class Sizes:
         """Yield pairs of the dynamic dimensions that two types declare for the same value."""
         handed = [self._dynamic(operand.type) for operand in ins.operands]
         result = self._dynamic(ins.type)
+        # Each op passes operands to parameters, and roots to its value; both sides must have the
+        # same dynamic dimensions, because a run-time size is a leaf of its own.
         match ins.op:
             case Tuple() | Return() | OptimizationBarrier():
                 yield sum(handed, ()), result

@@ -63,6 +63,8 @@ def with_accesses(
         if id(access) not in pool.small:
             access = pool.changed(access, type, simpler)
         known[id(access)] = access
+    # From exact to coarse: one access that covers all, then runs merged to ranges; only a set that
+    # is still too large becomes one superset.
     if len(known) > COMPRESS_AT:
         fewer = contains_all(known.values(), type)
         if fewer is None:

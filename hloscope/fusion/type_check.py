@@ -146,6 +146,7 @@ def _is_refused(ins: Instruction, results: tuple[Type, ...]) -> bool:
 
 def _have_sizes_of(some: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
     """Do the types have the same sizes?  Maps do not depend on element types."""
+    # An explicit stack, because tuples may nest deeply.
     pairs = [(some, others)]
     while pairs:
         here, there = pairs.pop()

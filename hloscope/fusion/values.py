@@ -161,6 +161,7 @@ class Values:
         """Compute `of` for one op."""
         if not isinstance(ins.type, TensorType) or not ins.type.is_static:
             return None
+        # Only integers, and only a complete index, can be an affine expression.
         if _limits(ins.type) is None or len(index) != ins.type.rank:
             return None
         match ins.op:

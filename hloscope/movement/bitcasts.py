@@ -93,6 +93,7 @@ def _candidates(
     moved = _digits_moved(same, shape, goal)
     if moved is not None:
         yield "reshape-transpose-reshape", moved
+    # Two tiled layouts may need two permutations: to the linear order in memory and from it.
     line = TensorType(source.element, (source.num_elements,))
     out, back = bitcast_map(line, source), bitcast_map(target, line)
     if isinstance(out, IndexingMap) and isinstance(back, IndexingMap):

@@ -159,6 +159,7 @@ def _program(
     for k, leaf in enumerate(chain.main):
         given = draft.parameter(leaf.value.name, leaf.type)
         made[leaf.value] = draft.move(given, *paths[k]) if paths else given
+        # The element-wise ops then work on the sources' shape, before the movement.
         if not paths:
             shape = leaf.type
     others = {
@@ -314,6 +315,8 @@ def _slice(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
         return None
     starts, strides = [], []
     for k, e in enumerate(m.results):
+        # A slice's result in each dimension is `start + stride * d`; in a dimension of size 1 it
+        # is constant.
         match e:
             case Const(value) if output[k] == 1:
                 start, stride = value, 1

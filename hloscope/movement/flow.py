@@ -305,6 +305,7 @@ class Flow:
             case Return() if len(at.operands) == 1:
                 return at.operands[0]
             case GetTupleElement(index=index):
+                # The tuple itself may be the value of a call or of another tuple's element.
                 whole = self.source(at.operands[0]) if at.operands else at
                 parts = self._elements(whole)
                 if 0 <= index < len(parts):

@@ -95,6 +95,8 @@ class Patterns:
             return ()
         if not self._flow.is_fused(computation):
             return None
+        # Equal structure is not enough: whether a parameter is a broadcast scalar changes its
+        # chains.
         key = structure, *self._handed(computation)
         if key not in self._known:
             is_plain = all(map(self._is_plain, computation.instructions))
@@ -131,6 +133,7 @@ class Patterns:
         for ins, k in place.items():
             if not self._around.moves(ins):
                 continue
+            # Depends on users outside of the computation, so it is asked for each fusion.
             if not self._is_decided(ins, is_inside):
                 found.append(Moved(k, None, None))
             elif self._ends_in(ins):

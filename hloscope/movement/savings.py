@@ -115,6 +115,8 @@ class Savings:
             if not planner.moving_kernels(chain.steps):
                 continue
             shorter = planner.shorter(chain, self._runs, taken)
+            # A replacement without own traffic is the best; an equal value comes next; hoisting
+            # and shorter programs add bytes.
             if shorter is not None and not shorter.added:
                 yield shorter
             elif chain in equal:
@@ -175,6 +177,8 @@ class Savings:
                 kernel, source = found
                 home = self._flow.home(kernel)
                 order = chain.type.layout and chain.type.layout.minor_to_major
+                # Equal maps and layouts of one array, in one computation: the kernels read it in
+                # the same order.
                 groups[home, source, chain.main[0].maps, order].append((chain, kernel))
         joined: dict[Chain, str] = {}
         joints = _Joints(self._flow)

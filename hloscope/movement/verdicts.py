@@ -249,6 +249,8 @@ def _why(m: IndexingMap, source: TensorType, output: TensorType, form: Strided |
     if form.is_permutation:
         return ""
     strides = [mode.stride for mode in form.modes]
+    # A stride of 0 repeats an element, a negative one reverses, and a single 1 is a contiguous
+    # part.
     if 0 in strides:
         return f"{counts[1]:,} elements out of {counts[0]:,}: some are repeated"
     if strides == [1]:

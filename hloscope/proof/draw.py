@@ -68,6 +68,7 @@ class Draw:
         if isinstance(element, QuantizedType):
             element = element.storage
         dtype = dtype_of(element)
+        # Values beyond the element type's range become infinite or wrap, which is intended.
         with np.errstate(all="ignore"):
             match element.kind:
                 case "pred":
@@ -96,6 +97,7 @@ class Draw:
             case "numbered":
                 count = int(np.prod(shape))
                 first, self._number = self._number, self._number + count
+                # Narrow floats represent only small integers exactly.
                 most = {1: 8, 2: 128}.get(dtype.itemsize, 1 << 20)
                 numbers = (first + rng.permutation(count)) % most
                 return (numbers + 1.0).reshape(shape)
@@ -106,6 +108,8 @@ class Draw:
         rng = self.rng
         is_signed = element.kind == "signed"
         bits = element.bits - is_signed
+        # Indices are integers: small ranges give indices that collide, wide ones those out of
+        # range.
         most, least = (1 << bits) - 1, -(1 << bits) if is_signed else 0
         match self.style:
             case "ties":

@@ -73,6 +73,8 @@ class Elements:
         self.outputs: Final = len(own)
         self.shapes: Final = [shape for _ in devices for shape in own]
         rng = np.random.default_rng(seed)
+        # The table of rows and columns has a bounded size: with many columns only some rows are
+        # compared.
         most = max(4, PAIRS // max(1, self.size) // max(1, len(self.shapes)))
         counts = [prod(shape) for shape in self.shapes]
         self.chosen: Final[list[Ints]] = [

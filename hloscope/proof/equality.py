@@ -240,6 +240,8 @@ class _Comparison:
             return False
         if isinstance(x, CalledValue) and isinstance(y, CalledValue) and (x.call, y.call) == (a, b):
             x, y = x.value, y.value
+        # Inside calls of equal structure, the values at the same position are equal if the
+        # parameters they depend on have equal operands.
         mine, theirs = a.calls[0], b.calls[0]
         if self._blueprint(mine) != self._blueprint(theirs):
             return False

@@ -106,6 +106,7 @@ class Evidence:
         self.failures: Final[list[str]] = []
         self.runner = Runner(instance, deadline or Deadline())
         self.elements: Final = Elements(instance, seed)
+        # The relation is a matrix of one byte per pair: refuse before it is allocated.
         pairs = self.elements.rows * self.elements.size
         if pairs > MOST_PAIRS:
             raise NotExecutableError(f"{pairs:,} pairs of elements are more than can be kept")

@@ -115,6 +115,7 @@ class Execution:
             return Executed(reason=self._why_not())
         if not evidence.elements.has(*place[1:]):
             return Executed(reason="it has no elements")
+        # Maps of the program do not apply to a smaller test program, which has its own.
         if self.instance.is_smaller or accesses is None:
             accesses = None
             if inverse:

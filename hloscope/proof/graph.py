@@ -415,6 +415,7 @@ class Walker(Generic[T]):
         elements: T | None = None
         unknown, over = reached.unknown, reached.over
         for access in accesses:
+            # An unknown access does not end the traversal: other accesses still reach elements.
             if access.map is None:
                 unknown = unknown or access.reason
                 continue

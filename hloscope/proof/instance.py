@@ -138,6 +138,7 @@ def instance_of(
     try:
         counts = counts_of(involved, said)
         reason = f"it runs on {counts.total} devices, and not on fewer"
+        # The smallest grid first; the next one if the instance does not fit it.
         for grouping in regroupings(involved, counts):
             try:
                 return _instance(_Question(ins, computation, involved, largest), grouping, deadline)
@@ -330,6 +331,7 @@ class _Rebuilding:
                 op = resized_op(Step(ins, self._sizes, tuple([o.type for o in operands]), type))
             elif isinstance(op, Constant) and op.literal.is_elided:
                 op = _made_up(ins)
+            # A collective has no sizes of its own: the regrouped op replaces it.
             op = self._grouping.ops.get(ins, op)
             _check(op, operands, calls, type)
         except (HloscopeError, ValueError, IndexError, TypeError) as error:
@@ -352,6 +354,7 @@ class _Rebuilding:
             self._depth += 1
             if self._depth > MAX_NESTING:
                 raise ShrinkError("calls nest too deeply")
+            # Names are unique within a computation only.
             names, self._names = self._names, set()
             body = computation.body
             for k, p in enumerate(body.parameters):

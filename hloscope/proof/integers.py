@@ -125,6 +125,8 @@ class Integers:
         answer: Known | None = None
         work = 0
         while stack:
+            # Coroutines on a stack in place of recursion: chains of integers may be deeper than
+            # Python's call limit. Equal requests are answered once.
             asked, asking = stack[-1]
             try:
                 wanted = asking.send(answer)
@@ -149,6 +151,8 @@ class Integers:
         if _limits(type) is None or not isinstance(type, TensorType) or not type.is_static:
             return None
         shape = type.shape
+        # A small tensor is computed once as a whole and then looked up, as it is asked for many
+        # times.
         if prod(shape) > MAX_ELEMENTS:
             found = yield from self._computed(ins, index)
         else:

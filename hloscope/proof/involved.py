@@ -47,6 +47,7 @@ def taking_part(ins: Instruction, computation: Computation | None) -> list[Instr
     work = [*outer]
     for one in work:
         found[one] = None
+        # An operand's value is given to the test program, so what it calls does not run.
         if one in (*ins.operands, *captured(ins)) and computation is None:
             continue
         for callee in one.calls:

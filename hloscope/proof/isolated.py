@@ -86,6 +86,7 @@ class Isolated:
         except OSError:
             self.stop()
             raise UndecidedError("out of memory") from None
+        # An interrupted request leaves a message in the pipe, so the child cannot be used again.
         except BaseException:
             self.stop()
             raise

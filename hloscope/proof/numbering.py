@@ -31,6 +31,7 @@ class Numbering:
         for ins in side:
             if isinstance(ins.op, GetTupleElement):
                 whole, index = ins.operands[0], ins.op.index
+                # An element of a tuple is the operand itself.
                 if isinstance(whole.op, Tuple) and whole in known:
                     known[ins] = known[whole.operands[index]]
                     continue

@@ -246,6 +246,7 @@ class Participants:
             proof = self._on_grid(grid, a, b)
             if not proof.is_proved:
                 return proof
+        # Equal on all tried grids, but other numbers of devices are possible: no proof.
         if not is_all:
             raise GridError(
                 f"the same on {len(grids)} small grids of devices, any number of them may be"

@@ -168,6 +168,8 @@ class Touching:
         """
         left = [*range(len(m.runtime))]
         while left:
+            # A variable may be read at an index that depends on another variable, so the order is
+            # that of their dependences.
             ready = [
                 i
                 for i in left

@@ -160,6 +160,7 @@ class Prover:
             if self.allowance.is_spent:
                 self._done[key] = Check(Outcome.UNDECIDED, reason=self.allowance.reason)
                 continue
+            # The reference is shared by all operands of an output; it is computed at first use.
             truth = self._truth(ins, output, computation)
             try:
                 found[key] = Question(truth, operand, leaf, accesses, order, inverse)
@@ -195,6 +196,8 @@ class Prover:
         if self.allowance.is_spent:
             return found, replace(rest, executed=Executed(reason=self.allowance.reason))
         execution = self._executed(ins, computation)
+        # Execution may show a dependence on a tensor that no map reaches: then it must be checked
+        # too.
         found |= execution.suspects(output)
         return found, replace(rest, executed=execution.nothing_seen())
 

@@ -129,6 +129,7 @@ class Question:
             names = [f"i{k}" for k in range(len(shape))]
             bounds = [f"0 <= {n} < {size}" for n, size in zip(names, shape, strict=True)]
             text = f"{{ [{', '.join(names)}] : {' and '.join(bounds) or '0 = 0'} }}"
+            # isl's text has integers of any size, unlike the intervals of a map.
             box = isl.Set.read_from_str(isl_context(), text)
             ends.append(box if place is None else box.apply(follower.relation(place, AS_THEY_ARE)))
         start, end = reversed(ends) if self.inverse else ends
@@ -200,6 +201,7 @@ class Question:
         else:
             said = follower.union(self.accesses, follower.start(chosen))
             example = self._first(chosen, real, said, reached)
+        # Drawn runtime values are samples, and the inverse direction is only sampled.
         is_all = way.is_all and not way.values.drawn and not self.inverse
         count = len(chosen)
         means = f"enumerated {count}" if is_all else f"sampled {count}, seed {self.truth.seed}"

@@ -118,6 +118,7 @@ class _Collective:
         whole = counts.along(groups.axis)
         self.is_one_of_all: Final = not groups.rows
         self._rows: Final = groups.rows or (tuple(range(whole)),)
+        # Each device's group and position, to select the kept members in order.
         self._seats: Final = {
             n: (k, i) for k, row in enumerate(self._rows) for i, n in enumerate(row)
         }
@@ -312,6 +313,7 @@ def _components(found: Sequence[_Collective]) -> list[list[int]]:
     """Return the first connected set of devices that exchange values, as a list of one set."""
     leader: dict[int, int] = {}
 
+    # Union-find with path halving: devices that exchange values are in one set.
     def root(n: int) -> int:
         while leader.setdefault(n, n) != n:
             leader[n] = leader[leader[n]]

@@ -42,6 +42,7 @@ def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple
         for k in range(devices):
             number = f".{k}" if devices > 1 else ""
             paths.append(folder / f"{plain}.{when}{number}.npz")
+            # Values are stored device by device, in the order of the parameters.
             own = values[k * len(types) : (k + 1) * len(types)]
             compare.save(paths[-1], compare.named(own, types))
     return tuple(paths)

@@ -104,6 +104,7 @@ def resized_type(type: Type, sizes: Sizes) -> Type:
     match type:
         case TensorType():
             element = type.element
+            # Scales per axis have one value per index, so they would have to be resized too.
             if isinstance(element, QuantizedType) and not element.is_per_tensor:
                 raise ShrinkError("its scales go with the sizes")
             return TensorType(
@@ -255,6 +256,7 @@ def resized_slice(op: Slice, step: Step) -> Op:
         shape_of(step.type),
         strict=True,
     ):
+        # The stride must fit `count` elements into the new size; the rest is room for the start.
         stride = by if count < 2 else max(1, min(by, (new - 1) // (count - 1)))
         span = (count - 1) * stride + 1 if count else 0
         room = new - span
@@ -278,6 +280,7 @@ def resized_pad(op: Pad, step: Step) -> Op:
         shape_of(step.type),
         strict=True,
     ):
+        # Interior padding only between elements: reduced until the result has room for it.
         between = inner if n < 2 else min(inner, max(1, (count - 1) // (n - 1) - 1)) if inner else 0
         first, last = _edges(lo, hi, count - n - max(0, n - 1) * between)
         low.append(first)

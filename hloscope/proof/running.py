@@ -59,6 +59,7 @@ class Runner:
         self.count = 0
         self.deadline = deadline
         self._devices = instance.devices
+        # Two contexts, because steps and operations of feeding and running are counted separately.
         self._world, self._feeding = [
             World(
                 max_steps=MAX_STEPS,
@@ -324,6 +325,8 @@ class Observed:
         array = np.asarray(value)
         if array.dtype.kind not in "biu" or len(index) != array.ndim:
             raise UndecidedError("a run-time value that is not an integer")
+        # Values beyond int64 would wrap to negative ones; they are clamped to the variable's range
+        # anyway.
         if array.dtype == np.uint64:
             array = np.minimum(array, np.uint64((1 << 63) - 1))
         array = np.clip(array.astype(np.int64), values.lo, values.hi)

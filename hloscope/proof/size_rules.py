@@ -102,6 +102,8 @@ def groups(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int]
     while a and b:
         left, right = [a.pop(0)], [b.pop(0)]
         x, y = left[0], right[0]
+        # The smaller product grows until both are equal; sizes of 1 were removed, so runs are
+        # minimal.
         while x != y:
             if x < y and a:
                 left.append(a.pop(0))

@@ -87,6 +87,7 @@ class Touched:
         found = nothing(len(elements.rows_of(place[0])), width * len(leaves))
         row = 0
         for device in range(self._devices.count):
+            # Blocks are stacked device by device, as `rows_of` and `columns_of` number them.
             output = place[0] + device * elements.outputs
             count = len(elements.chosen[output])
             rows = found[row : row + count]
