@@ -114,6 +114,8 @@ class Meanings:
         """Types of values that are broadcast."""
         self._identities: Final = Identities()
         self._values: Final = self._identities.values
+        # Functions and regions are called repeatedly with equal arguments; without these, nested
+        # calls multiply.
         self._callees: Final[dict[Computation, list[int]]] = {}
         self._regions: Final[dict[object, Meaning]] = {}
         self._visits: Final[dict[Computation, int]] = {}

@@ -62,6 +62,8 @@ class Structure:
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
+        # Types and ops are shared objects: hashing each once takes most of the time out of
+        # `label`.
         self._kept: dict[int, tuple[Type, int]] = {}
         self._ops: dict[int, tuple[Op, int]] = {}
         self._of: dict[Computation, int] = {}

@@ -88,6 +88,7 @@ class Tables:
         self._join = join
         self._is_plain = is_plain
         self._through = through
+        # These intern nodes and memoize joins: shared subtrees are what makes the tables small.
         self._deferred: dict[tuple[int, ...], Deferred] = {}
         self._made: dict[Deferred, Node | None] = {}
         self._readings: dict[tuple[int, ...], Reading] = {}

@@ -65,6 +65,7 @@ class Analysis(Flows):
         super().__init__(
             has_regions=has_regions, convention=convention, refuse=refuse, counts=counts
         )
+        # Asked for every leaf of every call: a program has many calls of few structures.
         self._positions: Final[dict[Computation, Mapping[Instruction, int]]] = {}
         self._backward: Final[dict[tuple[int, int], Summary]] = {}
         self._forward: Final[dict[tuple[int, int, int], Summary]] = {}

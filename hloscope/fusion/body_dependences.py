@@ -81,6 +81,7 @@ def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
     result of a recursive function counts as computed.
     """
     known = at.sources
+    # Every caller of a function asks for the same sources, nested callers again.
     if (callee, leaf) in known:
         return known[callee, leaf]
     opened: dict[tuple[Computation, int], Source] = {(callee, leaf): (callee.root, leaf)}

@@ -101,6 +101,7 @@ class Flows(ABC):
         self.leaf_of, self.tensor_of = self._leaves.leaf, self._leaves.tensor
         self._shared: dict[tuple[object, ...], tuple[Flow, ...]] = {}
         """Dependences of instructions by direction, op, types and structure of the bodies."""
+        # Asked once for every instruction that calls a body, such as the many reductions by a sum.
         self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
 

@@ -85,6 +85,7 @@ class Leaves:
     def __init__(self) -> None:
         self.plain: Final[set[int]] = set()
         """`id`s of types without run-time sizes."""
+        # Asked for every operand of every instruction that a traversal visits.
         self._known: dict[int, _Parts] = {}
         self._offsets: dict[int, tuple[Type, tuple[int, ...]]] = {}
         self._starts: dict[int, tuple[Instruction, tuple[int, ...]]] = {}

@@ -33,6 +33,7 @@ class Reaching:
 
     def __init__(self, analysis: Analysis) -> None:
         self._analysis: Final = analysis
+        # One table serves every parameter of every computation of a structure.
         self._tables: Final[dict[int, tuple[Computation, Table]]] = {}
         self._asked: Final[Counter[int]] = Counter()
         self._users: Final = Recent[Users](lambda callee: analysis.users(callee.instructions))

@@ -56,6 +56,7 @@ class Sizes:
 
     def __init__(self, pool: Pool, leaves: Leaves) -> None:
         self._pool, self._leaves = pool, leaves
+        # Asked once for each leaf of an instruction, which may have thousands.
         self._in_step: dict[Instruction, bool] = {}
         self._wide = of_last(self._has_sizes)
 

@@ -40,6 +40,7 @@ class Doubts:
 
     def __init__(self, refuse: Refusal) -> None:
         self._refuse: Final = refuse
+        # A traversal comes to an instruction once for each leaf; few kinds make up a program.
         self._right: Final[set[Instruction]] = set()
         self._kinds: Final[dict[_Kind, Instruction]] = {}
         """One valid instruction of each kind, which keeps the objects of the key alive."""

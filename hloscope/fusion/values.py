@@ -141,6 +141,7 @@ class Values:
     def __init__(self, domain: Domain, rule: Rule) -> None:
         self._domain = domain
         self._rule = rule
+        # A value may be reached along exponentially many paths of an expression.
         self._known: dict[tuple[Instruction, Index], Expr | None] = {}
 
     def of(self, ins: Instruction, index: Index, depth: int = 0) -> Expr | None:

@@ -52,6 +52,7 @@ class _Chains:
         self._flow: Final = flow
         self._around: Final = Surroundings(flow)
         self._planner: Final = Planner(flow)
+        # Every value of the module is asked, and the answer depends on all users after it.
         self._goes_on: Final[dict[Instruction, bool]] = {}
         self._models: Final[dict[tuple[int, ...], Chain]] = {}
         self._patterns: Final = Patterns(flow, self._around, self.ends_in, self._chain_inside)

@@ -144,6 +144,8 @@ class Flow:
         self.has_regions: Final = module.has_tree
         self.blueprints: Final = Blueprints() if blueprints is None else blueprints
         self._numbers: Final = {c: k for k, c in enumerate(module)}
+        # Lazy indices of the module: each is asked for most values by traversals, plans and
+        # traffic.
         self._home: Final[dict[Instruction, Computation]] = {}
         self._places: Final[dict[Computation, dict[Instruction, int]]] = {}
         self._direct: Final[dict[Instruction, list[Instruction]]] = {}

@@ -69,6 +69,7 @@ class Traffic:
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
+        # Several chains lead through a kernel, and each plan asks for its traffic again.
         self._kernels: Final[dict[Computation, Instruction | None]] = {}
         self._plain: Final[dict[int, bool]] = {}
         self._moved: Final[dict[Instruction, int]] = {}

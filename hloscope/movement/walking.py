@@ -130,6 +130,7 @@ class Surroundings:
 
     def __init__(self, flow: Flow) -> None:
         self._flow: Final = flow
+        # Surroundings of neighbouring sinks overlap, so each value is asked many times.
         self._seen: Final[dict[Instruction, Seen]] = {}
         self._number: Final = Numbering()
         self._numbers: Final[dict[object, int]] = {}

@@ -38,6 +38,7 @@ class StepsThroughBodies(Steps):
         super().__init__(counts)
         self._convention: Final = convention
         self._blueprints = Blueprints()
+        # Asked once for every instruction that calls a body; a body is sampled once per structure.
         self._known: dict[int, Dependence] = {}
         self._open: set[int] = set()
 

@@ -67,6 +67,7 @@ class Devices:
         self.count: Final = replicas * partitions
         self._grid = Grid(replicas, partitions)
         self._ids = [*self._grid.processes]
+        # Asked for every access along a route, and for every device.
         self._tables: dict[Instruction, tuple[Ints, Ints]] = {}
 
     def tables(self, ins: Instruction) -> tuple[Ints, Ints]:

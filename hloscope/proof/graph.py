@@ -128,6 +128,7 @@ class Steps:
         self.tensor_types: Final = self._leaves.tensor_types
         self._sizes = Sizes(self.pool, self._leaves)
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
+        # Asked for every traversal of a computation, and each output has several traversals.
         self._positions: Final[dict[Computation, dict[Instruction, int]]] = {}
         self._has_runtime: Final[dict[Computation, bool]] = {}
         self.kept: Final = Kept()
@@ -247,6 +248,8 @@ class Walker(Generic[T]):
         self._count = 0
         self._seconds = min(seconds, SECONDS)
         self._until = process_time() + self._seconds
+        # A computation is called many times with equal elements; without this, nested calls
+        # multiply.
         self._known: dict[Hashable, Ends[T]] = {}
         self._open: set[Computation] = set()
         self._names: dict[Hashable, Names] = {}

@@ -99,6 +99,7 @@ class Integers:
     """Elements of integer tensors that do not depend on the program's arguments."""
 
     def __init__(self) -> None:
+        # A table of indices is read by many elements, in every step that depends on it.
         self._whole: dict[Instruction, Known | None] = {}
 
     def at(self, ins: Instruction, columns: Sequence[Ints], count: int) -> Known:

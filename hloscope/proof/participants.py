@@ -125,6 +125,7 @@ class Participants:
             for side, some in zip(sides, alone, strict=True)
         ]
         self._headers: Final = headers
+        # Every pair of accesses through a collective asks for its groups again.
         self._tables: Final[list[dict[Instruction, Table]]] = [{}, {}]
         self._first: Final[dict[Hashable, Instruction]] = {}
         self._devices: Final[dict[Counts, list[Devices]]] = {}

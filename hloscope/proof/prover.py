@@ -62,6 +62,8 @@ class Prover:
         self.said: Final = said
         self._steps = StepsThroughBodies(convention, said)
         self._blueprints = Blueprints()
+        # Operands and outputs of one instruction are asked one after the other, and equal
+        # instructions of a program have equal results.
         self._numbers: dict[object, int] = {}
         self._numbered: tuple[Instruction, int] | None = None
         self._structures: dict[object, int] = {}

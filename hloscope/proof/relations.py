@@ -34,6 +34,7 @@ class Relating:
         self._isl = isl
         self._values = values
         self.parameters = Parameters({}, {})
+        # Equal ops have equal maps, so relations are built once for each map.
         self._known: dict[IndexingMap, Any] = {}
 
     def identity(self, sizes: Sequence[int]) -> Relations:

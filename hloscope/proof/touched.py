@@ -40,6 +40,7 @@ class Touched:
         self._devices = instance.devices
         self._elements = elements
         self._deadline = deadline
+        # Each relation is read for every run and every place, and costs an evaluation of all maps.
         self._whole: dict[int, Bools] = {}
         self._fixed: dict[Place, Bools | bool] = {}
 

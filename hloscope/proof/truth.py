@@ -52,6 +52,7 @@ class Truth:
         self.output = steps.of_part(ins.type, Part(output))
         self.seed, self.budget = seed, budget
         self.here: Type = steps.leaves(ins.type)[self.output]
+        # All operands of the output are compared with the same reference.
         self._relations: Way | UndecidedError | None = None
         self._points: Way | UndecidedError | None = None
         self._all: Way | UndecidedError | None = None
