@@ -46,8 +46,8 @@ class Pool:
     def __init__(self) -> None:
         self.small: Final[set[int]] = set()
         """`id`s of the interned accesses whose maps have at most `MAX_SIZE` conditions."""
-        # Each query composes the same accesses along every path of a graph, so all of these are
-        # asked far more often than filled; keys are `id`s, because hashing a map or type is slow.
+        # The paths of a graph share most of their compositions, so each is computed once. Keys are
+        # `id`s, because hashing a map or type is slow.
         self._known: dict[Access, Access] = {}
         self._exact: dict[IndexingMap, Access] = {}
         self._composed: dict[tuple[int, int, bool], Access | None] = {}

@@ -79,8 +79,7 @@ class Patterns:
         self._around: Final = around
         self._ends_in: Final = ends_in
         self._chain_inside: Final = chain_inside
-        # One entry for each structure of fused computations; a program has thousands of fusions of
-        # it.
+        # One entry for each structure of fused computations, which many fusions share.
         self._known: Final[dict[object, Sequence[Moved] | None]] = {}
         self._moves: Final[dict[int, bool]] = {}
         """Does a computation of this structure move anything?"""

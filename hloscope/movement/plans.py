@@ -93,7 +93,7 @@ class Planner:
         self.flow: Final = flow
         self.traffic: Final = Traffic(flow)
         self._around: Final = Surroundings(flow)
-        # Rewriting a chain is the costliest step; equal chains share their model's cost.
+        # A cost needs a rewritten program; equal chains share that of their model.
         self._costs: Final[dict[Chain, int | None]] = {}
 
     def runs_of(self, value: Instruction, runs: Runs | None) -> int:
