@@ -84,13 +84,13 @@ class Program:
 @cache
 def programs(dump: str) -> tuple[Program, ...]:
     """The dumps of this name, read."""
-    from hloscope.fusion import Blueprints
+    from hloscope.fusion import StructureIds
     from hloscope.hlo_parser import parse_hlo
 
     found = []
     for path in sorted(SHARED.glob(DUMPS[dump])):
         module = parse_hlo(path.read_text(encoding="utf-8"), name=path.name, strict=True)
-        numbers = Blueprints()
+        numbers = StructureIds()
         seen: dict[int, list[Question]] = {}
         for ins in (i for computation in module for i in computation if i.op.name == "fusion"):
             seen.setdefault(numbers.number(ins.calls[0]), []).append(Question.about(ins))

@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 import hloscope as hs  # noqa: E402
 from hloscope.api import InstructionView  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
-from hloscope.fusion import Blueprints  # noqa: E402
+from hloscope.fusion import StructureIds  # noqa: E402
 from hloscope.proof import Execution  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
 
@@ -59,7 +59,7 @@ class Tally:
         self.asked = self.runs = self.seen = self.claimed = 0
         self.kinds: Counter[str] = Counter()
         self.refuted: list[str] = []
-        self._blueprints = Blueprints()
+        self._structure_ids = StructureIds()
         self._known: set[object] = set()
         self._kept: list[hs.Program] = []
 
@@ -73,14 +73,14 @@ class Tally:
             views = list(questions(program))
         except HloscopeError:
             return
-        self._kept.append(program)  # blueprints know its computations by identity
+        self._kept.append(program)  # structure_ids know its computations by identity
         for view in views:
             self.asked += 1
             if self._is_new(view):
                 self.kinds[self._checked(path, view)] += 1
 
     def _is_new(self, view: InstructionView) -> bool:
-        ir, number = view.ir, self._blueprints
+        ir, number = view.ir, self._structure_ids
         key = (
             *[number.number(callee) for callee in ir.calls],
             number.op_of(ir),

@@ -47,7 +47,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.compiled import build, is_compiled, run_in  # noqa: E402
 from benchmarks.fusion_stats import count, fusions  # noqa: E402
 from benchmarks.measuring import load  # noqa: E402
-from hloscope.fusion import Analysis, Blueprints  # noqa: E402
+from hloscope.fusion import Analysis, StructureIds  # noqa: E402
 from hloscope.hlo_parser import parse_hlo  # noqa: E402
 from hloscope.ir import Instruction, Module  # noqa: E402
 
@@ -77,7 +77,7 @@ def peak() -> int:
 
 def by_structure(module: Module) -> tuple[list[Instruction], list[Instruction]]:
     """The first fusion of each structure, and all others."""
-    numbers = Blueprints()
+    numbers = StructureIds()
     kinds: tuple[list[Instruction], list[Instruction]] = [], []
     seen: set[int] = set()
     for ins in fusions(module):

@@ -19,7 +19,7 @@ from hloscope.display import (
     styled,
 )
 from hloscope.errors import UnknownNameError
-from hloscope.fusion import Blueprints
+from hloscope.fusion import StructureIds
 from hloscope.ir import Instruction, Module
 from hloscope.movement import (
     Chain,
@@ -141,17 +141,17 @@ class Movement:
         self,
         module: Module,
         invalid: Invalid | None = None,
-        blueprints: Blueprints | None = None,
+        structure_ids: StructureIds | None = None,
     ) -> None:
         """Find the movement of a module; chains begin and end at invalid instructions.
 
         Args:
             module: The program.
             invalid: What is wrong with it; the whole program is taken as valid if not given.
-            blueprints: The numbers of its computations' structures, where they are known.
+            structure_ids: The numbers of its computations' structures, where they are known.
         """
         without = {} if invalid is None else invalid.reasons
-        flow, places = Flow(module, blueprints, without), list(running(module))
+        flow, places = Flow(module, structure_ids, without), list(running(module))
         notes = [note for place in places for note in place.notes]
         if invalid is not None and without:
             places = [place for place in places if place.computation not in invalid.hidden]
@@ -174,16 +174,16 @@ class Movement:
 
 
 def movement_of(
-    module: Module, invalid: Invalid | None = None, blueprints: Blueprints | None = None
+    module: Module, invalid: Invalid | None = None, structure_ids: StructureIds | None = None
 ) -> Movement:
     """All data movement of a module, and what of it can be saved.
 
     Args:
         module: The program.
         invalid: What is wrong with it; no chain leads through invalid instructions.
-        blueprints: The numbers of its computations' structures, where they are known.
+        structure_ids: The numbers of its computations' structures, where they are known.
     """
-    return Movement(module, invalid, blueprints)
+    return Movement(module, invalid, structure_ids)
 
 
 def cancellations(module: Module) -> list[Cancellation]:

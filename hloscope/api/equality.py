@@ -15,7 +15,7 @@ from hloscope.api.sources import Readable
 from hloscope.api.views import ComputationView, InstructionView
 from hloscope.display import Answer
 from hloscope.errors import UnknownNameError
-from hloscope.fusion import Blueprints, counterparts, leaf_types, with_origins
+from hloscope.fusion import StructureIds, counterparts, leaf_types, with_origins
 from hloscope.indexing import IndexingMap, major_to_minor
 from hloscope.ir import Computation, Instruction, TensorType, Type
 from hloscope.proof import (
@@ -309,7 +309,7 @@ def _counterparts(
         theirs = tuple([theirs[k] for k in order])
     pairs = {*zip(theirs, ours, strict=False)}
     calls = [x.instruction.calls if x.computation is None else (x.computation,) for x in (a, b)]
-    number = Blueprints().number
+    number = StructureIds().number
     for mine, other in zip(*calls, strict=False):
         if order is not None:
             continue

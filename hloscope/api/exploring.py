@@ -136,7 +136,7 @@ class _Gathering:
     ) -> None:
         self.program, self.device, self.shown = program, device, shown
         self.invalid = invalid if invalid is not None and invalid.reasons else None
-        self.numbering = Numbering(program.module, program.analysis.blueprints)
+        self.numbering = Numbering(program.module, program.analysis.structure_ids)
         self.beside = jobs - 1 if len(self.numbering) >= MANY and CAN_FORK else 0
         """How many processes may still be begun beside this one."""
         self.kernels = Kernels(len(self.numbering))
@@ -395,8 +395,8 @@ class _Gathering:
         known: dict[Any, int] = {}
         sources: dict[movement.Chain, list[str]] = {}
         by_pattern: dict[object, tuple[int, tuple[int | None, ...]]] = {}
-        blueprints = self.program.analysis.blueprints
-        found = movement_of(self.program.module, self.invalid, blueprints)
+        structure_ids = self.program.analysis.structure_ids
+        found = movement_of(self.program.module, self.invalid, structure_ids)
         for figures in found.savings.figures:
             chain = figures.chain
             if chain is None:
@@ -424,12 +424,12 @@ class _Gathering:
 
     def tiles(self) -> None:
         """How each kernel can be tiled; of kernels that compute the same, one is asked."""
-        blueprints = self.program.analysis.blueprints
-        number, type_number = blueprints.number, blueprints.type_number
+        structure_ids = self.program.analysis.structure_ids
+        number, type_number = structure_ids.number, structure_ids.type_number
         known: dict[Any, int] = {}
         for _, ins in self.shown(self._kernels, "tiles"):
             key = (
-                blueprints.op_number(ins.op),
+                structure_ids.op_number(ins.op),
                 type_number(ins.type),
                 tuple(map(number, ins.calls)),
                 tuple([type_number(operand.type) for operand in ins.operands]),

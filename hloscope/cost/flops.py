@@ -30,7 +30,7 @@ class Flops:
     def __init__(
         self, structure: Callable[[Computation], int] | None = None, runs: Runs = loop_runs
     ) -> None:
-        """Take the numbers of structures, as of `Blueprints.number`, and how often loops run.
+        """Take the numbers of structures, as of `StructureIds.number`, and how often loops run.
 
         Args:
             structure: Number of the structure of a computation.

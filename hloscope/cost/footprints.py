@@ -170,7 +170,7 @@ class Footprints:
         """Take an analysis and a device, and their kernels where somebody has made some already."""
         self._analysis: Final = analysis
         self._kernels: Final = kernels or XlaKernels(analysis, device)
-        self._flops: Final = Flops(analysis.blueprints.number)
+        self._flops: Final = Flops(analysis.structure_ids.number)
         self._known: dict[object, Footprint] = {}
 
     def of_instruction(self, ins: Instruction) -> Footprint:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from hloscope.display import Provenance, line_printer, opcodes, provenance_of
 from hloscope.errors import HloscopeError
 from hloscope.explorer.tables import Shared, Written, in_sequence, numbers, written_object
-from hloscope.fusion import Blueprints, leaf_types
+from hloscope.fusion import StructureIds, leaf_types
 from hloscope.hlo_parser import STYLES, TextInstruction, brief_type, rest_printer, unscheduled
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type, captured
 from hloscope.lazy import once_for_each, pattern
@@ -39,7 +39,7 @@ class Numbering:
         first: For each computation the place of the first one like it, or its own.
     """
 
-    def __init__(self, module: Module, blueprints: Blueprints) -> None:
+    def __init__(self, module: Module, structure_ids: StructureIds) -> None:
         self.module: Final = module
         self.computations: Final = tuple(module)
         self.numbers: Final[dict[Instruction, int]] = {}
@@ -49,12 +49,12 @@ class Numbering:
             for ins in computation:
                 self.numbers.setdefault(ins, len(self.numbers))
         self.places: Final = {c: k for k, c in enumerate(self.computations)}
-        self.first: Final = self._first_alike(blueprints)
+        self.first: Final = self._first_alike(structure_ids)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def _first_alike(self, blueprints: Blueprints) -> Sequence[int]:
+    def _first_alike(self, structure_ids: StructureIds) -> Sequence[int]:
         """For each computation the first of its structure, if all of it stands inside.
 
         What stands in configs of custom calls, or is read from outside, is no part of a structure.
@@ -68,7 +68,7 @@ class Numbering:
         for place, computation in enumerate(self.computations):
             first = place
             if len(computation):
-                first = of_structure.setdefault(blueprints.number(computation), place)
+                first = of_structure.setdefault(structure_ids.number(computation), place)
             if first != place and first not in is_whole:
                 is_whole[first] = self._is_whole(first)
             found.append(first if is_whole.get(first) else place)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.fusion.access_interner import Pool as Pool
+    from hloscope.fusion.access_interner import AccessInterner as AccessInterner
     from hloscope.fusion.analysis import CALLED_ONCE as CALLED_ONCE, Analysis as Analysis
     from hloscope.fusion.body_dependences import Source as Source, source_in as source_in
     from hloscope.fusion.costs import (
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from hloscope.fusion.sizes import OUT_OF_STEP as OUT_OF_STEP, Sizes as Sizes
     from hloscope.fusion.structural_ids import (
         RECURSIVE as RECURSIVE,
-        Blueprints as Blueprints,
         Numbering as Numbering,
+        StructureIds as StructureIds,
         counterparts as counterparts,
         has_runtime as has_runtime,
         origin_text as origin_text,

@@ -28,7 +28,7 @@ from hloscope.indexing import (
 from hloscope.ir import Type
 
 AccessSet: TypeAlias = dict[int, Access]
-"""Distinct accesses of one `Pool`, keyed by `id`, in the order found."""
+"""Distinct accesses of one `AccessInterner`, keyed by `id`, in the order found."""
 
 Change: TypeAlias = Callable[[Access, Type], Access]
 """A function of an access and the type of its target that returns a changed access."""
@@ -36,7 +36,7 @@ Change: TypeAlias = Callable[[Access, Type], Access]
 _RANK: Final = {Precision.EXACT: 0, Precision.OVER: 1, Precision.UNKNOWN: 2}
 
 
-class Pool:
+class AccessInterner:
     """Intern accesses and memoize their compositions.
 
     Every access is passed through `keep` before it is composed.  Equal accesses are then one
@@ -150,7 +150,7 @@ class Pool:
     def compose(self, first: Access, second: Access, *, forward: bool = False) -> Access | None:
         """Apply `first`, then `second`; return `None` if the composition is empty.
 
-        Both accesses are interned in this pool.  The precision is the weaker of the two, and the
+        Both accesses are interned here.  The precision is the weaker of the two, and the
         reasons of both are joined.
 
         Args:
@@ -185,7 +185,7 @@ def is_exact(access: Access) -> bool:
 def compose(first: Access, second: Access, *, forward: bool = False) -> Access | None:
     """Apply `first`, then `second`; return `None` if the composition is empty.
 
-    Both accesses are interned in this pool.  The precision is the weaker of the two, and the
+    Both accesses are interned in this interner.  The precision is the weaker of the two, and the
     reasons of both are joined.
 
     Args:

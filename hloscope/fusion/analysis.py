@@ -87,7 +87,7 @@ class Analysis(Flows):
         Operands that are not read are left out.  Runtime variables of a fusion or call are read
         from instructions of the called computation.
         """
-        self.doubts.settle(ins)
+        self.type_guard.check(ins)
         leaf = self.leaf_of(ins.type, output)
         if leaf is None:
             return {}
@@ -123,7 +123,7 @@ class Analysis(Flows):
             operand: Number of the operand, or a value captured by a region of the instruction.
             leaf: Number of the operand's tensor.
         """
-        self.doubts.settle(ins)
+        self.type_guard.check(ins)
         source = ins.operands[operand] if isinstance(operand, int) else operand
         place = self.leaf_of(source.type, leaf)
         if place is None:
@@ -170,7 +170,7 @@ class Analysis(Flows):
 
         Runtime variables are read from instructions of the computation.
         """
-        key = (self.blueprints.number(callee), leaf)
+        key = (self.structure_ids.number(callee), leaf)
         known = self._backward.get(key)
         if known is None:
             if not callee.callees:
@@ -194,14 +194,14 @@ class Analysis(Flows):
 
     def _walked(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
         """Compute `summary` by a traversal from the root to its producers."""
-        walk = Walk(self.pool, self.leaves)
+        walk = Walk(self.interner, self.leaves)
         walk.begin(callee.root, leaf)
         walk.to_producers(self.positions(callee).get, self.reads)
         return self._ends(walk, callee)
 
     def _of_recursion(self, callee: Computation) -> Iterator[Flow]:
         """Yield unknown accesses to all parameters and captured values of a recursive function."""
-        unknown = self.pool.keep(Access.unknown(RECURSIVE))
+        unknown = self.interner.keep(Access.unknown(RECURSIVE))
         values: list[tuple[int | Instruction, Instruction]] = [*enumerate(callee.parameters)]
         values += [(value, value) for value in captures(callee)]
         for place, value in values:
@@ -233,13 +233,13 @@ class Analysis(Flows):
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
         """Return the dependences of the root's leaves on one leaf of a parameter."""
-        number = self.blueprints.number(callee)
+        number = self.structure_ids.number(callee)
         key = (number, parameter, leaf)
         known = self._forward.get(key)
         if known is None:
             outputs = self.leaves(callee.root.type)
             if key in self._open:
-                unknown = self.pool.keep(Access.unknown(RECURSIVE))
+                unknown = self.interner.keep(Access.unknown(RECURSIVE))
                 return tuple([Flow(parameter, k, (unknown,)) for k in range(len(outputs))])
             self._open.add(key)
             try:
@@ -269,7 +269,7 @@ class Analysis(Flows):
     ) -> tuple[Flow, ...]:
         """`spread` for the caller's operands: parameter `k` is its operand `first + k`."""
         if mismatch := _mismatch(callee, ins, first):
-            unknown = self.pool.keep(Access.unknown(mismatch))
+            unknown = self.interner.keep(Access.unknown(mismatch))
             outputs = range(len(self.leaves(ins.type)))
             return tuple([Flow(first + parameter, k, (unknown,)) for k in outputs])
         flows = self.spread(callee, parameter, leaf)
@@ -294,7 +294,7 @@ class Analysis(Flows):
                 elif not isinstance(ins.op, CALLED_ONCE) and origin not in self.captured(ins):
                     origins[origin] = called_value(origin, ins, first)
             renamed = [with_origins(a, origins) for a in accesses]
-            accesses = self.pool.keep_all([_with_few_values(a) for a in renamed])
+            accesses = self.interner.keep_all([_with_few_values(a) for a in renamed])
         return Flow(operand, flow.leaf, accesses)
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:

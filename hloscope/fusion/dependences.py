@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope import indexing
-from hloscope.fusion.access_interner import Pool, normal
+from hloscope.fusion.access_interner import AccessInterner, normal
 from hloscope.fusion.body_dependences import Source, dependence_of, in_every_application, varying
 from hloscope.fusion.flat_tuples import Leaves
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
-from hloscope.fusion.structural_ids import Blueprints
+from hloscope.fusion.structural_ids import StructureIds
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
 from hloscope.fusion.traversal import Flow, Users
-from hloscope.fusion.type_check import Doubts, Refusal
+from hloscope.fusion.type_check import Refusal, TypeGuard
 from hloscope.indexing import (
     Access,
     Accesses,
@@ -90,11 +90,11 @@ class Flows(ABC):
         self.has_regions: Final = has_regions
         self.counts: Final = counts
         self.convention: Final = convention
-        self.doubts: Final = Doubts(refuse)
-        self.pool: Final = Pool()
-        self.blueprints: Final = Blueprints()
+        self.type_guard: Final = TypeGuard(refuse)
+        self.interner: Final = AccessInterner()
+        self.structure_ids: Final = StructureIds()
         self._leaves = Leaves()
-        self._sizes = Sizes(self.pool, self._leaves)
+        self._sizes = Sizes(self.interner, self._leaves)
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
         self.starts = self._leaves.starts
         self.tensors = self._leaves.tensor_types
@@ -140,7 +140,7 @@ class Flows(ABC):
             config = tuple([extra for extra in ins.extras if extra[0] != "metadata"])
             return ins.op, value_types(ins), config
         if isinstance(ins.op, INSIDE) and len(ins.calls) == 1 and not self.captured(ins):
-            number = self.blueprints.number(ins.calls[0])
+            number = self.structure_ids.number(ins.calls[0])
             return type(ins.op), number, value_types(ins)
         if not is_plain(ins):
             return None
@@ -168,7 +168,7 @@ class Flows(ABC):
 
     def _explicit(self, accesses: Accesses | None, type: Type, leaf: int) -> Accesses:
         """Return the accesses; `None` becomes the identity of the leaf's type."""
-        return (self.pool.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
+        return (self.interner.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
 
     # ---------------------------------------------------------------- what is read, and reached
 
@@ -182,7 +182,7 @@ class Flows(ABC):
             return ()
         entry = READS.get(type(ins.op))
         if entry is not None:
-            self.doubts.settle(ins)
+            self.type_guard.check(ins)
             if not self._sizes.in_step(ins):
                 return unknown_flows(self, ins, OUT_OF_STEP)
             return entry(self, ins, ins.op, leaf)
@@ -191,7 +191,7 @@ class Flows(ABC):
         # the check of an equal instruction.
         if key is not None and (shared := self._shared.get(key)) is not None:
             return shared
-        self.doubts.settle(ins)
+        self.type_guard.check(ins)
         if leaf > 0 and self._sizes.concern(ins):
             tensor, dimension = part = self._sizes.part(ins.type, leaf)
             if dimension is not None:
@@ -227,7 +227,7 @@ class Flows(ABC):
 
     def dependence(self, callee: Computation) -> Dependence:
         """Return the dependences of each result of a computation on its parameters."""
-        number = self.blueprints.number(callee)
+        number = self.structure_ids.number(callee)
         known = self._dependence.get(number)
         if known is None:
             known = self._dependence[number] = dependence_of(callee, self, self.summary)
@@ -268,12 +268,12 @@ class Flows(ABC):
 
         found = []
         for access in accesses:
-            further = self.pool.keep(in_every_application(access, is_varying))
+            further = self.interner.keep(in_every_application(access, is_varying))
             for first in instances:
-                both = self.pool.compose(self.pool.keep(first), further)
+                both = self.interner.compose(self.interner.keep(first), further)
                 if both is not None:
                     found.append(both)
-        return self.pool.keep_all(found)
+        return self.interner.keep_all(found)
 
     def _reached_from(self, ins: Instruction, value: Instruction, leaf: int) -> Iterable[Flow]:
         """Yield the dependences on a captured value, as inverses of the accesses that read it."""
@@ -282,7 +282,7 @@ class Flows(ABC):
                 if flow.operand is value and flow.leaf == leaf:
                     there = self._explicit(flow.accesses, value.type, leaf)
                     accesses = [a if a.map is None else indexing.inverted(a) for a in there]
-                    yield Flow(value, k, self.pool.keep_all(accesses))
+                    yield Flow(value, k, self.interner.keep_all(accesses))
 
     def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:
         """Return the dependences of the value's leaves on one leaf of an operand.
@@ -294,15 +294,15 @@ class Flows(ABC):
             return self._reached_from(ins, operand, leaf)
         entry = WRITES.get(type(ins.op))
         if entry is not None:
-            self.doubts.settle(ins)
+            self.type_guard.check(ins)
             if not self._sizes.in_step(ins):
-                unknown = (self.pool.keep(Access.unknown(OUT_OF_STEP)),)
+                unknown = (self.interner.keep(Access.unknown(OUT_OF_STEP)),)
                 return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
             return entry(self, ins, ins.op, operand, leaf)
         key = self._key(ins, Direction.INPUT_TO_OUTPUT, operand, leaf)
         if key is not None and (found := self._shared.get(key)) is not None:
             return found
-        self.doubts.settle(ins)
+        self.type_guard.check(ins)
         answer = input_to_output(ins, operand, reader=self.bodies, counts=self.counts)
         # Not shared: the result is a generator of dependences with sizes, which are rare.
         if self._sizes.concern(ins):
@@ -322,7 +322,7 @@ class Flows(ABC):
         # Captured values are named by identity, so equal structure does not imply equal results.
         if self.captured(ins):
             return None
-        bodies = tuple([self.blueprints.number(callee) for callee in ins.calls])
+        bodies = tuple([self.structure_ids.number(callee) for callee in ins.calls])
         return direction, ins.op, number, leaf, value_types(ins), bodies
 
     def _sized_writes(
@@ -352,9 +352,9 @@ class Flows(ABC):
             if not accesses:
                 continue
             mine = [self._folded(ins, a) for a in accesses if a.leaf == tensor or a.map is None]
-            kept = self.pool.keep_all(mine)
+            kept = self.interner.keep_all(mine)
             if kept:
-                is_plain = self.pool.is_identity(kept, ins.operands[operand].type)
+                is_plain = self.interner.is_identity(kept, ins.operands[operand].type)
                 same = is_plain and self._is_same(ins, ins.operands[operand].type)
                 target = self.leaf_of(ins.type, k)
                 if target is not None:
@@ -384,21 +384,21 @@ class Flows(ABC):
         # `None` marks an unchanged value, so that traversals share whole sets of accesses instead
         # of composing each with an identity.
         if len(leaves) == 1:
-            kept = self.pool.keep_all(accesses)
-            if self.pool.is_identity(kept, leaves[0]) and self._is_same(ins, leaves[0]):
+            kept = self.interner.keep_all(accesses)
+            if self.interner.is_identity(kept, leaves[0]) and self._is_same(ins, leaves[0]):
                 return [Flow(k, 0, None)]
             return [Flow(k, 0, kept)] if kept else []
         flows = []
         for tensor, leaf in enumerate(self._leaves.tensors(operand)):
             mine = [a for a in accesses if a.leaf == tensor or a.map is None]
-            if kept := self.pool.keep_all(mine):
+            if kept := self.interner.keep_all(mine):
                 flows.append(Flow(k, leaf, kept))
         return flows
 
     def _is_same(self, ins: Instruction, type: Type) -> bool:
         """Does the instruction's value have the sizes of `type`?"""
         return not isinstance(ins.type, TupleType) and (
-            self.pool.identity(ins.type) is self.pool.identity(type)
+            self.interner.identity(ins.type) is self.interner.identity(type)
         )
 
     def _folded(self, ins: Instruction, access: Access) -> Access:

@@ -39,7 +39,7 @@ class Closure:
         self, at: Context, types: tuple[Type, ...], start: int, *, forward: bool = False
     ) -> None:
         self._at, self._types, self._forward = at, types, forward
-        identity = at.pool.identity(types[start])
+        identity = at.interner.identity(types[start])
         self.found: dict[int, AccessSet] = {start: {id(identity): identity}}
         self._dims = None if identity.map is None else identity.map.dims
         self._covered: set[int] = set()
@@ -65,7 +65,7 @@ class Closure:
         # final.
         if len(known) > MAX_ACCESSES:
             self._whole.add(leaf)
-            whole = self._at.pool.keep_all(hull(known.values(), type, REASON))
+            whole = self._at.interner.keep_all(hull(known.values(), type, REASON))
             self.found[leaf] = {id(access): access for access in whole}
 
     def _add(self, reached: Iterable[Access], leaf: int, type: Type, known: AccessSet) -> None:
@@ -96,12 +96,12 @@ class Closure:
 
     def _leave(self, before: Iterable[Access], flow: Flow, source: Instruction) -> None:
         """Add the accesses to a value captured from outside the loop."""
-        pool, type = self._at.pool, self._at.leaves(source.type)[flow.leaf]
+        interner, type = self._at.interner, self._at.leaves(source.type)[flow.leaf]
         known = self.outside.setdefault((source, flow.leaf), {})
-        further = (pool.identity(type),) if flow.accesses is None else flow.accesses
+        further = (interner.identity(type),) if flow.accesses is None else flow.accesses
         known.update({id(access): access for access in self._through(before, further, type)})
         if len(known) > MAX_ACCESSES:
-            whole = pool.keep_all(hull(known.values(), type, REASON))
+            whole = interner.keep_all(hull(known.values(), type, REASON))
             self.outside[source, flow.leaf] = {id(access): access for access in whole}
 
     def _through(
@@ -115,7 +115,7 @@ class Closure:
             type: Type of the target.
             is_covered: The target is read entirely; compositions on the own device are left out.
         """
-        compose, loose = self._at.pool.compose, self._at.pool.changed
+        compose, loose = self._at.interner.compose, self._at.interner.changed
         nexts = [loose(access, type, _loose) for access in further]
         for first in before:
             for next_ in nexts:
@@ -148,19 +148,19 @@ class Closure:
 
     def decide(self, flows: Callable[[int], Iterable[Flow]], type: Type) -> list[Access]:
         """Return the accesses from the part to the condition's value, in any iteration."""
-        pool, found = self._at.pool, []
+        interner, found = self._at.interner, []
         for leaf, known in self.found.items():
             for flow in flows(leaf):
-                further = (pool.identity(type),) if flow.accesses is None else flow.accesses
-                loose = [pool.changed(access, type, _loose) for access in further]
-                found += composed(pool, known.values(), loose, forward=True)
+                further = (interner.identity(type),) if flow.accesses is None else flow.accesses
+                loose = [interner.changed(access, type, _loose) for access in further]
+                found += composed(interner, known.values(), loose, forward=True)
         if len(found) > MAX_ACCESSES:
-            return [*pool.keep_all(hull(found, type, REASON))]
+            return [*interner.keep_all(hull(found, type, REASON))]
         return found
 
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
         """Return the accesses found, with precision `OVER`."""
-        return self._at.pool.keep_all([_any_number(access) for access in found.values()])
+        return self._at.interner.keep_all([_any_number(access) for access in found.values()])
 
 
 def _is_of_one_device(access: Access) -> bool:
@@ -218,7 +218,7 @@ def loop_reads(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[
     closure = Closure(at, types, leaf)
     # The number of iterations decides every element, so the part depends on all that the
     # condition reads, in every iteration.
-    decides = at.pool.whole(types[leaf], at.leaves(condition.root.type)[0])
+    decides = at.interner.whole(types[leaf], at.leaves(condition.root.type)[0])
     for flow in _read(at, ins, condition, 0):
         closure.step([decides], flow)
     closure.close(lambda i: _read(at, ins, body, i))
@@ -247,9 +247,11 @@ def loop_writes(
             continue
         # If the condition depends on the start, so do all elements of every part. That contains
         # the accesses through the body on the own device, but not those to other devices.
-        every = composed(at.pool, deciding, [at.pool.whole(decided, types[i])], forward=True)
+        every = composed(
+            at.interner, deciding, [at.interner.whole(decided, types[i])], forward=True
+        )
         found = {id(access): access for access in every}
-        whole = at.pool.whole(types[start], types[i])
+        whole = at.interner.whole(types[start], types[i])
         has_all = any(not access.via and access.map == whole.map for access in every)
         inner = closure.found.get(i, {})
         found |= {key: access for key, access in inner.items() if access.via or not has_all}
@@ -267,7 +269,7 @@ def _claimed(at: Context, ins: Instruction, start: int, i: int, closure: Closure
     found, the identity is the exact relation.
     """
     found = closure.found[i]
-    identity = at.pool.identity(at.leaves(ins.type)[i])
+    identity = at.interner.identity(at.leaves(ins.type)[i])
     if i != start or any(access is not identity for access in found.values()):
         return closure.accesses(found)
     for flow in _read(at, ins, ins.calls[1], i):

@@ -125,23 +125,23 @@ class ParameterReads:
         tensor = self._analysis.tensor_of(end[0].type, end[1])
         self._tensors.append(None if tensor is None else (end[0], tensor))  # a size has no tensor
         type = self._analysis.leaves(end[0].type)[end[1]]
-        return self._tables.single(number, type, (self._analysis.pool.identity(type),))
+        return self._tables.single(number, type, (self._analysis.interner.identity(type),))
 
     def _through(self, first: Accesses, then: Accesses) -> Accesses:
         """Compose two sets of plain accesses."""
-        return tuple(composed(self._analysis.pool, first, then))
+        return tuple(composed(self._analysis.interner, first, then))
 
     def _join(self, type: Type, parts: Sequence[tuple[Accesses | None, Accesses]]) -> Accesses:
         """Return the union of pairs of composed accesses to one end.
 
         Contained accesses are removed if there are more than `MANY`, or any has constraints.
         """
-        pool = self._analysis.pool
+        interner = self._analysis.interner
         found: AccessSet = {}
         for first, further in parts:
-            reached = further if first is None else composed(pool, first, further)
+            reached = further if first is None else composed(interner, first, further)
             if reached:
-                found = with_accesses(pool, found, reached, type)
+                found = with_accesses(interner, found, reached, type)
         every = tuple(found.values())
         if len(every) <= 1 or (len(every) <= MANY and not any(map(_has_conditions, every))):
             return every

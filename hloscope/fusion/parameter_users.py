@@ -60,7 +60,7 @@ class Reaching:
     def _walked(self, callee: Computation, start: Instruction, leaf: int) -> Reached:
         """Return the accesses to each output by one traversal from a parameter to the users."""
         about = self._analysis
-        walk = Walk(about.pool, about.leaves)
+        walk = Walk(about.interner, about.leaves)
         walk.begin(start, leaf)
         walk.to_users(self._users(callee), about.writes)
         found = walk.found.get(callee.root, {})
@@ -91,7 +91,7 @@ class Reaching:
         about = self._analysis
         table: Table = {}
         for output, type in enumerate(about.leaves(callee.root.type)):
-            walk = Walk(about.pool, about.leaves, type)
+            walk = Walk(about.interner, about.leaves, type)
             walk.begin(callee.root, output)
             position = about.positions(callee).get
             walk.from_producers(position, about.places, about.writes, through)

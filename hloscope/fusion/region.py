@@ -79,7 +79,7 @@ def grouped(
         UnknownNameError: `start` is not in the region.
     """
     start = region.root if start is None else start
-    walk = Walk(analysis.pool, analysis.leaves)
+    walk = Walk(analysis.interner, analysis.leaves)
     if start not in region.inside and not _is_at_edge(region, start):
         found = _from_inside(analysis, region, start, output, walk)
     else:
@@ -120,7 +120,7 @@ def epilogue(
     analysis: Analysis, computation: Computation, parent: Instruction, root: Instruction
 ) -> Accesses:
     """Return the elements of `root` that depend on an element of `parent`, in one computation."""
-    walk = Walk(analysis.pool, analysis.leaves)
+    walk = Walk(analysis.interner, analysis.leaves)
     walk.begin(parent, 0)
     positions = analysis.positions(computation)
     first, last = positions[parent], positions[root]
@@ -154,7 +154,7 @@ def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[In
         callee = fusion.calls[0]
         # One traversal per fusion from its root; composed with the accesses to the fusion it gives
         # the accesses from the start.
-        inner = Walk(analysis.pool, analysis.leaves)
+        inner = Walk(analysis.interner, analysis.leaves)
         inner.begin(callee.root, leaf)
         inner.to_producers(analysis.positions(callee).get, analysis.reads)
         reached = _composed(walk, before, inner.found)
@@ -182,13 +182,13 @@ def _from_inside(
     """Traverse from an instruction inside a fusion out to the operands of the outermost fusion."""
     path = _path(analysis, region, start)
     leaf = _leaf(analysis, start, output)
-    identity = analysis.pool.identity(analysis.leaves(start.type)[leaf])
+    identity = analysis.interner.identity(analysis.leaves(start.type)[leaf])
     begin: Found = {start: {leaf: as_set([identity])}}
     found: Found = {}
     # From the innermost fusion outwards: what is reached of the parameters of one continues at the
     # operands of the fusion, which belong to the next computation outside.
     for fusion in reversed(path):
-        inner = Walk(analysis.pool, analysis.leaves)
+        inner = Walk(analysis.interner, analysis.leaves)
         for ins, leaves in begin.items():
             for leaf, accesses in leaves.items():
                 inner.add(ins, leaf, accesses)

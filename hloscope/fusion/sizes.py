@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from hloscope import indexing
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.access_interner import Pool
+from hloscope.fusion.access_interner import AccessInterner
 from hloscope.fusion.flat_tuples import Leaves, Part, leaf_types
 from hloscope.fusion.traversal import Flow
 from hloscope.indexing import (
@@ -54,8 +54,8 @@ Dynamic: TypeAlias = tuple[tuple[int, ...], ...]
 class Sizes:
     """Dependences of run-time sizes, and of elements on run-time sizes."""
 
-    def __init__(self, pool: Pool, leaves: Leaves) -> None:
-        self._pool, self._leaves = pool, leaves
+    def __init__(self, interner: AccessInterner, leaves: Leaves) -> None:
+        self._interner, self._leaves = interner, leaves
         # Asked once for each leaf of an instruction, which may have thousands.
         self._in_step: dict[Instruction, bool] = {}
         self._wide = of_last(self._has_sizes)
@@ -147,7 +147,7 @@ class Sizes:
         except (LookupError, ValueError):  # operand and result types disagree
             reads = None
         if reads is None:
-            unknown = self._pool.keep(Access.unknown(UNKNOWN))
+            unknown = self._interner.keep(Access.unknown(UNKNOWN))
             for k, operand in enumerate(ins.operands):
                 for leaf in range(len(self._leaves.of(operand.type))):
                     yield Flow(k, leaf, (unknown,))
@@ -178,7 +178,7 @@ class Sizes:
                 type = ins.operands[k].type
                 for leaf in range(len(self._leaves.of(type))):
                     if self.part(type, leaf).dimension is not None:
-                        yield Flow(k, leaf, (self._pool.keep(replace(access, leaf=0)),))
+                        yield Flow(k, leaf, (self._interner.keep(replace(access, leaf=0)),))
 
     def reached(self, operand: int, leaf: int, end: int, flows: Iterable[Flow]) -> Iterator[Flow]:
         """Return the inverses of those `flows` of leaf `end` that read one operand leaf."""
@@ -188,7 +188,7 @@ class Sizes:
                     a if a.map is None else replace(a, map=a.map.inverse())
                     for a in flow.accesses or ()
                 ]
-                yield Flow(operand, end, self._pool.keep_all(back))
+                yield Flow(operand, end, self._interner.keep_all(back))
 
     def _flows(self, ins: Instruction, here: Dims, reads: Reads | list[SizeRead]) -> Iterator[Flow]:
         """Yield reads of sizes and elements as dependences, with a map for each."""
@@ -199,7 +199,9 @@ class Sizes:
             try:
                 there = () if read.dimension is not None else sizes(self._leaves.of(type)[leaf])
             except UnsupportedError as error:
-                yield Flow(read.operand, leaf, (self._pool.keep(Access.unknown(error.message)),))
+                yield Flow(
+                    read.operand, leaf, (self._interner.keep(Access.unknown(error.message)),)
+                )
                 continue
             # From a scalar to a size: the index spaces have no dimensions.
             if not here and not there:
@@ -208,4 +210,6 @@ class Sizes:
                 at = MapBuilder(here)
                 index = read.element if read.dimension is None else ()
                 map = at.map([at.range(n) for n in there] if index is None else index)
-            yield Flow(read.operand, leaf, (self._pool.keep(Access(map, precision, read.reason)),))
+            yield Flow(
+                read.operand, leaf, (self._interner.keep(Access(map, precision, read.reason)),)
+            )

@@ -49,7 +49,7 @@ class Numbering:
         return known[1]
 
 
-class Blueprints:
+class StructureIds:
     """Number computations by structure; equal numbers mean equal structure.
 
     The structure has everything that indexing can depend on: ops, types with layouts, operands and

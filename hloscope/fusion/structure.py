@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from hloscope.fusion.access_interner import Pool
+from hloscope.fusion.access_interner import AccessInterner
 from hloscope.fusion.body_dependences import Source
 from hloscope.fusion.structural_ids import has_runtime, with_origins
 from hloscope.fusion.traversal import Flow
@@ -40,7 +40,7 @@ class Context(Protocol):
     """Operations that the entries need; `analysis.Analysis` provides them."""
 
     @property
-    def pool(self) -> Pool:
+    def interner(self) -> AccessInterner:
         """The interning table of accesses."""
 
     @property
@@ -158,7 +158,7 @@ def call_writes(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) 
 @reads(Case)
 def case_reads(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[Flow]:
     """The value depends on the condition and, as in `select`, on the operands of every branch."""
-    yield Flow(0, 0, (at.pool.whole(at.leaves(ins.type)[leaf], ins.operands[0].type),))
+    yield Flow(0, 0, (at.interner.whole(at.leaves(ins.type)[leaf], ins.operands[0].type),))
     for k, branch in enumerate(ins.calls):
         yield from at.called(branch, leaf, ins, k + 1)
 
@@ -170,7 +170,7 @@ def case_writes(at: Context, ins: Instruction, op: Case, operand: int, leaf: int
         yield from at.calling(ins.calls[operand - 1], 0, leaf, ins, operand)
         return
     for k, type in enumerate(at.leaves(ins.type)):
-        yield Flow(0, k, (at.pool.whole(ins.operands[0].type, type),))
+        yield Flow(0, k, (at.interner.whole(ins.operands[0].type, type),))
 
 
 # -------------------------------------------------------------------------- asynchronous pairs
@@ -182,7 +182,7 @@ NO_RESULT: Final = "its operand has no such result"
 
 def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
     """Yield an unknown access to every leaf of every operand."""
-    unknown = at.pool.keep(Access.unknown(reason))
+    unknown = at.interner.keep(Access.unknown(reason))
     for k, operand in enumerate(ins.operands):
         for leaf in range(len(at.leaves(operand.type))):
             yield Flow(k, leaf, (unknown,))
@@ -251,7 +251,7 @@ def _named(
     """Yield the dependences with the start instruction as their collective."""
     for flow in flows:
         if flow.accesses is not None and has_runtime(flow.accesses):
-            accesses = [at.pool.keep(with_origins(a, {inner: start})) for a in flow.accesses]
+            accesses = [at.interner.keep(with_origins(a, {inner: start})) for a in flow.accesses]
             flow = flow._replace(accesses=tuple(accesses))
         yield flow
 
@@ -294,7 +294,7 @@ def update_reads(at: Context, ins: Instruction, op: AsyncUpdate, leaf: int) -> I
         return
     yield Flow(0, source, None)
     for k in range(1, len(ins.operands)):
-        yield Flow(k, 0, (at.pool.keep(Access.unknown(LATE)),))
+        yield Flow(k, 0, (at.interner.keep(Access.unknown(LATE)),))
 
 
 @writes(AsyncUpdate)
@@ -308,7 +308,7 @@ def update_writes(
     if operand == 0 and target < count:
         yield Flow(0, target, None)
         return
-    unknown = at.pool.keep(Access.unknown(LATE))
+    unknown = at.interner.keep(Access.unknown(LATE))
     for k in range(count):
         yield Flow(operand, k, (unknown,))
 
@@ -327,5 +327,5 @@ def done_writes(
     if leaf in finished:
         yield Flow(0, leaf - finished.start, None)
     elif not finished:
-        unknown = (at.pool.keep(Access.unknown(NO_RESULT)),)
+        unknown = (at.interner.keep(Access.unknown(NO_RESULT)),)
         yield from [Flow(0, k, unknown) for k in range(len(at.leaves(ins.type)))]

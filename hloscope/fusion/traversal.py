@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
-from hloscope.fusion.access_interner import AccessSet, Pool
+from hloscope.fusion.access_interner import AccessInterner, AccessSet
 from hloscope.fusion.overapproximate import contains_all, hull, simpler, with_runs
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Instruction, Type
@@ -32,13 +32,17 @@ class Flow(NamedTuple):
 
 
 def composed(
-    pool: Pool, accesses: Iterable[Access], further: Iterable[Access], *, forward: bool = False
+    interner: AccessInterner,
+    accesses: Iterable[Access],
+    further: Iterable[Access],
+    *,
+    forward: bool = False,
 ) -> list[Access]:
     """Return all compositions of two sets of accesses that are not empty.
 
     With `forward` the accesses lead to the outputs.
     """
-    compose = pool.compose
+    compose = interner.compose
     return [
         both
         for first in accesses
@@ -53,15 +57,15 @@ def as_set(accesses: Iterable[Access]) -> AccessSet:
 
 
 def with_accesses(
-    pool: Pool, known: AccessSet, accesses: Iterable[Access], type: Type
+    interner: AccessInterner, known: AccessSet, accesses: Iterable[Access], type: Type
 ) -> AccessSet:
     """Return the set with more accesses to a value of this type, or a superset if it is too large.
 
     `known` may be changed.
     """
     for access in accesses:
-        if id(access) not in pool.small:
-            access = pool.changed(access, type, simpler)
+        if id(access) not in interner.small:
+            access = interner.changed(access, type, simpler)
         known[id(access)] = access
     # From exact to coarse: one access that covers all, then runs merged to ranges; only a set that
     # is still too large becomes one superset.
@@ -70,10 +74,10 @@ def with_accesses(
         if fewer is None:
             runs = with_runs([*known.values()])
             if len(runs) < len(known):
-                known = as_set(pool.keep_all(runs))
+                known = as_set(interner.keep_all(runs))
         if fewer is None and len(known) > WIDEN_AT:
             reason = f"touched in more than {WIDEN_AT} ways"
-            fewer = pool.keep_all(hull(known.values(), type, reason))
+            fewer = interner.keep_all(hull(known.values(), type, reason))
         if fewer is not None:
             return as_set(fewer)
     return known
@@ -83,17 +87,20 @@ class Walk:
     """A traversal, and the accesses that it has found so far."""
 
     def __init__(
-        self, pool: Pool, leaves: Callable[[Type], tuple[Type, ...]], end: Type | None = None
+        self,
+        interner: AccessInterner,
+        leaves: Callable[[Type], tuple[Type, ...]],
+        end: Type | None = None,
     ) -> None:
         self.found: Found = {}
-        self._pool = pool
-        self._small = pool.small
+        self._interner = interner
+        self._small = interner.small
         self._leaves = leaves
         self._end = end  # type of the target of all maps; `None`: the value found
 
     def begin(self, ins: Instruction, leaf: int) -> None:
         """Start at a leaf of a value, with the identity access."""
-        identity = self._pool.identity(self._leaves(ins.type)[leaf])
+        identity = self._interner.identity(self._leaves(ins.type)[leaf])
         self.add(ins, leaf, {id(identity): identity})
 
     def add(self, ins: Instruction, leaf: int, accesses: AccessSet) -> bool:
@@ -110,7 +117,7 @@ class Walk:
             leaves[leaf] = accesses = accesses if known is None else known | accesses
         if len(accesses) > COMPRESS_AT or not self._small.issuperset(accesses):
             type = self._end or self._leaves(ins.type)[leaf]
-            leaves[leaf] = with_accesses(self._pool, {}, accesses.values(), type)
+            leaves[leaf] = with_accesses(self._interner, {}, accesses.values(), type)
         return is_new
 
     def through(
@@ -122,7 +129,7 @@ class Walk:
         """
         if further is None:
             return accesses
-        compose = self._pool.compose
+        compose = self._interner.compose
         found: AccessSet = {}
         for first in accesses.values():
             for second in further:

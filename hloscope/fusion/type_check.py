@@ -35,7 +35,7 @@ def anything_goes(_: Instruction) -> None:
     """Accept every instruction, for programs that are valid or verified before."""
 
 
-class Doubts:
+class TypeGuard:
     """Type checks of instructions, one for each combination of op and types."""
 
     def __init__(self, refuse: Refusal) -> None:
@@ -47,7 +47,7 @@ class Doubts:
         self._owners: Final[dict[Computation, Instruction | None]] = {}
         """The fusion that calls each computation; `None` if it has another caller."""
 
-    def settle(self, ins: Instruction) -> None:
+    def check(self, ins: Instruction) -> None:
         """Check an instruction.
 
         Raises:

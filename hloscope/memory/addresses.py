@@ -51,7 +51,7 @@ class Addresses:
     """Addresses of the arrays of one program's kernels; equal ones are composed once."""
 
     def __init__(self, analysis: Analysis) -> None:
-        self._pool: Final = analysis.pool
+        self._interner: Final = analysis.interner
         self._placed: dict[tuple[IndexingMap, TensorType], IndexingMap] = {}
 
     def read(self, reading: Reading, access: Access, type: TensorType) -> Address | None:
@@ -74,8 +74,8 @@ class Addresses:
         XLA divides the sum of row and column by the sizes of the array.  It does not join the parts
         to one address again where some of the divisions are rid of the vector and others are not.
         """
-        pool = self._pool
-        both = pool.compose(pool.keep(Access(reading.map)), pool.keep(access))
+        interner = self._interner
+        both = interner.compose(interner.keep(Access(reading.map)), interner.keep(access))
         if both is None or both.map is None or not both.map.ranges:
             return False
         if access.map is None or access.map.ranges:
@@ -93,14 +93,14 @@ class Addresses:
     ) -> IndexingMap | None:
         if access.map is None:
             return None
-        pool = self._pool
+        interner = self._interner
         address = Access(address_map(type))
         if is_unchecked:
             access, address = _unchecked(access), _unchecked(address)
-        both = pool.compose(pool.keep(Access(map)), pool.keep(access))
+        both = interner.compose(interner.keep(Access(map)), interner.keep(access))
         if both is None or both.map is None:
             return None
-        placed = pool.compose(both, pool.keep(address))
+        placed = interner.compose(both, interner.keep(address))
         return None if placed is None else placed.map
 
     def written(self, map: IndexingMap, type: TensorType, stores: Stores) -> Address:

@@ -113,7 +113,7 @@ class Fused:
         place = analysis.leaf_of(value.type, leaf)
         if place is None:
             return {}
-        walk = Walk(analysis.pool, analysis.leaves)
+        walk = Walk(analysis.interner, analysis.leaves)
         walk.begin(value, place)
         walk.to_producers(self._positions(value, ends), of_instruction or analysis.reads)
         arrays = self._arrays_at_edge(analysis, walk.found)
@@ -131,10 +131,10 @@ class Fused:
         place = analysis.leaf_of(value.type, leaf)
         if place is None:
             return {}
-        start = analysis.pool.identity(analysis.leaves(value.type)[place])
+        start = analysis.interner.identity(analysis.leaves(value.type)[place])
         positions = self._positions(value, ends)
         reads = of_instruction or analysis.reads
-        found = loads_of(value, place, start, analysis.pool, positions, reads)
+        found = loads_of(value, place, start, analysis.interner, positions, reads)
         if found is None:
             return None
         return dict(self._arrays_at_edge(analysis, found))

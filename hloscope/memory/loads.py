@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Final, TypeAlias
 
-from hloscope.fusion import INSIDE, Flow, Pool, composed
+from hloscope.fusion import INSIDE, AccessInterner, Flow, composed
 from hloscope.indexing import Access
 from hloscope.ir import Instruction
 
@@ -19,7 +19,7 @@ MOST_LOADS: Final = 64
 """Loads of one value that are told apart."""
 
 Load: TypeAlias = tuple[Access, ...]
-"""The accesses of one load; in a pool, where identity is equality."""
+"""The accesses of one load; in an interner, where identity is equality."""
 Loads: TypeAlias = dict[frozenset[int], Load]
 """Different loads, by the identities of their accesses."""
 
@@ -28,7 +28,7 @@ def loads_of(
     value: Instruction,
     leaf: int,
     start: Access,
-    pool: Pool,
+    interner: AccessInterner,
     position: Callable[[Instruction], int | None],
     reads: Callable[[Instruction, int], Iterable[Flow]],
 ) -> dict[Instruction, dict[int, tuple[Load, ...]]] | None:
@@ -40,7 +40,7 @@ def loads_of(
         value: What is computed.
         leaf: Which leaf of it.
         start: From the element to itself.
-        pool: Composes.
+        interner: Composes.
         position: Place of an instruction in the order of definition; `None` where the way ends.
         reads: What leaf `i` of an instruction reads.
 
@@ -67,7 +67,7 @@ def loads_of(
                     return None  # by which instructions of what is called, it does not say
                 target = ins.operands[operand] if isinstance(operand, int) else operand
                 for load in loads.values():
-                    inner = load if further is None else composed(pool, load, further)
+                    inner = load if further is None else composed(interner, load, further)
                     once = tuple({id(access): access for access in inner}.values())
                     if once and not add(target, source, once):
                         return None

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from hloscope.devices import Device
-from hloscope.fusion import Analysis, Blueprints, leaf_types
+from hloscope.fusion import Analysis, StructureIds, leaf_types
 from hloscope.indexing import Direction, lookup
 from hloscope.ir import Instruction, Op, TensorType
 from hloscope.memory.choice import Choice
@@ -27,8 +27,8 @@ class SameKernels:
     which operands are the same value, if the indexing rules of the op look at nothing else.
     """
 
-    def __init__(self, blueprints: Blueprints) -> None:
-        self._blueprints: Final = blueprints
+    def __init__(self, structure_ids: StructureIds) -> None:
+        self._structure_ids: Final = structure_ids
         self._keys: Final[dict[Instruction, tuple[object, ...] | None]] = {}
 
     def key(self, ins: Instruction) -> tuple[object, ...] | None:
@@ -42,10 +42,10 @@ class SameKernels:
             return self._of_fusion(ins)
         if ins.operands and not _follows_from_types(ins):
             return None
-        number, type_number = self._blueprints.number, self._blueprints.type_number
+        number, type_number = self._structure_ids.number, self._structure_ids.type_number
         first = first_places(ins.operands)
         return (
-            self._blueprints.op_number(ins.op),
+            self._structure_ids.op_number(ins.op),
             type_number(ins.type),
             tuple([type_number(operand.type) for operand in ins.operands]),
             tuple([number(callee) for callee in ins.calls]),
@@ -58,8 +58,8 @@ class SameKernels:
             return None
         config = fusion_config(ins)
         return (
-            self._blueprints.number(ins.calls[0]),
-            self._blueprints.op_number(ins.op),
+            self._structure_ids.number(ins.calls[0]),
+            self._structure_ids.op_number(ins.op),
             str(config.get("kind", "")),
             chosen_tiles(ins) if config else None,
         )
@@ -80,7 +80,7 @@ class XlaKernels:
         self._analysis: Final = analysis
         self._device: Final = device
         self._made: Final[dict[object, Made]] = {}
-        self.key: Final = SameKernels(analysis.blueprints).key
+        self.key: Final = SameKernels(analysis.structure_ids).key
 
     def of(self, ins: Instruction, key: tuple[object, ...] | None) -> Made:
         """The kernel of an instruction with this key, or of an equal one.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from functools import cache, cached_property, lru_cache
 from typing import Final
 
-from hloscope.fusion import Blueprints
+from hloscope.fusion import StructureIds
 from hloscope.indexing import IndexingMap, Precision, output_to_input
 from hloscope.ir import Computation, Instruction, Module, Op, TensorType
 from hloscope.ops import (
@@ -129,20 +129,20 @@ class Flow:
     def __init__(
         self,
         module: Module,
-        blueprints: Blueprints | None = None,
+        structure_ids: StructureIds | None = None,
         opaque: Container[Instruction] = (),
     ) -> None:
         """Take the values of a module.
 
         Args:
             module: The program.
-            blueprints: Structural numbers of its computations, if known.
+            structure_ids: Structural numbers of its computations, if known.
             opaque: Instructions that end chains, such as invalid ones.
         """
         self._module: Final = module
         self.opaque: Final = opaque
         self.has_regions: Final = module.has_tree
-        self.blueprints: Final = Blueprints() if blueprints is None else blueprints
+        self.structure_ids: Final = StructureIds() if structure_ids is None else structure_ids
         self._numbers: Final = {c: k for k, c in enumerate(module)}
         # Lazy indices of the module: each is asked for most values by traversals, plans and
         # traffic.

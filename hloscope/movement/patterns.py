@@ -4,7 +4,7 @@ A program has thousands of fusions and few different ones.  The values that are 
 time, and the chains that are wholly inside, are computed for the first fusion of each structure.
 The result holds for the others because it depends only on:
 
-- the instructions of the computation, which are equal in op, types and operands (`Blueprints`);
+- the instructions of the computation, which are equal in op, types and operands (`StructureIds`);
 - the users of its values: a value that is not returned, and that no user renames, has its users
   in the computation;
 - which parameters are one value, and which are broadcast scalars: that depends on the caller, so
@@ -88,7 +88,7 @@ class Patterns:
         """Return the moved values of a computation, in order; `None` if the fusion is not plain."""
         if self._flow.has_regions or not len(computation):
             return None
-        structure = self._flow.blueprints.number(computation)
+        structure = self._flow.structure_ids.number(computation)
         moves = self._moves.get(structure)
         if moves is None:
             moves = self._moves[structure] = any(map(self._around.moves, computation.instructions))

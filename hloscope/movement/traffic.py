@@ -135,7 +135,7 @@ class Traffic:
 
     def _fuses_movement(self, computation: Computation) -> bool:
         """Does a fused computation only move elements?"""
-        number = self._flow.blueprints.number(computation)
+        number = self._flow.structure_ids.number(computation)
         known = self._plain.get(number)
         if known is None:
             inside = [ins for ins in computation if not isinstance(ins.op, _INSIDE)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Final
 
-from hloscope.fusion import Blueprints
+from hloscope.fusion import StructureIds
 from hloscope.ir import Computation, Instruction, inside_out
 from hloscope.lazy import pattern
 from hloscope.ops import Constant
@@ -34,7 +34,7 @@ class Structures:
     """
 
     def __init__(self) -> None:
-        self._blueprints = Blueprints()
+        self._structure_ids = StructureIds()
         self._constants: dict[Computation, tuple[str, ...]] = {}
 
     def key(self, ins: Instruction) -> Hashable:
@@ -43,7 +43,7 @@ class Structures:
             type(ins.op),
             str(ins.type),
             tuple([str(operand.type) for operand in ins.operands]),
-            tuple([self._blueprints.number(callee) for callee in ins.calls]),
+            tuple([self._structure_ids.number(callee) for callee in ins.calls]),
             tuple([self._constants_in(callee) for callee in ins.calls]),
         )
 

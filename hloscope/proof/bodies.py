@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.arrays import Ints, np
-from hloscope.fusion import BY_CONVENTION, READS, RECURSIVE, Blueprints, Convention, source_in
+from hloscope.fusion import BY_CONVENTION, READS, RECURSIVE, Convention, StructureIds, source_in
 from hloscope.indexing import (
     UNKNOWN_COUNTS,
     Bodies,
@@ -37,7 +37,7 @@ class StepsThroughBodies(Steps):
     ) -> None:
         super().__init__(counts)
         self._convention: Final = convention
-        self._blueprints = Blueprints()
+        self._structure_ids = StructureIds()
         # Asked once for every instruction that calls a body; a body is sampled once per structure.
         self._known: dict[int, Dependence] = {}
         self._open: set[int] = set()
@@ -54,7 +54,7 @@ class StepsThroughBodies(Steps):
         Raises:
             UndecidedError: The body calls itself.
         """
-        number = self._blueprints.number(callee)
+        number = self._structure_ids.number(callee)
         if number not in self._known:
             if number in self._open:
                 raise UndecidedError(RECURSIVE)

@@ -109,7 +109,7 @@ class _Comparison:
         self._allowance: Final = allowance
         until = process_time() + allowance.left()
         numbering = Numbering()
-        self._blueprint: Final = numbering.blueprint
+        self._structure_id: Final = numbering.structure_id
         self._number: Final[dict[Instruction, int]] = numbering.of(a) | numbering.of(b)
         shared = set(map(self._number.__getitem__, a)) & set(map(self._number.__getitem__, b))
         self._common: Final = frozenset(i for i in (*a, *b) if self._number[i] in shared)
@@ -243,7 +243,7 @@ class _Comparison:
         # Inside calls of equal structure, the values at the same position are equal if the
         # parameters they depend on have equal operands.
         mine, theirs = a.calls[0], b.calls[0]
-        if self._blueprint(mine) != self._blueprint(theirs):
+        if self._structure_id(mine) != self._structure_id(theirs):
             return False
         if renamed_value(x, counterparts(mine, theirs)) is not y:
             return False

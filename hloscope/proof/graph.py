@@ -21,9 +21,9 @@ from hloscope.fusion import (
     OUT_OF_STEP,
     READS,
     RECURSIVE,
+    AccessInterner,
     Flow,
     Leaves,
-    Pool,
     Sizes,
     Source,
 )
@@ -120,13 +120,13 @@ class Steps:
 
     def __init__(self, counts: DeviceCounts = UNKNOWN_COUNTS) -> None:
         self.counts: Final = counts
-        self.pool: Final = Pool()
+        self.interner: Final = AccessInterner()
         self._leaves = Leaves()
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
         self.starts: Final = self._leaves.starts
         self.of_part, self.part = self._leaves.of_part, self._leaves.part
         self.tensor_types: Final = self._leaves.tensor_types
-        self._sizes = Sizes(self.pool, self._leaves)
+        self._sizes = Sizes(self.interner, self._leaves)
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
         # Asked for every traversal of a computation, and each output has several traversals.
         self._positions: Final[dict[Computation, dict[Instruction, int]]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.fusion import Blueprints
+from hloscope.fusion import StructureIds
 from hloscope.ir import Computation, Instruction, captured, captures
 from hloscope.ops import Call, Fusion, GetTupleElement, Parameter, Tuple
 
@@ -20,10 +20,10 @@ class Numbering:
     """
 
     def __init__(self) -> None:
-        self._blueprints = Blueprints()
+        self._structure_ids = StructureIds()
         self._table: dict[object, int] = {}
         self._used: dict[int, tuple[int, ...]] = {}
-        self.blueprint: Final = self._blueprints.number
+        self.structure_id: Final = self._structure_ids.number
 
     def of(self, side: Computation) -> dict[Instruction, int]:
         """Return the number of each instruction of a computation."""
@@ -51,7 +51,7 @@ class Numbering:
         known: dict[Instruction, int],
     ) -> tuple[object, ...]:
         """Return the key of an instruction with the given operands."""
-        number = self._blueprints
+        number = self._structure_ids
         return (
             number.op_of(ins),
             number.type_number(ins.type),
@@ -70,7 +70,7 @@ class Numbering:
         callee = ins.calls[0]
         if not isinstance(callee.root.op, Tuple):
             return None
-        number = self._blueprints.number(callee)
+        number = self._structure_ids.number(callee)
         if number not in self._used:
             self._used[number] = _used_parameters(callee)
         used = self._used[number][index]

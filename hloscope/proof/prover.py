@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from hloscope.errors import UnsupportedError
-from hloscope.fusion import Blueprints, Convention, Part
+from hloscope.fusion import Convention, Part, StructureIds
 from hloscope.indexing import UNKNOWN_COUNTS, Access, Accesses, DeviceCounts
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Elementwise, Tuple
@@ -61,7 +61,7 @@ class Prover:
         self.convention: Final = convention
         self.said: Final = said
         self._steps = StepsThroughBodies(convention, said)
-        self._blueprints = Blueprints()
+        self._structure_ids = StructureIds()
         # Operands and outputs of one instruction are asked one after the other, and equal
         # instructions of a program have equal results.
         self._numbers: dict[object, int] = {}
@@ -260,7 +260,7 @@ class Prover:
         if not self.by_execution and (part := self._part(ins, output)) is not None:
             here = self._steps.tensor_types(ins.type)[output]
             there = self._steps.tensor_types(ins.operands[operand].type)[leaf]
-            types = map(self._blueprints.type_number, (here, there))
+            types = map(self._structure_ids.type_number, (here, there))
             accesses, *how = others
             about = tuple([_of_any_leaf(a) if a.leaf == leaf else a for a in accesses])
             return Tuple, *types, part == (operand, leaf), about, *how
@@ -271,7 +271,7 @@ class Prover:
 
     def _structure(self, ins: Instruction) -> object:
         """Return a key of an instruction's structure, as far as results depend on it."""
-        number = self._blueprints
+        number = self._structure_ids
         read = (*ins.operands, *captured(ins))
         at: dict[Instruction, int] = {}
         # Which operands are the same value matters, as a map may read one value twice.
@@ -289,7 +289,7 @@ class Prover:
         if not found:
             return None
         at = {ins: k for k, ins in enumerate(found)}
-        number = self._blueprints
+        number = self._structure_ids
         return tuple(
             [
                 (number.op_of(i), number.type_number(i.type), *[at.get(o, o) for o in i.operands])

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 import hloscope as hs
 from hloscope.cost import NOTHING, RULES, Flops, Product, Work
-from hloscope.fusion import Blueprints, bytes_moved, valid_pairs
+from hloscope.fusion import StructureIds, bytes_moved, valid_pairs
 from hloscope.ops import (
     OPS,
     Window,
@@ -136,7 +136,7 @@ def test_flops_are_counted_once_for_a_structure_if_they_follow_from_it() -> None
     text += "".join([f"  x.{name} = f32[8] call(p), to_apply={name}\n" for name in called])
     text += "  ROOT r = f32[8] add(x.loop3, x.plain1)\n}"
     program = hs.read(text)
-    shared, alone = Flops(Blueprints().number), Flops()
+    shared, alone = Flops(StructureIds().number), Flops()
     calls = [ins for ins in program.module.entry if ins.calls]
     assert (
         [shared.of(i).flops for i in calls] == [alone.of(i).flops for i in calls] == [24, 40, 8, 8]

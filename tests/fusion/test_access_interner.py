@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from hloscope.fusion.access_interner import Pool, compose, normal
+from hloscope.fusion.access_interner import AccessInterner, compose, normal
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap
 from hloscope.ir.types import Type
@@ -51,8 +51,8 @@ def test_a_composition_is_the_normal_form_of_one_map_after_the_other(
 ) -> None:
     one, other = normal(IndexingMap.parse(first)), IndexingMap.parse(second)
     long_way = normal(one.compose(other))
-    pool = Pool()
-    kept = pool.compose(pool.keep(Access(one)), pool.keep(Access(other)))
+    interner = AccessInterner()
+    kept = interner.compose(interner.keep(Access(one)), interner.keep(Access(other)))
     for found in (compose(Access(one), Access(other)), kept):
         if found is None:
             assert long_way.is_known_empty
@@ -66,9 +66,9 @@ def test_a_composition_is_the_normal_form_of_one_map_after_the_other(
 @pytest.mark.parametrize("second", SECOND)
 def test_what_is_asked_about_itself_is_what_the_next_map_says(second: str, extent: str) -> None:
     """A part of a concatenation is read where it lies: its map is not composed."""
-    pool, map = Pool(), IndexingMap.parse(second)
-    same = pool.identity(parse_type(extent))
-    found, composed = pool.compose(same, pool.keep(Access(map))), compose(same, Access(map))
+    interner, map = AccessInterner(), IndexingMap.parse(second)
+    same = interner.identity(parse_type(extent))
+    found, composed = interner.compose(same, interner.keep(Access(map))), compose(same, Access(map))
     assert found is not None
     assert found.map in (map, normal(map))
     assert composed is not None
@@ -80,9 +80,9 @@ def test_what_is_asked_about_itself_is_what_the_next_map_says(second: str, exten
 def test_what_is_asked_about_itself_within_fewer_indices_is_within_these(
     sizes: tuple[int, int],
 ) -> None:
-    pool, map = Pool(), IndexingMap.parse(SECOND[3])
-    same = pool.identity(parse_type(f"f32[{sizes[0]},{sizes[1]}]"))
-    found = pool.compose(same, pool.keep(Access(map)))
+    interner, map = AccessInterner(), IndexingMap.parse(SECOND[3])
+    same = interner.identity(parse_type(f"f32[{sizes[0]},{sizes[1]}]"))
+    found = interner.compose(same, interner.keep(Access(map)))
     assert found is not None
     assert found.map is not None
     assert tuple([v.interval.hi + 1 for v in found.map.dims]) == sizes
@@ -96,11 +96,11 @@ def test_a_change_of_an_access_is_found_once() -> None:
         changes += 1
         return Access(IndexingMap.parse("(d0) -> (d0 * 2), domain: d0 in [0, 3]"))
 
-    pool, type_ = Pool(), parse_type("f32[8]")
-    access = pool.keep(Access(IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 3]")))
-    found = pool.changed(access, type_, doubled)
-    assert pool.changed(access, type_, doubled) is found
-    assert pool.keep(found) is found
+    interner, type_ = AccessInterner(), parse_type("f32[8]")
+    access = interner.keep(Access(IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 3]")))
+    found = interner.changed(access, type_, doubled)
+    assert interner.changed(access, type_, doubled) is found
+    assert interner.keep(found) is found
     assert changes == 1
 
 

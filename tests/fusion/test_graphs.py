@@ -48,7 +48,7 @@ def test_a_chain_of_diamonds_is_walked_once() -> None:
     analysis = Analysis()
     flows = analysis.summary(entry, 0)
     assert [texts(flow.accesses or ()) for flow in flows] == [["(d0) -> (d0)"]]
-    assert analysis.pool.number_of_compositions == 0
+    assert analysis.interner.number_of_compositions == 0
 
 
 def test_the_maps_of_a_diamond_of_slices_grow_by_one_a_level() -> None:
@@ -62,7 +62,7 @@ def test_the_maps_of_a_diamond_of_slices_grow_by_one_a_level() -> None:
     analysis = Analysis()
     (flow,) = analysis.summary(entry, 0)
     assert len(flow.accesses or ()) == levels + 1
-    assert analysis.pool.number_of_compositions < (levels + 1) * levels * 3
+    assert analysis.interner.number_of_compositions < (levels + 1) * levels * 3
 
 
 def test_a_chain_of_ten_thousand_instructions_is_no_recursion() -> None:

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from hloscope.affine import Dim, Expr, Interval, Range
 from hloscope.fusion import overapproximate
-from hloscope.fusion.access_interner import Pool
+from hloscope.fusion.access_interner import AccessInterner
 from hloscope.fusion.overapproximate import (
     contains_all,
     covers_everything,
@@ -81,12 +81,12 @@ def test_a_walk_carries_no_maps_of_many_conditions() -> None:
     """Nor does it change any others."""
     conditions = ", ".join(f"(d0 + s0) mod {k} in [0, {k - 2}]" for k in range(9, 40))
     text = "(d0)[s0] -> (d0, s0 / 9), domain: d0 in [0, 4], s0 in [0, 53]"
-    pool = Pool()
+    interner = AccessInterner()
     small, large = (
-        pool.keep(Access(IndexingMap.parse(each))) for each in (text, f"{text}, {conditions}")
+        interner.keep(Access(IndexingMap.parse(each))) for each in (text, f"{text}, {conditions}")
     )
-    assert [*with_accesses(pool, {}, [small], TYPE).values()] == [small]
-    both = [*with_accesses(pool, {}, [large, small], TYPE).values()]
+    assert [*with_accesses(interner, {}, [small], TYPE).values()] == [small]
+    both = [*with_accesses(interner, {}, [large, small], TYPE).values()]
     assert small in both
     assert large not in both
     assert all(a.map is not None and size(a.map) <= overapproximate.MAX_SIZE for a in both)

@@ -111,7 +111,7 @@ def test_what_a_long_program_has_in_common_is_computed_once() -> None:
         for ins in program:
             if ins.ir.operands:
                 ins.to_parameters()
-        return program.analysis.pool.number_of_compositions
+        return program.analysis.interner.number_of_compositions
 
     assert compositions(1200) == compositions(300)
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from benchmarks.fusion_stats import fusions
 from hloscope.affine import Dim, Interval, Range, Runtime, variables
-from hloscope.fusion import Analysis, Blueprints
+from hloscope.fusion import Analysis, StructureIds
 from hloscope.hlo_parser import parse_hlo, parse_type
 from hloscope.indexing import Accesses, IndexingMap, Precision, RuntimeVariable, Variable
 from hloscope.indexing.exact import prove_equal, prove_inverse
@@ -28,11 +28,11 @@ MOST_PATHS = 4
 
 def distinct(pattern: str, step: int) -> Iterator[tuple[str, Instruction]]:
     """Fusions of the programs, one of each structure, and where they come from."""
-    blueprints = Blueprints()
+    structure_ids = StructureIds()
     seen: set[int] = set()
     for path in sorted(SHARED.glob(pattern))[::step]:
         for ins in fusions(parse_hlo(path.read_text(), name=path.name)):
-            number = blueprints.number(ins.calls[0])
+            number = structure_ids.number(ins.calls[0])
             if number not in seen:
                 seen.add(number)
                 yield f"{path.name} {ins.name}", ins
