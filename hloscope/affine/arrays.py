@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def evaluate_array(e: Expr, at: Mapping[Var, ArrayLike]) -> Ints:
-    """The values at many points at once, by numpy's broadcasting.
+    """Evaluate an expression at many points at once; arrays broadcast as in numpy.
 
     Every variable of `e` has an integer array in `at`; the result has the shape that all arrays of
     `at` broadcast to.  Shared subexpressions are computed once, in int64 where that holds all of
@@ -51,17 +51,25 @@ def evaluate_array(e: Expr, at: Mapping[Var, ArrayLike]) -> Ints:
     given = {v: np.asarray(values, dtype=np.int64) for v, values in at.items()}
     nodes = postorder(e)
     shape = np.broadcast_shapes(*(np.shape(values) for values in given.values()))
+    # The bound covers every intermediate value, so int64 cannot overflow.
     if _most(nodes, given) < _END:
         return np.broadcast_to(np.asarray(_values(nodes, given, np.int64)[e], np.int64), shape)
     if (total := _total(nodes, given)) is not None:
         return np.broadcast_to(total, shape)
+    # Python's integers are exact at any size; the result goes back to int64 if its values fit.
     exact: Any = np.asarray(_values(nodes, given, int)[e], object)
     fits = all(-_END <= value < _END for value in exact.flat)
     return np.broadcast_to(exact.astype(np.int64) if fits else exact, shape)
 
 
 def _most(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
-    """No value of the nodes, operands before their users, or on the way to them is larger."""
+    """Return an upper bound of the absolute values of all nodes and of their partial sums.
+
+    `nodes` has operands before their users.
+
+    Raises:
+        ValueError: A variable has no values in `given`.
+    """
     most: dict[Expr, int] = {}
     for x in nodes:
         match x:
@@ -72,6 +80,8 @@ def _most(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
                     raise ValueError(f"no values are given for {x}")
                 values = given[x]
                 most[x] = max(int(values.max()), -int(values.min())) if values.size else 0
+            # A sum is bounded by the sum of absolute values, with at least `abs(c)` per term: so
+            # the coefficient itself and every partial sum fit too, in any order of addition.
             case Sum(terms, const):
                 most[x] = sum(abs(c) * max(1, most[t]) for t, c in terms) + abs(const)
             case Product(args):
@@ -79,10 +89,12 @@ def _most(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
             case Min(args) | Max(args):
                 most[x] = max(most[a] for a in args)
             case FloorDiv(num, Const(den)) | CeilDiv(num, Const(den)):
+                # Rounding moves a quotient by less than 1, hence `+ 1`.
                 most[x] = most[num] // max(1, abs(den)) + 1
             case FloorDiv(num, _) | CeilDiv(num, _):
                 most[x] = most[num] + 1
             case Mod(_, den):
+                # A remainder lies in `[0, |den|)`.
                 most[x] = most[den]
             case _:
                 assert_never(x)
@@ -90,11 +102,12 @@ def _most(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
 
 
 def _total(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
-    """A sum whose terms int64 holds, but not all it is on the way, as long as it ends within.
+    """Evaluate a sum whose terms and result fit into int64, though its partial sums may not.
 
-    Sums modulo 2**64 are right if the true ones are within int64, which floats tell: they are wrong
-    by less than 2**60 where no sum on the way passes 2**100.
+    `None` if the last node is not such a sum. Sums modulo 2**64 are right if the true ones are
+    within int64. Floats decide that: their error is below 2**60 where no partial sum passes 2**100.
     """
+    # `nodes` is in postorder, so the last node is the whole expression.
     *inside, last = nodes
     if not isinstance(last, Sum) or not inside or _most(inside, given) >= _END:
         return None
@@ -102,6 +115,8 @@ def _total(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
     if _most(nodes, given) >= 1 << 100 or max(map(abs, numbers)) >= _END:
         return None
     values = _values(inside, given, np.int64)
+    # The true value is within 2**60 of the float one, so below 2**62 + 2**60 < 2**63: int64 holds
+    # it, and the wrapped sum is equal to it.
     about = sum(values[t] * float(c) for t, c in last.terms) + float(last.const)
     if np.any(np.abs(about) >= 2.0**62):
         return None
@@ -113,7 +128,7 @@ def _total(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
 def _values(
     nodes: Sequence[Expr], given: Mapping[Var, Any], number: Callable[[int], Any]
 ) -> dict[Expr, Any]:
-    """The values of all nodes, in the numbers that `number` makes."""
+    """Return the value of every node; `number` converts constants (`np.int64` or `int`)."""
     value: dict[Expr, Any] = {}
     for x in nodes:
         match x:

@@ -1,4 +1,4 @@
-"""The smallest and the largest of expressions, in normal form."""
+"""`minimum` and `maximum` of expressions, in normal form."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ from hloscope.affine.order import by_key, order_key
 
 
 def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
-    """Flatten, drop repetitions, and keep the best constant offset of each linear part."""
+    """Build a `Min` or `Max`.
+
+    Flatten nested ones, and keep one part of each set that differs by constants.
+    """
     if not parts:
         raise ValueError(f"{kind.__name__.lower()} needs an operand")
     pick: Callable[[int, int], int] = min if kind is Min else max
     best: dict[Expr, int] = {}  # part without its constant -> constant
     for part in parts:
+        # `min(x + 2, x + 5)` is `x + 2`: of parts that differ by a constant, one is always the
+        # extremum.
         e = expr(part)
         for x in e.args if isinstance(e, kind) else (e,):
             if type(x) is Const:
@@ -35,6 +40,7 @@ def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
             else:
                 base, offset = x, 0
             best[base] = pick(best[base], offset) if base in best else offset
+    # Sorted operands make equal extrema the same node.
     args = [linear((base, 1), (offset, 1)) for base, offset in best.items()]
     return args[0] if len(args) == 1 else kind(tuple(by_key(args, order_key)))
 

@@ -16,7 +16,10 @@ def _saturate(x: int) -> int:
 
 
 def _add(x: int, y: int, infinity: int) -> int:
-    """`x + y`; an infinity absorbs, two opposite ones give `infinity`, the careful side."""
+    """Return `x + y`, where an infinity absorbs.
+
+    `-inf + inf` gives `infinity`, chosen by the caller so that the bound stays safe.
+    """
     if x in (NEG_INF, POS_INF) or y in (NEG_INF, POS_INF):
         found = {v for v in (x, y) if v in (NEG_INF, POS_INF)}
         return found.pop() if len(found) == 1 else infinity
@@ -32,7 +35,7 @@ def _mul(x: int, y: int) -> int:
 
 
 def _div(x: int, y: int) -> int:
-    """Floor division of end points; `y` is not zero."""
+    """Return the floor division of two end points; `y` is not zero."""
     if x in (NEG_INF, POS_INF):
         return x if y > 0 else -1 - x
     if y in (NEG_INF, POS_INF):
@@ -81,14 +84,14 @@ class Interval(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """The number of values (of an unbounded one: as if it ended at int64's limits)."""
+        """Number of values; an unbounded interval counts as if it ended at the limits of int64."""
         return max(0, self.hi - self.lo + 1)
 
     def __contains__(self, value: int) -> bool:
         return self.lo <= value <= self.hi
 
     def contains(self, other: Interval | int) -> bool:
-        """Does it hold the value, or every value of the other interval?"""
+        """Does the interval hold the value, or every value of the other interval?"""
         if isinstance(other, Interval):
             return other.is_empty or (self.lo <= other.lo and other.hi <= self.hi)
         return self.lo <= other <= self.hi
@@ -138,14 +141,19 @@ class Interval(Struct, frozen=True):
         return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
 
     def floordiv(self, other: Interval | int) -> Interval:
-        """All `floor(x / y)`; a zero in `other` is left out, as it gives no value.
+        """Return the smallest interval around `floor(x / y)`.
 
-        Of what is known to be past a limit, the quotient begins at that of the limit.
+        Zero in `other` is ignored, as it has no quotient.
+
+        An end that is an infinity stands for all values beyond it, so the first finite value also
+        counts.
 
         >>> Interval(0, 2**90).floordiv(2**80)
         Interval(lo=0, hi=1024)
         """
         b = _interval(other)
+        # `floor(x / y)` is monotonic in each argument where `y` keeps its sign. So the extremes are
+        # at the ends of `x` and at the ends of the negative and of the positive part of `y`.
         own = [self.lo, self.hi]
         own += [POS_INF - 1] if self.lo == POS_INF else []
         own += [NEG_INF + 1] if self.hi == NEG_INF else []
@@ -159,18 +167,23 @@ class Interval(Struct, frozen=True):
         return Interval(min(ends), max(ends)) if ends else Interval.EMPTY
 
     def ceildiv(self, other: Interval | int) -> Interval:
-        """All `ceil(x / y)`, which is `-floor(-x / y)`."""
+        """Return the interval of `ceil(x / y)`, computed as `-floor(-x / y)`."""
         return -(-self).floordiv(other)
 
     def mod(self, other: Interval | int) -> Interval:
-        """All `x mod |y|`; exact where a constant `y` does not wrap within the interval."""
+        """Return an interval around `x mod |y|`.
+
+        It is the smallest for constant `y` if no multiple of `y` lies inside.
+        """
         b = _interval(other)
         if self.is_empty or b.is_empty or (b.lo == b.hi == 0):
             return Interval.EMPTY
         largest = max(abs(b.lo), abs(b.hi))
+        # Both ends have the same quotient, so the remainder grows by 1 with each step of `x`.
         if b.is_point and self.is_finite and self.lo // largest == self.hi // largest:
             return Interval(self.lo % largest, self.hi % largest)
         smallest = min(abs(b.lo), abs(b.hi)) if (b.lo > 0 or b.hi < 0) else 1
+        # A value in `[0, y)` is its own remainder.
         if self.lo >= 0 and self.hi < smallest:
             return self
         top = _saturate(largest - 1)

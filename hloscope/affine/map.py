@@ -1,4 +1,4 @@
-"""Maps without ranges: `(d0, d1)[s0] -> (d0 + s0, d1 mod 4)`, as MLIR and XLA write them."""
+"""Maps without intervals: `(d0, d1)[s0] -> (d0 + s0, d1 mod 4)`, as MLIR and XLA write them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ class AffineMap(Struct, frozen=True):
         return f"{head} -> ({', '.join(results)}){where_text(parts)}"
 
     def text(self, style: Style = "xla") -> str:
-        """The map as text; MLIR has no nested `min` and `max` and no products of variables.
+        """Return the map as text in XLA's or MLIR's notation.
+
+        MLIR has no nested `min` and `max` and no products of variables.
 
         Raises:
             UnsupportedError: In style "mlir", the map is not quasi-affine.
@@ -76,12 +78,12 @@ class AffineMap(Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Has it no results?"""
+        """Does the map have no results?"""
         return not self.results
 
     @property
     def is_identity(self) -> bool:
-        """Is it `(d0, ..., dn) -> (d0, ..., dn)`, whatever the symbols?"""
+        """Are the results `(d0, ..., dn)`? Symbols are ignored."""
         return self.results == tuple(Dim(i) for i in range(self.num_dims))
 
     @property
@@ -103,23 +105,23 @@ class AffineMap(Struct, frozen=True):
 
     @property
     def used(self) -> frozenset[Var]:
-        """The variables that some result depends on."""
+        """Variables that occur in some result."""
         return variables(*self.results)
 
     @property
     def unused_dims(self) -> tuple[bool, ...]:
-        """For each dimension: does no result depend on it?"""
+        """For each dimension, whether no result uses it."""
         used = self.used
         return tuple(Dim(i) not in used for i in range(self.num_dims))
 
     @property
     def unused_symbols(self) -> tuple[bool, ...]:
-        """For each symbol: does no result depend on it?"""
+        """For each symbol, whether no result uses it."""
         used = self.used
         return tuple(Range(i) not in used for i in range(self.num_symbols))
 
     def slice_results(self, start: int, length: int) -> AffineMap:
-        """The map to `length` of the results, from `start` on."""
+        """Return a map to the results `start` up to `start + length`, exclusive."""
         if start < 0 or length < 0 or start + length > len(self.results):
             raise ValueError(
                 f"results {start}..{start + length} are out of bounds: there are "
@@ -128,11 +130,11 @@ class AffineMap(Struct, frozen=True):
         return self.sub_map(range(start, start + length))
 
     def sub_map(self, indices: Sequence[int]) -> AffineMap:
-        """The map to the chosen results."""
+        """Return a map to the results at `indices`, in that order."""
         return AffineMap(self.num_dims, self.num_symbols, tuple(self.results[i] for i in indices))
 
     def replace(self, values: Mapping[Expr, ExprLike]) -> AffineMap:
-        """The map with subexpressions replaced, all at once."""
+        """Return a map with subexpressions of the results replaced simultaneously."""
         return AffineMap(
             self.num_dims, self.num_symbols, tuple(replace(e, values) for e in self.results)
         )
@@ -144,18 +146,28 @@ class AffineMap(Struct, frozen=True):
         num_dims: int,
         num_symbols: int,
     ) -> AffineMap:
-        """The map with other expressions for its variables; empty sequences keep them."""
+        """Return a map with its variables replaced by expressions.
+
+        An empty sequence leaves that kind of variable unchanged.
+        """
         values: dict[Var, ExprLike] = {Dim(i): e for i, e in enumerate(dims)}
         values.update({Range(i): e for i, e in enumerate(symbols)})
         return AffineMap(num_dims, num_symbols, tuple(substitute(e, values) for e in self.results))
 
     def compose(self, inner: AffineMap) -> AffineMap:
-        """This map after `inner`; its own symbols come first."""
+        """Return the composition `self(inner(x))`.
+
+        The symbols of `self` come before those of `inner`.
+
+        Raises:
+            ValueError: `inner` has another number of results than `self` has dimensions.
+        """
         if len(inner.results) != self.num_dims:
             raise ValueError(
                 f"cannot compose: the outer map has {self.num_dims} dimensions, the inner one "
                 f"{len(inner.results)} results"
             )
+        # Both maps number their symbols from 0: `inner`'s are shifted past those of `self`.
         shifted: dict[Var, ExprLike] = {
             Range(i): Range(i + self.num_symbols) for i in range(inner.num_symbols)
         }
@@ -165,7 +177,10 @@ class AffineMap(Struct, frozen=True):
         )
 
     def with_num_dims(self, num_dims: int) -> AffineMap:
-        """The same results over more dimensions, or over fewer if the others are unused."""
+        """Return a map with the same results and `num_dims` dimensions.
+
+        Dropped dimensions must be unused.
+        """
         for i, unused in enumerate(self.unused_dims):
             if i >= num_dims and not unused:
                 raise ValueError(f"cannot decrease the dimensions to {num_dims}: d{i} is used")
@@ -202,7 +217,7 @@ _NAMES: Final = pattern(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)?\s*")
 
 
 def parse_map_prefix(text: str) -> tuple[AffineMap, int]:
-    """The map at the beginning of a text, and where it ends.
+    """Parse the map at the beginning of a text; return it and the position after it.
 
     >>> m, stop = parse_map_prefix("(d0) -> (d0) domain: d0 in [0, 1]")
     >>> print(m, stop)
@@ -243,7 +258,7 @@ def _names(source: Source, at: int, opening: str, closing: str, what: str) -> tu
 
 
 def _expect(source: Source, at: int, token: str, what: str) -> int:
-    """The position after the token, which must stand here."""
+    """Return the position after `token`, which must come next, after white space."""
     text = source.text
     while at < len(text) and text[at].isspace():
         at += 1

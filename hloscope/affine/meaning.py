@@ -1,4 +1,4 @@
-"""What expressions are made of and mean: their parts, values at a point, ranges over a box.
+"""Operations on expressions: subexpressions, substitution, values at a point, bounds over a box.
 
 Nothing here recurses: expressions may be shared and thousands of levels deep.
 """
@@ -38,7 +38,7 @@ from hloscope.affine.nodes import (
 
 
 def postorder(*roots: Expr) -> list[Expr]:
-    """Every distinct subexpression once, operands before their users.
+    """Return every distinct subexpression once, operands before their users.
 
     >>> d0 = Dim(0)
     >>> postorder(d0 // 4 + d0)
@@ -48,6 +48,8 @@ def postorder(*roots: Expr) -> list[Expr]:
     done: set[Expr] = set()
     stack: list[Expr] = list(reversed(roots))
     while stack:
+        # An expression stays on the stack until its operands are done; it is emitted at its second
+        # visit.
         e = stack[-1]
         if e in done:
             stack.pop()
@@ -63,7 +65,7 @@ def postorder(*roots: Expr) -> list[Expr]:
 
 
 def variables(*roots: Expr) -> frozenset[Var]:
-    """The variables that occur.
+    """Return the variables that occur in the expressions.
 
     >>> sorted(variables(Dim(1) * 2 + Range(0) // 3 - Dim(1)))
     [<d1>, <s0>]
@@ -83,12 +85,13 @@ def depends_on_runtime(*exprs: Expr) -> bool:
 
 
 @lru_cache(maxsize=1 << 11)
+# The parts of one expression ask for the variables of the same subexpressions again and again.
 def _variables(root: Expr) -> frozenset[Var]:
     return frozenset([x for x in postorder(root) if isinstance(x, Dim | Range | Runtime)])
 
 
 def largest_number(e: Expr) -> int:
-    """The largest absolute value of a constant or coefficient.
+    """Return the largest absolute value of a constant or coefficient in `e`.
 
     >>> largest_number((Dim(0) * -7 + 3) // 5)
     7
@@ -116,7 +119,7 @@ def largest_number(e: Expr) -> int:
 
 
 def rebuild(e: Expr, of: Callable[[Expr], Expr]) -> Expr:
-    """The same operation in normal form, with `of(x)` for every operand `x`."""
+    """Return the operation of `e` with `of(x)` in place of each operand `x`, in normal form."""
     match e:
         case Const() | Dim() | Range() | Runtime():
             return e
@@ -139,7 +142,7 @@ def rebuild(e: Expr, of: Callable[[Expr], Expr]) -> Expr:
 
 
 def substitute(e: Expr, values: Mapping[Var, ExprLike]) -> Expr:
-    """`e` with variables replaced, all at once.
+    """Return `e` with variables replaced simultaneously.
 
     >>> d0, d1 = Dim(0), Dim(1)
     >>> print(substitute(d0 * 2 + d1, {d0: d1, d1: d0 + 3}))
@@ -149,7 +152,9 @@ def substitute(e: Expr, values: Mapping[Var, ExprLike]) -> Expr:
 
 
 def replace(e: Expr, values: Mapping[Expr, ExprLike] | Mapping[Var, ExprLike]) -> Expr:
-    """`e` with whole subexpressions replaced, all at once, the outermost where they nest.
+    """Return `e` with subexpressions replaced simultaneously.
+
+    Where two nest, the outer one is replaced.
 
     Of a sum, its terms, its constant and the coefficients are subexpressions, other parts are not.
 
@@ -160,6 +165,7 @@ def replace(e: Expr, values: Mapping[Expr, ExprLike] | Mapping[Var, ExprLike]) -
     new: dict[Expr, Expr] = {x: expr(v) for x, v in values.items()}
     if e in new:
         return new[e]
+    # Constants and coefficients are fields of a sum and not operands, so they are replaced apart.
     constants = {x.value: v for x, v in new.items() if isinstance(x, Const)}
     stack = [e]
     while stack:
@@ -171,6 +177,7 @@ def replace(e: Expr, values: Mapping[Expr, ExprLike] | Mapping[Var, ExprLike]) -
                 continue
             if constants and isinstance(top, Sum):
                 new[top] = _replace_constants(top, new, constants)
+            # An unchanged operation is reused: rebuilding it would give the same node at more cost.
             elif all(new[x] is x for x in children(top)):
                 new[top] = top
             else:
@@ -191,7 +198,7 @@ Box: TypeAlias = Mapping[Var, Interval]
 
 
 def evaluate(e: Expr, at: Mapping[Var, int]) -> int:
-    """The value where every variable has the value that `at` gives it.
+    """Return the value of `e` at a point; `at` gives the value of each variable.
 
     Raises:
         ValueError: A division by zero, or a variable without a value.
@@ -206,7 +213,9 @@ def evaluate(e: Expr, at: Mapping[Var, int]) -> int:
 
 
 def safe_evaluate(e: Expr, at: Mapping[Var, int]) -> int | None:
-    """The value, or None where int64 arithmetic has none: a division by zero or an overflow.
+    """Return the value of `e` at a point, or `None` if int64 arithmetic has none.
+
+    A division by zero or an overflow.
 
     >>> safe_evaluate(Dim(0) * 2, {Dim(0): 2**63 - 1}) is None
     True
@@ -255,7 +264,9 @@ def _nonzero(den: int, e: Expr) -> int:
 
 
 def bounds(e: Expr, box: Box) -> Interval:
-    """An interval that holds every value over the box; not always the smallest one.
+    """Return an interval that holds every value of `e` over the box.
+
+    It may be larger than necessary.
 
     >>> box = {Dim(0): Interval(0, 9), Range(0): Interval(1, 3)}
     >>> print(bounds(Dim(0) // 4 * 2 - Range(0), box))
@@ -264,12 +275,13 @@ def bounds(e: Expr, box: Box) -> Interval:
     ends = _ends(e, box)
     if ends is not None:
         return Interval(*ends)
+    # Deep expressions of one chain share their subexpressions, so their bounds are kept per box.
     known = {} if e._divisions <= MOST_ALONE else _deep_bounds(tuple(box.items())).table()
     return bounds_knowing(known, [e], box)[0]
 
 
 MOST_ALONE: Final = 12
-"""What has more divisions, written out, shares parts with others that are asked for."""
+"""Expressions with more divisions use the bounds cached for their box."""
 
 
 def bounds_knowing(
@@ -278,13 +290,14 @@ def bounds_knowing(
     box: Box,
     closer: Callable[[Sum, Interval], Interval] | None = None,
 ) -> list[Interval]:
-    """The bounds of each expression; those known already are used, those found are added.
+    """Return bounds of each expression; `known` is used and extended.
 
     Args:
-        known: Bounds over the box.
-        roots: What is asked for.
+        known: Bounds over the box, by expression.
+        roots: The expressions to bound.
         box: The interval of each variable.
-        closer: Smaller bounds of a sum whose parts' bounds are known.
+        closer: Optional function that tightens the interval of a sum, given the interval
+            from its operands.
     """
     stack = list(roots)
     while stack:
@@ -301,31 +314,35 @@ def bounds_knowing(
 
 
 class _DeepBounds:
-    """The bounds of what deep expressions are made of: the next one of a chain has the same."""
+    """Bounds of the subexpressions of deep expressions over one box."""
 
     MOST: Final = 1 << 14
-    """So many are kept."""
+    """Size at which the table is replaced by an empty one."""
 
     def __init__(self) -> None:
         self._table: dict[Expr, Interval] = {}
 
     def table(self) -> dict[Expr, Interval]:
-        """Those known; begun anew when there are many, while others may go on with the old."""
+        """Return the current table.
+
+        A full one is replaced, and callers that hold the old one may go on using it.
+        """
         if len(self._table) > self.MOST:
             self._table = {}
         return self._table
 
 
 @lru_cache(maxsize=8)
+# Consecutive maps of a deep chain ask for the same few boxes.
 def _deep_bounds(box: tuple[tuple[Var, Interval], ...]) -> _DeepBounds:
     return _DeepBounds()
 
 
 def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
-    """The ends of the interval of what most indices are; `None`: to be found node by node.
+    """Return the ends of the interval of a simple expression, or `None` if it is not simple.
 
-    These are linear combinations of variables, of quotients and of remainders by positive
-    constants, not deep, where no number comes near the limits that stand for infinity.
+    Simple expressions are linear combinations of variables, quotients and remainders by positive
+    constants, at most `depth` levels deep, with no number near the limits that stand for infinity.
     """
     kind = type(e)
     if kind is Dim or kind is Range or kind is Runtime:
@@ -343,6 +360,7 @@ def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
                 return None
             low, high = (ends[0] * c, ends[1] * c) if c > 0 else (ends[1] * c, ends[0] * c)
             lo, hi = lo + low, hi + high
+            # No partial sum may come near the infinities, as `Interval` would saturate there.
             largest += max(-low, high)
         return (lo, hi) if largest < _FAR else None
     elif kind is FloorDiv or kind is Mod:
@@ -354,18 +372,20 @@ def _ends(e: Expr, box: Box, depth: int = 3) -> tuple[int, int] | None:
             lo, hi = ends
             if kind is FloorDiv:
                 return lo // d, hi // d
+            # Without a multiple of `d` between the ends, the remainder is monotonic.
             if lo // d == hi // d:
                 return lo % d, hi % d
+            # Otherwise it is in `[0, d - 1]`, and not above a numerator that is not negative.
             return 0, min(d - 1, hi) if lo >= 0 else d - 1
     return None
 
 
 _FAR: Final = 1 << 61
-"""Numbers below this, and the sum of two of them, are far from those that stand for infinity."""
+"""Limit below which numbers and their sums are far from the ends that stand for infinity."""
 
 
 def bounds_of_node(x: Expr, known: Mapping[Expr, Interval], box: Box) -> Interval:
-    """The interval of one node whose children's intervals are known."""
+    """Return the interval of a node; `known` has the intervals of its operands."""
     match x:
         case Const(value):
             return Interval(value, value)
@@ -393,7 +413,9 @@ def bounds_of_node(x: Expr, known: Mapping[Expr, Interval], box: Box) -> Interva
 
 
 def known_divisor(e: Expr) -> int:
-    """A number that divides every value of `e`, as large as its shape shows; 0 if `e` is 0.
+    """Return a number that divides every value of `e`; 0 if `e` is 0.
+
+    It is the largest that the structure of `e` shows.
 
     >>> known_divisor(Dim(0) * 6 + Dim(1) * 4), known_divisor(Dim(0) * 10 // 5)
     (2, 2)
@@ -410,10 +432,13 @@ def known_divisor(e: Expr) -> int:
             case Product(factors):
                 known[x] = prod([known[f] for f in factors])
             case FloorDiv(num, Const(d)) | CeilDiv(num, Const(d)):
+                # `floor(k * m / d)` is `k * (m / d)` only if `d` divides `m`; else nothing is
+                # known.
                 known[x] = known[num] // abs(d) if d and known[num] % d == 0 else 1
             case FloorDiv() | CeilDiv():
                 known[x] = 1
             case Mod(num, den):
+                # `x mod d` is `x - d * q`: each common divisor of `x` and `d` divides it.
                 known[x] = gcd(known[num], known[den])
             case Min(args) | Max(args):
                 known[x] = gcd(*[known[a] for a in args])

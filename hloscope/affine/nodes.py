@@ -35,23 +35,27 @@ _new: Final[Callable[[type], Any]] = object.__new__
 
 
 def _forget(table: dict[Any, Any], key: object, entry: object, lock: Any = _LOCK) -> None:
-    """Remove the entry of a dead node, unless a new one has taken its place."""
+    """Remove the table entry of a dead node, unless a new node has replaced it.
+
+    Runs as the callback of a weak reference.
+    """
     with lock:  # a node of the same value may be entered between the question and the removal
+        # Another thread may have entered a node of equal value after the old one died.
         if table.get(key) is entry:
             del table[key]
 
 
 class Node:
-    """Base of all expressions: operators, interning, order.  Not for subclassing elsewhere."""
+    """Base of all expressions: operators, interning, order; not for subclassing elsewhere."""
 
     __slots__ = ("__weakref__", "_divisions", "_key", "by")
     _key: OrderKey | None
     _divisions: int
     by: int
-    """The divisor, if this is a floor division by a positive constant; else 0."""
+    """The divisor of a floor division by a positive constant; 0 for any other node."""
     _live: ClassVar[dict[Any, ref[Any]]]
     _draft: ClassVar[type]
-    """The class of a node that is being made: the same, but its fields can be assigned to."""
+    """Class of a node under construction: the same fields, but assignable."""
     text_of: ClassVar[Callable[[Any], str]]
 
     def __init_subclass__(cls) -> None:
@@ -84,7 +88,7 @@ class Node:
         return f"<{self}>"
 
     def __lt__(self, other: Node) -> bool:
-        """The order of printing: `sorted(expressions)` never depends on the run."""
+        """Compare in printing order, so that `sorted(expressions)` is the same in every run."""
         return compare(self, other) < 0
 
     def __add__(self, other: ExprLike) -> Expr:
@@ -124,17 +128,21 @@ class Node:
 
 
 def _enter(cls: type[_N], key: Any, node: Any) -> _N:
-    """Finish a node whose key was not in the table."""
+    """Make a newly built node immutable and enter it into the table of live nodes."""
     node.__class__ = cls
     live = cls._live
     entry = ref(node, partial(_forget, live, key))
+    # `setdefault` is atomic: if two threads built the same node, one of them wins and both return
+    # it.
     return node if live.setdefault(key, entry) is entry else _enter_late(live, key, node, entry)  # type: ignore[no-any-return]
 
 
 def _enter_late(live: dict[Any, ref[Any]], key: Any, node: Any, entry: ref[Any]) -> Any:
-    """The live node of a key that had an entry: another thread's, or that of a dead node."""
+    """Return the live node of a key that has an entry; replaces the entry of a dead node."""
     with _LOCK:
         old = live.get(key)
+        # The weak reference may be dead already, though its callback has not run: then this node
+        # replaces it.
         found = old() if old is not None else None
         if found is not None:
             return found
@@ -143,12 +151,12 @@ def _enter_late(live: dict[Any, ref[Any]], key: Any, node: Any, entry: ref[Any])
 
 
 def plain_int(x: SupportsIndex) -> int:
-    """Accept Python and numpy integers, turn bool into int, refuse floats."""
+    """Return an integer-like value as `int`: accepts numpy integers and `bool`, refuses floats."""
     return int(operator.index(x))
 
 
 def expr(x: ExprLike) -> Expr:
-    """`x` itself, or the constant of an integer."""
+    """Return `x` if it is an expression, else the constant of the integer."""
     if isinstance(x, Node):
         return x  # type: ignore[return-value]
     return Const(operator.index(x))
@@ -196,15 +204,16 @@ class Variable(Node):
 
 @final
 class Dim(Variable):
-    """A dimension variable, `d0`: bound by the question."""
+    """A dimension variable, `d0`: one coordinate of the index that a map starts from."""
 
     __slots__ = ()
     _order = 0
 
 
 @lru_cache(maxsize=64)
+# Every identity map, bound check and printed map needs this tuple.
 def first_dims(count: int) -> tuple[Dim, ...]:
-    """The first dimension variables: an index as it is."""
+    """Return the tuple `(d0, …, d{count - 1})`."""
     return tuple([Dim(i) for i in range(count)])
 
 
@@ -245,7 +254,7 @@ _SUMS: Final = Sum._live
 
 
 def the_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
-    """The live sum of these terms: a class would be called more slowly."""
+    """Return the interned sum of sorted terms; faster than calling the class `Sum`."""
     key = terms, const
     entry = _SUMS.get(key)
     if entry is not None and (node := entry()) is not None:
@@ -384,7 +393,7 @@ ONE: Final[Expr] = Const(1)
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
-    """The expressions that `e` is directly made of.
+    """Return the operands of `e`; of a sum, its terms without coefficients and constant.
 
     >>> children(Dim(0) // 4)
     (<d0>, <4>)
@@ -402,7 +411,9 @@ def children(e: Expr) -> tuple[Expr, ...]:
 
 
 def divisions(e: Expr) -> int:
-    """The number of `floordiv`, `ceildiv` and `mod` in the expression as it is printed.
+    """Return the number of `floordiv`, `ceildiv` and `mod` in the printed expression.
+
+    Shared parts count each time.
 
     >>> d0 = Dim(0)
     >>> divisions(d0 // 4 % 2 + d0 // 4)
@@ -415,7 +426,7 @@ def divisions(e: Expr) -> int:
 
 
 def linear(*parts: tuple[ExprLike, int]) -> Expr:
-    """The normal form of the sum of `coefficient * expression` over all parts.
+    """Return the normal form of the sum of `coefficient * expression` over all parts.
 
     >>> print(linear((Dim(0), 2), (Dim(1) + 1, 3), (5, -1)))
     d0 * 2 + d1 * 3 - 2
@@ -427,6 +438,8 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
         kind = type(part)
         if kind is Sum:
             const += k * part.const  # type: ignore[union-attr]
+            # The terms of a sum are sorted: if no other part adds a term, they need no sorting
+            # again.
             if k == 1 and not coeffs:
                 coeffs.update(part.terms)  # type: ignore[union-attr]
                 sorted_terms = len(coeffs)
@@ -441,6 +454,8 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
             coeffs[part] = get(part, 0) + k  # type: ignore[index, call-overload]
         else:
             const += k * plain_int(part)  # type: ignore[arg-type]
+    # No key was added after the sorted terms of the first sum. Terms that cancel are removed, and
+    # the others keep their order.
     in_order = sorted_terms == len(coeffs)
     if 0 in coeffs.values():
         coeffs = {t: c for t, c in coeffs.items() if c}
@@ -450,12 +465,14 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
 
 
 def from_terms(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
-    """The sum of distinct terms (no sums, no constants) with nonzero coefficients."""
+    """Return the sum of distinct terms with nonzero coefficients; no term is a sum or constant."""
     return sum_of(dict(terms), const)
 
 
 def sum_of(coeffs: dict[Expr, int], const: int) -> Expr:
-    """The sum of terms (no sums, no constants) with nonzero coefficients, which is not copied.
+    """Return the sum of terms with nonzero coefficients.
+
+    Takes ownership of `coeffs` and does not copy it.
 
     >>> print(sum_of({Dim(1): 2, Dim(0): 1}, 3))
     d1 * 2 + d0 + 3
@@ -466,19 +483,23 @@ def sum_of(coeffs: dict[Expr, int], const: int) -> Expr:
             return t if c == 1 and not const else the_sum(((t, c),), const)
         return Const(const)
     try:
+        # Two terms are by far the most frequent case, and one comparison sorts them.
         if count == 2:
             first, second = coeffs.items()
             if second[0]._key < first[0]._key:  # type: ignore[operator]
                 return the_sum((second, first), const)
             return the_sum((first, second), const)
         terms = sorted(coeffs, key=STORED)
+    # Keys nest as deep as expressions: Python's tuple comparison may exhaust the C stack.
     except RecursionError:
         terms = by_key([*coeffs], order_key)
     return the_sum(tuple(zip(terms, map(coeffs.__getitem__, terms), strict=True)), const)
 
 
 def product(*factors: ExprLike) -> Expr:
-    """The product; constants go into the coefficients, common factors of sums come out.
+    """Return the product in normal form.
+
+    Constants become the coefficient, and common factors of sums are taken out.
 
     >>> print(product(Dim(0), 2, Dim(1)), "|", product(Dim(0) * 2 + 4, Dim(1)))
     d0 * d1 * 2 | (d0 + 2) * d1 * 2
@@ -494,6 +515,7 @@ def product(*factors: ExprLike) -> Expr:
                 rest += parts
             case _:
                 rest.append(e)
+    # `primitive` makes `(2 * x + 2) * y` and `2 * ((x + 1) * y)` the same node.
     if len(rest) > 1:
         flat: list[Expr] = []
         for e in rest:
@@ -506,7 +528,10 @@ def product(*factors: ExprLike) -> Expr:
 
 
 def primitive(e: Sum) -> tuple[int, Expr]:
-    """Write `e = content * rest` with the largest content; the first coefficient is positive."""
+    """Write `e = content * rest` with the largest integer content.
+
+    The first coefficient of `rest` is positive.
+    """
     content = abs(e.const)
     for _, c in e.terms:
         content = _gcd(content, c)
@@ -518,7 +543,7 @@ def primitive(e: Sum) -> tuple[int, Expr]:
 
 
 def operators(e: Expr) -> int:
-    """The number of operators of an expression as it is printed, without names for its parts.
+    """Return the number of operators of the printed expression; shared parts count each time.
 
     >>> operators(Dim(0) // 4 * 3 + Dim(1) - 1), operators(Dim(0))
     (4, 0)
@@ -543,7 +568,9 @@ def operators(e: Expr) -> int:
 
 
 def floordiv(num: ExprLike, den: ExprLike) -> Expr:
-    """`num / den` rounded down; a division by zero stays and has no value.
+    """Return `num / den` rounded down.
+
+    A division by constant zero stays an expression without a value.
 
     >>> print(floordiv(Dim(0), 8), floordiv(-7, 2), floordiv(Dim(0), -1))
     d0 / 8 -4 -d0
@@ -563,12 +590,15 @@ _FLOORS: Final = FloorDiv._live
 
 
 def floor_by(num: Expr, den: int) -> Expr:
-    """The node `num / den` for a positive `den`, as it is: cheaper than the class.
+    """Return the node `num / den` for a positive `den`, without simplifying it.
+
+    Faster than calling the class `FloorDiv`.
 
     >>> floor_by(Dim(0), 8) is Dim(0) // 8
     True
     """
     divisor = _DIVISORS.get(den)
+    # The few divisors of a program are looked up for every quotient that is built.
     if divisor is None:
         divisor = Const(den)
         if len(_DIVISORS) < _MANY:
@@ -590,7 +620,7 @@ def floor_by(num: Expr, den: int) -> Expr:
 
 
 def ceildiv(num: ExprLike, den: ExprLike) -> Expr:
-    """`num / den` rounded up.
+    """Return `num / den` rounded up.
 
     >>> print(ceildiv(Dim(0), 8), ceildiv(7, 2))
     d0 ceildiv 8 4
@@ -605,7 +635,7 @@ def ceildiv(num: ExprLike, den: ExprLike) -> Expr:
 
 
 def mod(num: ExprLike, den: ExprLike) -> Expr:
-    """`num` modulo `|den|`, in `[0, |den|)`.
+    """Return `num` modulo `|den|`, in `[0, |den|)`.
 
     >>> print(mod(Dim(0), 8), mod(-7, 4), mod(-7, -4))
     d0 mod 8 1 1
@@ -625,7 +655,7 @@ _CONSTANTS: Final = Const._live
 
 
 def const(value: SupportsIndex) -> Const:
-    """The constant, as it is: cheaper than the class; `const(3)` is `Const(3)`."""
+    """Return the constant; `const(3)` is `Const(3)`, but faster than calling the class."""
     entry = _CONSTANTS.get(value) if type(value) is int else None
     if entry is not None and (node := entry()) is not None:
         return node  # type: ignore[no-any-return]
@@ -636,7 +666,7 @@ _MODS: Final = Mod._live
 
 
 def mod_by(num: Expr, den: int) -> Expr:
-    """The node `num mod den`, as it is: cheaper than the class.
+    """Return the node `num mod den` for a positive `den`, without simplifying it.
 
     >>> mod_by(Dim(0), 8) is Dim(0) % 8
     True

@@ -1,4 +1,4 @@
-"""The order of expressions: that in which XLA prints summands, whatever the run."""
+"""Order of expressions: the order in which XLA prints summands, the same in every run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _set: Final = object.__setattr__
 
 
 def order_key(e: Expr) -> OrderKey:
-    """A key that sorts expressions in the order in which XLA prints summands.
+    """Return a key that sorts expressions in the order in which XLA prints summands.
 
-    An expression is looked at as a tree of binary operations, associated to the left.  Trees
+    The key treats an expression as a tree of binary operations, associated to the left. Trees
     compare by kind (sum, product, floordiv, ceildiv, mod, max, min, variable, constant), then by
-    left operand, then by right operand; dims come before ranges before runtime variables.
+    left operand, then by right operand. Dimensions come before ranges, ranges before runtime
+    variables.
     """
     key = e._key
     if key is None:  # only sums find theirs late: most are never compared
@@ -39,7 +40,7 @@ def _key_of_sum(e: Sum) -> OrderKey:
 
 
 def printed_terms(e: Sum) -> list[tuple[Expr, int]]:
-    """The terms in printing order, where a scaled term is a product.
+    """Return the terms of a sum in printing order, where a scaled term sorts as a product.
 
     >>> from hloscope.affine import Dim
     >>> printed_terms(Dim(0) + Dim(1) * 2)
@@ -50,25 +51,32 @@ def printed_terms(e: Sum) -> list[tuple[Expr, int]]:
 
 
 def compare(a: Expr | Node, b: Expr | Node) -> int:
-    """Negative, zero or positive, as `a` is printed before, is, or is printed after `b`."""
+    """Compare in printing order.
+
+    Negative if `a` comes before `b`, 0 if it is `b`, else positive.
+    """
     left, right = order_key(a), order_key(b)  # type: ignore[arg-type]
     return _compare_keys(left, right)
 
 
 MOST_KNOWN: Final = 1 << 16
-"""So many comparisons are remembered; beyond that all are forgotten."""
+"""Number of remembered comparisons; when it is exceeded, all are dropped."""
 _KNOWN: Final[dict[tuple[int, int], tuple[OrderKey, OrderKey, int]]] = {}
-"""What comparing two keys has said; they are kept, so that no others get their identities."""
+"""Results of comparisons by the identities of two keys.
+
+The keys are held, so that no new object can reuse their identities.
+"""
 
 
 def _compare_keys(left: OrderKey, right: OrderKey) -> int:
-    """Compare keys of any depth, each pair of parts once: negative, zero or positive.
+    """Compare two keys of any depth; each pair of subkeys is compared once.
 
-    Tuples' own comparison is limited by the C stack, and at each level looks anew for where the
-    first difference is.
+    Returns a negative, zero or positive number. Python's tuple comparison is limited by the C
+    stack, and it searches the first difference again at each level.
     """
     if len(_KNOWN) > MOST_KNOWN:
         _KNOWN.clear()
+    # Depth-first over pairs of subkeys, with an explicit stack instead of recursion.
     open = [(left, right, zip(left, right, strict=False))]
     while open:
         x, y, rest = open[-1]
@@ -82,6 +90,7 @@ def _compare_keys(left: OrderKey, right: OrderKey) -> int:
             else:
                 open.append((a, b, zip(a, b, strict=False)))
                 break
+            # The first difference of the innermost pair decides all pairs that contain it.
             if found:
                 for x, y, _ in open:
                     _KNOWN[id(x), id(y)] = x, y, found
@@ -93,11 +102,11 @@ def _compare_keys(left: OrderKey, right: OrderKey) -> int:
 
 
 DEEP: Final = 1 << 12
-"""Divisions of more divisions, written out, have a key that remembers what it was compared with."""
+"""Number of divisions above which a key remembers its comparisons; shared parts count each time."""
 
 
 class DeepKey(OrderKey):
-    """A key that compares as a tuple does, each pair of parts once."""
+    """A tuple key whose comparisons are remembered and do not recurse."""
 
     __slots__ = ()
     __hash__ = tuple.__hash__
@@ -116,17 +125,17 @@ _BY_KEY: Final = cmp_to_key(_compare_keys)
 
 
 def term_key(term: tuple[Expr, int]) -> OrderKey:
-    """The key of a summand: a scaled term is a product."""
+    """Return the key of a summand; a scaled term sorts as a product."""
     key = term[0]._key or ()
     return key if term[1] == 1 else (1, key, (8, term[1]))
 
 
 STORED: Final = attrgetter("_key")
-"""The key of anything but a sum."""
+"""Return the stored key; `None` for a sum whose key was not computed yet."""
 
 
 def by_key(items: list[_T], key: Callable[[_T], OrderKey]) -> list[_T]:
-    """The items, sorted in place by keys of any depth."""
+    """Sort the list in place by keys of any depth, and return it."""
     try:
         items.sort(key=key)
     except RecursionError:

@@ -1,9 +1,9 @@
-"""Expressions read from text: XLA's notation, and MLIR's.
+"""Parser of expressions in XLA's and MLIR's notation.
 
 Grammar: `expr := term {(+|-) term}`, `term := factor {(*|/|mod|ceildiv|floordiv) factor}` with one
-precedence level, associated to the left, `factor := int | name | -factor | (expr) |
-min(expr, expr) | max(expr, expr)`.  `/` and `floordiv` both round down.  Parts may have names:
-`expr where t0 = expr, t1 = expr`, where each may use those before it.
+precedence level, associated to the left, `factor := int | name | -factor | (expr) | min(expr, expr)
+| max(expr, expr)`.  `/` and `floordiv` both round down.  Parts may have names: `expr where t0 =
+expr, t1 = expr`, where each part may use the parts before it.
 
 Source: XLA's indexing maps as printed, docs/indexing.md.
 """
@@ -37,11 +37,11 @@ from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
 
 MAX_DIGITS: Final = 4000
-"""Integers of more digits are not read: nothing that is indexed has so many elements."""
+"""Largest number of digits of an integer; no tensor has so many elements."""
 MOST_PARTS: Final = 10_000
-"""So many parts of an expression may have names in a text."""
+"""Largest number of named parts in a text."""
 MOST_FACTORS: Final = 1_000
-"""So many factors a part with a name may have: the product of two may have as many as both."""
+"""Largest number of factors of a named part; a product of parts has the factors of all."""
 _TOKEN: Final = pattern(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%(),]))")
 _WORDS: Final = {
     "mod": "mod", "%": "mod", "/": "/", "//": "/", "floordiv": "/", "floorDiv": "/",
@@ -57,7 +57,7 @@ _BINARY: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
 
 
 class _Level:
-    """What has been read of one expression: a sum so far, and the term being read."""
+    """State of one nesting level: the terms read so far, and the term being read."""
 
     __slots__ = ("negated", "opened", "operator", "parts", "pending", "sign", "term", "word")
 
@@ -108,7 +108,7 @@ class _Reader:
         raise ParseError(message, span=Span(self.source, start, max(stop, start + 1)))
 
     def expected(self, what: str) -> NoReturn:
-        """Complain about what stands here."""
+        """Raise a `ParseError` that names the expected and the found token."""
         start = self.at
         while start < len(self.text) and self.text[start].isspace():
             start += 1
@@ -130,7 +130,9 @@ class _Reader:
         self.fail(f"unknown variable {name!r}{did_you_mean(name, self.names)}", start, stop)
 
     def read(self) -> Expr:
-        """Read the longest expression from here; `self.at` is where it stopped."""
+        """Read the longest expression from `self.at`, which moves to the position after it."""
+        # One `_Level` for each open parenthesis, so that the depth of nesting is not limited by
+        # Python's stack.
         levels = [_Level("", self.at, negated=False)]
         while True:
             factor = self.open_or_factor(levels)
@@ -141,18 +143,20 @@ class _Reader:
                 level.take(factor)
                 if self.operator(level):
                     break
+                # Without another operator, a level is complete: either the whole expression or a
+                # parenthesis to close.
                 if len(levels) == 1:
                     return level.value()
                 factor = self.close(levels)
 
     def check_sign(self, divisor: int) -> None:
-        """Refuse a negative divisor of `mod` in a map: of `1 mod -3` XLA makes 1, Python -2."""
+        """Refuse a negative divisor of `mod` in a map: `1 mod -3` is 1 in XLA and -2 in Python."""
         if not self.is_xla:
             message = f"mod {divisor}: needs a positive divisor, XLA and Python differ in its sign"
             self.fail(message, self.at - 1)
 
     def open_or_factor(self, levels: list[_Level]) -> Expr | None:
-        """Read signs and a factor; or open a parenthesis and return None."""
+        """Read signs and a factor, or open a parenthesis and return `None`."""
         minus = False
         while True:
             token = _TOKEN.match(self.text, self.at)
@@ -186,7 +190,7 @@ class _Reader:
             self.at = token.end()
 
     def operator(self, level: _Level) -> bool:
-        """Read a binary operator, if one stands here."""
+        """Read a binary operator, if one comes next; return whether it did."""
         token = _TOKEN.match(self.text, self.at)
         word = token[2] or token[3] if token else None
         if token is None or word is None:
@@ -201,7 +205,7 @@ class _Reader:
         return True
 
     def close(self, levels: list[_Level]) -> Expr | None:
-        """Read what must follow a nested expression: the closed one, or None after a comma."""
+        """Close the innermost parenthesis and return its value, or return `None` after a comma."""
         level = levels[-1]
         token = _TOKEN.match(self.text, self.at)
         mark = token[3] if token else None
@@ -232,7 +236,7 @@ def parse_prefix(
     names: Mapping[str, Var] | None = None,
     parts: Mapping[str, Expr] | None = None,
 ) -> tuple[Expr, int]:
-    """The longest expression that begins at `start`, and the position after it.
+    """Parse the longest expression that begins at `start`; return it and the position after it.
 
     For readers of larger texts: errors point into `source`.
 
@@ -277,7 +281,7 @@ _COMMA: Final = pattern(r"\s*,")
 
 
 def find_where(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Where names for parts are announced, and the first of them; `None` if there are none."""
+    """Return the span from `where` up to the first name; `None` if there are no named parts."""
     found = _WHERE.search(text, start, end)
     return found.span() if found else None
 
@@ -290,17 +294,17 @@ def read_where(
     *,
     is_xla: bool = False,
 ) -> dict[str, Expr]:
-    """The names that a text gives to parts, and what they stand for.
+    """Parse the named parts after `where`; return the expression of each name.
 
     Args:
         source: The text.
-        at: The first name.
-        end: Where the last part ends.
+        at: Position of the first name.
+        end: Position after the last part.
         names: The variables, as `parse_expr` takes them.
-        is_xla: Is `mod` by a negative constant read, as XLA means it?
+        is_xla: Whether `mod` by a negative constant is allowed, with XLA's meaning.
 
     Raises:
-        ParseError: What stands there is not `name = expression`, again and again.
+        ParseError: The text is not a list `name = expression, …`.
     """
     reader = _Reader(source, at, names, is_xla=is_xla)
     while True:
@@ -309,12 +313,14 @@ def read_where(
             reader.expected("a name and `=`")
         name = found[1]
         is_variable = _DEFAULT_NAME.fullmatch(name) if names is None else name in names
+        # A part must not hide a variable or a keyword.
         if name in reader.parts or name in RESERVED or is_variable:
             reader.fail(f"`{name}` cannot be the name of a part", *found.span(1))
         if len(reader.parts) == MOST_PARTS:
             reader.fail(f"more than {MOST_PARTS} parts have names", *found.span(1))
         reader.at = start = found.end()
         part = reader.read()
+        # Each part may use the one before it twice, so sizes could double with every part.
         if not _is_moderate(part):
             reader.fail(f"the numbers or products of `{name}` are too large", start, reader.at)
         reader.parts[name] = part
@@ -327,7 +333,10 @@ def read_where(
 
 
 def _is_moderate(part: Expr) -> bool:
-    """May others use the part, which may double its numbers' digits and its factors?"""
+    """Is the part small enough to be used by other parts?
+
+    Each use may double its digits and factors.
+    """
     if largest_number(part).bit_length() > MAX_DIGITS:
         return False
     terms = [t for t, _ in part.terms] if isinstance(part, Sum) else [part]

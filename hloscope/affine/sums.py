@@ -1,4 +1,4 @@
-"""Sums in normal form: their parts, and sums of such parts, cheaper than `linear` makes them."""
+"""Sums in normal form: their terms, and operations on them that are cheaper than `linear`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TypeAlias
 from hloscope.affine.nodes import Const, Expr, Sum, sum_of, the_sum
 
 Terms: TypeAlias = tuple[tuple[Expr, int], ...]
-"""Expressions and their factors."""
+"""Expressions with their coefficients."""
 
 
 def as_sum(e: Expr) -> tuple[Terms, int]:
-    """The terms and the constant of any expression, seen as a sum: what `from_terms` makes it of.
+    """Return the terms and the constant of `e`.
+
+    An expression that is not a sum is one term or one constant.
 
     >>> from hloscope.affine.nodes import Dim
     >>> as_sum(Dim(0) * 2 + 3), as_sum(Dim(0)), as_sum(Const(3))
@@ -26,7 +28,7 @@ def as_sum(e: Expr) -> tuple[Terms, int]:
 
 
 def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
-    """Like `from_terms`, for terms in stored order already, as some terms of a sum are."""
+    """Return the sum of terms that are already in stored order; cheaper than `from_terms`."""
     if len(terms) == 1:
         if const == 0 and terms[0][1] == 1:
             return terms[0][0]
@@ -36,7 +38,7 @@ def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
 
 
 def scaled(e: Expr, k: int, add: int = 0) -> Expr:
-    """`k * e + add` for `k` that is not zero: cheaper than `linear`.
+    """Return `k * e + add` for nonzero `k`; cheaper than `linear`.
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(scaled(Dim(0) + 1, -2, 7))
@@ -45,6 +47,7 @@ def scaled(e: Expr, k: int, add: int = 0) -> Expr:
     kind = type(e)
     if kind is Sum:
         terms: Terms = e.terms  # type: ignore[union-attr]
+        # Scaling keeps the order of the terms, as they are stored in the order of `t` alone.
         if k != 1:
             terms = tuple([(t, c * k) for t, c in terms])
         return sorted_sum(terms, e.const * k + add)  # type: ignore[union-attr]
@@ -54,7 +57,7 @@ def scaled(e: Expr, k: int, add: int = 0) -> Expr:
 
 
 def plus(e: Expr, other: Expr, k: int) -> Expr:
-    """`e + k * other` for `k` that is not zero: cheaper than `linear`.
+    """Return `e + k * other` for nonzero `k`; cheaper than `linear`.
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(plus(Dim(0) * 2 + 5, Dim(1) + 1, -3))
@@ -71,7 +74,7 @@ def plus(e: Expr, other: Expr, k: int) -> Expr:
 
 
 def plus_terms(coeffs: dict[Expr, int], const: int, other: Expr, k: int) -> Expr:
-    """`coeffs + const + k * other` for `k` that is not zero; the table is not copied.
+    """Return `coeffs + const + k * other` for nonzero `k`; changes `coeffs` in place.
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(plus_terms({Dim(0): 2}, 5, Dim(1) - 1, 3))
@@ -86,6 +89,7 @@ def plus_terms(coeffs: dict[Expr, int], const: int, other: Expr, k: int) -> Expr
         for term, c in terms:
             if new := coeffs.get(term, 0) + k * c:
                 coeffs[term] = new
+            # A sum of 0 can only arise for a term that was there, as `k * c` is not 0.
             else:
                 del coeffs[term]
     elif new := coeffs.get(other, 0) + k:
@@ -96,7 +100,7 @@ def plus_terms(coeffs: dict[Expr, int], const: int, other: Expr, k: int) -> Expr
 
 
 def with_terms(e: Sum, of: Mapping[Expr, Expr]) -> Expr:
-    """The sum with each term `t` replaced by `of[t]`, in normal form.
+    """Return the sum with each term `t` replaced by `of[t]`, in normal form.
 
     >>> from hloscope.affine.nodes import Dim
     >>> print(with_terms(Dim(0) * 2 + 5, {Dim(0): Dim(1) + 1}))

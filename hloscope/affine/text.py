@@ -1,11 +1,11 @@
-"""Expressions as text: XLA's notation, and MLIR's; `hloscope.affine.reading` has the grammar.
+"""Text of expressions in XLA's and MLIR's notation; `hloscope.affine.reading` has the grammar.
 
 `/` and `floordiv` both round down.
 
-Expressions share their parts.  Written out, a part stands wherever it is used, and what uses it
-twice, and is used twice itself, makes a text that doubles with each level.  So long expressions are
-written with names for what occurs in several places, `expr where t0 = expr, t1 = expr`, where each
-may use those before it; XLA's notation has no such names.
+Expressions share their parts. A text that writes out a shared part at each use can double in length
+with each level. So long expressions are written with names for the shared parts,
+`expr where t0 = expr, t1 = expr`, where each part may use the parts before it. XLA's own notation
+has no such names.
 
 Source: XLA's indexing maps as printed, docs/indexing.md.
 """
@@ -50,18 +50,18 @@ _SYMBOL: Final[dict[Style, dict[type[Node], str]]] = {
 
 
 MOST_WRITTEN: Final = 1 << 22
-"""Expressions of more parts, written out, are not written out."""
+"""Largest number of nodes of an expression that is written without names for parts."""
 RESERVED: Final = frozenset({"mod", "floordiv", "ceildiv", "min", "max", "in", "domain"})
-"""Words that are no names."""
+"""Words that cannot be names."""
 LONG: Final = 64
-"""Where all expressions together have more divisions, written out, shared parts get names."""
+"""Number of divisions, shared ones counted each time, above which shared parts get names."""
 LARGE: Final = 2_000
-"""The same for operands of any operation."""
+"""Number of operands, shared ones counted each time, above which shared parts get names."""
 SHORT: Final = 4
-"""What is written with no more operations, variables and numbers is written wherever it is."""
+"""Parts with at most this many operations, variables and numbers are written out at each use."""
 _ATOMS: Final = frozenset((Const, Dim, Range, Runtime))
 _FIRST: Final = 1 << 62
-"""No map has so many runtime variables: those from here on stand for parts."""
+"""Index of the first runtime variable that stands for a part; no map has that many of its own."""
 
 
 def default_name(v: Var) -> str:
@@ -76,13 +76,13 @@ def to_text(
     *,
     plain: bool = False,
 ) -> str:
-    """The expression in XLA's notation, or with `floordiv` for `/` in style "mlir".
+    """Return the text of an expression; style "mlir" writes `floordiv` for `/`.
 
     Args:
         e: The expression.
-        names: The names of variables, where they are others than `d0`, `s0`, `rt0`.
-        style: How a division is written.
-        plain: Write out what occurs in several places, however long that gets.
+        names: Names of variables; the default is `d0`, `s0`, `rt0`.
+        style: The notation of divisions.
+        plain: Write out shared parts at each use, at any length.
 
     Raises:
         TooLargeError: Written out, it has more than `MOST_WRITTEN` parts.
@@ -100,7 +100,7 @@ def to_text(
 def texts(
     roots: Sequence[Expr], names: Mapping[Var, str], style: Style = "xla", *, plain: bool = False
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """The texts of several expressions, and the names for parts in them with what these stand for.
+    """Return the texts of several expressions, and the pairs `(name, text)` of their shared parts.
 
     >>> texts([Dim(0) // 2, Dim(1)], {Dim(1): "row"})
     (['d0 / 2', 'row'], [])
@@ -122,7 +122,7 @@ def texts(
 
 
 def where_text(parts: Sequence[tuple[str, str]]) -> str:
-    """What names for parts stand for, as it follows a text.
+    """Return the ` where …` clause that follows a text with named parts; empty if there are none.
 
     >>> where_text([("t0", "d0 / 4"), ("t1", "t0 + 1")])
     ' where t0 = d0 / 4, t1 = t0 + 1'
@@ -147,7 +147,7 @@ def _written(e: Expr, names: Mapping[Var, str], symbols: dict[type[Node], str]) 
 
 
 def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
-    """The text of a compound expression as words and smaller expressions."""
+    """Split a compound expression into words and operands, in the order of the text."""
     match x:
         case Sum():
             return _pieces_of_sum(printed_terms(x), x.const)
@@ -157,12 +157,15 @@ def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
                 pieces += [" * ", *_operand(f)] if pieces else _operand(f)
             return pieces
         case FloorDiv(num, den) | CeilDiv(num, den) | Mod(num, den):
+            # A numerator needs no parentheses if it is the same operation, as operators associate
+            # to the left, or if it is a negated operand.
             negated = isinstance(num, Sum) and not num.const and len(num.terms) == 1
             plain = type(num) is type(x) or (negated and num.terms[0][1] == -1)  # type: ignore[union-attr]
             left: list[Expr | str] = [num] if plain else _operand(num)
             return [*left, f" {symbols[type(x)]} ", *_operand(den)]
         case Min(args) | Max(args):
             name = "min(" if isinstance(x, Min) else "max("
+            # `min` and `max` of more than two operands are written as nested binary calls.
             pieces = [name * (len(args) - 1), args[0]]
             for a in args[1:]:
                 pieces += [", ", a, ")"]
@@ -172,7 +175,7 @@ def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
 
 
 def _operand(x: Expr) -> list[Expr | str]:
-    """In parentheses if it is a binary operation."""
+    """Return an operand of a binary operator, in parentheses if it is a binary operation itself."""
     return ["(", x, ")"] if isinstance(x, Sum | Product | FloorDiv | CeilDiv | Mod) else [x]
 
 
@@ -194,12 +197,12 @@ def _pieces_of_sum(terms: list[tuple[Expr, int]], const: int) -> list[Expr | str
 
 
 class Shared(Struct, frozen=True):
-    """Expressions, in which variables stand for parts that are used several times.
+    """Expressions in which runtime variables stand for the shared parts.
 
     Attributes:
         roots: The expressions.
-        parts: A variable and what it stands for, in which those before it may occur.
-        names: The text of each of the variables.
+        parts: Pairs of a variable and its part; a part may use the variables before it.
+        names: The name of each of the variables.
     """
 
     roots: list[Expr]
@@ -208,11 +211,11 @@ class Shared(Struct, frozen=True):
 
 
 def shared(roots: Sequence[Expr], taken: Collection[str] = ()) -> Shared:
-    """The expressions with variables for what is used several times, where they are long.
+    """Replace parts that are used several times by variables, if the expressions are long.
 
     Args:
         roots: The expressions.
-        taken: Names that are not to be given.
+        taken: Names that the parts must not get.
 
     >>> e = Dim(0)
     >>> for _ in range(8):
@@ -232,18 +235,20 @@ def shared(roots: Sequence[Expr], taken: Collection[str] = ()) -> Shared:
     for x in order:
         inside = children(x)
         changed = any([new[y] is not y for y in inside])
+        # Operands come first, so every part refers only to parts that are defined already.
         new[x] = rebuild(x, new.__getitem__) if changed else x
         length[x] = 1 + sum([length[y] for y in inside])
         if uses[x] > 1 and length[x] > SHORT:
             name = Runtime(_FIRST + len(parts))
             parts.append((name, new[x]))
+            # For what uses it, a named part is as long as its name.
             new[x], length[x] = name, 1
     fresh = _fresh(taken)
     return Shared([new[e] for e in roots], parts, {v: next(fresh) for v, _ in parts})
 
 
 def _fresh(taken: Collection[str]) -> Iterator[str]:
-    """`t0`, `t1` and so on, without those that are taken."""
+    """Yield `t0`, `t1` and so on, without the taken names."""
     k = 0
     while True:
         if (name := f"t{k}") not in taken:
@@ -252,7 +257,7 @@ def _fresh(taken: Collection[str]) -> Iterator[str]:
 
 
 def is_long(roots: Sequence[Expr]) -> bool:
-    """Would the expressions be long if they were written out?
+    """Would the expressions be long if shared parts were written out at each use?
 
     >>> is_long([Dim(0) // 2 + 1])
     False
@@ -261,6 +266,7 @@ def is_long(roots: Sequence[Expr]) -> bool:
         return True
     left = LARGE
     stack = [*roots]
+    # The walk counts a shared part at each use, as the text would, and ends at the limit.
     while stack and left:
         x = stack.pop()
         if type(x) not in _ATOMS:
@@ -270,7 +276,7 @@ def is_long(roots: Sequence[Expr]) -> bool:
 
 
 def written_size(roots: Sequence[Expr]) -> int:
-    """How many operations, variables and numbers the expressions have where they are written out.
+    """Return the number of nodes that the text has with shared parts written out.
 
     >>> written_size([Dim(0) // 2 + Dim(0)])
     5
