@@ -1,4 +1,4 @@
-"""What the laws may ask for: ranges, and the flat forms of smaller expressions."""
+"""Interface of the engine that laws see: ranges, and flat forms of smaller expressions."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from hloscope.simplifier.ranges import Ranges
 
 
 class Context(Ranges, ABC):
-    """The side of the engine that laws see."""
+    """The part of the engine that laws may use."""
 
     reduce_all: bool
-    """Reduce all coefficients inside quotients, not only quotients'?"""
+    """Reduce all coefficients inside quotients by the divisor, not only those of quotients?"""
 
     @abstractmethod
     def flat(self, e: Expr) -> Expr:
-        """The flat form, which is equal to `e` on the domain."""
+        """Return the flat form, which is equal to `e` on the domain."""
 
     @abstractmethod
     def floor(self, num: Expr, den: int, wanted: int = -1) -> Expr:
-        """The flat form of `num // den` for a flat `num` and a positive `den`.
+        """Return the flat form of `num // den` for a flat `num` and a positive `den`.
 
-        Laws of features that are not wanted are known to do nothing.
+        Laws that need only features outside of the mask `wanted` are not tried: the caller knows
+        that they do nothing.
         """
 
     @abstractmethod
     def remainder(self, num: Expr, den: int) -> Expr:
-        """The flat form of `num % den`."""
+        """Return the flat form of `num % den` for a flat `num` and a positive `den`."""
 
     @abstractmethod
     def settle(self, e: Expr) -> Expr:
-        """Apply the laws between the terms of a sum."""
+        """Apply the laws between the terms of a sum until none of them changes it."""
 
     @abstractmethod
     def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:
-        """The coefficient with which `f` forms a remainder with terms of `coeffs`, or 0."""
+        """Return the coefficient with which `f` forms a remainder with terms of `coeffs`, or 0."""

@@ -1,4 +1,4 @@
-"""Expressions for elsewhere: SymPy (and back) and LaTeX.  SymPy is loaded when it is used."""
+"""Conversion of expressions to SymPy and back, and to LaTeX. SymPy is loaded at its first use."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ else:
 
 
 def to_sympy(e: Expr, names: Mapping[Var, str] | None = None) -> Any:
-    """The expression in SymPy, over integer symbols.
+    """Return the expression as a SymPy expression over integer symbols.
 
     >>> to_sympy(Dim(0) * 2 + Dim(1) // 4)
     2*d0 + floor(d1/4)
@@ -78,7 +78,9 @@ def to_sympy(e: Expr, names: Mapping[Var, str] | None = None) -> Any:
 
 
 def from_sympy(e: Any, names: Mapping[str, Var] | None = None) -> Expr:
-    """The SymPy expression as one of ours: integers, symbols, sums, products, floor, Mod, Min, Max.
+    """Convert a SymPy expression.
+
+    Integers, symbols, sums, products, floor, ceiling, Mod, Min and Max are supported.
 
     Args:
         e: The SymPy expression.
@@ -117,7 +119,7 @@ def from_sympy(e: Any, names: Mapping[str, Var] | None = None) -> Expr:
 
 
 def to_latex(e: Expr, names: Mapping[Var, str] | None = None) -> str:
-    r"""The expression in LaTeX.
+    r"""Return the expression in LaTeX.
 
     >>> print(to_latex(Dim(0) // 4 * 2 + Dim(1) % 8))
     2 \left\lfloor \frac{d_{0}}{4} \right\rfloor + d_{1} \bmod 8
@@ -156,7 +158,10 @@ def _latex(e: Expr, names: Mapping[Var, str]) -> str:
 
 
 def _latex_name(name: str) -> str:
-    """`d0` with its number as an index, `th_x` with `x` as one, words in italics."""
+    """Return a variable name in LaTeX.
+
+    Trailing digits or the part after `_` as an index, words in italics.
+    """
     head = name.rstrip("0123456789")
     if len(head) <= 2 and head.isalpha() and head != name:
         return (

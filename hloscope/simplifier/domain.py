@@ -1,4 +1,7 @@
-"""A domain: where expressions are simplified, with everything learnt there so far."""
+"""Domain.
+
+A box and constraints under which expressions are simplified, with the results found so far.
+"""
 
 from __future__ import annotations
 
@@ -31,24 +34,24 @@ from hloscope.simplifier.rule import Trace
 Constraint: TypeAlias = tuple[Expr, Interval]
 Path: TypeAlias = list[tuple[int, Expr]]
 _LOCK: Final = shared_lock()
-"""Engines are told of one expression at a time, whichever threads ask."""
+"""Serialises the use of engines, whose memo tables are not thread-safe."""
 _RECENT: dict[object, Domain] = {}
 _FREE: Final[frozenset[Expr]] = frozenset()
 _KEEP: Final = 256
 MOST_KNOWN: Final = 1 << 14
-"""Entries of the memo tables of one domain; with more, all are dropped and found again."""
+"""Number of memo entries of one domain above which all are dropped."""
 _ROUNDS: Final = 16
 _SEVERAL: Final = 3
 _MANY: Final = 8
 _FEW_VALUES: Final = 256
-"""Quotients of so many values are gone through."""
+"""Largest number of values of a quotient that are enumerated."""
 
 
 class Domain:
-    """A box of variables and constraints `expr in [lo, hi]`, with memo tables for this domain.
+    """A box of variables and constraints `expr in [lo, hi]`, with memo tables of its results.
 
-    One domain serves many expressions: bounds and simplified forms are computed once.  Recent
-    domains are remembered: the same box and constraints give the same object.
+    One domain serves many expressions: bounds and simplified forms are computed once. Recent
+    domains are interned: the same box and constraints give the same object.
 
     >>> from hloscope.affine import Dim, Interval
     >>> domain = Domain({Dim(0): Interval(0, 9)})
@@ -73,6 +76,7 @@ class Domain:
         parts: list[object] = [constraints]
         for v, i in box.items():
             parts += v, i.lo, i.hi
+        # Callers build a `Domain` for each map; this table lets equal ones share their memo tables.
         key = tuple(parts)
         found = _RECENT.get(key)
         if found is None:
@@ -90,9 +94,11 @@ class Domain:
         return found
 
     def bounds(self, e: Expr) -> Interval:
-        """An interval that holds all values of `e` in the domain."""
+        """Return an interval that holds all values of `e` in the domain."""
         found = self._bounds.get(e)
         if found is None:
+            # Without constraints on its variables, the bounds of a linear expression are exact
+            # already.
             if self._is_free(e):
                 found = interval(scaled_sum(*as_sum(e), self._ends))
             else:
@@ -104,13 +110,13 @@ class Domain:
         return found
 
     def _forget_if_many(self) -> None:
-        """Drop the memo tables if they have become large; call it with the lock held."""
+        """Drop the memo tables if they have become large; the caller holds the lock."""
         known = len(self._simple) + len(self._bounds)
         if known + sum([engine.size for engine in self._engines]) > MOST_KNOWN:
             self._simple, self._bounds, self._engines = {}, {}, []
 
     def _of_forms(self, e: Expr) -> Interval:
-        """The interval by what the flat and the printed form show."""
+        """Return the interval that the flat and the printed form show together."""
         with _LOCK:
             self._forget_if_many()
             engine = self._engine(0)
@@ -120,7 +126,7 @@ class Domain:
         return interval((max(lo, low), min(hi, high)))
 
     def _of_parts(self, e: Expr) -> Interval:
-        """The interval of an expression: from those of its operands, and a constraint on it."""
+        """Return the interval from the operands of `e`, and from a constraint on `e` itself."""
         found = bounds(e, self.box)
         for x, side in self.constraints:
             if x is e:
@@ -128,11 +134,11 @@ class Domain:
         return found
 
     def _ends(self, v: Expr) -> Ends:
-        """The ends of a variable."""
+        """Return the ends of a variable."""
         return ends(self.box.get(v, Interval.EVERYTHING))  # type: ignore[arg-type]
 
     def simplify(self, e: Expr) -> Expr:
-        """An equal expression on the domain, simpler if one is found."""
+        """Return an expression equal on the domain, with fewer divisions or operators if found."""
         found = self._simple.get(e)
         if found is None:
             if not e._divisions and self._is_simple(e):
@@ -143,11 +149,11 @@ class Domain:
         return found
 
     def _short(self, e: Expr, found: Expr) -> Expr:
-        """`found`, if it has no more operators than `e`; else the best form that has not.
+        """Return `found` if it has no more operators than `e`; else the best form that has no more.
 
         The flat form writes remainders out: `x mod 10 mod 3` becomes two quotients, which is as
-        many divisions, but six operators more.  The engine that keeps remainders leaves it as it
-        is.
+        many divisions, but six operators more. The engine that keeps remainders leaves it
+        unchanged.
         """
         if not found._divisions:
             return found
@@ -167,10 +173,11 @@ class Domain:
         return best
 
     def _merged(self, e: Expr) -> Expr:
-        """`(k * (x // a) + r) // c` as `(k * x + r * a) // (a * c)`, if that is equal.
+        """Rewrite `(k * (x // a) + r) // c` as `(k * x + r * a) // (a * c)`, if that is equal.
 
-        With `x = q * a + t` the latter is `(k * q + r + k * t / a) // c`: equal if the largest
-        `(k * q + r) mod c` leaves room for `k * (a - 1) / a` below `c`.
+        With `x = q * a + t` the latter is `(k * q + r + k * t / a) // c`. It is equal if the
+        largest `(k * q + r) mod c` leaves room for `k * (a - 1) / a` below `c`. Otherwise returns
+        `e`.
         """
         terms, r = as_sum(e.num)  # type: ignore[union-attr]
         ((q, k), *others), c = terms, e.by
@@ -180,29 +187,30 @@ class Domain:
         if not values.is_finite or values.size > _FEW_VALUES:
             return e
         a = q.by
+        # The values of `q` are few, so the largest remainder is found by enumeration.
         largest = max([(k * n + r) % c for n in range(values.lo, values.hi + 1)], default=0)
         if largest * a + k * (a - 1) >= c * a:
             return e
         return FloorDiv(linear((q.num, k), (r * a, 1)), Const(c * a))  # type: ignore[union-attr]
 
     def _is_free(self, e: Expr) -> bool:
-        """Is it a linear combination of variables of which no constraint says anything?"""
+        """Is `e` a linear combination of variables that occur in no constraint?"""
         if not is_linear(e):
             return False
         tied = self._tied
         return not tied or not any([v in tied for v, _ in as_sum(e)[0]])
 
     def _is_simple(self, e: Expr) -> bool:
-        """Is it a linear combination of such variables, which have more than one value?"""
+        """Is `e` a linear combination of unconstrained variables, each with more than one value?"""
         if not self._is_free(e):
             return False
         box = self.box
         return not any([v in box and box[v].is_point for v, _ in as_sum(e)[0]])  # type: ignore[index]
 
     def flat(self, e: Expr) -> Expr:
-        """An equal linear combination of variables and quotients: remainders are written out.
+        """Return the flat form: an equal linear combination of variables and quotients.
 
-        Where that would be far longer, it is `e` itself.
+        Returns `e` itself if that form would be far longer.
         """
         try:
             with _LOCK:
@@ -212,17 +220,21 @@ class Domain:
             return e
 
     def _find(self, e: Expr, path: Path | None = None) -> Expr:
-        """Simplify until nothing changes; of forms that lead to each other, the first in order.
+        """Simplify until nothing changes.
+
+        Of forms that lead to each other in a cycle, return the first in printing order.
 
         Args:
             e: The expression.
-            path: If given, gets each engine whose result was taken, with what it was given.
+            path: If given, receives pairs of an engine's number and the expression it was given,
+                for each result that was taken.
         """
         seen = [e]
         for _ in range(_ROUNDS):
             new = self._round(e, path)
             if new is e:
                 return e
+            # A cycle: its smallest member is the same from whichever member the search started.
             if new in seen:
                 return min(seen[seen.index(new) :])
             if self._is_final(new):
@@ -232,11 +244,11 @@ class Domain:
         return e
 
     def _is_final(self, e: Expr) -> bool:
-        """Would another round change nothing?
+        """Is `e` known to stay unchanged in another round?
 
-        One division of a sum with positive coefficients is printed from the only flat form that
-        it has.  Several, that were found by an engine one by one, may meet in another order; with
-        constraints, what is printed may be known better than what it was found from.
+        One division of a sum with positive coefficients is printed from the only flat form it has.
+        Several divisions may combine in another order in the next round. With constraints, the
+        bounds of the printed form may be tighter than those of the form it came from.
         """
         if e._divisions != 1 or self.constraints:
             return not e._divisions and is_linear(e)
@@ -250,7 +262,10 @@ class Domain:
         return False
 
     def _round(self, e: Expr, path: Path | None) -> Expr:
-        """The form with the fewest divisions that an engine finds; `e` itself if all have more."""
+        """Return the form with the fewest divisions of all engines.
+
+        `e` if all have more than `e`.
+        """
         first = self._engines[0] if self._engines else self._engine(0)
         try:
             best, used = first.simplify(e), 0
@@ -260,14 +275,18 @@ class Domain:
         if best._divisions > 1:
             flat = first.flat(e)
             is_odd = is_unreduced(flat)
+            # The engine with `reduce_all` would reduce several terms, so it may find another form.
             if is_odd:  # the others may do better
                 best, used = self._better(best, used, 1, flat)
+        # Writing remainders out made it long: the engine that keeps them may find a shorter form.
         if best._divisions >= _MANY or best._divisions > e._divisions:
             best, used = self._better(best, used, 2, e)
         elif is_odd and best._divisions >= _SEVERAL and is_longer(best, e):
             best = self._unchanged(e) or best
         if best is e or best._divisions > e._divisions:
             return e
+        # A form whose numbers leave int64 is of no use to callers that compute with int64, unless
+        # the input has such numbers.
         is_small = best._divisions <= _MANY and _has_small_numbers(best)
         if not is_small and not within_int64(best, e):
             return e
@@ -276,7 +295,7 @@ class Domain:
         return best
 
     def _better(self, best: Expr, used: int, i: int, e: Expr) -> tuple[Expr, int]:
-        """The form of `e` that engine `i` finds, if it has fewer divisions than the best."""
+        """Return engine `i`'s form of `e` and `i`, if it has fewer divisions than `best`."""
         try:
             other = self._engine(i).simplify(e)
         except TooDeepError:
@@ -284,14 +303,14 @@ class Domain:
         return (other, i) if other._divisions < best._divisions else (best, used)
 
     def _unchanged(self, e: Expr) -> Expr | None:
-        """`e`, if that is what remains of it where remainders are kept."""
+        """Return `e` if simplification with `keep_remainders` leaves it unchanged, else `None`."""
         try:
             return e if self._engine(2).simplify(e) is e else None
         except TooDeepError:
             return e
 
     def explain(self, e: Expr) -> Trace:
-        """The steps from `e` to `simplify(e)`, of all rounds and of the engines that were used."""
+        """Return the steps from `e` to `simplify(e)`, of all rounds and engines used."""
         path: Path = []
         with _LOCK:
             self._find(e, path)
@@ -304,7 +323,7 @@ class Domain:
         return steps
 
     def _traced(self, i: int, steps: Trace) -> Engine:
-        """An engine without memory, as what is known already has no steps."""
+        """Return a fresh engine that traces: results that come from memo tables have no steps."""
         engine = self.new_engine(i)
         engine.trace = steps
         return engine
@@ -315,7 +334,7 @@ class Domain:
         return self._engines[i]
 
     def new_engine(self, i: int) -> Engine:
-        """A fresh engine: the default one, or those for results that it leaves long."""
+        """Return a fresh engine: 0 is the default, 1 has `reduce_all`, 2 has `keep_remainders`."""
         if i:
             reduce_all, keep_remainders = i == 1, i == 2
             return Engine(
@@ -327,12 +346,12 @@ class Domain:
 def simplify(
     e: Expr, where: Domain | Mapping[Var, Interval], *, trace: Trace | None = None
 ) -> Expr:
-    """An expression equal to `e` on every point of the domain, with fewer divisions if possible.
+    """Return an expression equal to `e` on the whole domain, with fewer divisions if possible.
 
     Args:
         e: The expression.
         where: A domain, or the intervals of the variables.
-        trace: If given, every step is appended; the work is done afresh for it.
+        trace: If given, every step is appended; the work is then repeated without memo tables.
 
     >>> from hloscope.affine import Dim, Interval, parse_expr
     >>> box = {Dim(0): Interval(0, 9), Dim(1): Interval(0, 9), Dim(2): Interval(0, 9)}
@@ -346,7 +365,7 @@ def simplify(
 
 
 def is_longer(new: Expr, old: Expr) -> bool:
-    """Has `new` more divisions, or as many and more subexpressions?
+    """Has `new` more divisions than `old`, or as many and more distinct subexpressions?
 
     >>> from hloscope.affine import Dim
     >>> is_longer(Dim(0) // 4 + Dim(0), Dim(0) // 4), is_longer(Dim(0), Dim(1) % 2)
@@ -358,7 +377,7 @@ def is_longer(new: Expr, old: Expr) -> bool:
 
 
 def is_linear(e: Expr) -> bool:
-    """Is it a linear combination of variables?
+    """Is `e` a linear combination of variables?
 
     >>> from hloscope.affine import Dim
     >>> is_linear(Dim(0) * 2 + 1), is_linear(Dim(0) // 2)
@@ -370,7 +389,7 @@ def is_linear(e: Expr) -> bool:
 
 
 def within_int64(new: Expr, old: Expr) -> bool:
-    """Are all coefficients and constants of `new` int64, or no larger than the largest of `old`?
+    """Are all numbers in `new` within int64, or no larger than the largest number in `old`?
 
     >>> from hloscope.affine import Dim
     >>> within_int64(Dim(0) * 2**63, Dim(0)), within_int64(Dim(0) * 2**63, Dim(0) * 2**64)
@@ -381,7 +400,7 @@ def within_int64(new: Expr, old: Expr) -> bool:
 
 
 def _has_small_numbers(e: Expr) -> bool:
-    """Are all numbers int64?  False too if there are other operations than sums and divisions."""
+    """Are all numbers within int64? False also for operations other than sums and divisions."""
     open = [e]
     for x in open:
         kind = type(x)
@@ -404,5 +423,5 @@ def _has_small_numbers(e: Expr) -> bool:
 
 
 def forget_domains() -> None:
-    """Drop all remembered domains (for measurements of first runs)."""
+    """Drop all remembered domains, so that a measurement starts without results."""
     _RECENT.clear()

@@ -1,14 +1,14 @@
-"""The driver: expressions become flat, laws are tried, the best form is printed.
+"""Driver of the simplifier.
+
+Bring an expression into flat form by laws, then choose its printed form.
 
 An expression is *flat* if it is a linear combination of variables and of quotients
-`num // positive constant` whose numerators are flat; `x % c` is written as `x - c * (x // c)`.
-Digits that cancel, cancel there by themselves: the normal form of sums does it.  Operations that
-are not linear combinations of quotients (min, max, products, symbolic divisors) are leaves.
-`surface.py` goes back: it finds the remainders again and chooses the form with the fewest
-divisions.
+`num // positive constant` whose numerators are flat. `x % c` becomes `x - c * (x // c)`. Equal
+digits then cancel in the normal form of sums. Operations that are not linear combinations of
+quotients (min, max, products, symbolic divisors) stay in flat forms as leaves. `surface.py` finds
+the remainders again and chooses the form with the fewest divisions.
 
-Every subexpression is handled once for a domain, and none of this recurses with the depth of the
-expression.
+Each subexpression is handled once per domain. No function recurses with the depth of an expression.
 """
 
 from __future__ import annotations
@@ -51,29 +51,36 @@ from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS, are_unrelated
 from hloscope.simplifier.surface import PRINTED, best_form
 
 FLAT_LIMIT: Final = 64
-"""Remainders of more divisions than this stay leaves: flat forms would repeat too much."""
+"""Largest number of divisions of a numerator whose remainder is written out.
+
+Larger flat forms would repeat too much.
+"""
 MAX_DIVISIONS: Final = 1024
-"""Flat forms of more divisions, written out, and more than a few for each part, are given up."""
+"""Number of divisions above which a flat form may be abandoned.
+
+Shared parts count each time. The excess must also be more than `_EACH` for each entry of the memo
+table.
+"""
 _EACH: Final = 8
 
 
 class TooDeepError(Exception):
-    """A flat form would be far longer than the expression; never leaves this package.
+    """Raised if a flat form would be far longer than the expression; caught inside this package.
 
-    Expressions share their parts, and flat forms are seen as trees: remainders of remainders of
-    remainders double them at each level.
+    Expressions share their parts, but flat forms count as trees: remainders of remainders double
+    them at each level.
     """
 
 
 class Engine(Context):
-    """The memo tables of one domain.
+    """Simplifier of one domain, with its memo tables.
 
     Args:
         box: The intervals of the variables.
         constraints: Expressions that are known to lie in an interval.
-        reduce_all: Reduce all coefficients inside quotients by the divisor, not only those of
-            quotients: more forms become equal, fewer look like the input.
-        keep_remainders: Leave remainders as leaves: better where flat forms repeat much.
+        reduce_all: Reduce all coefficients inside quotients by the divisor, not only the
+            coefficients of quotients. More forms become equal, but fewer look like the input.
+        keep_remainders: Leave remainders as leaves, which is better where flat forms repeat much.
     """
 
     def __init__(
@@ -115,14 +122,14 @@ class Engine(Context):
         return forms + ends + len(self._relaxed) + len(self._values)
 
     def twin(self) -> Engine:
-        """The same box and facts, with memo tables of its own."""
+        """Return an engine with the same box and facts and with empty memo tables."""
         twin = Engine({}, reduce_all=self.reduce_all, keep_remainders=self.keep_remainders)
         twin.box, twin.known, twin.equal = self.box, self.known, self.equal
         twin.extrema, twin.trace = self.extrema, self.trace
         return twin
 
     def simplify(self, e: Expr) -> Expr:
-        """The printed form of an expression."""
+        """Return the printed form of an expression that is equal to it on the domain."""
         flat = self.flat(e)
         printed = self.surface(flat)
         if self.trace is not None:
@@ -132,7 +139,7 @@ class Engine(Context):
     # --------------------------------------------------------------------------- to flat form
 
     def flat(self, e: Expr) -> Expr:
-        """The flat form, which is equal to `e` on the domain.
+        """Return the flat form of `e`, which is equal to it on the domain.
 
         Raises:
             TooDeepError: It would be far longer than `e`.
@@ -141,6 +148,8 @@ class Engine(Context):
         found = memo.get(e)
         if found is not None:
             return found
+        # Depth-first with an explicit stack: an expression is finished once its operands have flat
+        # forms.
         stack = [e]
         while stack:
             x = stack[-1]
@@ -171,6 +180,7 @@ class Engine(Context):
                 if flat is None:
                     continue
                 new = flat
+            # Compared with the number of known forms, as a long expression may need many divisions.
             if new._divisions > MAX_DIVISIONS and new._divisions - MAX_DIVISIONS > _EACH * len(
                 memo
             ):
@@ -180,7 +190,10 @@ class Engine(Context):
         return memo[e]
 
     def _flat_sum(self, x: Sum, stack: list[Expr]) -> Expr | None:
-        """The flat form of a sum; if there are terms that have none yet, they are stacked."""
+        """Return the flat form of a sum.
+
+        `None` after pushing terms that have none yet to `stack`.
+        """
         memo = self._flat
         is_flat = True
         depth = len(stack)
@@ -193,12 +206,17 @@ class Engine(Context):
         if len(stack) > depth:
             return None
         new = x if is_flat else with_terms(x, memo)
+        # The laws of sums relate two quotients, a constraint's quotient, or min and max; without
+        # them they do nothing.
         if new._divisions > 1 or self.equal or self.extrema:
             return self.settle(new)
         return new
 
     def _flat_node(self, x: Expr, stack: list[Expr]) -> Expr | None:
-        """The flat form of anything else; if operands have none yet, they are stacked."""
+        """Return the flat form of any other node.
+
+        `None` after pushing operands that have none yet.
+        """
         kind, memo = type(x), self._flat
         missing = [y for y in children(x) if y not in memo]
         if missing:
@@ -210,6 +228,7 @@ class Engine(Context):
                 den = memo[den]
             if type(den) is Const and den.value:
                 return self._flat_division(x, memo[x.num], den.value)  # type: ignore[union-attr]
+        # A variable of one value is that constant.
         elif kind in VARIABLES:
             lo, hi = self.bounds(x)
             if lo != hi:
@@ -226,6 +245,7 @@ class Engine(Context):
             if self.trace is not None:
                 self.note(MOD_BY_QUOTIENT, x, new)
             return new
+        # `x // -d` is `-x // d`, and `ceil(x / d)` is `(x + d - 1) // d` for positive `d`.
         if den < 0:
             num, den = -num, -den
         if type(x) is CeilDiv:
@@ -234,10 +254,15 @@ class Engine(Context):
             self.note(CEILING, x, new)
             return new
         written: Expr = x.num  # type: ignore[union-attr]
+        # The written numerator counts only if no law has changed it: else merging would undo the
+        # change.
         return self._nested_floor(num, den, written if num is self._flat[written] else None)
 
     def _nested_floor(self, num: Expr, den: int, written: Expr | None) -> Expr:
-        """The quotient of `written`, whose flat form is `num`: `y // a // c` is `y // (a * c)`."""
+        """Return the flat form of `written // den`, whose numerator has the flat form `num`.
+
+        Nested quotients merge: `y // a // c` is `y // (a * c)` for positive `a` and `c`.
+        """
         while written is not None and written.by and den * written.by < LIMIT:
             before = FloorDiv(written, Const(den)) if self.trace is not None else written
             den *= written.by
@@ -248,18 +273,19 @@ class Engine(Context):
         return self.floor(num, den)
 
     def _flat_leaf(self, x: Expr) -> Expr:
-        """Simplify the operands as they are printed, then try the laws of leaves."""
+        """Simplify the operands of a leaf in their printed forms, then apply the laws of leaves."""
         if type(x) is Min or type(x) is Max:
             self.extrema.add(x)
         new = rebuild(x, lambda y: self.surface(self.flat(y)))
         if type(new) is type(x):
             return self._by_laws(new)
+        # The normal form may have taken a constant factor out of a product.
         if type(x) is Product and type(new) is Sum and type(new.terms[0][0]) is Product:
             return linear((self._by_laws(new.terms[0][0]), new.terms[0][1]))
         return self.flat(new)
 
     def _by_laws(self, leaf: Expr) -> Expr:
-        """The flat form of a leaf whose operands are as they are printed."""
+        """Return the flat form of a leaf whose operands are in printed form."""
         for rule in LEAVES[type(leaf)]:
             after = rule.code(leaf, self)
             if after is not None:
@@ -268,7 +294,10 @@ class Engine(Context):
         return leaf
 
     def floor(self, num: Expr, den: int, wanted: int = -1) -> Expr:
-        """The flat form of `num // den` for a flat `num` and a positive `den`."""
+        """Return the flat form of `num // den` for a flat `num` and positive `den`.
+
+        `wanted` masks the features that laws may need.
+        """
         if den == 1:
             return num
         key = num, den
@@ -276,6 +305,8 @@ class Engine(Context):
         if new is not None:
             return new
         rule = FLOORDIV[0]
+        # Two points with different quotients prove that the quotient is not constant, so its range
+        # need not be found.
         if not (num._divisions and self.takes_several(num, den)):
             lo, hi = self._bounds.get(num) or self.bounds(num)
             if lo // den == hi // den:  # the first law, without a call
@@ -293,7 +324,8 @@ class Engine(Context):
         return new
 
     def remainder(self, num: Expr, den: int, written: Expr | None = None) -> Expr:
-        """The flat form of `num % den`, where the numerator is the flat form of `written`."""
+        """Return the flat form of `num % den`; `num` is the flat form of `written`."""
+        # Remainders stay leaves where writing them out would repeat a long numerator.
         if self.keep_remainders or num._divisions > FLAT_LIMIT:
             for rule in MOD:
                 new = rule.code(num, den, self)
@@ -314,10 +346,11 @@ class Engine(Context):
         return new
 
     def settle(self, e: Expr) -> Expr:
-        """Apply the laws between the terms of a sum."""
+        """Apply the laws between the terms of a sum until none of them changes it."""
         if e._divisions < 2 and not (self.equal or self.extrema):
             return e
         equal = self.equal
+        # Each law removes a quotient or an extremum or moves to a known value, so the loop ends.
         while type(e) is Sum and (len(e.terms) > 1 or equal):
             others = 0
             divisors = []
@@ -326,6 +359,7 @@ class Engine(Context):
                     divisors.append(t.by)
                 elif type(t) is Min or type(t) is Max:
                     others += 1
+            # Quotients interact only if their divisors are equal or one is twice another.
             if others < 2 and not (equal and e._divisions) and are_unrelated(divisors):
                 return e
             laws = SUMS if equal else SUMS[1:]  # the first is about what constraints say
@@ -340,7 +374,7 @@ class Engine(Context):
         return e
 
     def note(self, law: Rule[Any], before: Expr, after: Expr) -> None:
-        """Remember a step, if anybody asked for the trace."""
+        """Append a step to the trace, if tracing is on and the expression changed."""
         if self.trace is not None and before is not after:
             box = tuple(
                 (v, interval(self.box[v])) for v in sorted_variables(before) if v in self.box
@@ -350,7 +384,7 @@ class Engine(Context):
     # ------------------------------------------------------------------------ to printed form
 
     def surface(self, e: Expr) -> Expr:
-        """The form of a flat expression that is printed."""
+        """Return the printed form of a flat expression."""
         if e._divisions == 0:
             return e
         found = self._surfaces.get(e)
@@ -359,9 +393,9 @@ class Engine(Context):
         return found
 
     def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:
-        """The coefficient with which `f` forms a remainder with terms of `coeffs`, or 0.
+        """Return the coefficient with which `f` forms a remainder with terms of `coeffs`, or 0.
 
-        `x // 12` with `k * (x // 4)` makes `k * (x // 4 % 3)` at `-3 * k`; with `k * x` it makes
+        `x // 12` with `k * (x // 4)` makes `k * (x // 4 % 3)` at `-3 * k`. With `k * x` it makes
         `k * (x % 12)` at `-12 * k`.
         """
         d = f.by
@@ -378,12 +412,12 @@ class Engine(Context):
 
 
 def sorted_variables(e: Expr) -> list[Var]:
-    """The variables of an expression in printing order."""
+    """Return the variables of an expression in printing order."""
     return sorted(variables(e))
 
 
 def is_unreduced(flat: Expr) -> bool:
-    """Would `reduce_all` reduce several terms of one quotient in a flat form?"""
+    """Would `reduce_all` reduce more than one term of some quotient in a flat form?"""
     seen: set[Expr] = set()
     stack = [flat]
     while stack:

@@ -1,8 +1,8 @@
-"""The exact level: equal shorter forms that no law of the ranged level finds.
+"""The exact level: shorter equal forms that the laws do not find.
 
-A part of an expression with several divisions is fitted by a form with one (`fit.py`); what fits
-at sample points is proved: at every point if there are few, else by isl.  Where isl cannot say
-within its budget, the old form stays.
+A part of an expression with several divisions is fitted by a form with one (`fit.py`). A form that
+fits at sample points is then proved: at every point of a small box, else by isl. If isl does not
+decide within its budget, the old form stays.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from hloscope.simplifier.rule import Rule, Step, Trace
 BUDGET: Final = 200_000
 """Steps of isl for one proof."""
 POINTS: Final = 1 << 20
-"""Boxes with at most so many points are compared point by point."""
+"""Largest number of points of a box that is compared point by point."""
 SAMPLE: Final = 1500
 LINE: Final = 64
 PROOFS: Final = 6
-"""Candidates for one part whose proof is tried."""
+"""Number of candidates of one part whose proof is tried."""
 PARTS: Final = 400
-"""So many parts of one expression are tried at most."""
+"""Largest number of parts of one expression that are tried."""
 FLOORS: Final = 8
-"""Of sums with more floors, no subsets are tried."""
+"""Largest number of quotients of a sum whose subsets are tried."""
 MOST: Final = 64
-"""Expressions of more divisions, written out, are not tried: each part of each form would be."""
+"""Largest number of divisions of an expression that is searched; shared parts count each time."""
 SAFE: Final = 1 << 61
 
 
@@ -59,7 +59,7 @@ def simplify_exact(
     budget: int = BUDGET,
     trace: Trace | None = None,
 ) -> Expr:
-    """The ranged level's result, or an equal expression with fewer divisions.
+    """Return the result of `simplify`, or an equal expression with fewer divisions.
 
     Args:
         e: The expression.
@@ -88,14 +88,18 @@ def simplify_exact(
 
 
 class _Search:
-    """The parts of one expression that were tried already."""
+    """Search for shorter forms of one expression; remembers the parts that were tried."""
 
     def __init__(self, domain: Domain, budget: int) -> None:
         self.domain, self.budget = domain, budget
         self._tried: dict[Expr, Expr | None] = {}
 
     def shorter(self, e: Expr) -> Expr | None:
-        """An equal expression with fewer divisions, by one replacement; `None`: none found."""
+        """Return an equal expression with fewer divisions by one replacement.
+
+        `None` if not found.
+        """
+        # The flat form has other parts than the printed one, and either may have a shorter form.
         for root in dict.fromkeys([e, self.domain.flat(e)]):
             for x in postorder(root):
                 if x._divisions < 2:
@@ -111,6 +115,8 @@ class _Search:
         return None
 
     def _fitted(self, part: Expr) -> Expr | None:
+        # The same part occurs in the printed and the flat form and in the results of later rounds,
+        # and a proof by isl is expensive.
         if part not in self._tried:
             if len(self._tried) >= PARTS:
                 return None
@@ -119,7 +125,7 @@ class _Search:
 
 
 def _parts_of(x: Expr) -> Iterator[tuple[Expr, Expr]]:
-    """Ways to see `x` as `part + rest`, where the part has several divisions."""
+    """Yield splits of `x` into `part + rest`, where the part has several divisions."""
     yield x, Const(0)
     if not isinstance(x, Sum):
         return
@@ -134,7 +140,10 @@ def _parts_of(x: Expr) -> Iterator[tuple[Expr, Expr]]:
 
 
 def _one_floor(part: Expr, domain: Domain, budget: int) -> Expr | None:
-    """A form with at most one division that isl proves to be equal."""
+    """Return an equal form of `part` with at most one division that was proved.
+
+    `None` if none was.
+    """
     flat = domain.flat(part)
     slope = slopes(flat)
     box = {v: domain.box.get(v, Interval.EVERYTHING) for v in sorted(variables(part))}
@@ -146,6 +155,7 @@ def _one_floor(part: Expr, domain: Domain, budget: int) -> Expr | None:
     values = evaluate_array(part, at)
     coefficients = [c for t, c in as_sum(flat)[0] if t._divisions]
     divisors = sorted({x.by for x in postorder(flat) if x.by})
+    # A merged quotient `x // a // b` has the product of two divisors.
     divisors += [a * b for a, b in combinations(divisors, 2)]
     candidates = one_floor(values, at, box, slope, step_sizes(coefficients or [1]), divisors)
     proofs = 0
@@ -161,7 +171,7 @@ def _one_floor(part: Expr, domain: Domain, budget: int) -> Expr | None:
 
 
 def _is_safe(e: Expr, box: Mapping[Var, Interval]) -> bool:
-    """Can numpy's int64 hold all values on the way?"""
+    """Do all intermediate values of `e` over the box fit into int64?"""
     for x in postorder(e):
         found = bounds(x, box)
         if found.lo < -SAFE or found.hi > SAFE:
@@ -174,7 +184,12 @@ def _is_safe(e: Expr, box: Mapping[Var, Interval]) -> bool:
 
 
 def _sample(box: Mapping[Var, Interval], domain: Domain) -> dict[Var, Ints]:
-    """Points: one in the box, one step from it along each variable, lines, corners, others."""
+    """Return sample points as one array per variable.
+
+    The first is the lower corner of the box. The next ones are one step away along each variable.
+    Lines along each variable and random points follow, with ends drawn more often.
+    """
+    # A fixed seed makes the result reproducible.
     rng = np.random.default_rng(0)
     start = np.array([i.lo for i in box.values()], dtype=np.int64)
     blocks = [start[None]]
@@ -203,7 +218,7 @@ FITTED: Final = Rule(
 
 
 def is_equal(first: Expr, second: Expr, domain: Domain, *, budget: int = BUDGET) -> bool:
-    """Are two expressions proved to be equal on the domain?  `False` may mean: undecided.
+    """Are two expressions proved to be equal on the domain? `False` can also mean undecided.
 
     >>> d0, domain = Dim(0), Domain({Dim(0): Interval(0, 10**9)})
     >>> is_equal(d0 // 1024 * 512 + d0 % 512, d0 - (d0 + 512) // 1024 * 512, domain)
@@ -211,6 +226,8 @@ def is_equal(first: Expr, second: Expr, domain: Domain, *, budget: int = BUDGET)
     """
     used = sorted(variables(first, second))
     box = {v: domain.box.get(v, Interval.EVERYTHING) for v in used}
+    # All points of a small box are evaluated, which needs no proof; constraints are not needed, as
+    # the box contains the domain.
     few = prod([i.size for i in box.values()]) <= POINTS
     if few and _is_safe(first, box) and _is_safe(second, box):
         return _same_values(first, second, box)

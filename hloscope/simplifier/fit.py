@@ -1,9 +1,9 @@
-"""One floor instead of several: fit `a.x + c + k * ((b.x + s) // m)` to values at points.
+"""Interpolation by one floor: fit `a.x + c + k * ((b.x + s) // m)` to values at sample points.
 
-The slopes of an expression (every floor taken as a division) and one `k` determine nearly
-everything: `a` is what a step of a variable changes modulo `k`, `b / m` is what remains of the
-slope, and the points leave an interval for `s`.  Along short variables other slopes fit as well.
-What fits at the points is a candidate, no more: `exact.py` proves it.
+The slopes of an expression (with every floor taken as exact division) and one `k` determine nearly
+everything. `a` is the change per step of a variable, modulo `k`. `b / m` is the rest of the slope.
+The points leave an interval for `s`. Along variables of few values other slopes may fit too. A form
+that fits at the points is only a candidate: `exact.py` proves it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from hloscope.affine import Const, Expr, FloorDiv, Interval, Mod, Sum, Var, line
 from hloscope.arrays import Ints as Values
 
 SMALL: Final = 64
-"""Along a variable with at most so many values, all slopes that fit are tried."""
+"""Number of values up to which all slopes along a variable that fit are tried."""
 SLOPES: Final = 64
-"""At most so many combinations of slopes are tried for one divisor."""
+"""Largest number of combinations of slopes that are tried for one divisor."""
 LARGEST: Final = 1 << 40
-"""No candidate has a larger divisor."""
+"""Largest divisor of a candidate."""
 _FITS: Final = 1 << 62
-"""No candidate has a larger factor: the values at the points are 64-bit integers."""
+"""Largest factor of a candidate, as values at the points are 64-bit integers."""
 
 
 def slopes(e: Expr) -> dict[Var, Fraction] | None:
-    """The slope along each variable where floors are divisions; `None` if it has none.
+    """Return the slope along each variable, with floors taken as exact division.
+
+    `None` if `e` has no slope.
 
     >>> from hloscope.affine import Dim
     >>> slopes((Dim(0) * 3 + Dim(1) // 2) // 4 + Dim(0) % 2)
@@ -59,7 +61,9 @@ def _combined(parts: Any) -> dict[Var, Fraction]:
 
 
 def step_sizes(coefficients: Sequence[int]) -> list[int]:
-    """Heights that the steps of one floor could have, where floors had these coefficients."""
+    """Return candidates for `k`, descending, given the coefficients of the floors."""
+    # Two floors that always step together, or in opposite directions, look like one floor of the
+    # sum or difference of their heights.
     sizes = {abs(c) for c in coefficients} | {1, gcd(*coefficients)}
     for a, b in combinations(coefficients, 2):
         sizes |= {abs(a + b), abs(a - b), gcd(a, b)}
@@ -74,20 +78,22 @@ def one_floor(
     sizes: Sequence[int],
     divisors: Sequence[int],
 ) -> Iterator[Expr]:
-    """Expressions with at most one floor that have these values at these points.
+    """Yield expressions with at most one floor that have the given values at the given points.
 
     Args:
-        values: What the expression has to be at each point.
+        values: Value of the expression at each point.
         at: The points, one array for each variable.
         box: The intervals of the variables.
         slope: The slopes of the expression.
         sizes: Candidates for `k`.
-        divisors: Candidates for `m`, besides those that the slopes ask for.
+        divisors: Candidates for `m`, in addition to those that the slopes determine.
     """
     for k in sizes:
         steps = _steps(values, at, k)
         if steps is None:
             continue
+        # What the steps leave is a multiple of `k` plus a constant; the quotient is to be one
+        # floor.
         rest = values - sum(a * at[v] for v, a in steps.items())
         c = int(rest[0])
         quotient = (rest - c) // k
@@ -98,12 +104,17 @@ def one_floor(
 
 
 def _steps(values: Values, at: Mapping[Var, Values], k: int) -> dict[Var, int] | None:
-    """The `a` with which `values - a.x` is constant modulo `k`; `None` if there is none."""
+    """Return `a` such that `values - a.x` is constant modulo `k`, with `|a| <= k / 2`.
+
+    `None` if there is none.
+    """
     if k == 1:
         return dict.fromkeys(at, 0)
     steps = {}
     rest = values - values[0]
     for i, v in enumerate(at):  # points 1, 2, ... are one step from point 0, variable by variable
+        # A one-step move changes the values by `a` modulo `k`; a variable with one value has no
+        # step.
         moved = int(at[v][i + 1] - at[v][0])
         a = int(values[i + 1] - values[0]) * moved if moved else 0
         a %= k
@@ -119,10 +130,13 @@ def _fractions(
     slope: Mapping[Var, Fraction],
     divisors: Sequence[int],
 ) -> Iterator[tuple[dict[Var, int], int]]:
-    """Coefficients and divisors `(b, m)` worth trying for `quotient == (b.x + s) // m`."""
+    """Yield coefficients and divisors `(b, m)` worth trying for `quotient == (b.x + s) // m`."""
+    # The slopes themselves, over their common denominator.
     m = lcm(*[a.denominator for a in slope.values()])
     if m <= LARGEST:
         yield {v: int(a * m) for v, a in slope.items()}, m
+    # Along a short variable several slopes give the same floors, and one with a smaller denominator
+    # may be the simplest.
     short = [v for v in slope if box[v].size <= SMALL]
     long = [slope[v].denominator for v in slope if v not in short]
     between = {v: _slopes_along(quotient, at, v) for v in short}
@@ -143,13 +157,14 @@ def _fractions(
 
 
 def _slopes_along(quotient: Values, at: Mapping[Var, Values], v: Var) -> tuple[Fraction, Fraction]:
-    """The open interval of slopes along `v` that the points on one line allow."""
+    """Return the open interval of slopes along `v` that the points of one line allow."""
     here = at[v] == at[v]
     for u in at:
         if u != v:
             here = here & (at[u] == at[u][0])
     found = sorted({(int(x), int(q)) for x, q in zip(at[v][here], quotient[here], strict=True)})
     low, high = Fraction(-(1 << 60)), Fraction(1 << 60)
+    # `p = floor(u)` and `q = floor(w)` give `q - p - 1 < w - u < q - p + 1`.
     for (x, p), (y, q) in combinations(found, 2):
         low = max(low, Fraction(q - p - 1, y - x))
         high = min(high, Fraction(q - p + 1, y - x))
@@ -165,11 +180,14 @@ def _shifts(
     b: Mapping[Var, int],
     m: int,
 ) -> Iterator[Expr]:
-    """The expressions with these coefficients: one for each shift worth trying."""
+    """Yield the expressions with these coefficients, one for each shift `s` worth trying."""
+    # `quotient <= (b.x + s) / m < quotient + 1` at every point bounds `s` on both sides.
     gap = quotient * m - sum(b[v] * at[v] for v in b)
     low, high = int(gap.max()), int(gap.min()) + m - 1
     if low > high:
         return
+    # Only multiples of `g` matter: `b.x` is a multiple of `g`, as is `m`, so smaller changes of `s`
+    # change no floor.
     g = gcd(m, *b.values())
     low, high = -(-low // g) * g, high // g * g
     for s in dict.fromkeys([min(max(0, low), high), high, low]):

@@ -1,11 +1,11 @@
-"""Exact answers about relations between integer tuples, by isl.
+"""Exact results about relations between integer tuples, by isl.
 
-A `System` is a relation `{ dims -> results : some ranges in the box satisfy the constraints }`.
-Every question is answered by a `Proof`: proved, refuted with a counter-example, or undecided with
-the reason.  isl counts its steps and gives up at the budget, so that no question hangs.
+A `System` is a relation `{ dims -> results : some ranges in the box satisfy the constraints
+}`. Each function returns a `Proof`: proved, refuted with a counter-example, or undecided with the
+reason. isl counts its steps and gives up at the budget, so that every call ends.
 
-Runtime variables are parameters of the relation.  Two systems of one question share a parameter
-where their keys are equal.
+Runtime variables are parameters of the relation. Two systems of one call share a parameter if their
+keys are equal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from hloscope.simplifier.isl_relations import (
 
 
 class Verdict(StrEnum):
-    """What is known about a claim."""
+    """Result of a proof."""
 
     PROVED = "proved"
     REFUTED = "refuted"
@@ -41,15 +41,15 @@ class Verdict(StrEnum):
 
 
 class Table(Struct, frozen=True):
-    """What a tensor that is read at run time holds in a counter-example.
+    """Contents of a tensor in a counter-example.
 
     Attributes:
-        name: What the tensor is called.
-        origin: The tensor, or what tells it from others.
-        entries: Indices and values.
-        formula: The elements that are not listed, over `Dim(i)`, their index; `None`: whatever
-            they are.
-        rank: The number of its dimensions.
+        name: Name of the tensor.
+        origin: The tensor, or a key that identifies it.
+        entries: Pairs of an index and its value.
+        formula: Value of the elements that are not listed, over `Dim(i)`, their index; `None` if
+            they are arbitrary.
+        rank: Number of dimensions.
 
     >>> print(Table("i", None, (((2, 0), 5),), rank=2))
     i[2, 0] = 5
@@ -74,14 +74,14 @@ def _index(at: Sequence[object]) -> str:
 
 
 class CounterExample(Struct, frozen=True):
-    """A pair that is in one relation only.
+    """A pair that is in only one of two relations.
 
     Attributes:
-        dims: The index asked about.
+        dims: The index on the left.
         results: The index it is related to.
         runtime: Values of runtime variables, by key.
-        only_in: Which relation has the pair: 0 is the first, 1 the second.
-        tables: What tensors hold that are read at run time.
+        only_in: The relation that has the pair: 0 is the first, 1 the second.
+        tables: Contents of the tensors that are read at run time.
     """
 
     dims: tuple[int, ...]
@@ -96,12 +96,12 @@ class CounterExample(Struct, frozen=True):
 
     @property
     def pair(self) -> str:
-        """The index and what it is related to."""
+        """Text of the index and the index it is related to."""
         return f"{as_tuple(self.dims)} -> {as_tuple(self.results)}"
 
     @property
     def reading(self) -> str:
-        """` where …`: what is read at run time; empty if nothing is."""
+        """Text ` where …` with the values read at run time; empty if nothing is read."""
         return f" where {', '.join(map(str, self.tables))}" if self.tables else ""
 
 
@@ -110,13 +110,13 @@ def as_tuple(values: tuple[int, ...]) -> str:
 
 
 class Proof(Struct, frozen=True):
-    """The answer to a question, with a counter-example or the reason why there is no answer.
+    """Result of a proof, with a counter-example or the reason why it is undecided.
 
     Attributes:
         verdict: Proved, refuted or undecided.
-        counter_example: A pair that shows the claim to be wrong.
+        counter_example: A pair that refutes the statement.
         reason: Why it is undecided, or what is wrong.
-        seconds: How long it took.
+        seconds: Elapsed wall time.
     """
 
     verdict: Verdict
@@ -165,14 +165,14 @@ def _prove(question: Callable[[Any], Proof], budget: int) -> Proof:
 def prove_subset(
     first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
 ) -> Proof:
-    """Is every pair of the first union in the second?"""
+    """Prove that every pair of the first union is in the second."""
     return _compare(first, second, budget, both=False)
 
 
 def prove_equal(
     first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
 ) -> Proof:
-    """Do two unions of relations have the same pairs, for all values of runtime variables?
+    """Prove that two unions of relations have the same pairs, for all values of runtime variables.
 
     >>> from hloscope.affine import Dim
     >>> d0, box = Dim(0), {Dim(0): Interval(0, 9)}
@@ -201,7 +201,10 @@ def _compare(
 def _same(
     isl: Any, a: Any, b: Any, parameters: Parameters, num_dims: int, *, both: bool = True
 ) -> Proof:
-    """Have two relations the same pairs?  Unless `both`: has the second those of the first?"""
+    """Prove that two relations have the same pairs.
+
+    Unless `both`, that `b` has all pairs of `a`.
+    """
     differences = (a.subtract(b), b.subtract(a)) if both else (a.subtract(b),)
     for number, difference in enumerate(differences):
         if not difference.is_empty():
@@ -212,7 +215,7 @@ def _same(
 def _sample(
     isl: Any, relation: Any, parameters: Parameters, num_dims: int, only_in: int = 0
 ) -> CounterExample:
-    """Some pair of a relation that is not empty."""
+    """Return a pair of a nonempty relation."""
     point = relation.wrap().sample_point()
 
     def coordinates(kind: Any) -> tuple[int, ...]:
@@ -225,7 +228,7 @@ def _sample(
 
 
 def prove_empty(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
-    """Do the relations have no pair?  The counter-example is a pair.
+    """Prove that the relations have no pair; the counter-example is a pair.
 
     >>> from hloscope.affine import Dim
     >>> d0, box = Dim(0), {Dim(0): Interval(0, 9)}
@@ -236,7 +239,7 @@ def prove_empty(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
 
 
 def prove_within(system: System, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
-    """Does `expr` stay in the interval on the whole domain of the relation?"""
+    """Prove that `expr` stays in the interval on the whole domain of the relation."""
     parameters = Parameters.of(system)
 
     def question(isl: Any) -> Proof:
@@ -254,7 +257,7 @@ def prove_within(system: System, expr: Expr, interval: Interval, *, budget: int 
 
 
 def tight_bounds(system: System, expr: Expr, *, budget: int = BUDGET) -> Interval | None:
-    """The smallest interval around the values of `expr` on the domain; `None`: undecided.
+    """Return the smallest interval around the values of `expr` on the domain; `None` if undecided.
 
     >>> from hloscope.affine import Dim
     >>> d0, box = Dim(0), {Dim(0): Interval(0, 9)}
@@ -280,7 +283,7 @@ def tight_bounds(system: System, expr: Expr, *, budget: int = BUDGET) -> Interva
 def prove_inverse(
     first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
 ) -> Proof:
-    """Is the second union the first with the two sides of every pair swapped?"""
+    """Prove that the second union is the inverse of the first."""
     if not first or not second:
         return prove_empty(first or second, budget=budget)
     parameters = Parameters.of(*first, *second)
@@ -305,9 +308,9 @@ def prove_composed(
     *,
     budget: int = BUDGET,
 ) -> Proof:
-    """Is `composed` the relation of `first` followed by that of `second`?
+    """Prove that `composed` is the composition of `first` and then `second`.
 
-    Only for relations without runtime variables whose index depends on dimensions.
+    Valid only for relations without runtime variables whose index depends on dimensions.
     """
     if not first or not second:
         return prove_empty(composed, budget=budget)
@@ -326,7 +329,7 @@ def prove_composed(
 
 
 def prove_injective(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
-    """Does every result belong to one index only?
+    """Prove that no two indices share a result.
 
     The counter-example relates two indices that share a result.
 
@@ -343,7 +346,10 @@ def prove_injective(systems: Sequence[System], *, budget: int = BUDGET) -> Proof
 
 
 def prove_single_valued(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
-    """Has every index at most one result?  The counter-example relates two results of an index."""
+    """Prove that every index has at most one result.
+
+    The counter-example relates two results of one index.
+    """
 
     def question(isl: Any) -> Proof:
         return _one_to_one(isl, systems, reverse=True)
@@ -352,7 +358,7 @@ def prove_single_valued(systems: Sequence[System], *, budget: int = BUDGET) -> P
 
 
 def _one_to_one(isl: Any, systems: Sequence[System], *, reverse: bool) -> Proof:
-    """Does nothing on the right belong to two on the left?  With `reverse`: left and right."""
+    """Prove that the relation is injective; with `reverse`, that it is single-valued."""
     if not systems:
         return PROVED
     parameters = Parameters.of(*systems)
@@ -362,6 +368,8 @@ def _one_to_one(isl: Any, systems: Sequence[System], *, reverse: bool) -> Proof:
         relation, shape = relation.reverse(), shape[::-1]
     if relation.is_injective():
         return PROVED
+    # `R` then its inverse relates all left sides that share a right side; only equal ones may be
+    # related.
     pairs = relation.apply_range(relation.reverse())
     same = isl.Map.identity(pairs.get_space())
     example = _sample(isl, pairs.subtract(same), parameters, shape[0])
@@ -373,9 +381,10 @@ def _one_to_one(isl: Any, systems: Sequence[System], *, reverse: bool) -> Proof:
 def prove_onto(
     systems: Sequence[System], boxes: Sequence[Sequence[Interval]], *, budget: int = BUDGET
 ) -> Proof:
-    """Are the indices that have results, and the results, precisely those of two boxes?
+    """Prove that the domain and the range of the relation are exactly two boxes.
 
-    The counter-example is an index without result (no results) or a result without index.
+    The counter-example is an index without a result (empty `results`) or a result without an index
+    (empty `dims`).
     """
 
     def question(isl: Any) -> Proof:

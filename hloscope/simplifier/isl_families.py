@@ -1,7 +1,8 @@
-"""Families of tables that refute claims: of each it is known what every element is.
+"""Families of tables that may refute a statement about values read at run time.
 
-Where a claim about what is read at open indices is not proved, it may still be true.  It is wrong
-if it is wrong for one table; and for a table that is a formula, isl decides.
+Each family gives every element of a table by a formula. A statement that is not proved for every
+table may still be true. It is false if it is false for one table, and for a table given by a
+formula isl decides that.
 """
 
 from __future__ import annotations
@@ -28,18 +29,24 @@ from hloscope.affine import (
 from hloscope.simplifier.isl_tables import Body, Witness, clamped, included
 
 Formula: TypeAlias = tuple[Expr, tuple[Interval, ...]]
-"""An element over `Dim(i)`, its index, and `Runtime(i)`, parameters with their intervals."""
+"""An element over `Dim(i)`, its index, and `Runtime(i)`, parameters.
+
+With the intervals of the parameters.
+"""
 ANY: Final = Interval.EVERYTHING
 MAX_LISTED: Final = 8
-"""Tables with more listed elements are not tried."""
+"""Largest number of listed elements of a table that is tried."""
 
 _Key: TypeAlias = tuple[Hashable, int]
 _Tables: TypeAlias = Mapping[_Key, tuple[Sequence[Interval], Interval]]
-"""The indices at which each table is read, and its values."""
+"""The intervals of the indices at which each table is read, and of its values."""
 
 
 def one_apart(index: Sequence[Interval], values: Interval) -> Formula:
-    """All elements are equal but one: where it is and the two values are parameters."""
+    """Return the family of tables with one element that differs from the others.
+
+    Its index and both values are parameters.
+    """
     rank = len(index)
     here = _is_at([Dim(j) - Runtime(j) for j in range(rank)])
     element = Runtime(rank) + here * Runtime(rank + 1)
@@ -47,22 +54,22 @@ def one_apart(index: Sequence[Interval], values: Interval) -> Formula:
 
 
 def rising(index: Sequence[Interval], values: Interval) -> Formula:
-    """Each element is its number in row-major order, from a parameter on."""
+    """Return the family of tables that count upwards in row-major order from a parameter."""
     return _number(index) + Runtime(0), (ANY,)
 
 
 def falling(index: Sequence[Interval], values: Interval) -> Formula:
-    """The same downwards."""
+    """Return the family of tables that count downwards in row-major order from a parameter."""
     return Runtime(0) - _number(index), (ANY,)
 
 
 def diagonal(index: Sequence[Interval], values: Interval) -> Formula:
-    """Each element is the sum of its index, from a parameter on."""
+    """Return the family of tables whose element is a parameter plus the sum of its index."""
     return sum((Dim(j) for j in range(len(index))), Runtime(0)), (ANY,)
 
 
 def alternating(index: Sequence[Interval], values: Interval) -> Formula:
-    """The least and the greatest value in turn."""
+    """Return the family of tables that alternate between the least and the greatest value."""
     low, high = (values.lo, values.hi) if values.is_finite else (0, 1)
     total = sum((Dim(j) for j in range(len(index))), Runtime(0))
     return low + total % 2 * (high - low), (Interval(0, 1),)
@@ -76,7 +83,7 @@ def _number(index: Sequence[Interval]) -> Expr:
 
 
 def as_listed(rank: int, entries: Sequence[tuple[tuple[int, ...], int]]) -> Formula:
-    """The listed elements; all others are a parameter."""
+    """Return the family of tables with the listed elements; all others equal a parameter."""
     element: Expr = Runtime(0)
     for index, value in entries:
         here = _is_at([Dim(j) - k for j, k in zip(range(rank), index, strict=True)])
@@ -85,7 +92,7 @@ def as_listed(rank: int, entries: Sequence[tuple[tuple[int, ...], int]]) -> Form
 
 
 def _is_at(differences: Sequence[Expr]) -> Expr:
-    """1 where all differences are 0, else 0."""
+    """Return an expression that is 1 where all differences are 0, else 0."""
     distance: Expr = ZERO
     for off in differences:
         distance = distance + maximum(off, -off)
@@ -102,7 +109,7 @@ FAMILIES: Final[tuple[Callable[[Sequence[Interval], Interval], Formula], ...]] =
 
 
 class Known(Struct, frozen=True):
-    """A table: the elements that are listed, and a formula over `Dim(i)`, its index, for others."""
+    """A table of a refutation: its listed elements, and a formula over `Dim(i)` for the others."""
 
     table: Hashable
     entries: tuple[tuple[tuple[int, ...], int], ...]
@@ -110,7 +117,7 @@ class Known(Struct, frozen=True):
 
 
 class Refutation(Struct, frozen=True):
-    """A point of the first union that is not in the second, where tables are known."""
+    """A point of the first union that is not in the second, for the given tables."""
 
     point: tuple[int, ...]
     tables: tuple[Known, ...]
@@ -119,13 +126,13 @@ class Refutation(Struct, frozen=True):
 def refutations(
     isl: Any, first: Sequence[Body], second: Sequence[Body], hint: Witness | None
 ) -> Iterator[Refutation | None]:
-    """For each family: a point that is in the first union only, or `None`.
+    """For each family, yield a point that is only in the first union, or `None`.
 
     Args:
         isl: The library, within its budget.
-        first: The union that may have points which the other has not.
-        second: The other.
-        hint: A point that could not be proved to be in the second: its tables are tried first.
+        first: The union that may have more points.
+        second: The other union.
+        hint: A point that was not proved to be in the second union; its tables are tried first.
     """
     tables = _tables([*first, *second])
     if hint is not None and len(hint.entries) <= MAX_LISTED:
@@ -150,10 +157,12 @@ def _refutation(
     formulas: dict[_Key, Expr] = {}
     boxes: list[Interval] = []
     for key, (element, parameters) in chosen.items():
+        # Parameters of all tables share one list of coordinates, so each table's are renumbered.
         own: dict[Var, Expr] = {Runtime(i): Runtime(len(boxes) + i) for i in range(len(parameters))}
         formulas[key] = clamped(substitute(element, own), tables[key][1])
         boxes += parameters
     known = [[_with_formulas(b, formulas, boxes) for b in side] for side in (first, second)]
+    # With formulas in place of reads, nothing is read any more, and inclusion is decided exactly.
     found, is_exact = included(isl, *known)
     if found is None or not is_exact:
         return None
@@ -182,7 +191,10 @@ def _tables(bodies: Sequence[Body]) -> _Tables:
 
 
 def _with_formulas(body: Body, formulas: Mapping[_Key, Expr], boxes: Sequence[Interval]) -> Body:
-    """The body where what is read is computed; the parameters are coordinates after the others."""
+    """Return the body with each read replaced by its formula.
+
+    The parameters become further coordinates.
+    """
     n = len(body.box)
     parameters = [Range(n + i) for i in range(len(boxes))]
     new: dict[Var, Expr] = {Runtime(i): p for i, p in enumerate(parameters)}

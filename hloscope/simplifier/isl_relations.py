@@ -1,4 +1,4 @@
-"""Relations between integer tuples, built in isl.  The only place that loads islpy."""
+"""Relations between integer tuples, built in isl. No other module loads islpy."""
 
 from __future__ import annotations
 
@@ -35,15 +35,18 @@ from hloscope.lazy import lazy
 islpy: Any = lazy("islpy")
 
 BUDGET: Final = 2_000_000
-"""Steps of isl after which a question stays undecided; about a second or two."""
+"""Steps of isl, about one or two seconds, after which a proof is undecided."""
 FEW: Final = 12
-"""With more quotients, the budget is smaller by the cube of their number."""
+"""Number of quotients above which the budget shrinks with the cube of their number."""
 MOST_QUOTIENTS: Final = 64
-"""Of more in one relation nothing is asked."""
+"""Largest number of quotients of one relation that is given to isl."""
 CASES: Final = 64
-"""A factor or divisor with at most so many values is treated value by value."""
+"""Largest number of values of a factor or divisor that is treated value by value."""
 WIDE: Final = 64
-"""Bits past which integers are wide: a step with them takes `WIDE_COSTS` times as long."""
+"""Number of bits above which an integer is wide.
+
+An isl step with it takes `WIDE_COSTS` times as long.
+"""
 WIDE_COSTS: Final = 8
 
 _LONG: Final = 32
@@ -57,14 +60,15 @@ class System(Struct, frozen=True, eq=False):
     """A relation from `num_dims` dimension variables to `results`.
 
     Attributes:
-        num_dims: `Dim(0)`, `Dim(1)`, …
-        num_ranges: `Range(0)`, …: the relation holds if it holds for some of their values.
+        num_dims: Number of dimension variables `Dim(0)`, `Dim(1)`, …
+        num_ranges: Number of range variables `Range(0)`, …; a pair is in the relation if some
+            of their values satisfy the constraints.
         box: The interval of each variable.
-        constraints: `(expr, interval)`; all hold.
-        results: Where a point is taken.
-        runtime: A key for each `Runtime(i)`; equal keys stand for equal values.
-        values: Every value each `Runtime(i)` can have.  Where all systems of a question agree on
-            them, they are a fact: other values are not asked about.  The box may allow fewer.
+        constraints: Pairs `(expr, interval)` that all hold.
+        results: The coordinates on the right.
+        runtime: A key for each `Runtime(i)`; equal keys mean equal values.
+        values: Every value that each `Runtime(i)` can have, where the box may allow fewer. If all
+            systems of a proof agree on them, other values are excluded.
     """
 
     num_dims: int
@@ -77,11 +81,11 @@ class System(Struct, frozen=True, eq=False):
 
 
 class Parameters(Struct, frozen=True):
-    """The parameters of one question.
+    """Parameters of one proof.
 
     Attributes:
-        number: The position of each key's parameter.
-        facts: Intervals that the values of keys are known to lie in.
+        number: Position of the parameter of each key.
+        facts: Intervals that contain the values of keys.
     """
 
     number: dict[Hashable, int]
@@ -89,23 +93,25 @@ class Parameters(Struct, frozen=True):
 
     @classmethod
     def of(cls, *systems: System) -> Parameters:
-        """A parameter for each key of the systems."""
+        """Return parameters with one position for each key of the systems."""
         number = dict.fromkeys(key for s in systems for key in s.runtime)
         intervals: dict[Hashable, set[Interval]] = {key: set() for key in number}
         for s in systems:
             for key, interval in zip(s.runtime, s.values):  # noqa: B905  # values may be left out
                 intervals[key].add(interval)
+        # Systems that disagree about the possible values of a key leave it without a fact, which is
+        # the safe side.
         facts = {key: found.pop() for key, found in intervals.items() if len(found) == 1}
         return cls({key: i for i, key in enumerate(number)}, facts)
 
     def named(self, isl: Any, space: Any) -> Any:
-        """The space with names for its parameters: isl aligns them by name."""
+        """Return the space with named parameters, as isl aligns parameters by name."""
         for i in range(len(self.number)):
             space = space.set_dim_name(isl.dim_type.param, i, f"p{i}")
         return space
 
     def possible(self, isl: Any, relation: Any) -> Any:
-        """The part of a relation where parameters have values that they can have."""
+        """Return the part of a relation in which every parameter has a possible value."""
         space = self.named(isl, isl.Space.params_alloc(isl_context(), len(self.number)))
         assumed = isl.Set.universe(space)
         for key, interval in self.facts.items():
@@ -120,11 +126,11 @@ class Parameters(Struct, frozen=True):
 
 
 class UndecidedError(Exception):
-    """isl cannot say; the message is the reason."""
+    """isl cannot decide; the message is the reason."""
 
 
 class Builder(Struct):
-    """Turns expressions of one system into piecewise affine functions over its variables."""
+    """Converter of one system's expressions into piecewise affine functions over its variables."""
 
     isl: Any
     ctx: Any
@@ -150,14 +156,14 @@ class Builder(Struct):
         return self.isl.Val.read_from_str(self.ctx, str(value))
 
     def place(self, v: Var) -> tuple[Any, int]:
-        """The kind and position of a variable in the space."""
+        """Return the kind and the position of a variable in the space."""
         if isinstance(v, Runtime):
             return self.isl.dim_type.param, self.parameters.number[self.system.runtime[v.index]]
         offset = self.system.num_dims if isinstance(v, Range) else 0
         return self.isl.dim_type.in_, offset + v.index
 
     def linear(self, terms: Sequence[tuple[Expr, int]], const: int) -> Any:
-        """The sum of scaled terms; those that are variables go into one affine function."""
+        """Return a sum of scaled terms; all variables go into one affine function."""
         aff = self.isl.Aff.zero_on_domain(self.isl.LocalSpace.from_space(self.space))
         aff = aff.set_constant_val(self.val(const))
         rest = []
@@ -181,9 +187,10 @@ class Builder(Struct):
         return self.known[e]
 
     def slow_down(self) -> None:
-        """Allow fewer steps: with more quotients, which are unknowns, each takes longer.
+        """Allow fewer steps, as each takes longer with more quotients or wide integers.
 
-        So it does with integers that are longer than those of arrays.
+        Raises:
+            UndecidedError: There are more than `MOST_QUOTIENTS` different divisions.
         """
         if self.quotients > MOST_QUOTIENTS:
             raise UndecidedError(f"more than {MOST_QUOTIENTS} different divisions")
@@ -219,7 +226,7 @@ class Builder(Struct):
         return (num if den > 0 else num.neg()).scale_down_val(self.val(abs(den)))
 
     def product(self, factors: Sequence[Expr]) -> Any:
-        """One factor may be anything, the others take few values."""
+        """Return a product; all factors but the one with the largest range must take few values."""
         sizes = [bounds(f, self.system.box).size for f in factors]
         widest = max(range(len(factors)), key=sizes.__getitem__)
         value = self.known[factors[widest]]
@@ -230,13 +237,17 @@ class Builder(Struct):
         return value
 
     def per_value(self, x: Expr, of: Callable[[int], Any], *, zero: bool = False) -> Any:
-        """`of(c)` where `x` is `c`, for every value of `x`; not for 0 unless `zero`."""
+        """Return the function that is `of(c)` where `x` is `c`, for each value `c` of `x`.
+
+        0 only if `zero`.
+        """
         if isinstance(x, Const) and x.value:
             return of(x.value)
         values = bounds(x, self.system.box)
         if values.size > CASES:
             kind = "a product" if zero else "a division"
             raise UndecidedError(f"{kind} by `{x}` with {values} is not affine")
+        # Each piece is affine where the divisor or factor is fixed, and the pieces are disjoint.
         pieces = [
             of(c).intersect_domain(self.known[x].eq_set(self.linear((), c)))
             for c in values
@@ -247,7 +258,7 @@ class Builder(Struct):
         return reduce(lambda a, b: a.union_add(b), pieces)
 
     def domain(self) -> Any:
-        """Points of dims and ranges in the box that satisfy the constraints."""
+        """Return the points of dimensions and ranges in the box that satisfy the constraints."""
         points = self.isl.Set.universe(self.space)
         for v, interval in self.system.box.items():
             points = self.restrict(points, v, interval)
@@ -268,17 +279,18 @@ class Builder(Struct):
         return points
 
     def relation(self) -> Any:
-        """The relation from dims to results."""
+        """Return the relation from dimensions to results."""
         s = self.system
         points = self.domain()
         relation = self.isl.Map.from_domain(points)
         for e in s.results:
             relation = relation.flat_range_product(self.expr(e).as_map())
+        # Projecting the ranges out means that some values of them exist.
         return relation.project_out(self.isl.dim_type.in_, s.num_dims, s.num_ranges)
 
 
 def isl_context() -> Any:
-    """This thread's isl context."""
+    """Return the isl context of this thread."""
     if not hasattr(_State, "ctx"):
         _State.ctx, _State.steps = islpy.Context(), 0
     return _State.ctx
@@ -286,7 +298,7 @@ def isl_context() -> Any:
 
 @contextmanager
 def budgeted(steps: int) -> Iterator[Any]:
-    """Run isl within a budget; running out of it is an `UndecidedError`."""
+    """Run isl with at most `steps` steps."""
     ctx = isl_context()
     ctx.reset_operations()
     ctx.set_max_operations(steps)
@@ -306,7 +318,7 @@ def budgeted(steps: int) -> Iterator[Any]:
 def union_of(
     isl: Any, systems: Sequence[System], parameters: Parameters, shape: tuple[int, int]
 ) -> Any:
-    """The union of relations from `shape[0]` to `shape[1]` integers."""
+    """Return the union of relations from `shape[0]` to `shape[1]` integers."""
     space = isl.Space.alloc(isl_context(), len(parameters.number), *shape)
     relations = [Builder(isl, isl_context(), s, parameters).relation() for s in systems]
     nothing = isl.Map.empty(parameters.named(isl, space))
@@ -314,7 +326,7 @@ def union_of(
 
 
 def shape_of(*systems: System) -> tuple[int, int]:
-    """Number of variables and of results.
+    """Return the number of variables and of results.
 
     Raises:
         ValueError: The systems differ in it.
@@ -327,7 +339,7 @@ def shape_of(*systems: System) -> tuple[int, int]:
 
 
 def to_isl(*systems: System) -> Any:
-    """The union of the relations as an `islpy.Map`; runtime variables are `p0`, `p1`, ….
+    """Return the union of the relations as an `islpy.Map`; runtime variables are `p0`, `p1`, ….
 
     Raises:
         ValueError: An expression is not affine.

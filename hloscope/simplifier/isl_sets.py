@@ -1,8 +1,8 @@
 """Sets and relations of isl as quasi-affine pieces, and the number of their points.
 
-A relation that isl computed (a union, a difference, an image) is read back as disjoint `Piece`s:
-results in the dimensions of the relation and in range variables, where a quotient or remainder is
-written as one instead of an unknown with inequalities.
+A relation that isl computed (a union, a difference, an image) is converted to disjoint `Piece`s.
+The results are expressions in the dimensions of the relation and in range variables. Quotients and
+remainders become divisions instead of unknowns with inequalities.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from hloscope.simplifier.isl_relations import (
 )
 
 MAX_PIECES: Final = 256
-"""A relation of more disjoint pieces is of no use to anybody who reads it."""
+"""Largest number of disjoint pieces of a relation; more are unreadable."""
 
 Constraint = tuple[Expr, Interval]
 
 
 class Piece(Struct, frozen=True):
-    """`{ dims -> results }` as range variables run under constraints.
+    """A relation `{ dims -> results }`, whose range variables run under constraints.
 
     Attributes:
-        num_ranges: `Range(0)`, `Range(1)`, … stand for what the dimensions leave open.
+        num_ranges: Number of range variables, which stand for what the dimensions leave open.
         results: One expression for each coordinate on the right.
-        constraints: `(expr, interval)`, bounds of variables among them; all hold.
+        constraints: Pairs `(expr, interval)` that all hold, with bounds of variables among them.
     """
 
     num_ranges: int
@@ -58,7 +58,7 @@ class Piece(Struct, frozen=True):
 
 
 def pieces_of(isl: Any, relation: Any, num_dims: int) -> list[Piece]:
-    """The disjoint pieces of an `islpy.Map`, whose parameters `p0`, … are `Runtime(0)`, ….
+    """Return the disjoint pieces of an `islpy.Map`; parameters `p0`, … become `Runtime(0)`, ….
 
     Raises:
         UndecidedError: There are more than `MAX_PIECES` of them, or isl finds no quotients.
@@ -71,7 +71,7 @@ def pieces_of(isl: Any, relation: Any, num_dims: int) -> list[Piece]:
 
 
 def _basic_sets(flat: Any) -> list[Any]:
-    """Disjoint basic sets whose existentially quantified variables are all quotients."""
+    """Return disjoint basic sets whose existentially quantified variables are all quotients."""
     flat = flat.compute_divs()
     if flat.n_basic_set() > 1:
         flat = flat.make_disjoint().compute_divs()
@@ -79,7 +79,7 @@ def _basic_sets(flat: Any) -> list[Any]:
 
 
 class _Reader:
-    """Reads one basic set; unknowns are the coordinates after the first `num_dims`."""
+    """Converter of one basic set, whose coordinates after the first `num_dims` are unknowns."""
 
     def __init__(self, isl: Any, part: Any, num_dims: int) -> None:
         self._isl = isl
@@ -128,7 +128,7 @@ class _Reader:
         return linear(*terms, (Const(_int(constraint.get_constant_val())), 1))
 
     def _add(self, e: Expr, *, is_equality: bool = False) -> None:
-        """Add `e >= 0`, or `e = 0`."""
+        """Add the constraint `e >= 0` or `e = 0`."""
         bound = Interval.point(0) if is_equality else Interval(0, Interval.EVERYTHING.hi)
         self._restrict(e, bound)
 
@@ -137,12 +137,14 @@ class _Reader:
         e, interval = e - const, interval - const
         if isinstance(e, Const):
             return  # true: the part is not empty
+        # Both signs of an expression share a row, so that bounds from two inequalities meet in one
+        # interval.
         if -e in self.rows:
             e, interval = -e, -interval
         self.rows[e] = self.rows.get(e, Interval.EVERYTHING) & interval
 
     def piece(self) -> Piece:
-        """The piece, with as few range variables as the rows tell."""
+        """Return the piece with as few range variables as the rows allow."""
         while self._solve_one():
             pass
         self._shift()
@@ -158,7 +160,10 @@ class _Reader:
         )
 
     def _solve_one(self) -> bool:
-        """Solve `c * x + rest in [lo, hi]` that has at most one solution `x` for each `rest`."""
+        """Solve one row for a variable; return whether there was such a row.
+
+        It is `c * x + rest in [lo, hi]` with at most one solution `x` for each `rest`.
+        """
         for width_limit in (True, False):  # equations first
             for e, interval in self.rows.items():
                 if not interval.is_finite or (width_limit and not interval.is_point):
@@ -170,6 +175,8 @@ class _Reader:
                     if x in variables(rest):
                         continue
                     value = (interval.hi - rest) // c if c > 0 else (rest - interval.lo) // -c
+                    # The interval has exactly one multiple of `c` for every `rest`, so the row
+                    # holds for any `rest`.
                     if interval.size == abs(c):
                         del self.rows[e]  # there is a solution always
                     self._use(x, value)
@@ -177,7 +184,7 @@ class _Reader:
         return False
 
     def _use(self, x: Range, value: Expr) -> None:
-        """Use `x = value` everywhere; a row that it makes true by itself disappears."""
+        """Substitute `x = value` in all rows; rows that become constant are true and disappear."""
         del self.open[x]
         new: dict[Var, Expr] = {x: value}
         self.solved = {v: substitute(e, new) for v, e in self.solved.items()} | new
@@ -186,7 +193,10 @@ class _Reader:
             self._restrict(substitute(e, new), interval)
 
     def _shift(self) -> None:
-        """`x + rest in [lo, hi]`: `x` is `lo - rest` and a new variable in `[0, hi - lo]`."""
+        """Replace variables that only a sum bounds.
+
+        With `x + rest in [lo, hi]`, `x` becomes `lo - rest` plus a new variable in `[0, hi - lo]`.
+        """
         for x in list(self.open):
             bare = self.rows.get(x, Interval.EVERYTHING)
             if bare.is_finite:
@@ -206,7 +216,7 @@ class _Reader:
                 break
 
     def _bound(self) -> None:
-        """Bounds for variables that no row bounds alone."""
+        """Add isl's bounds of the variables that no row bounds alone."""
         whole = self._isl.Set.from_basic_set(self._part)
         for at, x in enumerate(self._own):
             if self.rows.get(x, Interval.EVERYTHING).is_finite:
@@ -229,7 +239,7 @@ def _int(value: Any, den: int = 1) -> int:
 def combine(
     operation: str, first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
 ) -> tuple[list[Piece], Parameters]:
-    """`union`, `intersect` or `subtract` of two unions of relations, as disjoint pieces.
+    """Return `union`, `intersect` or `subtract` of two unions of relations as disjoint pieces.
 
     Raises:
         UndecidedError: An expression is not affine, or isl ran out of its budget.
@@ -253,7 +263,7 @@ def combine(
 
 
 def count_results(systems: Sequence[System], *, budget: int = BUDGET) -> int:
-    """How many different results there are.
+    """Return the number of different results.
 
     Raises:
         UndecidedError: An expression is not affine, a runtime variable decides, there is no end of
@@ -276,10 +286,10 @@ def count_results(systems: Sequence[System], *, budget: int = BUDGET) -> int:
 
 
 def count_points(isl: Any, points: Any) -> int:
-    """The number of points of an `islpy.Set` without parameters.
+    """Return the number of points of an `islpy.Set` without parameters.
 
-    isl counts by going through the points.  Disjoint parts are counted on their own, and in each
-    part the coordinates that have nothing to do with each other.
+    isl counts by enumerating points. So disjoint parts are counted separately, and in each part the
+    groups of coordinates that share no constraint; the counts of groups are multiplied.
     """
     if not points.is_bounded():
         raise UndecidedError("there is no end of them")
@@ -306,7 +316,10 @@ def _only(isl: Any, part: Any, group: Sequence[int]) -> Any:
 
 
 def _groups(isl: Any, part: Any) -> list[list[int]]:
-    """Coordinates and, after them, quotients that occur together in a row, directly or not."""
+    """Return groups of coordinates and quotients that constraints connect.
+
+    Quotients are numbered after the coordinates.
+    """
     count, quotients = part.dim(isl.dim_type.set), part.dim(isl.dim_type.div)
     group = [*range(count + quotients)]
 
@@ -321,6 +334,7 @@ def _groups(isl: Any, part: Any) -> list[list[int]]:
             if row.get_coefficient_val(isl.dim_type.div, i).sgn():
                 used.append(count + i)
         for i in [*used, *extra]:
+            # Union-find: all coordinates and quotients of a row join one group.
             group[root(i)] = root([*used, *extra][0])
 
     for constraint in part.get_constraints():

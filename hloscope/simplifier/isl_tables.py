@@ -1,15 +1,14 @@
-"""Claims about sets whose points depend on what is read from tables, for every table, by isl.
+"""Statements about sets that depend on values read from tables, for every table, by isl.
 
-A table is a function from indices to integers that nobody knows: a tensor while a program runs.
-A `Body` is a set of points, each with variables that say why it is in the set, some of which are
-values read.  Equal elements of a table (the same table at equal indices) are equal values;
-otherwise a value is free within its interval.
+A table is an unknown function from indices to integers: a tensor while a program runs. A `Body` is
+a set of points. Its variables say why a point is in the set, and some of them are values read.
+Equal indices of one table give equal values; otherwise a value is free within its interval.
 
-That is all there is to know about a table, so that what asks for one point (emptiness, two points
-with something in common) is answered exactly.  For `included`, the values that the point of a
-claim determines are unknowns beside the point, which is exact as well; where the second set reads
-at indices that the point leaves open, its reads are matched with those of the first: what is proved
-is true for every table, what is not proved is refuted by `families` of tables or undecided.
+Nothing else is known about a table. So a question about one point (emptiness, two points with
+something in common) is answered exactly. For `included`, the values that the point determines
+become further unknowns, which is exact as well. If the second set reads at indices that the point
+leaves open, its reads are matched with those of the first. A proof then holds for every table;
+without a proof, `isl_families` may refute the statement, or it is undecided.
 """
 
 from __future__ import annotations
@@ -46,20 +45,23 @@ from hloscope.simplifier.isl_relations import (
 )
 
 MAX_PAIRS: Final = 24
-"""So many pairs of reads of one table that may be of the same element are told apart."""
+"""Largest number of pairs of reads of one table that may be of the same element."""
 MAX_MATCHES: Final = 120
-"""So many ways to match the reads of two bodies are tried."""
+"""Largest number of matchings of the reads of two bodies that are tried."""
 
 Constraint: TypeAlias = tuple[Expr, Interval]
 Given: TypeAlias = tuple[Hashable, tuple[Expr, ...]]
-"""An element that the point determines: its table, and its index over `Dim(i)`, coordinate `i` of
-the point, and `Runtime(i)`, the value of given `i`."""
+"""An element that the point determines.
+
+Its table, and its index over `Dim(i)`, coordinate `i` of the point, and `Runtime(i)`, the value of
+given `i`.
+"""
 Entry: TypeAlias = tuple[Hashable, tuple[int, ...], int]
-"""A table, an index and what the table holds there."""
+"""A table, an index, and the value there."""
 
 
 def clamped(e: Expr, values: Interval) -> Expr:
-    """The expression, or the end of the interval beyond which it is.
+    """Return the expression clamped to the interval.
 
     >>> print(clamped(Dim(0), Interval(0, 9)))
     min(max(d0, 0), 9)
@@ -70,7 +72,7 @@ def clamped(e: Expr, values: Interval) -> Expr:
 
 
 class Read(Struct, frozen=True):
-    """A variable of a body that stands for an element of a table."""
+    """A read of a table element, whose value is a variable of the body."""
 
     table: Hashable
     index: tuple[Expr, ...]
@@ -78,7 +80,7 @@ class Read(Struct, frozen=True):
 
 
 class Body(Struct, frozen=True):
-    """`{ point : some values of the variables satisfy the constraints }`, for each table.
+    """A set `{ point : some values of the variables satisfy the constraints }` for each table.
 
     Attributes:
         box: The intervals of `Range(0)`, `Range(1)`, …
@@ -93,7 +95,7 @@ class Body(Struct, frozen=True):
     reads: tuple[Read, ...] = ()
 
     def shifted(self, by: int) -> Body:
-        """The same set with other numbers of its variables, for a box that others come first in."""
+        """Return the same set with variables numbered from `by`, after those of another set."""
         new: dict[Var, Expr] = {Range(i): Range(i + by) for i in range(len(self.box))}
         return Body(
             self.box,
@@ -110,7 +112,10 @@ class Body(Struct, frozen=True):
     def joined(
         self, other: Body, constraints: Sequence[Constraint] = (), point: Sequence[Expr] = ()
     ) -> Body:
-        """Both at once; `other` is shifted by the number of variables here already."""
+        """Return the conjunction of both bodies.
+
+        The variables of `other` are numbered after those of `self`.
+        """
         return Body(
             self.box + other.box,
             (*self.constraints, *other.constraints, *constraints),
@@ -124,7 +129,7 @@ def _moved(v: Range, by: int) -> Range:
 
 
 class Witness(Struct, frozen=True):
-    """A point that refutes a claim, and what the tables hold that makes it do so."""
+    """A point that refutes a statement, and the table entries for which it does."""
 
     point: tuple[int, ...]
     entries: tuple[Entry, ...] = ()
@@ -133,7 +138,7 @@ class Witness(Struct, frozen=True):
 def _by_point(
     index: Sequence[Expr], point: Sequence[Expr], place: Mapping[Var, Expr]
 ) -> tuple[Expr, ...] | None:
-    """An index over what the point determines; `None` where it is not seen to be that."""
+    """Return an index in terms of the point; `None` if it does not seem to depend on it alone."""
     found = [_coordinate(e, point, place) for e in index]
     return None if None in found else tuple([e for e in found if e is not None])
 
@@ -150,10 +155,10 @@ def _coordinate(e: Expr, point: Sequence[Expr], place: Mapping[Var, Expr]) -> Ex
 
 
 class Question:
-    """Bodies of one claim as sets of isl.
+    """Bodies of one statement as isl sets.
 
-    The coordinates of a set are the point, the value of each given, and index and value of each
-    element that the body reads besides.
+    The coordinates of a set are: the point, the value of each given, and the index and value of
+    each other element that the body reads.
     """
 
     def __init__(self, isl: Any, bodies: Sequence[Body]) -> None:
@@ -165,12 +170,14 @@ class Question:
             self._given[id(body)] = self._givens_of(body)
 
     def _givens_of(self, body: Body) -> dict[int, int]:
-        """The reads whose element the point determines, by number, and the number of the given."""
+        """Return the number of the given for each read whose element the point determines."""
         place: dict[Var, Expr] = {}
         for j, e in enumerate(body.point):
             if isinstance(e, Range):
                 place.setdefault(e, Dim(j))
         found: dict[int, int] = {}
+        # A value that the point determines may be the index of another read, so repeat until no
+        # more are found.
         while True:
             before = len(found)
             for k, read in enumerate(body.reads):
@@ -187,12 +194,15 @@ class Question:
                 return found
 
     def own_reads(self, body: Body) -> list[Read]:
-        """The reads whose element the point leaves open."""
+        """Return the reads whose element the point leaves open."""
         given = self._given[id(body)]
         return [read for k, read in enumerate(body.reads) if k not in given]
 
     def points(self, body: Body) -> Any:
-        """The set of a body with all that it reads; a table's equal elements are equal."""
+        """Return the set of a body with all values it reads.
+
+        Equal elements of a table have equal values.
+        """
         read = self.own_reads(body)
         columns = [e for r in read for e in (*r.index, r.value)]
         builder, elements = self._builder(body, 0)
@@ -203,7 +213,10 @@ class Question:
         return self._outputs(builder, points, body, columns)
 
     def matched(self, body: Body, like: Body) -> Iterator[Any]:
-        """The points that a body has for sure, given what another reads: one set for each match."""
+        """Yield sets of points that the body certainly has, given the reads of `like`.
+
+        One set for each matching.
+        """
         goal = [(r.table, len(r.index)) for r in self.own_reads(like)]
         starts = [sum(rank + 1 for _, rank in goal[:i]) for i in range(len(goal))]
         width = sum(rank + 1 for _, rank in goal)
@@ -224,6 +237,9 @@ class Question:
                 if (table, len(index)) == (r.table, len(r.index))
             ]
             options.append(rows)
+        # Each open read of the body is identified with an element that is read anyway. A point
+        # found that way is in the body for every table, so the union of all matchings is a subset
+        # of the body.
         here = builder.domain()
         for match in islice(product(*options), MAX_MATCHES):
             points = here
@@ -235,7 +251,10 @@ class Question:
     def _builder(
         self, body: Body, width: int
     ) -> tuple[Builder, list[tuple[Hashable, tuple[Expr, ...], Expr]]]:
-        """Variables of the body, givens, `width` others; and the givens over these variables."""
+        """Return a builder over the variables of the body, the givens and `width` others.
+
+        Also returns the givens as elements over these variables.
+        """
         n, g = len(body.box), len(self.givens)
         box: dict[Var, Interval] = {Range(i): b for i, b in enumerate((*body.box, *self._boxes))}
         box |= {Range(n + g + i): Interval.EVERYTHING for i in range(width)}
@@ -253,12 +272,13 @@ class Question:
     def _equal_elements(
         self, builder: Builder, reads: Sequence[tuple[Hashable, tuple[Expr, ...], Expr]]
     ) -> Iterator[Any]:
-        """For each two reads of one table: the indices differ, or the values are equal."""
+        """For each two reads of a table, yield the set where indices differ or values agree."""
         count = 0
         for (table, index, value), (other, at, there) in combinations(reads, 2):
             if (table, len(index)) != (other, len(at)):
                 continue
             differences = [a - b for a, b in zip(index, at, strict=True)]
+            # A constant nonzero difference proves that the elements differ.
             if any(isinstance(d, Const) and d.value for d in differences):
                 continue
             count += 1
@@ -278,7 +298,7 @@ class Question:
         return relation.range()
 
     def witness(self, points: Any, body: Body) -> Witness:
-        """A point of a set that is not empty."""
+        """Return a point of a nonempty set, with the table entries it needs."""
         point = points.sample_point()
         kind = self._isl.dim_type.set
         count = point.get_space().dim(kind)
@@ -299,7 +319,10 @@ class Question:
 
 
 def some_point(isl: Any, bodies: Sequence[Body]) -> Witness | None:
-    """A point of one of the bodies, for some tables; `None`: they are empty, whatever is read."""
+    """Return a point of one of the bodies for some tables.
+
+    `None` if they are empty for all tables.
+    """
     for body in bodies:
         question = Question(isl, [body])
         points = question.points(body)
@@ -311,10 +334,11 @@ def some_point(isl: Any, bodies: Sequence[Body]) -> Witness | None:
 def included(
     isl: Any, first: Sequence[Body], second: Sequence[Body]
 ) -> tuple[Witness | None, bool]:
-    """A point of the first union that is not proved to be in the second, whatever is read.
+    """Find a point of the first union that is not proved to be in the second.
 
     Returns:
-        `None` if there is none; and whether the point is known not to be in the second.
+        The point, or `None` if inclusion is proved; and whether the point is certainly not in the
+        second union.
     """
     question = Question(isl, [*first, *second])
     is_exact = not any(question.own_reads(b) for b in second)
@@ -331,7 +355,7 @@ def included(
 
 
 def extent(isl: Any, body: Body) -> Interval:
-    """The smallest interval around the first coordinate of a body, for all tables."""
+    """Return the smallest interval around the first coordinate of a body, over all tables."""
     points = Question(isl, [body]).points(body)
     if points.is_empty():
         return Interval.EMPTY

@@ -33,7 +33,7 @@ TABLES: Final[tuple[tuple[str, tuple[Rule[Any], ...]], ...]] = (
 
 
 def page() -> str:
-    """The laws as Markdown."""
+    """Return the Markdown page of all laws."""
     lines = [
         "# The laws of the simplifier",
         "",
@@ -58,7 +58,10 @@ def page() -> str:
 
 
 def first_lines(module: str) -> dict[str, str]:
-    """What the functions of a module of this room say first: compiled ones say nothing."""
+    """Return the first docstring line of each function of a module.
+
+    Read from the source, as compiled functions have no docstrings.
+    """
     path = Path(__file__).parent.joinpath(*module.split(".")[2:]).with_suffix(".py")
     functions = [x for x in ast.parse(path.read_text()).body if isinstance(x, ast.FunctionDef)]
     return {f.name: (ast.get_docstring(f) or "").partition("\n")[0] for f in functions}

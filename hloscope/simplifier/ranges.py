@@ -1,7 +1,7 @@
 """Ranges of flat expressions: interval arithmetic, sharpened where quotients are correlated.
 
-Everything here is exact integer arithmetic on `(low, high)` pairs; an unbounded variable has
-ends so large that no sum of others reaches them.
+All arithmetic is exact, on integer pairs `(low, high)`. An unbounded variable has ends so large
+that no sum of other terms reaches them.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from hloscope.affine import (
 Ends: TypeAlias = tuple[int, int]
 Values: TypeAlias = tuple[int, int, int, int]
 FAR: Final = 1 << 20
-"""Of an unbounded variable, points this far from zero are looked at."""
+"""Distance from zero of the sample points of an unbounded variable."""
 HUGE: Final = 1 << 1000
 """Stands for infinity: no product of int64 numbers comes near it."""
 MAX_DEPTH: Final = 4
-"""Facts are used inside facts so many times: the floors in them may lead round in a circle."""
+"""Largest depth of facts used inside facts; quotients in facts may form a cycle."""
 VARIABLES: Final = (Dim, Range, Runtime)
 
 
 def ends(interval: Interval) -> Ends:
-    """The interval as a pair, infinities made huge."""
+    """Return the interval as a pair of ends, with `HUGE` for infinities."""
     return (
         -HUGE if interval.lo <= NEG_INF else interval.lo,
         HUGE if interval.hi >= POS_INF else interval.hi,
@@ -52,13 +52,13 @@ def ends(interval: Interval) -> Ends:
 
 
 def interval(pair: Ends) -> Interval:
-    """The pair as a saturating interval: beyond an infinity there is nothing but it."""
+    """Return the pair as an interval whose ends are clamped to the infinities."""
     lo, hi = pair
     return Interval(max(NEG_INF, min(lo, POS_INF)), min(POS_INF, max(hi, NEG_INF)))
 
 
 def scaled_sum(terms: Terms, const: int, of: Callable[[Expr], Ends]) -> Ends:
-    """Interval arithmetic on a linear combination."""
+    """Return the ends of a linear combination, given the ends of each term by `of`."""
     lo = hi = const
     for t, c in terms:
         low, high = of(t)
@@ -72,7 +72,10 @@ def scaled_sum(terms: Terms, const: int, of: Callable[[Expr], Ends]) -> Ends:
 
 
 class Ranges:
-    """What is known about values on one domain: variables, facts, and everything derived."""
+    """Facts about values on one domain.
+
+    Ranges of variables, constraints, and what was derived from them.
+    """
 
     def __init__(self, box: Mapping[Var, Interval]) -> None:
         self.box: dict[Expr, Ends] = {}
@@ -93,9 +96,10 @@ class Ranges:
         self._inside: Self | None = None
 
     def inside(self) -> Self:
-        """The same facts for what is asked while one is used; what it finds is kept apart.
+        """Return ranges with the same facts and other memo tables, to use while a fact is applied.
 
-        There a fact fewer may be used inside another, so its answers are not those given here.
+        There one fact fewer may be applied, so its results can be weaker and must not be mixed with
+        those of `self`.
         """
         if self._inside is None:
             self._inside = self.twin()
@@ -104,16 +108,16 @@ class Ranges:
 
     @abstractmethod
     def twin(self) -> Self:
-        """The same box and facts, with memo tables of its own."""
+        """Return an object with the same box and facts and with empty memo tables."""
 
     @abstractmethod
     def surface(self, e: Expr) -> Expr:
-        """The form of a flat expression that is printed; see `surface.py`."""
+        """Return the printed form of a flat expression; see `surface.py`."""
 
     # ------------------------------------------------------------------ flat expressions
 
     def bounds(self, e: Expr) -> Ends:
-        """Ends that hold every value of a flat expression."""
+        """Return ends that hold every value of a flat expression."""
         found = self._bounds.get(e)
         if found is None:
             if type(e) is Sum and not (e._divisions or self.known):
@@ -124,7 +128,7 @@ class Ranges:
         return found
 
     def bounds_of_terms(self, terms: Iterable[tuple[Expr, int]], const: int) -> Ends:
-        """Ends of a linear combination, by those of its terms alone."""
+        """Return the ends of a linear combination from the ends of each term."""
         lo = hi = const
         known = self._bounds
         for t, c in terms:
@@ -159,6 +163,8 @@ class Ranges:
     def _bounds_of_sum(self, e: Sum) -> Ends:
         terms, const = e.terms, e.const
         lo, hi = self.bounds_of_terms(terms, const)
+        # Each of the three bounds is valid, so their intersection is: term by term, from the
+        # printed form, and with correlated quotients.
         if len(terms) > 1 and e._divisions > 0:
             shown = self.surface(e)
             if shown is not e:
@@ -172,12 +178,14 @@ class Ranges:
         return lo, hi
 
     def _bounds_by_facts(self, terms: Terms, const: int, lo: int, hi: int) -> Ends:
-        """Write the sum as `k * fact + rest` for every fact that fits."""
+        """Tighten `[lo, hi]` of a sum by writing it as `k * fact + rest`, for each usable fact."""
         coeffs = dict(terms)
         for fact, (low, high) in self.known.items():
             if type(fact) is not Sum:
                 continue
             first, c = fact.terms[0]
+            # The multiple is chosen so that the first term of the fact cancels; any nonzero integer
+            # `k` is valid.
             k, odd = divmod(coeffs.get(first, 0), c)
             if odd or k == 0:
                 continue
@@ -195,22 +203,26 @@ class Ranges:
     # --------------------------------------------------------------------- values at points
 
     def takes_several(self, e: Expr, den: int) -> bool:
-        """Has `e // den` different values at the few points that are looked at?
+        """Does `e // den` have different values at the sample points?
 
-        Then no bounds, however sharp, say that it has one.
+        If so, the quotient is not constant, and no bounds need to be computed.
         """
         values = self._values.get(e) or self.values(e)
         return values is not None and _are_several(values, den)
 
     def terms_take_several(self, terms: Iterable[tuple[Expr, int]], const: int, den: int) -> bool:
-        """The same for a sum that is not made: of distinct terms, in any order."""
+        """Does `(sum of terms + const) // den` have different values at the sample points?
+
+        Terms are distinct, in any order.
+        """
         values = self._values_of_terms(terms, const)
         return values is not None and _are_several(values, den)
 
     def values(self, e: Expr) -> Values | None:
-        """The values of a flat expression at four points of the box.
+        """Return the values of a flat expression at four sample points of the box.
 
-        None if there are no such points, or an operation that is looked at in no other way.
+        `None` if there are no sample points, or if `e` has an operation other than sums and
+        quotients.
         """
         known = self._values
         if e in known:
@@ -244,7 +256,7 @@ class Ranges:
         return a, b, c, d
 
     def _values_of_variable(self, v: Expr) -> Values | None:
-        """Both ends, and two points between them that differ from variable to variable."""
+        """Return both ends of a variable, and two inner points that vary by variable."""
         lo, hi = self.box.get(v, (-HUGE, HUGE))
         if lo > hi or self.known or self.equal:  # not all points of the box are in the domain
             return None
@@ -255,9 +267,11 @@ class Ranges:
     # -------------------------------------------------------------------- relaxed quotients
 
     def _relax(self, f: Expr) -> Relaxed:
-        """`scale * f == combination of variables + slack`, with the slack's ends."""
+        """Return the relaxation `scale * f == combination of variables + slack` of a quotient."""
         found = self._relaxed.get(f)
         if found is None:
+            # `d * (num // d)` is `num - t` with `t` in `[0, d - 1]`. Inner quotients are replaced
+            # by their own relaxations at a common scale.
             terms, const = as_sum(f.num)  # type: ignore[union-attr]
             inner = [(c, self._relax(t)) for t, c in terms if t.by]
             scale = 1
@@ -277,10 +291,10 @@ class Ranges:
         return found
 
     def _relaxed_bounds(self, e: Sum) -> Ends:
-        """Replace quotients by linear forms with slack, where that makes the range smaller.
+        """Bound a sum whose quotients become linear forms with slack, if that narrows the range.
 
-        `num // d` is between `(num - d + 1) / d` and `num / d`: what the quotient has in common
-        with other terms cancels, as in `42 * x - 209 * (x // 5)`.
+        `num // d` lies between `(num - d + 1) / d` and `num / d`. Terms that the quotient has in
+        common with the rest of the sum cancel, as in `42 * x - 209 * (x // 5)`.
         """
         floors = [(t, c, self._relax(t)) for t, c in e.terms if t.by]
         scale = 1
@@ -293,6 +307,8 @@ class Ranges:
         for t, c, r in floors:
             lo, hi = self.bounds(t)
             k = scale // r.scale * c
+            # Width with the linear form: its slack, plus the change in width of each variable's
+            # term. The quotient's own interval is used if it is not wider.
             width = abs(k) * (r.hi - r.lo)
             for v, a in r.coeffs.items():
                 low, high = self.bounds(v)
@@ -303,12 +319,13 @@ class Ranges:
             else:
                 total.add(Relaxed(1, {}, lo, hi), c * scale)
         lo, hi = self.bounds_of_terms(coeffs.items(), 0)
+        # Rounded inwards, as the sum is an integer.
         return -(-(lo + total.lo) // scale), (hi + total.hi) // scale
 
     # --------------------------------------------------------------------- printed expressions
 
     def shown_bounds(self, e: Expr) -> Ends:
-        """Ends that hold every value of an expression as printed, with remainders."""
+        """Return ends that hold every value of a printed expression, which may have remainders."""
         found = self._shown.get(e)
         if found is None:
             found = self._shown[e] = self._find_shown(e)
@@ -344,10 +361,12 @@ class Ranges:
     # -------------------------------------------------------------------------------- facts
 
     def learn(self, e: Expr, lo: int, hi: int) -> None:
-        """Use that the flat expression `e` lies in `[lo, hi]`."""
+        """Add the fact that the flat expression `e` lies in `[lo, hi]`."""
         terms, const = as_sum(e)
         if not terms:
             return
+        # Facts are stored in a normal form, without constant and common factor and with a positive
+        # first coefficient, so that sums find them.
         g = 0
         for _, c in terms:
             g = gcd(g, c)
@@ -367,9 +386,11 @@ class Ranges:
                 self._learn_equality(terms, lo)
 
     def _learn_variables(self, terms: Terms, lo: int, hi: int) -> None:
-        """What a sum's interval says about each of its variables, given the others."""
+        """Tighten the range of each variable of a sum in `[lo, hi]` by the ranges of the others."""
         for t, c in terms:
             if type(t) in VARIABLES:
+                # `c * t = sum - others`, so `c * t` lies in `[lo - high, hi - low]`; division
+                # rounds inwards.
                 others = tuple([(u, a) for u, a in terms if u is not t])
                 low, high = self.bounds_of_terms(others, 0)
                 if c > 0:
@@ -388,15 +409,17 @@ class Ranges:
             self.learn(t.num, lo * d, hi * d + d - 1)  # type: ignore[union-attr]
 
     def _learn_equality(self, terms: Terms, value: int) -> None:
-        """From `num - d * (num // d) == r` learn what multiples of the quotient are."""
+        """For `num - d * (num // d) == r`, store the value of `d * (num // d)`."""
         for t, c in sorted(terms, key=lambda term: -term[0]._divisions):
             if t.by and abs(c) == t.by:
                 rest = linear(*[(u, -a) for u, a in terms if u is not t], (value, 1))
+                # An equation that would substitute a quotient by an expression containing it never
+                # ends.
                 if rest._divisions == 0 or (len(terms) == 2 and not self._leads_to(rest, t)):
                     self.equal[t] = abs(c), rest if c > 0 else -rest
 
     def _leads_to(self, e: Expr, t: Expr) -> bool:
-        """Would `t` come back, if what is known of the terms of `e` were put in their place?"""
+        """Do the stored equations lead from `e` back to `t`? Substitution would then never end."""
         todo = [u for u, _ in as_sum(e)[0]]
         for u in todo:
             if u is t:
@@ -406,7 +429,7 @@ class Ranges:
         return False
 
     def use_residues(self) -> None:
-        """Where `d` divides `v + const`, the ends of `v` move inwards to the next such value."""
+        """Move the ends of `v` inwards, if an equation makes `v + const` a multiple of `d`."""
         for d, multiple in self.equal.values():
             terms, const = as_sum(multiple)
             if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] in self.box:
@@ -417,14 +440,14 @@ class Ranges:
 
 
 def _are_several(values: Values, den: int) -> bool:
-    """Do the quotients differ?"""
+    """Do the quotients by `den` differ between the sample points?"""
     a, b, c, d = values
     first = a // den
     return first != b // den or first != c // den or first != d // den
 
 
 class Relaxed:
-    """`combination + slack`, scaled: `scale * value == sum(coeffs) + [lo, hi]`."""
+    """A relaxed value: `scale * value == sum(coeffs) + slack`, with the slack in `[lo, hi]`."""
 
     __slots__ = ("coeffs", "hi", "lo", "scale")
 
@@ -432,7 +455,7 @@ class Relaxed:
         self.scale, self.coeffs, self.lo, self.hi = scale, coeffs, lo, hi
 
     def add(self, other: Relaxed, k: int) -> None:
-        """Add `k` times the other's right side; scales are the caller's business."""
+        """Add `k` times the right side of `other`; the caller makes the scales agree."""
         coeffs = self.coeffs
         for t, c in other.coeffs.items():
             coeffs[t] = coeffs.get(t, 0) + c * k

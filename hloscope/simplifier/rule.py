@@ -1,4 +1,4 @@
-"""What a law is, and the record of its use."""
+"""Laws, and the record of their use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Code = TypeVar("Code", bound=Callable[..., object])
 
 
 class Rule(Struct, Generic[Code], frozen=True, eq=False):
-    """`left == right` for all integers where `when` holds; `code` does it, or returns None.
+    """A law: `left == right` for all integers with `when`; `code` applies it, or returns `None`.
 
-    The three texts are Python over integers, `//` and `%` with floor semantics.  The tests check
-    that they are true, and build random left sides from them to try `code` on, so that a wrong
-    guard in the code is found too.  `needs` are features of what is simplified, of which the code
-    does nothing without one; no features, and it is always tried.
+    The three texts are Python over integers, `//` and `%` with floor semantics. The tests check
+    that they are true, and build random left sides from them to try `code` on, which finds wrong
+    guards in the code too. `needs` is a set of features of the expression: without any of them the
+    code does nothing and is not called. With an empty set it is always called.
     """
 
     left: str
@@ -32,7 +32,7 @@ class Rule(Struct, Generic[Code], frozen=True, eq=False):
 
 
 class Step(Struct, frozen=True):
-    """One use of a law: what was replaced by what, and the ranges that it was allowed by."""
+    """One application of a law: the expression before and after, and the ranges that allowed it."""
 
     law: Rule[Any]
     before: Expr
@@ -40,7 +40,7 @@ class Step(Struct, frozen=True):
     ranges: tuple[tuple[Var, Interval], ...] = ()
 
     def text(self, names: dict[Var, str] | None = None) -> str:
-        """`before = after   by law   where ranges`, for people."""
+        """Return `before = after   by law   where ranges` for readers."""
         line = f"{to_text(self.before, names)} = {to_text(self.after, names)}   by {self.law}"
         if self.ranges:
             line += "   where " + ", ".join(

@@ -1,7 +1,7 @@
-"""From flat forms to what is printed: remainders are found again.
+"""Choice of the printed form of a flat expression: quotients are combined to remainders again.
 
-Many expressions are equal to one flat form.  The one with the fewest divisions is chosen, then
-the one with fewer terms; where they tie, the one with remainders, as XLA writes them.
+Many expressions are equal to one flat form. The one with the fewest divisions is chosen, then the
+one with fewer terms. Between equals, the one with remainders is chosen, as XLA writes them.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from hloscope.simplifier.rule import Rule
 _DIVISOR: Final = attrgetter("by")
 _WEIGHT: Final = attrgetter("_divisions")
 HEAVY = 100
-"""A division weighs as much as this many terms."""
+"""Weight of a division relative to a term."""
 MANY = 256
-"""Sums of so many quotients are gone through in order, not from the first one again and again."""
+"""Number of quotients from which a search continues after a change instead of starting again."""
 
 
 def best_form(e: Expr, engine: Context) -> Expr:
-    """The printed form of a flat expression with at least one division."""
+    """Return the printed form of a flat expression with at least one division."""
     if e.by:  # a quotient alone
         num: Expr = e.num  # type: ignore[union-attr]
         shown = engine.surface(num)
@@ -47,12 +47,15 @@ def best_form(e: Expr, engine: Context) -> Expr:
     if not floors:
         return e
     done: list[tuple[Expr, int]] = []
+    # Divisors from the largest down, as the remainder of a larger divisor may consume quotients by
+    # its divisors.
     if len(floors) > 1:
         floors.sort(key=_DIVISOR, reverse=True)
         if min(map(coeffs.__getitem__, floors)) < 0:
             _take_wrapped(floors, coeffs, done, engine)
     if len(coeffs) > 1 or const:
         const += _take_remainders(floors, coeffs, done, engine)
+    # A quotient of more divisions comes first, since others may be absorbed into its numerator.
     for f in sorted(floors, key=_WEIGHT, reverse=True):  # first those that others go into
         if f in coeffs:
             const = _take_quotient(f, coeffs, const, done, engine)
@@ -76,9 +79,12 @@ def _quotients_last(term: tuple[Expr, int]) -> int:
 def _take_remainders(
     floors: list[Expr], coeffs: dict[Expr, int], done: list[tuple[Expr, int]], engine: Context
 ) -> int:
-    """Move remainders from the sum to `done` while there are some; returns the constant's change.
+    """Move remainders from `coeffs` to `done` until none is left.
 
-    After each, the floors are looked at from the first on; of very many, from the next one on.
+    Return the change of the constant.
+
+    After each one the search starts again at the first quotient. From `MANY` quotients on it
+    continues with the next one instead.
     """
     if len(floors) == 1:
         found = _as_remainder(floors[0], coeffs, {}, engine)
@@ -103,7 +109,7 @@ def _take_remainders(
 
 
 def _divisors(d: int, known: Collection[int]) -> list[int]:
-    """The known divisors of a number that are less than it, from the largest down.
+    """Return the known divisors of a number that are smaller than it, in descending order.
 
     >>> _divisors(12, [3, 5, 12, 4])
     [4, 3]
@@ -121,10 +127,10 @@ def _divisors(d: int, known: Collection[int]) -> list[int]:
 def _as_remainder(
     f: Expr, coeffs: dict[Expr, int], by_divisor: dict[int, list[Expr]], engine: Context
 ) -> tuple[int, int, Expr] | None:
-    """The best `(modulus, k, inner)` with which `f`'s term is part of `k * (inner % modulus)`.
+    """Return `(modulus, k, inner)` of the best remainder `k * (inner % modulus)` that uses `f`.
 
-    With `inner` the same numerator over a smaller divisor, `k * (inner % m)` is
-    `k * inner - k * m * f`: it pays if the terms `k * inner` are there to be taken away.
+    `None` if none pays. With `inner` the same numerator over a smaller divisor, `k * (inner % m)`
+    is `k * inner - k * m * f`. It pays if the sum has the terms `k * inner` to be removed.
     """
     d = f.by
     coeff = coeffs[f]
@@ -139,6 +145,8 @@ def _as_remainder(
         k = -coeff // m
         num: Expr = f.num  # type: ignore[union-attr]
         inner = num if m == d else engine.floor(num, d // m)
+        # The cost of the change: weights of terms that appear minus those that disappear, plus the
+        # divisions of the remainder minus those of the quotient.
         gain = size = 0
         for t, c in as_sum(inner)[0]:
             old = coeffs.get(t, 0)
@@ -155,11 +163,13 @@ def _as_remainder(
 def _take_wrapped(
     floors: list[Expr], coeffs: dict[Expr, int], done: list[tuple[Expr, int]], engine: Context
 ) -> None:
-    """Write `c * ((s * x + y) // d) - c * k * (x // m)` as `c * ((s * (x % m) + y) // d)`.
+    """Rewrite `c * ((s * x + y) // d) - c * k * (x // m)` as `c * ((s * (x % m) + y) // d)`.
 
-    It is the same where `s * m == k * d`: no negative coefficient, and the digits stay together.
-    They move from `coeffs` to `done`.
+    Both are equal if `s * m == k * d`. The result has no negative coefficient, and its digits stay
+    together. The rewritten terms move from `coeffs` to `done`.
     """
+    # Quotients `x // m` that stand alone, by numerator and by the ratio that `s * m == k * d`
+    # fixes, so that each candidate is found without trying all pairs.
     alone: dict[tuple[Expr, int, int], list[Expr]] = {}
     for g in floors:
         x: Expr = g.num  # type: ignore[union-attr]
@@ -188,7 +198,7 @@ def _take_wrapped(
 
 
 def _lowest(num: int, den: int) -> tuple[int, int]:
-    """The fraction in lowest terms."""
+    """Return the fraction `num / den` in lowest terms."""
     g = gcd(num, den)
     return num // g, den // g
 
@@ -202,7 +212,7 @@ def _take_remainder(
     done: list[tuple[Expr, int]],
     engine: Context,
 ) -> int:
-    """Move `k * (inner % m)` from the sum to `done`; returns the change of the constant."""
+    """Move `k * (inner % m)` from the sum to `done`; return the change of the constant."""
     del coeffs[f]
     terms, const = (inner.terms, inner.const) if type(inner) is Sum else as_sum(inner)
     for t, c in terms:
@@ -221,7 +231,7 @@ def _take_remainder(
 
 
 def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
-    """`sum(terms) % m` with coefficients chosen to be positive and to form remainders inside."""
+    """Return `(sum(terms) + const) % m` with positive coefficients and inner remainders."""
     if len(terms) == 1 and terms[0][1] > 0 and const % m == 0:
         num = sorted_sum(terms, 0)
         return mod_by(engine.surface(num) if num._divisions else num, m)
@@ -238,6 +248,7 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
             c %= m
         if c:
             chosen[t] = c
+    # Coefficients count modulo `m`, so each may be replaced by a congruent one.
     const %= m
     num = sum_of(chosen, const)
     if const:
@@ -251,12 +262,13 @@ def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
 def _take_quotient(
     f: Expr, coeffs: dict[Expr, int], const: int, done: list[tuple[Expr, int]], engine: Context
 ) -> int:
-    """Move the term of `f` from the sum to `done`; returns what the constant becomes."""
+    """Move the term of `f` from the sum to `done`; return the new constant."""
     coeff = coeffs.pop(f)
     d = f.by
     terms, shift = as_sum(f.num)  # type: ignore[union-attr]
     new: list[tuple[Expr, int]] = []
     for t, c in terms:
+        # `coeff * (num // d) + coeff * k * t` is `coeff * ((num + k * d * t) // d)`.
         if t in coeffs:
             k, odd = divmod(coeffs[t], coeff)
             if k and not odd and _belongs_inside(t, c, k, d):
@@ -278,7 +290,7 @@ def _take_quotient(
 
 
 def _belongs_inside(t: Expr, c: int, k: int, d: int) -> bool:
-    """Should `k * t` outside of a quotient by `d` go to its `c * t` inside?"""
+    """Should `k * t` move into a quotient by `d` whose numerator has `c * t`?"""
     if t.by:
         return True  # one division less
     return abs(k) == 1 and (c < 0 or c > 1) and (c + k * d > 0) == (k > 0)

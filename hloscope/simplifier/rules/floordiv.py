@@ -1,8 +1,8 @@
 """Laws of `num // den` for a positive constant `den` and a flat `num`.
 
-To add a law: write a function `(num, den, engine) -> expression | None`, add its row, add a case
-to `tests/simplifier/cases.py`.  A row says which features of the numerator its function looks for:
-they are found in one pass, and rows whose features are not there are not tried.
+To add a law: write a function `(num, den, engine) -> expression | None`, add its row, add a case to
+`tests/simplifier/cases.py`. A row names the features of the numerator that its function needs. All
+features are found in one pass, and a row without any of its features is not tried.
 """
 
 from __future__ import annotations
@@ -34,18 +34,22 @@ from hloscope.simplifier.rule import Rule
 
 FloorCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
 LIMIT: Final = 1 << 62
-"""No law makes numbers that could leave int64."""
+"""Largest number that a law may produce, safely within int64."""
 HEAVY: Final = 16
-"""Quotients with more divisions than this are not taken apart: they would be repeated."""
+"""Largest number of divisions of a quotient whose coefficient is split, which repeats it."""
 
 FAR, OUTSIDE, COMMON, FACTOR, NEAR_ONE, NEGATIVE, EXTREMUM = (1 << i for i in range(7))
-"""Features: a coefficient of a quotient, or one that is not in [1, half of the divisor]; something
-that may be a multiple of the divisor; a factor that all or some coefficients share with it; a
-quotient with coefficient 1 or -1; a negative coefficient; a smallest or largest alone."""
+"""Features of a numerator.
+
+FAR: a coefficient of a quotient, or one that is not in [1, half of the divisor]. OUTSIDE: a term
+that may have a multiple of the divisor. COMMON, FACTOR: a factor that all or some coefficients
+share with the divisor. NEAR_ONE: a quotient with coefficient 1 or -1. NEGATIVE: a negative
+coefficient. EXTREMUM: a min or max alone.
+"""
 
 
 def features(num: Expr, den: int, reduce_all: bool) -> int:
-    """What a numerator has of what the laws look for.
+    """Return the set of features that a numerator has, as a bit mask.
 
     >>> from hloscope.affine import Dim
     >>> features(Dim(0) * 4 + Dim(1), 12, False) == FACTOR
@@ -84,14 +88,15 @@ def value_is_known(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
-    """The same, once multiples of `den` are taken out of coefficients; the rest is narrower.
+    """The range lies within one multiple of `den`, after coefficients are reduced by `den`.
 
-    The coefficient of a quotient is brought near to where it forms a remainder with the terms
-    that it divides: `42*x + 15*(x // 5)` over 224 is `x // 5 + (42*x - 209*(x // 5)) // 224`.
+    The coefficient of a quotient is brought near to where it forms a remainder with the terms that
+    it divides: `42*x + 15*(x // 5)` over 224 is `x // 5 + (42*x - 209*(x // 5)) // 224`.
     """
     if num._divisions:
         return _known_after_residues(num, den, engine)
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
+    # Two choices of residues are followed at once: nearest to zero, and positive.
     half = (den - 1) // 2
     lo = hi = low = high = const % den
     known = engine._bounds
@@ -119,7 +124,7 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
 
 
 def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
-    """The same where there are quotients."""
+    """The law `value_is_known_after_residues` for a numerator with quotients."""
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     half = (den - 1) // 2
     base = const % den
@@ -131,6 +136,7 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
         floors.sort(key=_quotients_last)
     outer: list[tuple[Expr, int]] = []  # what to take out
     rest: dict[Expr, int] = {}  # what stays
+    # Variables come first, so that each quotient sees the terms it may form a remainder with.
     for t, c in ordered + floors:
         target = engine.remainder_target(t, rest) if t.by and rest else 0
         k = (c - target + half) // den
@@ -139,6 +145,7 @@ def _known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
             c -= k * den
         if c:
             rest[t] = c
+    # Bounds are costly where quotients are correlated: sample points that differ rule the law out.
     several = engine.terms_take_several(rest.items(), base, den)
     lo, hi = (0, den) if several else engine.bounds_of_terms(rest.items(), base)
     if lo // den != hi // den:
@@ -158,7 +165,7 @@ def _quotients_last(term: tuple[Expr, int]) -> int:
 
 
 def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
-    """Terms with a multiple of `den`; of quotients the coefficients are reduced too."""
+    """Terms with a multiple of `den` come out; coefficients of quotients are reduced too."""
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     outer: dict[Expr, int] = {}
     rest: list[tuple[Expr, int]] = []
@@ -167,6 +174,7 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     wanted = ~FAR  # all residues are the same: what failed with them fails again
     for t, c in terms:
         k, left = divmod(c, den)
+        # The residue nearest to zero makes the range of the rest narrowest.
         if left and (reduce_all or t.by) and t._divisions <= HEAVY:
             k = (c + half) // den
             left = c - k * den
@@ -186,7 +194,7 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
-    """All coefficients and the divisor share a factor."""
+    """All coefficients and the divisor share a factor, which cancels."""
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     g = den
     for _, c in terms:
@@ -208,6 +216,8 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | Non
         return None
     factors.sort(reverse=True)
     before = num._divisions
+    # Only a factor that does not add divisions is taken; the largest ones leave the smallest
+    # divisor.
     for g in factors[:3]:
         others = sorted_sum([(t, c) for t, c in terms if c % g], const)
         inner = engine.floor(others, g)
@@ -221,11 +231,12 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | Non
 
 
 def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
-    """A quotient with coefficient 1 or -1 inside: one division instead of two."""
+    """A quotient with coefficient 1 or -1 inside merges with the outer one: one division less."""
     terms, const = (num.terms, num.const) if type(num) is Sum else as_sum(num)
     best: Expr | None = None
     sign = 0
     for t, c in terms:
+        # The smallest divisor keeps the numbers of the merged quotient small.
         if (c == 1 or c == -1) and t.by and (not best or t.by < best.by):
             best, sign = t, c
     if best is None:
@@ -235,6 +246,7 @@ def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
         return None
     inner = best.num  # type: ignore[union-attr]
     rest = {t: c * d for t, c in terms if t is not best}
+    # `-(x // d)` is `(-x + d - 1) // d`, as the sign turns the floor into a ceiling.
     shift = const * d + (d - 1 if sign < 0 else 0)
     new = engine.settle(plus_terms(rest, shift, inner, sign))
     lo, hi = engine.bounds_of_terms(*as_sum(new))
@@ -255,7 +267,10 @@ def sign_is_canonical(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def leading_coefficient(terms: Terms, den: int) -> int:
-    """The coefficient that decides the sign; half of `den` has none (it is its own opposite)."""
+    """Return the coefficient that decides the sign.
+
+    A quotient with half of `den` has none, as it is congruent to its negative.
+    """
     best = None
     lead = 0
     for t, c in terms:
@@ -269,13 +284,14 @@ def leading_coefficient(terms: Terms, den: int) -> int:
 
 
 def enters_minimum(num: Expr, den: int, engine: Context) -> Expr | None:
-    """The floor of a smallest or largest: at most one operand is not a constant."""
+    """The floor of a min or max is taken of its operands; at most one is not a constant."""
     terms, const = as_sum(num)
     if len(terms) != 1 or abs(terms[0][1]) != 1:
         return None
     e, sign = terms[0]
     if not isinstance(e, Min | Max) or sum(type(x) is not Const for x in e.args) > 1:
         return None
+    # A negative sign turns a minimum into a maximum.
     of = minimum if isinstance(e, Min) == (sign == 1) else maximum
     args = [engine.flat(linear((x, sign), (const, 1))) for x in e.args]
     return engine.flat(of(*[engine.surface(engine.floor(x, den)) for x in args]))
@@ -299,6 +315,7 @@ FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
 
 
 @cache
+# Asked for every quotient; there are at most 128 sets of features.
 def laws_of(found: int) -> tuple[Rule[FloorCode], ...]:
-    """The laws, but for the first, that may do something where these features are found."""
+    """Return the laws after the first that may apply to a numerator with these features."""
     return tuple([rule for rule in FLOORDIV[1:] if rule.needs & found])

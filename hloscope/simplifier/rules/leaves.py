@@ -1,6 +1,6 @@
-"""Laws of what is no linear combination of quotients: min, max, symbolic divisors.
+"""Laws of leaves, which are not linear combinations of quotients: min, max, symbolic divisors.
 
-Operands are expressions as printed: `(node, engine) -> expression | None`.
+Operands are in printed form. A law is a function `(node, engine) -> expression | None`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hloscope.simplifier.rule import Rule
 
 
 def operand_never_wins(e: Min | Max, engine: Context) -> Expr | None:
-    """An operand that is never the (only) smallest or largest."""
+    """An operand is dropped if another one is never larger (min) or never smaller (max)."""
     args = e.args
     keep: list[Expr] = []
     for i, x in enumerate(args):
@@ -40,6 +40,7 @@ def operand_never_wins(e: Min | Max, engine: Context) -> Expr | None:
                 continue
             lo, hi = engine.bounds(engine.flat(linear((x, 1), (y, -1))))
             loses = lo >= 0 if type(e) is Min else hi <= 0
+            # Of two operands that are always equal, the later one is dropped, so that one remains.
             if loses and not (lo == hi == 0 and i < j):
                 break
         else:
@@ -57,7 +58,10 @@ def _fits(x: Expr, den: Expr, engine: Context) -> bool:
 
 
 def _divides(x: Expr, den: Expr) -> tuple[list[tuple[Expr, int]], Expr]:
-    """Write `x == den * quotient + rest` term by term: the quotient's terms, and the rest."""
+    """Write `x == den * quotient + rest` term by term.
+
+    Return the terms of the quotient, and the rest.
+    """
     factors, scale = _factors(den)
     quotient: list[tuple[Expr, int]] = []
     rest: list[tuple[Expr, int]] = []
@@ -85,7 +89,7 @@ def _factors(e: Expr) -> tuple[tuple[Expr, ...], int]:
 
 
 def quotient_by_symbol(e: FloorDiv, engine: Context) -> Expr | None:
-    """Multiples of the divisor come out; what is smaller than it is dropped."""
+    """Multiples of the divisor come out; a rest between 0 and the divisor is dropped."""
     if _fits(e.num, e.den, engine):
         return ZERO
     quotient, rest = _divides(e.num, e.den)
@@ -93,7 +97,7 @@ def quotient_by_symbol(e: FloorDiv, engine: Context) -> Expr | None:
 
 
 def remainder_by_symbol(e: Mod, engine: Context) -> Expr | None:
-    """Multiples of the divisor vanish; what is smaller than it is its own remainder."""
+    """Multiples of the divisor vanish; a number between 0 and the divisor is its own remainder."""
     if _fits(e.num, e.den, engine):
         return e.num
     quotient, rest = _divides(e.num, e.den)
@@ -101,12 +105,12 @@ def remainder_by_symbol(e: Mod, engine: Context) -> Expr | None:
 
 
 def ceiling_by_symbol(e: CeilDiv, engine: Context) -> Expr | None:
-    """The ceiling of what is not positive, and closer to zero than the divisor."""
+    """The ceiling of a number that is not positive and above minus the divisor is 0."""
     return ZERO if _fits(-e.num, e.den, engine) else None
 
 
 def value_is_known(e: Expr, engine: Context) -> Expr | None:
-    """The range is one value."""
+    """An expression whose range is one value is that value."""
     lo, hi = engine.shown_bounds(e)
     return Const(lo) if lo == hi else None
 

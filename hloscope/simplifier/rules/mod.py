@@ -1,7 +1,7 @@
 """Laws of `num % den` and of ceilings, for a positive constant `den` and a flat `num`.
 
-Flat forms have no remainders: `x % c` becomes `x - c * (x // c)`.  The rows of `MOD` are used
-where the engine keeps remainders as leaves.
+Flat forms have no remainders: `x % c` becomes `x - c * (x // c)`. The rows of `MOD` apply where the
+engine keeps remainders as leaves.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ ModCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
 
 
 def by_quotient(num: Expr, den: int, engine: Context) -> Expr:
-    """Write the remainder with the quotient."""
+    """A remainder is written as `num - den * (num // den)`."""
     return engine.settle(linear((num, 1), (engine.floor(num, den), -den)))
 
 
 def ceiling(num: Expr, den: int, engine: Context) -> Expr:
-    """Write the ceiling with the floor."""
+    """A ceiling is written as a floor of `num + den - 1`."""
     return engine.floor(linear((num, 1), (den - 1, 1)), den)
 
 
@@ -34,7 +34,7 @@ def does_not_wrap(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def multiples_vanish(num: Expr, den: int, engine: Context) -> Expr | None:
-    """Terms with a multiple of `den`, and the whole multiples of the constant."""
+    """Terms with a multiple of `den` vanish, and the constant is reduced by `den`."""
     terms, const = as_sum(num)
     rest = [(t, c % den if t._divisions else c) for t, c in terms if c % den]
     if tuple(rest) == terms and 0 <= const < den:
@@ -43,7 +43,7 @@ def multiples_vanish(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def common_factor_comes_out(num: Expr, den: int, engine: Context) -> Expr | None:
-    """All coefficients and the divisor share a factor."""
+    """All coefficients and the divisor share a factor, which comes out."""
     terms, const = as_sum(num)
     g = den
     for _, c in terms:
@@ -55,8 +55,9 @@ def common_factor_comes_out(num: Expr, den: int, engine: Context) -> Expr | None
 
 
 def small_terms_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
-    """Some coefficients and the divisor share a factor, and the others stay below it."""
+    """Some coefficients and the divisor share a factor, and the other terms stay below it."""
     terms, const = as_sum(num)
+    # The largest factor first: it leaves the smallest divisor inside.
     for g in sorted({gcd(c, den) for _, c in terms} - {1, den}, reverse=True):
         small = from_terms([(t, c) for t, c in terms if c % g], const % g)
         lo, hi = engine.bounds(small)
@@ -67,7 +68,7 @@ def small_terms_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 def inner_remainder_vanishes(num: Expr, den: int, engine: Context) -> Expr | None:
-    """A remainder by a multiple of `den` inside changes nothing."""
+    """An inner remainder by a multiple of `den` is replaced by its dividend."""
     terms, const = as_sum(num)
     new: list[tuple[Expr, int]] = []
     for t, c in terms:

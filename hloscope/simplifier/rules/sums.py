@@ -1,4 +1,4 @@
-"""Laws between the quotients of one sum: `(sum, engine) -> expression | None`."""
+"""Laws between the terms of one sum: `(sum, engine) -> expression | None`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SumCode: TypeAlias = Callable[[Sum, Context], Expr | None]
 
 
 def are_unrelated(divisors: list[int]) -> bool:
-    """Is none of the divisors another one, or twice another one?
+    """Does no divisor equal another one, or twice another one?
 
     >>> are_unrelated([2, 5, 8]), are_unrelated([2, 5, 4]), are_unrelated([3, 3])
     (True, False, False)
@@ -28,7 +28,7 @@ def are_unrelated(divisors: list[int]) -> bool:
 
 
 def multiple_is_known(e: Sum, engine: Context) -> Expr | None:
-    """A constraint says what a multiple of the quotient is."""
+    """A multiple of the quotient is known from a constraint."""
     equal = engine.equal
     if not equal:
         return None
@@ -40,11 +40,12 @@ def multiple_is_known(e: Sum, engine: Context) -> Expr | None:
 
 
 def dropped_digit(e: Sum, engine: Context) -> Expr | None:
-    """`x // a - x // (2 * a)`: one shifted floor."""
+    """`x // a - x // (2 * a)` becomes one shifted floor."""
     floors = [(t, c, t.by) for t, c in e.terms if t.by]
     divisors = {d for _, _, d in floors}
     if not any([2 * d in divisors for d in divisors]):
         return None
+    # The partner of `a * (x // d)` must have the coefficient `-a` and the divisor `2 * d`.
     halves: dict[tuple[int, int], list[Expr]] = {}
     for g, b, twice in floors:
         halves.setdefault((-b, twice), []).append(g)
@@ -52,6 +53,7 @@ def dropped_digit(e: Sum, engine: Context) -> Expr | None:
         for g in halves.get((a, 2 * d), ()):
             rest = linear((engine.floor(f, 2), 1), (g, -1))
             if rest._divisions == 0:
+                # `y - y // 2` is `(y + 1) // 2`.
                 new = engine.floor(scaled(f, 1, 1), 2)
                 if new._divisions <= max(f._divisions, g._divisions):
                     return linear((e, 1), (f, -a), (g, a), (new, a), (rest, a))
@@ -59,11 +61,12 @@ def dropped_digit(e: Sum, engine: Context) -> Expr | None:
 
 
 def shifted_floors_add_up(e: Sum, engine: Context) -> Expr | None:
-    """`x // (n*a) + (x + a) // (n*a) + ...` with all `n` shifts is `x // a` (Hermite).
+    """`x // (n*a) + (x + a) // (n*a) + ...` with all `n` shifts is `x // a` (Hermite's identity).
 
     If that has no division at all, the largest shift is written by the others, whatever their
     coefficients.
     """
+    # Quotients of one family differ only in the constant of the numerator.
     families: dict[tuple[Terms, int], list[tuple[int, Expr, int]]] = {}
     for t, c in e.terms:
         if t.by:
