@@ -84,8 +84,8 @@ def depends_on_runtime(*exprs: Expr) -> bool:
     return any([isinstance(v, Runtime) for v in variables(*exprs)])
 
 
-@lru_cache(maxsize=1 << 11)
 # The parts of one expression ask for the variables of the same subexpressions again and again.
+@lru_cache(maxsize=1 << 11)
 def _variables(root: Expr) -> frozenset[Var]:
     return frozenset([x for x in postorder(root) if isinstance(x, Dim | Range | Runtime)])
 
@@ -332,8 +332,8 @@ class _DeepBounds:
         return self._table
 
 
-@lru_cache(maxsize=8)
 # Consecutive maps of a deep chain ask for the same few boxes.
+@lru_cache(maxsize=8)
 def _deep_bounds(box: tuple[tuple[Var, Interval], ...]) -> _DeepBounds:
     return _DeepBounds()
 

@@ -210,8 +210,8 @@ class Dim(Variable):
     _order = 0
 
 
-@lru_cache(maxsize=64)
 # Every identity map, bound check and printed map needs this tuple.
+@lru_cache(maxsize=64)
 def first_dims(count: int) -> tuple[Dim, ...]:
     """Return the tuple `(d0, …, d{count - 1})`."""
     return tuple([Dim(i) for i in range(count)])

@@ -1,6 +1,6 @@
-"""Indexing maps and the rules that give each operation's maps, in both directions.
+"""Indexing maps, and the rules that give the maps of each operation in both directions.
 
-Proofs and sets are loaded when they are first used: they need isl.
+Proofs and sets are loaded at their first use, as they need isl.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What an instruction reads or influences: maps, each with its claim of precision."""
+"""Accesses: the maps by which an instruction reads or influences a tensor, with precision."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from hloscope.ir import Instruction
 
 
 class Precision(StrEnum):
-    """How a map relates to what is really touched."""
+    """Relation between the elements of a map and the elements that are accessed."""
 
     EXACT = "exact"
-    """Precisely the elements touched."""
+    """The map has precisely the elements that are accessed."""
     OVER = "over"
-    """All elements touched and perhaps more; the reason says which."""
+    """The map has all elements that are accessed and may have more; the reason is stated."""
     UNKNOWN = "unknown"
-    """Nothing is known: any element may be touched."""
+    """No map is known: any element may be accessed."""
 
 
 class Access(Struct, frozen=True):
-    """One way in which a tensor is touched.
+    """One map by which a tensor is accessed, with its precision.
 
     Attributes:
-        map: From the index asked about to the indices touched; `None` iff nothing is known.
-        precision: What the map claims.
+        map: Map from the given index to the accessed indices; `None` only if nothing is known.
+        precision: The precision of the map.
         reason: Why the map is not exact; empty for exact maps.
-        replica: From the same variables to the device on which it is touched: positions in the
-            groups of the collectives `via`, one after another.  `None`: on the same device.
-        via: The collectives on the way, the one nearest to the output first, in both directions.
-        leaf: Which array of a tuple-typed operand the map is about, leaves numbered in order.
+        replica: Map from the same variables to the device of the access: positions in the groups
+            of the collectives `via`, in their order.  `None` means the same device.
+        via: The collectives in between, in both directions the one nearest to the output first.
+        leaf: Number of the array of a tuple-typed operand, in flattened order.
     """
 
     map: IndexingMap | None
@@ -50,7 +50,7 @@ class Access(Struct, frozen=True):
 
     @classmethod
     def unknown(cls, reason: str) -> Access:
-        """An access nothing is known about.
+        """Return an access without a map, for the given reason.
 
         >>> Access.unknown("custom-call `f`").precision
         <Precision.UNKNOWN: 'unknown'>
@@ -59,4 +59,4 @@ class Access(Struct, frozen=True):
 
 
 Accesses: TypeAlias = tuple[Access, ...]
-"""All accesses of one tensor: their union.  `()` means the tensor is never touched."""
+"""All accesses of one tensor; their union counts. `()` means that no element is accessed."""

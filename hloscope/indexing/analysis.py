@@ -1,4 +1,4 @@
-"""The indexing of one instruction, in both directions, and the table of what is known.
+"""Accesses of one instruction in both directions, and the coverage of all ops.
 
 >>> from hloscope.indexing.analysis import coverage
 >>> next(row for row in coverage() if row.op == "transpose").output_to_input.value
@@ -32,7 +32,7 @@ else:
 
 
 def number_of_outputs(ins: Instruction) -> int:
-    """How many arrays (and tokens) the value of an instruction holds."""
+    """Return the number of arrays and tokens in the value of an instruction."""
     return len(leaves(ins.type)) if isinstance(ins.type, TupleType) else 1
 
 
@@ -44,18 +44,18 @@ def output_to_input(
     reader: Reader = by_convention,
     counts: DeviceCounts = UNKNOWN_COUNTS,
 ) -> tuple[Accesses, ...]:
-    """What an element of an output reads: the accesses of each operand, in logical indices.
+    """Return the accesses of each operand that an element of an output reads, in logical indices.
 
-    Never fails for a valid program: where nothing is known, the access says so and why.
+    Never fails for a valid program: an access without a known map states the reason.
 
     Args:
         ins: The instruction.
-        output: Which array of its value, counting through nested tuples.
+        output: Number of the array of its value, counting through nested tuples.
         tight: Leave out elements that are read without effect: those of a convolution's kernel
-            that meet only padding or holes of dilation.  XLA's own maps have them.
-        reader: Tells what the computations do that it calls, as `fusion.Analysis.bodies`; unless
-            given, each of their results counts as depending on all parameters.
-        counts: Replicas and partitions of the program, for groups that a collective leaves out.
+            that meet only padding or holes of dilation.  XLA's own maps include them.
+        reader: Gives the dependences of the called computations, as `fusion.Analysis.bodies`.
+            The default lets each result depend on all parameters.
+        counts: Replicas and partitions of the program, for collectives without groups.
 
     Raises:
         ValueError: There is no such output.
@@ -75,13 +75,13 @@ def input_to_output(
     reader: Reader = by_convention,
     counts: DeviceCounts = UNKNOWN_COUNTS,
 ) -> tuple[Accesses, ...]:
-    """Which elements of each output an element of an operand influences, in logical indices.
+    """Return the accesses of each output that an element of an operand influences.
 
-    The exact inverse relation of `output_to_input`.
+    Indices are logical. The result is the exact inverse relation of `output_to_input`.
 
     Args:
         ins: The instruction.
-        operand: Number of the operand; of a tuple, `Access.leaf` says which array is meant.
+        operand: Number of the operand; for a tuple, `Access.leaf` is the number of the array.
         tight: As for `output_to_input`.
         reader: As for `output_to_input`.
         counts: As for `output_to_input`.
@@ -110,25 +110,30 @@ def _ask(
         reason = entry.reason if entry else f"no rule for `{ins.op.name}`"
         return (unknown(reason),) * answers
     try:
+        # A rule declares which facts it needs in addition to the instruction, so that it gets no
+        # others.
         if entry.has_bodies:
             answer = entry.rule(ins, ins.op, number, reader(ins) if ins.calls else ())
         elif entry.has_counts:
             answer = entry.rule(ins, ins.op, number, counts)
         else:
             answer = entry.rule(ins, ins.op, number)
+        # Rules see declared sizes; with sizes known at run time only, their maps may have too many
+        # elements.
         if has_dynamic_sizes(ins):
             return bounded.weakened(direction, ins, number, answer)
         return answer
     except UnsupportedError as error:
         return (unknown(error.message),) * answers
+    # Only an invalid program has types on which a rule fails, and an analysis must not fail on it.
     except (LookupError, ValueError, ZeroDivisionError):
         return (unknown("operands and result do not fit together"),) * answers
 
 
 def instances(ins: Instruction, output: int, reader: Reader) -> tuple[Instances, ...]:
-    """What of the computations that an instruction calls an element of an output comes from.
+    """Return the accesses of called computations' values on which an output element depends.
 
-    Through these the values count that the computations read without being handed them.
+    They lead to values that a computation reads without having them as parameters.
     """
     found = source_of(type(ins.op))
     try:
@@ -151,13 +156,13 @@ def instances(ins: Instruction, output: int, reader: Reader) -> tuple[Instances,
 def physical(
     accesses: tuple[Accesses, ...], ins: Instruction, direction: Direction, number: int
 ) -> tuple[Accesses, ...]:
-    """Logical accesses of an instruction as accesses in physical (major-to-minor) order.
+    """Convert the logical accesses of an instruction to physical (major-to-minor) order.
 
     Args:
-        accesses: The answer of `output_to_input` or `input_to_output`.
+        accesses: The result of `output_to_input` or `input_to_output`.
         ins: The instruction.
-        direction: Which of the two.
-        number: The output or operand it was asked about.
+        direction: The direction of the accesses.
+        number: Number of the output or operand of the query.
     """
     results = leaves(ins.type)
     answer = []
@@ -174,12 +179,12 @@ def physical(
 
 
 class Coverage(Struct, frozen=True):
-    """What is known about one op.
+    """Precision of the rules of one op.
 
     Attributes:
         op: Name of the op.
-        output_to_input: The weakest claim made for valid programs.
-        input_to_output: The same in the other direction.
+        output_to_input: The weakest precision for valid programs.
+        input_to_output: The weakest precision in the other direction.
         reason: Why a direction is not exact, or where the op is analysed instead.
     """
 
@@ -190,7 +195,10 @@ class Coverage(Struct, frozen=True):
 
 
 def coverage() -> tuple[Coverage, ...]:
-    """One row per op: what is claimed in both directions, and why not more."""
+    """Return one row per op.
+
+    The precision in both directions, and the reason if it is not exact.
+    """
     rows = []
     for name, cls in sorted(OPS.items()):
         entries = [lookup(direction, cls) for direction in Direction]

@@ -1,4 +1,4 @@
-"""The data of a map, kept in canonical form.  `map.IndexingMap` adds the operations."""
+"""Data of a map in canonical form; `map.IndexingMap` adds the operations."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ _set: Final = object.__setattr__
 
 
 class MapBase:
-    """Variables, results and constraints of a map.  Immutable; compares by structure.
+    """Variables, results and constraints of a map. Immutable; compares by structure.
 
-    The constructor brings the fields into one canonical form: a constraint on a bare variable
-    becomes its bounds, one on a constant is decided, several on one expression are intersected,
-    the rest is ordered as expressions are.  An empty interval anywhere makes the whole map known
-    to be empty.
+    The constructor brings the fields into canonical form. A constraint on a bare variable becomes
+    its bounds, and one on a constant is decided. Several constraints on one expression are
+    intersected. The others are sorted in the order of expressions. An empty interval makes the
+    whole map known to be empty.
 
     Attributes:
-        dims: Dimension variables, `Dim(i)` by position: the index asked about.
-        ranges: Range variables, `Range(i)`: they run over their intervals.
-        runtime: Runtime variables, `Runtime(i)`.
-        results: The index touched, one expression per dimension of the other tensor.
+        dims: Dimension variables, `Dim(i)` by position: the index that the map starts from.
+        ranges: Range variables, `Range(i)`: they take every value of their intervals.
+        runtime: Runtime variables, `Runtime(i)`: integers read from tensors at run time.
+        results: The index reached, one expression per dimension of the other tensor.
         constraints: `(expression, interval)` pairs that all hold.
-        is_undefined: Is this the map that says nothing?
+        is_undefined: Whether this is the map about which nothing is known.
     """
 
     __slots__ = (
@@ -110,6 +110,7 @@ class MapBase:
         if constraints:
             dims, ranges, runtime, constraints = _canonical(dims, ranges, runtime, constraints)
         box = _shared_box(dims, ranges)
+        # All empty maps of one shape get the same fields, so that they are equal.
         if constraints == NEVER or box is None or (runtime and _is_empty(runtime)):
             dims = (Variable(Interval.EMPTY),) * len(dims)
             ranges = (Variable(Interval.EMPTY),) * len(ranges)
@@ -173,7 +174,7 @@ class MapBase:
         results: Sequence[Expr | int] | None = None,
         constraints: Iterable[Constraint] | None = None,
     ) -> Self:
-        """The same map with some fields replaced."""
+        """Return the map with some fields replaced, in canonical form."""
         others = dims, ranges, runtime, constraints
         if results is not None and others == (None,) * 4 and not self.is_known_empty:
             exprs = tuple([Const(r) if isinstance(r, int) else r for r in results])
@@ -188,7 +189,10 @@ class MapBase:
         )
 
     def with_results(self, results: tuple[Expr, ...]) -> Self:
-        """The same map, not an empty one, with other results: all else is canonical already."""
+        """Return the map, which is not empty, with other results.
+
+        The other fields are canonical already, so they are not checked again.
+        """
         map = object.__new__(type(self))
         _set(map, "dims", self.dims)
         _set(map, "ranges", self.ranges)
@@ -206,7 +210,7 @@ class MapBase:
         return map
 
     def choosing(self, indices: Sequence[int]) -> Self:
-        """The map to some of the results."""
+        """Return the map to the results at `indices`, in that order."""
         results = self.results
         map = self.with_results(tuple([results[i] for i in indices]))
         bounds = self.result_bounds
@@ -217,7 +221,7 @@ class MapBase:
 
     @property
     def result_bounds(self) -> tuple[Interval, ...]:
-        """For each result an interval that holds its values, whatever the constraints say."""
+        """An interval per result that holds its values over the box; constraints are ignored."""
         found = self._result_bounds
         if found is None:
             box = self.box  # most results are variables
@@ -227,12 +231,12 @@ class MapBase:
 
     @property
     def is_known_empty(self) -> bool:
-        """Is the domain known to be empty?  `simplify` finds more of them."""
+        """Is the domain known to be empty? `simplify` detects more empty domains."""
         return self.constraints == NEVER
 
     @property
     def is_identity(self) -> bool:
-        """Is every index mapped to itself, with no condition but the bounds?"""
+        """Is every index mapped to itself, under no condition but the bounds?"""
         return (
             self.results == first_dims(len(self.dims))
             and not self.constraints
@@ -242,7 +246,7 @@ class MapBase:
 
     @property
     def has_domain(self) -> bool:
-        """Is anything bounded?  A symbolic map, `(d0) -> (d0 / 2)`, has no domain."""
+        """Is any variable bounded or constrained? A symbolic map, `(d0) -> (d0 / 2)`, is not."""
         every = Interval.EVERYTHING
         if self.constraints or any([v.is_condition for v in self.runtime]):
             return True
@@ -250,16 +254,17 @@ class MapBase:
 
     @property
     def box(self) -> dict[Var, Interval]:
-        """The interval of each variable; shared, not to be changed."""
+        """The interval of each variable; shared between maps, so callers must not change it."""
         box = self._box
         if box is None:
+            # Computed once per map: most operations on a map read the box.
             box = _box(self.dims, self.ranges, self.runtime)
             _set(self, "_box", box)
         return box
 
     @property
     def domain(self) -> Domain:
-        """Box and constraints, with the memo tables of the simplifier."""
+        """The box and the constraints as a domain of the simplifier, with its memo tables."""
         domain = self._domain
         if domain is None:
             domain = simplifier.Domain(self.box, self.constraints)
@@ -268,26 +273,26 @@ class MapBase:
 
     @property
     def is_simplified(self) -> bool:
-        """Was it found that simplifying changes nothing?"""
+        """Is it known that simplifying does not change the map?"""
         return self._is_simplified
 
     @property
     def is_settled(self) -> bool:
-        """Was it found that simplifying changes no bounds and no constraints?"""
+        """Is it known that simplifying changes no bounds and no constraints?"""
         return self._is_settled
 
     def mark_simplified(self) -> None:
-        """Remember that simplifying changes nothing."""
+        """Record that simplifying does not change the map."""
         _set(self, "_is_settled", True)
         _set(self, "_is_simplified", True)
 
     @property
     def simple(self) -> MapBase | None:
-        """What simplifying gave, if it gave another map."""
+        """The simplified map, if it was computed and differs from this one."""
         return self._simple
 
     def remember_simple(self, found: MapBase) -> None:
-        """Remember what simplifying gives."""
+        """Record the result of simplifying."""
         _set(self, "_simple", found)
 
     @property
@@ -296,7 +301,7 @@ class MapBase:
         return printed_names(self.dims, self.ranges, self.runtime)
 
     def expressions(self) -> Iterable[Expr]:
-        """Every expression in the map: results, constraints, indices of runtime variables."""
+        """Yield every expression of the map: results, constraints, indices of runtime variables."""
         yield from self.results
         for expr, _ in self.constraints:
             yield expr
@@ -304,10 +309,10 @@ class MapBase:
             yield from variable.arguments
 
     def verify(self) -> list[str]:
-        """What is wrong with the map; empty for a well-formed one.
+        """Return messages about what is malformed; empty for a well-formed map.
 
-        Maps from `parse` and the operations are well-formed; one built by hand may use a variable
-        it does not have.
+        Maps from `parse` and the operations are well-formed. A map built by hand may use a variable
+        that it does not have, or runtime variables whose indices depend on each other.
         """
         messages = []
         for expr in dict.fromkeys(self.expressions()):
@@ -315,6 +320,7 @@ class MapBase:
             if unknown:
                 messages.append(f"`{to_text(expr)}` uses undeclared {', '.join(unknown)}")
         needs = {i: set().union(*map(variables, v.arguments)) for i, v in enumerate(self.runtime)}
+        # Topological sorting: what remains when no variable is ready forms a cycle.
         while ready := {
             i for i, used in needs.items() if not any(Runtime(j) in used for j in needs)
         }:
@@ -333,13 +339,14 @@ def _rebuild(cls: type[M], fields: tuple[Any, ...], is_undefined: bool) -> M:
 
 
 def _is_empty(variables: Iterable[Variable | RuntimeVariable]) -> bool:
-    """Is an interval of these empty?"""
+    """Has one of the variables an empty interval?"""
     return any([v.interval.lo > v.interval.hi for v in variables])
 
 
+# Maps of one program share a few shapes, and so a few boxes.
 @lru_cache(maxsize=1 << 11)
 def _shared_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval] | None:
-    """The intervals of dimension and range variables; `None` if one of them is empty."""
+    """Return the intervals of dimension and range variables; `None` if one is empty."""
     box = _new_box(dims, ranges)
     return None if any([i.lo > i.hi for i in box.values()]) else box
 
@@ -364,7 +371,7 @@ _VARIABLES: Final = frozenset((Dim, Range, Runtime))
 def _canonical(
     dims: _Dims, ranges: _Dims, runtime: _Runtime, constraints: tuple[Constraint, ...]
 ) -> tuple[_Dims, _Dims, _Runtime, tuple[Constraint, ...]]:
-    """Constraints in canonical order, without those on constants and bare variables."""
+    """Return the variables and constraints in canonical form; see `MapBase`."""
     kept: dict[Expr, Interval] = {}
     bounds: dict[Var, Interval] = {}
     for expr, interval in constraints:
@@ -374,6 +381,7 @@ def _canonical(
                 return dims, ranges, runtime, NEVER
             continue
         count = len(dims if kind is Dim else ranges if kind is Range else runtime)
+        # A variable that the map does not have stays a constraint, which `verify` reports.
         is_bound = kind in _VARIABLES and expr.index < count  # type: ignore[union-attr]
         table: dict[Any, Interval] = bounds if is_bound else kept
         if interval.lo < NEG_INF or interval.hi > POS_INF:

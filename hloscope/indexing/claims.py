@@ -1,7 +1,6 @@
-"""Claims about maps that read values at run time: proved for every table, refuted by one.
+"""Proofs about maps with runtime variables: proved for every table, or refuted by one.
 
-The claims of `exact` and `proofs` for maps with runtime variables; those without any are asked of
-isl as they are.
+This module serves `exact` and `proofs`. Maps without runtime variables are given to isl directly.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from hloscope.simplifier import (
 )
 
 SECONDS: Final = 1.0
-"""After so long no other tables are tried that may refute what is not proved."""
+"""Seconds after which no more tables are tried as counter-examples."""
 OPEN: Final = "it is proved for no and refuted by no values that were tried"
 
 
@@ -48,13 +47,13 @@ def any_reads(*groups: Iterable[MapBase]) -> bool:
 
 
 def subset(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
-    """Has the second union every pair of the first?"""
+    """Prove that the second union has every pair of the first."""
     a, b, n = _two(first, second)
     return _timed(lambda: _included(a, b, n, budget))
 
 
 def equal(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
-    """Are two unions the same relation?"""
+    """Prove that two unions are the same relation."""
     a, b, n = _two(first, second)
     return _timed(lambda: _same(a, b, n, budget))
 
@@ -70,7 +69,7 @@ def _two(first: Sequence[MapBase], second: Sequence[MapBase]) -> tuple[list[Body
 
 
 def inverse(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
-    """Is the second union the first with the sides of every pair swapped?"""
+    """Prove that the second union is the inverse of the first."""
     there, back = ({(len(m.dims), len(m.results)) for m in side} for side in (first, second))
     if any(shape[::-1] not in there for shape in back) and there:
         (n, k), (r, s) = min(there), min(back)
@@ -84,11 +83,11 @@ def inverse(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) ->
 def composed(
     first: Sequence[MapBase], second: Sequence[MapBase], whole: Sequence[MapBase], budget: int
 ) -> Proof:
-    """Is `whole` what `first` followed by `second` is?
+    """Prove that `whole` is the composition of `first` and then `second`.
 
-    Variables without origin of `first` and of `second` are different ones; those of `whole` are
-    told by their position, as `compose` numbers them.  Where they cannot be told, what would be
-    refuted is undecided.
+    Runtime variables without origin of `first` differ from those of `second`. In `whole` they are
+    identified by their position, as `compose` numbers them. If that is not possible, a refutation
+    is reported as undecided.
     """
     known = _positions(first, second, whole)
 
@@ -114,6 +113,7 @@ def composed(
     b = [_body(tables, m, of_whole) for m in whole]
     num_dims = min(shapes)[0] if shapes else 0
     proof = _timed(lambda: _same(a, b, num_dims, budget))
+    # The counter-example may rest on treating two equal variables as different ones.
     if (
         proof.is_refuted
         and known is None
@@ -127,7 +127,10 @@ def composed(
 def _positions(
     first: Sequence[MapBase], second: Sequence[MapBase], whole: Sequence[MapBase]
 ) -> list[Hashable] | None:
-    """Which variable each of a composition's is; `None`: not known."""
+    """Return which variable of `second` or `first` each runtime variable of `whole` is.
+
+    `None` if unknown.
+    """
     if not (len(first) == len(second) == len(whole) == 1):
         return None
     given = [*second[0].runtime, *first[0].runtime]
@@ -141,7 +144,7 @@ def _positions(
 
 
 def _through(one: Body, other: Body, num_dims: int, middle: int) -> Body:
-    """From the dimensions of one relation to the results of another."""
+    """Return the relation from the dimensions of one body to the results of another."""
     next_ = other.shifted(len(one.box))
     same: list[Constraint] = [
         (a - b, Interval.point(0))
@@ -151,15 +154,16 @@ def _through(one: Body, other: Body, num_dims: int, middle: int) -> Body:
 
 
 def empty(maps: Sequence[MapBase], budget: int) -> Proof:
-    """Is the union empty?"""
+    """Prove that the union is empty."""
     tables = Tables((maps, by_name))
     num_dims = len(maps[0].dims) if maps else 0
     return _timed(lambda: _no_point(_pairs(tables, maps), num_dims, budget))
 
 
 def within(m: MapBase, expr: Expr, interval: Interval, budget: int) -> Proof:
-    """Does an expression stay in the interval on the whole domain?"""
+    """Prove that an expression stays in the interval on the whole domain."""
     tables = Tables(([m], by_name))
+    # Its values outside of the interval must be impossible, on both sides.
     outside = [Interval(NEG_INF, interval.lo - 1), Interval(interval.hi + 1, POS_INF)]
     point = [*[v for v in m.box if not isinstance(v, Runtime)], expr]
     bodies = [tables.body(m, point, by_name, (expr, side)) for side in outside if side.size]
@@ -167,7 +171,7 @@ def within(m: MapBase, expr: Expr, interval: Interval, budget: int) -> Proof:
 
 
 def tight_bounds(m: MapBase, expr: Expr, budget: int) -> Interval | None:
-    """The smallest interval around the values of an expression; `None`: undecided."""
+    """Return the smallest interval around the values of an expression; `None` if undecided."""
     body = Tables(([m], by_name)).body(m, [expr], by_name)
     try:
         with budgeted(budget) as isl:
@@ -177,7 +181,7 @@ def tight_bounds(m: MapBase, expr: Expr, budget: int) -> Interval | None:
 
 
 def one_to_one(maps: Sequence[MapBase], budget: int, *, reverse: bool) -> Proof:
-    """Does every result belong to one index?  With `reverse`: every index to one result?"""
+    """Prove that every result has one index; with `reverse`, that every index has one result."""
     tables = Tables((maps, by_name))
     bodies = _pairs(tables, maps, swapped=reverse)
     num_left = (len(maps[0].results) if reverse else len(maps[0].dims)) if maps else 0
@@ -190,7 +194,7 @@ def one_to_one(maps: Sequence[MapBase], budget: int, *, reverse: bool) -> Proof:
 
 
 def _two_of_one(bodies: Sequence[Body], num_left: int) -> Iterator[Body]:
-    """Two points whose right sides are equal and whose left sides are not."""
+    """Yield the sets of two points with equal right sides and different left sides."""
     for one, two in combinations_with_replacement(bodies, 2):
         other = two.shifted(len(one.box))
         same = [
@@ -199,6 +203,7 @@ def _two_of_one(bodies: Sequence[Body], num_left: int) -> Iterator[Body]:
         ]
         left = one.point[:num_left], other.point[:num_left]
         for a, b in zip(*left, strict=True):
+            # Two points of one body are interchangeable, so one sign suffices.
             signs = (1,) if one is two else (1, -1)
             for sign in signs:
                 more = ((a - b) * sign, Interval(1, POS_INF))
@@ -206,7 +211,7 @@ def _two_of_one(bodies: Sequence[Body], num_left: int) -> Iterator[Body]:
 
 
 def onto(m: MapBase, boxes: Sequence[Sequence[Interval]], budget: int) -> Proof:
-    """Are the indices that have results, and the results, precisely those of two boxes?"""
+    """Prove that the domain and the range of the map are exactly two boxes."""
     return _timed(lambda: _onto(m, boxes, budget))
 
 
@@ -251,7 +256,10 @@ def _body(tables: Tables, m: MapBase, identity: Identity, *, swapped: bool = Fal
 
 
 def _timed(ask: Callable[[], Proof]) -> Proof:
-    """The proof, with its time; no refutation by values that do not go together."""
+    """Run a proof and add its time.
+
+    A refutation by tables that depend on each other becomes undecided.
+    """
     start = perf_counter()
     proof = ask()
     if (reason := _not_together(proof)) is not None:
@@ -260,7 +268,7 @@ def _timed(ask: Callable[[], Proof]) -> Proof:
 
 
 def _not_together(proof: Proof) -> str | None:
-    """Why a refutation shows nothing: two of its tables are computed one from the other."""
+    """Return why a refutation proves nothing, if two of its tables are computed from each other."""
     example = proof.counter_example
     if not proof.is_refuted or example is None or len(example.tables) < 2:
         return None
@@ -273,7 +281,7 @@ def _not_together(proof: Proof) -> str | None:
 
 
 def _origin(of_table: Hashable) -> Instruction | None:
-    """The instruction whose value a table is; a position in a group is no value."""
+    """Return the instruction whose value the table is; `None` for a position in a group."""
     match of_table:
         case Instruction():
             return of_table
@@ -312,6 +320,7 @@ def _included(first: Sequence[Body], second: Sequence[Body], num_dims: int, budg
             return PROVED
         if is_exact:
             return Proof(Verdict.REFUTED, _example(found, num_dims))
+    # Without a proof, inclusion may still be refuted by one table of a known family.
     except UndecidedError as error:
         reason = str(error)
     try:

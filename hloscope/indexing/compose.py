@@ -1,4 +1,4 @@
-"""Composition: apply one map, then another."""
+"""Composition of maps: apply one map, then another."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from hloscope.indexing.variables import (
 
 
 def compose(first: M, second: M) -> M:
-    """`second` after `first`: the dimensions of `first`, the results of `second`.
+    """Return the composition of `first` and then `second`.
 
-    Range variables of `second` come before those of `first`, runtime variables too.  The bounds
-    of the dimensions of `second` become constraints on the results of `first`.
+    The result has the dimensions of `first` and the results of `second`. Range variables of
+    `second` come before those of `first`, and so do runtime variables. The bounds of the dimensions
+    of `second` become constraints on the results of `first`.
 
     Source: XLA `ComposeIndexingMaps` (order of variables).
 
@@ -33,7 +34,9 @@ def compose(first: M, second: M) -> M:
 
 
 def bounds_not_kept(first: MapBase, second: MapBase) -> list[Constraint] | None:
-    """The bounds of the dimensions of `second` that the results of `first` may leave.
+    """Return the bounds of `second`'s dimensions that results of `first` may violate.
+
+    `None` if a result of `first` lies outside of its bounds for every index.
 
     `None`: plainly none of the results lies within one of them.
     """
@@ -48,12 +51,12 @@ def bounds_not_kept(first: MapBase, second: MapBase) -> list[Constraint] | None:
 
 
 def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = None) -> M:
-    """Like `compose`, without the bounds that all values of the results of `first` keep.
+    """Compose like `compose`, but leave out bounds that all results of `first` satisfy.
 
     Args:
         first: The map that is applied first.
         second: The map that is applied to its results.
-        bounds: What `bounds_not_kept` says, if it is known.
+        bounds: The result of `bounds_not_kept`, if it is known.
 
     >>> from hloscope.indexing import IndexingMap
     >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
@@ -75,6 +78,7 @@ def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = No
         or len(first.results) != len(second.dims)
     ):
         return _composed(first, second, bounds)
+    # `second` only selects results of `first`, which are simplified already.
     chosen = [e.index for e in second.results if type(e) is Dim]
     if len(chosen) == len(second.results):
         return first.choosing(chosen)
@@ -82,12 +86,12 @@ def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = No
 
 
 def _inward(results: Sequence[Expr]) -> dict[Var, Expr]:
-    """The dimensions of a map as the results of one before it."""
+    """Return the results of the first map as values of the dimensions of the second."""
     return dict(zip(first_dims(len(results)), results, strict=True))
 
 
 def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
-    """The composition, where the results of `first` are in bounds."""
+    """Return the composition, with constraints that keep the results of `first` in `bounds`."""
     if first.is_undefined or second.is_undefined:
         return type(first)(is_undefined=True)
     if len(first.results) != len(second.dims):
@@ -98,6 +102,7 @@ def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
     if first.is_identity and first.dims == second.dims and not first.ranges + first.runtime:
         return second
     n_ranges, n_runtime = len(second.ranges), len(second.runtime)
+    # Variables of `second` come first, so those of `first` are renumbered.
     shift: dict[Var, Expr] = {}
     if n_ranges:
         shift |= {Range(i): Range(i + n_ranges) for i in range(len(first.ranges))}
@@ -124,11 +129,12 @@ def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
 
 
 def merge_runtime(m: M) -> M:
-    """The map with equal runtime variables made one.
+    """Merge runtime variables that are equal.
 
     Two are equal if they read the same element of the same instruction and clamp it to the same
-    bounds (a value that is clamped to other bounds is another value).
+    bounds. A value that is clamped to other bounds is another value.
     """
+    # Merging two variables may make the indices of others equal, so repeat until nothing changes.
     while len(m.runtime) > 1:
         first_of: dict[RuntimeVariable, int] = {}
         same: dict[int, int] = {}
@@ -146,12 +152,13 @@ def merge_runtime(m: M) -> M:
 
 
 def drop_runtime(m: M, same: dict[int, int]) -> M:
-    """The map without the runtime variables `same`, each replaced by the one it is equal to."""
+    """Remove the runtime variables in `same`, each replaced by the one that it equals."""
     kept = [i for i in range(len(m.runtime)) if i not in same]
     position = {old: new for new, old in enumerate(kept)}
     new: dict[Var, Expr] = {
         Runtime(i): Runtime(position[same.get(i, i)]) for i in range(len(m.runtime))
     }
+    # The interval of a removed variable may be a condition, which must still hold.
     conditions = [(new[Runtime(i)], v.interval) for i, v in enumerate(m.runtime) if v.is_condition]
     return m.with_(
         runtime=[renamed(m.runtime[i], new) for i in kept],

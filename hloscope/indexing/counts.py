@@ -1,9 +1,8 @@
-"""Numbers of elements: exact, or between two numbers where values read at run time decide.
+"""Numbers of elements: exact, or bounds if values read at run time decide.
 
-What is read only moves elements, or it makes some of them equal, or it decides which there are.
-The first changes no number: results are told apart by their other coordinates.  For the others
-the least and the greatest number are bounds: no table has fewer or more, though perhaps none has
-as few or as many.
+A value that is read can shift elements, make some of them equal, or decide which elements there
+are. A shift changes no number, as the other coordinates distinguish the results. For the other
+cases the smallest and the largest number are bounds, which perhaps no table attains.
 """
 
 from __future__ import annotations
@@ -49,19 +48,19 @@ from hloscope.indexing.variables import (
 from hloscope.simplifier import BUDGET, UndecidedError, count_results
 
 MAX_ENUMERATED: Final = 1 << 22
-"""Points that are enumerated where isl does not count."""
+"""Largest number of points that are enumerated if isl does not count them."""
 COUNTING: Final = 500_000
-"""Steps of isl for one count: it goes through the points, and a step is a longer way there."""
+"""Steps of isl for one count. isl enumerates points, and a step takes longer there."""
 MAX_VALUES: Final = 64
-"""So many values of runtime variables together are tried one by one."""
+"""Largest number of combinations of runtime values that are tried one by one."""
 
 
 def card(maps: Sequence[M], *, budget: int = BUDGET) -> int:
-    """How many different results maps have together, over their whole domains.
+    """Return the number of different results of all maps together, over their whole domains.
 
     Raises:
-        UnsupportedError: It is undecided, or what is read at run time decides it; the message says
-            why, or between which numbers it is.
+        UnsupportedError: The number is undecided, or values read at run time decide it. The
+            message states why, or the bounds.
 
     >>> from hloscope.indexing import IndexingMap
     >>> card([IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 4]")])
@@ -79,10 +78,10 @@ def card(maps: Sequence[M], *, budget: int = BUDGET) -> int:
 
 
 def card_bounds(maps: Sequence[M], *, budget: int = BUDGET) -> tuple[int, int]:
-    """The number of results is at least the first and at most the second, whatever is read.
+    """Return a lower and an upper bound of the number of results, for all runtime values.
 
     Raises:
-        UnsupportedError: There is no end of them.
+        UnsupportedError: The number is infinite.
 
     >>> from hloscope.indexing import IndexingMap
     >>> scaled = "(d0){rt0} -> (d0 * rt0), domain: d0 in [0, 3], rt0 in [0, 4]"
@@ -109,11 +108,11 @@ def _kept(maps: Sequence[M]) -> list[M]:
 
 
 def _known(maps: Sequence[M], budget: int) -> int:
-    """The number of results of maps without runtime variables.
+    """Return the number of results of maps without runtime variables.
 
-    Four ways, the fast one first: a product over results that share no variable, where each is
-    dense or a mixed radix; enumeration of maps with many divisions, if they have few points; isl;
-    enumeration of at most `MAX_ENUMERATED` points.
+    Four methods, the fastest first: a product over results that share no variable, each dense or a
+    mixed radix; enumeration of maps with many divisions and few points; isl; enumeration of at most
+    `MAX_ENUMERATED` points.
     """
     if len(maps) == 1 and (quick := _product_of_counts(maps[0])) is not None:
         return quick
@@ -132,12 +131,12 @@ def _known(maps: Sequence[M], budget: int) -> int:
 
 
 def _size(m: MapBase) -> int:
-    """The number of points of the box of dimensions and ranges."""
+    """Return the number of points of the box of dimensions and ranges."""
     return prod(v.interval.size for v in (*m.dims, *m.ranges))
 
 
 def _hull(maps: Sequence[MapBase]) -> int:
-    """The number of points of the smallest box around all results."""
+    """Return the number of points of the smallest box around all results."""
     sides = [Interval.EMPTY] * (len(maps[0].results) if maps else 0)
     for m in maps:
         sides = [a | m.domain.bounds(e) for a, e in zip(sides, m.results, strict=True)]
@@ -150,10 +149,10 @@ def _hull(maps: Sequence[MapBase]) -> int:
 
 
 def _without_shift(m: M) -> M:
-    """A map with as many results, where runtime variables that only move results are gone.
+    """Return a map with as many results, without runtime variables that only shift results.
 
-    Those are terms of results that other results determine: by how much `x[i[d0]]` of row `d0` is
-    moved is known where `d0` is.
+    Such variables are terms of results whose value other results determine: the shift of `x[i[d0]]`
+    in row `d0` is known from `d0`.
     """
     if (
         not m.runtime
@@ -163,6 +162,8 @@ def _without_shift(m: M) -> M:
         return m
     results = [*m.results]
     known: set[Var] = {v for v, side in m.box.items() if side.is_point}
+    # The set of variables known from the results grows until nothing changes. A scaled variable is
+    # known from its result, and a runtime variable if its index is known.
     before = None
     while before != (results, len(known)):
         before = [*results], len(known)
@@ -176,6 +177,7 @@ def _without_shift(m: M) -> M:
             ):
                 known |= used  # a variable, scaled and moved
         known |= {Runtime(i) for i, v in enumerate(m.runtime) if variables(*v.arguments) <= known}
+        # Subtracting a known term from a result is a bijection on results, so their number stays.
         for k, e in enumerate(results):
             moved = [(t, c) for t, c in as_sum(e)[0] if isinstance(t, Runtime) and t in known]
             rest = e - sum((t * c for t, c in moved), Const(0))
@@ -194,10 +196,14 @@ def _exprs(constraints: Sequence[Constraint]) -> list[Expr]:
 
 
 def _each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
-    """The least and the greatest number, each value tried; `None` where they are too many."""
+    """Return the smallest and the largest number over all runtime values.
+
+    `None` if they are too many.
+    """
     values: dict[Hashable, Interval] = {}
     for m in maps:
         for i, (v, key) in enumerate(zip(m.runtime, runtime_keys(m), strict=True)):
+            # A value whose index varies is not one integer but a table.
             if index_variables(m, i) or depends_on_runtime(*v.arguments):
                 return None
             values[key] = values.get(key, Interval.EMPTY) | v.values
@@ -215,7 +221,7 @@ def _each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
 
 
 def with_values(m: M, values: Sequence[int]) -> M:
-    """The map where the runtime variables have these values."""
+    """Return the map with the given values of its runtime variables."""
     new: dict[Var, Expr] = {Runtime(i): Const(v) for i, v in enumerate(values)}
     inside = [(Const(k), v.interval) for k, v in zip(values, m.runtime, strict=True)]
     return m.with_(
@@ -226,7 +232,11 @@ def with_values(m: M, values: Sequence[int]) -> M:
 
 
 def _most(m: M, budget: int) -> int:
-    """No more results than there are indices read, with the parts that are not read."""
+    """Return an upper bound of the number of results.
+
+    The runtime values and the parts without them determine a result, and the indices that are read
+    determine the runtime values.
+    """
     parts = tuple(dict.fromkeys(part for e in m.results for part in _parts(m, e)))
     constraints = [c for c in m.constraints if not depends_on_runtime(c[0])]
     told = m.with_(results=parts, runtime=(), constraints=constraints)
@@ -237,7 +247,7 @@ def _most(m: M, budget: int) -> int:
 
 
 def _parts(m: MapBase, e: Expr) -> Iterator[Expr]:
-    """Expressions without runtime variables that, with all that is read, determine another."""
+    """Yield expressions without runtime variables that, together with all tables, determine `e`."""
     if not depends_on_runtime(e):
         yield e
     elif isinstance(e, Runtime):
@@ -254,12 +264,18 @@ def _parts(m: MapBase, e: Expr) -> Iterator[Expr]:
 
 
 def _least(m: M, budget: int) -> int:
-    """As many results as differ in what is not read, or at one index of all that is read."""
+    """Return a lower bound of the number of results.
+
+    It is the number of results that differ in coordinates without runtime variables, or that occur
+    while all indices that are read are fixed.
+    """
     sure = _surely(m)
     if sure is None:
         return 0
     counts = [_of_unread(sure, budget)]
     used = set[Var]().union(*(index_variables(m, i) for i in range(len(m.runtime))))
+    # At a fixed index every runtime value is one number, so it only shifts results. Any index gives
+    # a valid bound; the ends and the middle are tried.
     for end in (0, 1, 2):
         at: dict[Var, Expr] = {v: Const(_along(m.box[v], end)) for v in used}
         fixed = sure.with_(
@@ -280,7 +296,7 @@ def _along(side: Interval, end: int) -> int:
 
 
 def _of_unread(m: M, budget: int) -> int:
-    """The number of results, told apart by the coordinates that are not read."""
+    """Return the number of results that differ in coordinates without runtime variables."""
     unread = simplify(
         m.with_(results=[e for e in m.results if not depends_on_runtime(e)], runtime=())
     )
@@ -291,7 +307,7 @@ def _of_unread(m: M, budget: int) -> int:
 
 
 def _surely(m: M) -> M | None:
-    """The part of a map that is there whatever is read; `None` where it is not found."""
+    """Return the part of a map that exists for all runtime values; `None` if it is not found."""
     if any(v.is_condition for v in m.runtime):
         return None
     constraints = []
@@ -299,6 +315,8 @@ def _surely(m: M) -> M | None:
         if not depends_on_runtime(e):
             constraints.append((e, interval))
             continue
+        # The constraint holds for every value read if it holds for both ends of the part that is
+        # read.
         read = linear(*[(t, c) for t, c in as_sum(e)[0] if depends_on_runtime(t)])
         rest = e - read
         values = bounds(read, m.box)
@@ -316,7 +334,7 @@ def _surely(m: M) -> M | None:
 
 
 def _product_of_counts(m: M) -> int | None:
-    """The number of results that share no variable; `None` where that is not so easy."""
+    """Return the number of results if they share no variable; `None` if that does not apply."""
     if m.constraints or m.runtime:
         return None
     seen: set[Var] = set()
@@ -324,6 +342,7 @@ def _product_of_counts(m: M) -> int | None:
     for e in m.results:
         used = variables(e)
         count = _count(e, m.box)
+        # Results without common variables vary independently, so their numbers multiply.
         if count is None or used & seen:
             return None
         seen |= used
@@ -332,7 +351,10 @@ def _product_of_counts(m: M) -> int | None:
 
 
 def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
-    """The number of values of a sum of scaled variables that are dense or a mixed radix."""
+    """Return the number of values of a sum of scaled variables; `None` if not easy to count.
+
+    The values must be dense or a mixed radix.
+    """
     if isinstance(e, Const):
         return 1
     terms, _ = as_sum(e)
@@ -347,8 +369,11 @@ def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
             continue
         if count == 1:
             step, count = c, size
+        # Dense: the values are all multiples of `step` in a range, and the new variable extends it
+        # without a gap.
         elif is_dense and c % step == 0 and c // step <= count:
             count += (size - 1) * (c // step)
+        # Mixed radix: the coefficient exceeds all smaller values, so no two sums are equal.
         elif c > reach:
             count, is_dense = count * size, False
         else:

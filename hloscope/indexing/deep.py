@@ -1,11 +1,10 @@
-"""Composition of maps whose results are many divisions deep: only the outermost ones are looked at.
+"""Composition of maps whose results nest many divisions; only the outermost are simplified.
 
-Reshape, transpose, reshape, again and again: each round puts divisions around those there are.
-The expressions share their parts, so as a graph they grow by a few nodes a round; the simplifier
-writes remainders out and sees them as trees, which grow many times faster.  So what stands inside
-the outermost divisions of a deep result becomes a variable with the bounds of what it stands for,
-the maps are composed and simplified, and it is put back.  Nothing is lost but simplifications
-between levels that are far from each other.
+Repeated reshapes and transposes wrap further divisions around the existing ones. The expressions
+share their parts, so as a graph they grow by a few nodes per round. The simplifier writes
+remainders out and sees them as trees, which grow much faster. So the parts inside the outermost
+divisions become variables with the bounds of the parts. The maps are composed and simplified, and
+the parts are substituted back. Only simplifications between distant levels are lost.
 """
 
 from __future__ import annotations
@@ -46,20 +45,20 @@ from hloscope.indexing.variables import (
 )
 
 DEEP: Final = 12
-"""Results of more divisions, written out, are composed by their outermost ones."""
+"""Number of divisions above which a result is composed by its outermost divisions."""
 SMALL: Final = 2
-"""So many divisions inside another are looked at as well."""
+"""Number of divisions inside another one that are still simplified with it."""
 FLAT: Final = 2
-"""Sums of terms with no more divisions each are long but not deep."""
+"""Number of divisions per term up to which a sum is long but not deep."""
 
 
 def is_deep(map: MapBase) -> bool:
-    """Have results so many divisions inside others that they are not looked at as a whole?"""
+    """Does a result nest so many divisions that it is not simplified as a whole?"""
     return any([e._divisions > DEEP and bool(_inside(e)) for e in map.results])
 
 
 def compose_deep(first: M, second: M) -> M:
-    """The simplified composition of a deep map with another: `second` after `first`.
+    """Return the simplified composition of a deep map `first` and then `second`.
 
     >>> from hloscope.indexing import IndexingMap
     >>> text = "(d0) -> (d0 / 5, d0 mod 5), domain: d0 in [0, 99]"
@@ -69,8 +68,10 @@ def compose_deep(first: M, second: M) -> M:
     (d0) -> (d0), domain: d0 in [0, 99]
     """
     rank = len(first.dims)
+    # Each distinct inner part becomes a new dimension, whose bounds are those of the part.
     inner = list(dict.fromkeys([x for e in first.results for x in _inside(e)]))
     names: dict[Expr, Expr] = {x: Dim(rank + k) for k, x in enumerate(inner)}
+    # Constraints on deep expressions are kept apart, as they would be simplified as trees.
     near = [(e, i) for e, i in first.constraints if e._divisions <= SMALL]
     far = [(e, i) for e, i in first.constraints if e._divisions > SMALL]
     unknown = [Variable(i) for i in _bounds(first).of(inner)]
@@ -85,12 +86,14 @@ def compose_deep(first: M, second: M) -> M:
     found = simplify(written)
     if found.is_known_empty:
         return found.with_(dims=found.dims[:rank])
+    # The composed map has no other use of the new dimensions, so they are replaced by their parts.
     back: dict[Var, Expr] = {Dim(rank + k): x for k, x in enumerate(inner)}
     sums: dict[Expr, Expr] = dict(zip(back, inner, strict=True))
     results = [
         _better(old, new, found, sums)
         for old, new in zip(written.results, found.results, strict=True)
     ]
+    # Bounds that simplification derived for a part become constraints, so that they are not lost.
     narrowed: list[Constraint] = [
         (x, new.interval)
         for x, old, new in zip(inner, unknown, found.dims[rank:], strict=True)
@@ -107,10 +110,10 @@ def compose_deep(first: M, second: M) -> M:
 
 
 def _composed_with(first: M, second: M, others: Sequence[Expr]) -> tuple[M, list[Expr]]:
-    """The composition, and other expressions of `first` as they are written in it.
+    """Return the composition, and the expressions `others` of `first` in its variables.
 
-    Range and runtime variables get other numbers, and runtime variables that are the same become
-    one: the others go along as results that `second` hands on.
+    Composition renumbers range and runtime variables and merges equal runtime variables. So the
+    other expressions are passed through `second` as additional results.
     """
     if not (first.ranges or first.runtime):
         return compose(first, second), [*others]
@@ -127,9 +130,10 @@ def _composed_with(first: M, second: M, others: Sequence[Expr]) -> tuple[M, list
 
 
 def _better(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Expr, Expr]) -> Expr:
-    """The simplified form, unless it is larger or hides in which bounds the values are.
+    """Return the simplified form, unless it is larger or has weaker bounds.
 
-    A remainder of a remainder goes by taking the terms inside up to the outer one, round by round.
+    A remainder of a remainder is removed by moving inner terms to the outer one, which may hide the
+    bounds and add terms in each round.
     """
     box = where.box
     if simple is written or largest_number(simple) > largest_number(written):
@@ -140,13 +144,13 @@ def _better(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Expr, Ex
 
 
 def _number_of_terms(e: Expr, inner: Mapping[Expr, Expr]) -> int:
-    """The terms of all sums, where names stand for the sums that are inside."""
+    """Count the terms of all sums of `e`, with names replaced by the sums in `inner`."""
     sums = [x for x in postorder(e) if isinstance(x, Sum)]
     return sum([len(as_sum(inner.get(t, t))[0]) for x in sums for t, _ in x.terms])
 
 
 def _inside(e: Expr) -> list[Expr]:
-    """What of an expression is not looked at: numerators of many divisions inside each other."""
+    """Return the parts that are replaced by variables: numerators that nest many divisions."""
     found = []
     for t, _ in as_sum(e)[0]:
         if t._divisions > SMALL + 1:
@@ -163,7 +167,7 @@ def _numerator(t: Expr) -> Expr | None:
 
 
 def _outside(e: Expr, names: dict[Expr, Expr]) -> Expr:
-    """The expression with names for what is inside."""
+    """Return the expression with names in place of inner parts."""
     terms, const = as_sum(e)
     named: list[tuple[Expr, int]] = []
     for t, c in terms:
@@ -176,18 +180,18 @@ def _outside(e: Expr, names: dict[Expr, Expr]) -> Expr:
 
 
 class _Bounds:
-    """The bounds of expressions where a map is defined, each found once, whatever shares it."""
+    """Bounds of expressions on the domain of a map; each is computed once."""
 
     def __init__(self, box: dict[Var, Interval], constraints: Sequence[Constraint]) -> None:
         self._box, self._known = box, dict[Expr, Interval]()
         self._facts = {as_sum(e)[0]: _moved(i, e) for e, i in constraints}
 
     def of(self, roots: Sequence[Expr]) -> list[Interval]:
-        """The bounds of each expression."""
+        """Return the bounds of each expression."""
         return bounds_knowing(self._known, roots, self._box, self._by_facts)
 
     def _by_facts(self, e: Sum, found: Interval) -> Interval:
-        """The bounds of a sum that has the terms of a constraint, and perhaps others."""
+        """Tighten the bounds of a sum that has all terms of a constraint, and perhaps others."""
         coefficients = dict(e.terms)
         for fact, interval in self._facts.items():
             if len(fact) > len(coefficients) or any([coefficients.get(t) != c for t, c in fact]):
@@ -202,7 +206,7 @@ class _Bounds:
 
 
 def _moved(interval: Interval, e: Expr) -> Interval:
-    """The bounds of the terms of an expression of these bounds."""
+    """Return the bounds of the terms of `e` without its constant, given the bounds of `e`."""
     return interval + Interval(-e.const, -e.const) if isinstance(e, Sum) else interval
 
 
@@ -213,6 +217,7 @@ def _bounds(map: MapBase) -> _Bounds:
     return _remembered(dims, ranges, runtime, map.constraints)
 
 
+# The maps of one chain of reshapes have the same few domains and share deep parts.
 @lru_cache(maxsize=8)
 def _remembered(
     dims: tuple[Interval, ...],

@@ -1,8 +1,8 @@
-"""Exact questions about maps with very many divisions, answered by looking at every point.
+"""Exact results about maps with very many divisions, by enumeration of all points.
 
-isl takes each quotient as an unknown, and its steps get slower with the number of unknowns: it is
-asked about maps of few divisions, or of too many points.  The others are relations of integers in
-a table: a row for each pair of an index and a result.
+isl treats each quotient as an unknown, and its steps get slower with the number of unknowns. So isl
+gets maps with few divisions or too many points. The other maps become tables of integers with a row
+for each pair of an index and a result.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict, as_tuple
 
 _DIVISIONS: Final = (FloorDiv, CeilDiv, Mod)
 FEW: Final = 4
-"""isl is asked about maps of no more different divisions."""
+"""Largest number of different divisions of maps that isl gets first."""
 MAX_POINTS: Final = 1 << 20
-"""Maps of more points are not looked at point by point."""
+"""Largest number of points of maps that are enumerated."""
 MAX_VALUES: Final = 1 << 28
-"""Nor are those that have more values of parts of expressions at all points."""
+"""Largest number of values of all subexpressions at all points."""
 
 
 def rows_of(*groups: Sequence[MapBase]) -> list[Rows] | None:
-    """For each union of maps the pairs, an index and a result in each row, sorted.
+    """Return, for each union of maps, its sorted pairs: an index and a result in each row.
 
-    `None` if isl is to be asked: no map has many divisions, or a map has too many points, or values
-    that are read at run time, or that do not fit into 64 bits.
+    Returns `None` if isl should be used: no map has many divisions, or a map has too many points or
+    runtime variables, or a value does not fit into 64 bits.
     """
     every = [m for maps in groups for m in maps]
     parts = [postorder(*m.results, *[e for e, _ in m.constraints]) for m in every]
@@ -50,12 +50,12 @@ def rows_of(*groups: Sequence[MapBase]) -> list[Rows] | None:
 
 
 def are_many_divisions(parts: Sequence[Expr]) -> bool:
-    """Do expressions of these parts have more divisions than isl is asked about first?"""
+    """Do expressions with these subexpressions have more divisions than isl should get first?"""
     return sum([isinstance(x, _DIVISIONS) for x in parts]) > FEW
 
 
 def _are_few(maps: Sequence[MapBase], parts: Sequence[Sequence[Expr]]) -> bool:
-    """Are the points few, and the values of all parts of expressions at them?"""
+    """Are the points and the values of all subexpressions at them few enough to be enumerated?"""
     points = values = 0
     for m, inside in zip(maps, parts, strict=True):
         if any([i.is_empty for i in m.box.values()]):
@@ -68,7 +68,7 @@ def _are_few(maps: Sequence[MapBase], parts: Sequence[Sequence[Expr]]) -> bool:
 
 
 def _rows(m: MapBase) -> Rows | None:
-    """The pairs of one map; `None` if a value does not fit into 64 bits."""
+    """Return the pairs of one map; `None` if a value does not fit into 64 bits."""
     left = len(m.dims)
     tables = [np.zeros((0, left + len(m.results)), np.int64)]
     if any([i.is_empty for i in m.box.values()]):
@@ -88,14 +88,14 @@ def _rows(m: MapBase) -> Rows | None:
 
 
 def _distinct(tables: Sequence[Rows]) -> Rows:
-    """The different rows of several tables, in order."""
+    """Return the different rows of several tables, sorted."""
     if not tables:
         return np.zeros((0, 0), np.int64)
     return distinct_rows(np.concatenate(tables))
 
 
 def count(maps: Sequence[MapBase]) -> int | None:
-    """How many different results the maps have; `None`: ask isl.
+    """Return the number of different results of the maps; `None` if isl should be used.
 
     >>> from hloscope.indexing import IndexingMap
     >>> text = "d0"
@@ -113,14 +113,14 @@ def count(maps: Sequence[MapBase]) -> int | None:
 def subset(
     first: Sequence[MapBase], second: Sequence[MapBase], *, both: bool = False
 ) -> Proof | None:
-    """Has the second union every pair of the first?  With `both`: and the first of the second?"""
+    """Prove that `second` has every pair of `first`; with `both`, that they are equal."""
     if (found := rows_of(first, second)) is None or not (first and second):
         return None
     return _compared(found[0], found[1], len(first[0].dims), both=both)
 
 
 def inverse(first: Sequence[MapBase], second: Sequence[MapBase]) -> Proof | None:
-    """Is the second union the first with the two sides of every pair swapped?"""
+    """Prove that the second union is the inverse of the first."""
     if (found := rows_of(first, second)) is None or not (first and second):
         return None
     a, b = found
@@ -138,7 +138,7 @@ def _compared(a: Rows, b: Rows, num_dims: int, *, both: bool) -> Proof:
 
 
 def _outside(rows: Rows, others: Rows) -> tuple[int, ...] | None:
-    """The first row that is not among the others."""
+    """Return the first row that is not among the others."""
     if not len(rows) or not rows.shape[1]:
         return () if len(rows) and not len(others) else None
     if not len(others):
@@ -150,14 +150,14 @@ def _outside(rows: Rows, others: Rows) -> tuple[int, ...] | None:
 
 
 def empty(maps: Sequence[MapBase]) -> Proof | None:
-    """Is the union empty?  The counter-example is a pair in it."""
+    """Prove that the union is empty; the counter-example is a pair."""
     if (found := rows_of(maps)) is None or not maps:
         return None
     return _compared(found[0], found[0][:0], len(maps[0].dims), both=False)
 
 
 def one_to_one(maps: Sequence[MapBase], *, reverse: bool) -> Proof | None:
-    """Does every result belong to one index?  With `reverse`: every index to one result?"""
+    """Prove that every result has one index; with `reverse`, that every index has one result."""
     if (found := rows_of(maps)) is None or not maps:
         return None
     rows, left = found[0], len(maps[0].dims)
@@ -165,6 +165,8 @@ def one_to_one(maps: Sequence[MapBase], *, reverse: bool) -> Proof | None:
     if reverse:
         rows, left = np.roll(rows, -left, axis=1), len(maps[0].results)
         what = "an index has two results"
+    # Rows are distinct pairs: sorted by the right side, two neighbours with equal right sides
+    # differ on the left.
     right = rows[:, left:]
     order = np.lexsort(right.T[::-1]) if right.shape[1] else np.arange(len(rows))
     same = np.flatnonzero((right[order][1:] == right[order][:-1]).all(axis=1))
@@ -176,7 +178,7 @@ def one_to_one(maps: Sequence[MapBase], *, reverse: bool) -> Proof | None:
 
 
 def onto(m: MapBase, boxes: Sequence[Sequence[Interval]]) -> Proof | None:
-    """Are the indices that have results, and the results, precisely those of two boxes?"""
+    """Prove that the domain and the range of the map are exactly two boxes."""
     if max([prod([i.size for i in box]) for box in boxes]) > MAX_POINTS:
         return None
     if (found := rows_of([m])) is None:
@@ -203,7 +205,7 @@ def _box_rows(box: Sequence[Interval]) -> Rows:
 
 
 def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
-    """Does an expression stay in the interval on the whole domain?"""
+    """Prove that an expression stays in the interval on the whole domain."""
     if (found := rows_of([_valued(m, expr)])) is None:
         return None
     values = found[0][:, -1]
@@ -215,7 +217,7 @@ def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 
 
 def extent(m: MapBase, expr: Expr) -> Interval | None:
-    """The smallest interval around the values of an expression; `None`: ask isl."""
+    """Return the smallest interval around the values of `expr`; `None` if isl should be used."""
     if (found := rows_of([_valued(m, expr)])) is None:
         return None
     values = found[0][:, -1]
@@ -223,5 +225,5 @@ def extent(m: MapBase, expr: Expr) -> Interval | None:
 
 
 def _valued(m: MapBase, expr: Expr) -> MapBase:
-    """From all variables of a map to the value of an expression, where the map is defined."""
+    """Return the map from all variables of `m` to the value of `expr`, on the domain of `m`."""
     return symbols_to_dims(m.with_(results=[expr]))

@@ -28,7 +28,7 @@ Arrays: TypeAlias = Sequence["Ints | int"]
 Point: TypeAlias = tuple[int, ...]
 
 CHUNK: Final = 1 << 16
-"""Points evaluated at once; keeps memory small however many there are."""
+"""Number of points evaluated at once, which bounds the memory."""
 
 
 def integers(values: Sequence[int], what: str) -> list[int]:
@@ -80,7 +80,7 @@ def evaluate(
     *,
     check_domain: bool = False,
 ) -> Point:
-    """The results at one point.
+    """Return the results at one point.
 
     Raises:
         ValueError: With `check_domain`: the point does not lie in the domain.
@@ -101,7 +101,7 @@ def evaluate(
 def evaluate_array(
     m: MapBase, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
 ) -> tuple[Ints, ...]:
-    """The results at many points: an array for each variable, shapes broadcast together."""
+    """Return the results at many points; each variable has an array, and shapes broadcast."""
     at = _arrays(m, dims, ranges, runtime)
     shape = np.broadcast_shapes(*(a.shape for a in at.values())) if at else ()
     return tuple([np.broadcast_to(values_of(e, at), shape) for e in m.results])
@@ -115,7 +115,7 @@ def satisfies_array(
     *,
     check_bounds: bool = True,
 ) -> Bools:
-    """Which of many points lie in the domain."""
+    """Return whether each of many points lies in the domain; arrays broadcast."""
     return _satisfied(m, _arrays(m, dims, ranges, runtime), check_bounds=check_bounds)
 
 
@@ -147,7 +147,7 @@ def satisfies(
     *,
     check_bounds: bool = True,
 ) -> bool:
-    """Does one point lie in the domain?  Without `check_bounds`: do the constraints hold?"""
+    """Does one point lie in the domain? Without `check_bounds`: are the constraints satisfied?"""
     at = _at(m, dims, ranges, runtime)
     if check_bounds and not all(i.lo <= at[v] <= i.hi for v, i in m.box.items()):
         return False
@@ -155,10 +155,10 @@ def satisfies(
 
 
 def points(m: MapBase, dims: Index, runtime: Index = (), *, limit: int = 1 << 24) -> set[Point]:
-    """Every index touched from one index, as the range variables run over their intervals.
+    """Return every index that one index maps to, over all values of the range variables.
 
     Raises:
-        ValueError: The range variables have more than `limit` values together.
+        ValueError: The range variables have more than `limit` combinations of values.
     """
     sizes = [max(0, v.interval.hi - v.interval.lo + 1) for v in m.ranges]
     if prod(sizes) > limit:
@@ -174,11 +174,11 @@ def points(m: MapBase, dims: Index, runtime: Index = (), *, limit: int = 1 << 24
 def points_of_box(
     m: MapBase, sides: Sequence[Interval], runtime: Index = (), *, limit: int = 1 << 24
 ) -> set[Point]:
-    """Every index touched from the indices of a box, of which `sides` has the intervals.
+    """Return every index that the indices of a box map to; `sides` has its intervals.
 
     Raises:
-        ValueError: The box and the range variables have more than `limit` values together, or an
-            index does not fit into 64 bits.
+        ValueError: The box and the range variables have more than `limit` combinations of
+            values, or an index does not fit into 64 bits.
     """
     running: dict[Var, Interval] = {Dim(i): side for i, side in enumerate(sides)}
     running |= {Range(i): v.interval for i, v in enumerate(m.ranges)}
@@ -192,7 +192,7 @@ def points_of_box(
 
 
 def _touched(m: MapBase, fixed: Mapping[Var, int], running: Mapping[Var, Interval]) -> set[Point]:
-    """The results as some variables run over intervals and the others stay."""
+    """Return the results with `running` variables over their intervals and the others fixed."""
     touched: set[Point] = set()
     for values in chunks([*running.values()]):
         at: dict[Var, Ints] = {v: np.asarray(k, np.int64) for v, k in fixed.items()}
@@ -208,7 +208,7 @@ def _touched(m: MapBase, fixed: Mapping[Var, int], running: Mapping[Var, Interva
 
 
 def chunks(intervals: Sequence[Interval]) -> Iterator[list[Ints]]:
-    """Values that run over intervals, row-major, at most `CHUNK` of them at once."""
+    """Yield all points of the intervals in row-major order, at most `CHUNK` at once."""
     sizes = [i.size for i in intervals]
     total = prod(sizes)
     for start in range(0, total, CHUNK):

@@ -1,4 +1,4 @@
-"""Exact questions about maps, answered by isl: equality by meaning, emptiness, inverses."""
+"""Exact proofs about maps: equality of relations, emptiness, inverses, composition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hloscope.simplifier import BUDGET, PROVED, Proof, System, Verdict, isl
 
 
 def system_of(m: MapBase) -> System:
-    """The relation of a map as isl is asked about it."""
+    """Return the relation of a map in the form that isl gets."""
     return System(
         num_dims=len(m.dims),
         num_ranges=len(m.ranges),
@@ -32,16 +32,20 @@ def _not_empty(maps: Iterable[MapBase]) -> list[MapBase]:
 
 
 def runtime_keys(m: MapBase) -> tuple[Hashable, ...]:
-    """What makes runtime variables of two maps the same one, for the same index.
+    """Return a key for each runtime variable; equal keys of two maps mean equal values.
 
-    Those of known origin are the same if they read the same element of the same instruction and
-    clamp it to the same bounds; others if they have the same name, or position without a name.
+    Variables with an origin are equal if they read the same element of the same instruction and
+    clamp it to the same bounds. Others are equal if they have the same name, or the same position
+    and no name.
     """
     return tuple([_key(m, i) for i in range(len(m.runtime))])
 
 
 def _key(m: MapBase, i: int) -> Hashable:
-    """An index with runtime variables told by what they read, not by their position."""
+    """Return the key of one variable.
+
+    Runtime variables in its index are identified by what they read, not by position.
+    """
     v = m.runtime[i]
     inner = sorted({x for e in v.arguments for x in variables(e) if isinstance(x, Runtime)})
     nested = tuple([(x, _key(m, x.index)) for x in inner])
@@ -54,9 +58,9 @@ def _key(m: MapBase, i: int) -> Hashable:
 def prove_equal(
     first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
 ) -> Proof:
-    """Are two unions of maps the same relation, for all values of the runtime variables?
+    """Prove that two unions of maps are the same relation, for all runtime values.
 
-    A counter-example is a pair of indices that is in one of them only.
+    A counter-example is a pair of indices that is in only one of them.
     """
     a, b = [*first], [*second]
     if any(m.is_undefined for m in a + b):
@@ -68,6 +72,7 @@ def prove_equal(
     try:
         if claims.any_reads(a, b):
             return claims.equal(a, b, budget)
+        # Cheap methods come first: constraints alone, straight lines, enumeration, and isl last.
         if len(a) == len(b) == 1:
             if _are_in_other_words(a[0], b[0], budget):
                 return PROVED
@@ -76,14 +81,15 @@ def prove_equal(
         if a and b and (known := enumerated.subset(a, b, both=True)) is not None:
             return known
         return isl.prove_equal([*map(system_of, a)], [*map(system_of, b)], budget=budget)
+    # Different numbers of dimensions or results: the relations differ.
     except ValueError as error:
         return Proof(Verdict.REFUTED, reason=str(error))
 
 
 def _are_in_other_words(a: MapBase, b: MapBase, budget: int) -> bool:
-    """Do two maps differ in constraints only, each of which follows from those of the other map?
+    """Do two maps differ only in constraints that follow from those of the other map?
 
-    That is asked of places alone, which is far less than the relation of both with results.
+    This is decided on the domain alone, which is much smaller than the relation with results.
     """
     if a.results != b.results or a.box != b.box or a.runtime or b.runtime:
         return False
@@ -92,7 +98,7 @@ def _are_in_other_words(a: MapBase, b: MapBase, budget: int) -> bool:
 
 
 def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
-    """Is the union of the maps empty?  The counter-example is a pair in it."""
+    """Prove that the union of the maps is empty; the counter-example is a pair."""
     kept = _not_empty(maps)
     if claims.any_reads(kept):
         return claims.empty(kept, budget)
@@ -102,7 +108,7 @@ def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
 
 
 def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
-    """Does an expression stay in the interval on the whole domain?"""
+    """Prove that an expression stays in the interval on the whole domain."""
     if m.runtime and not m.is_known_empty:
         return claims.within(m, expr, interval, budget)
     if (known := lines.within(m, expr, interval)) is not None:
@@ -115,7 +121,7 @@ def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BU
 def prove_inverse(
     first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
 ) -> Proof:
-    """Is the second union the first with the sides of every pair swapped?"""
+    """Prove that the second union is the inverse of the first."""
     a, b = _not_empty(first), _not_empty(second)
     if claims.any_reads(a, b):
         return claims.inverse(a, b, budget)
@@ -131,10 +137,10 @@ def prove_composed(
     *,
     budget: int = BUDGET,
 ) -> Proof:
-    """Is `composed` what `first` followed by `second` is?
+    """Prove that `composed` is the composition of `first` and then `second`.
 
-    Runtime variables without origin are other ones in `first` and in `second`; those of `composed`
-    come in the order of `compose`.
+    Runtime variables without origin in `first` differ from those in `second`. Those of `composed`
+    are in the order of `compose`.
     """
     a, b, whole = _not_empty(first), _not_empty(second), _not_empty(composed)
     if claims.any_reads(a, b, whole):
@@ -144,9 +150,9 @@ def prove_composed(
 
 
 def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | None:
-    """The smallest interval around the values of an expression over the domain.
+    """Return the smallest interval around the values of an expression over the domain.
 
-    `None` where isl cannot say.
+    `None` if isl cannot decide.
     """
     if m.is_known_empty:
         return Interval.EMPTY
@@ -161,7 +167,7 @@ def equals(first: MapBase, second: MapBase) -> bool:
     """Are two maps the same relation?
 
     Raises:
-        UnsupportedError: isl cannot say; the message says why.
+        UnsupportedError: isl cannot decide; the message states why.
     """
     proof = prove_equal([first], [second])
     if proof.verdict is Verdict.UNDECIDED:

@@ -1,4 +1,4 @@
-"""Positions in arrays of any number of dimensions, which numpy numbers up to 64."""
+"""Linear positions and sorted rows of indices, with any number of dimensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hloscope.limits import MOST_ARRAY, MOST_DIMENSIONS
 
 
 def unravel(flat: Any, sizes: Sequence[int]) -> list[Ints]:
-    """The index of each position, dimension by dimension, the last one the fastest.
+    """Return the index of each linear position, one array per dimension, row-major.
 
     >>> import numpy
     >>> [i.tolist() for i in unravel(numpy.arange(6), (2, 3))]
@@ -19,6 +19,7 @@ def unravel(flat: Any, sizes: Sequence[int]) -> list[Ints]:
     >>> [int(i) for i in unravel(numpy.int64(5), (1,) * 69 + (2, 3))[-3:]]
     [0, 1, 2]
     """
+    # numpy's function is faster but has limits; the loop below has none.
     if len(sizes) <= MOST_DIMENSIONS and prod(filter(None, sizes)) <= MOST_ARRAY:
         return [*np.unravel_index(flat, sizes)] if sizes else []
     index = []
@@ -29,7 +30,7 @@ def unravel(flat: Any, sizes: Sequence[int]) -> list[Ints]:
 
 
 def ravel(index: Sequence[Ints], sizes: Sequence[int]) -> Ints:
-    """The position of each index, of at least one dimension.
+    """Return the row-major linear position of each index of at least one dimension.
 
     >>> import numpy
     >>> ravel(unravel(numpy.arange(6), (2, 3)), (2, 3)).tolist()
@@ -45,7 +46,7 @@ _LARGEST_KEY: Final = 1 << 62
 
 
 def row_keys(rows: Ints) -> Ints:
-    """One number for each row, in the order of the rows and equal for equal ones.
+    """Return one number per row that sorts as the rows do and is equal for equal rows.
 
     Numbers are compared, sorted and looked up some twenty times as fast as whole rows.
 
@@ -59,6 +60,8 @@ def row_keys(rows: Ints) -> Ints:
     largest = 1
     for k in range(rows.shape[1] if len(rows) else 0):
         column = rows[:, k]
+        # Each column is shifted to start at 0, and its span is the radix: the key is the row-major
+        # position in the bounding box.
         low = column.min()
         span = int(column.max()) - int(low) + 1
         largest *= span
@@ -69,7 +72,7 @@ def row_keys(rows: Ints) -> Ints:
 
 
 def _ranks(rows: Ints) -> Ints:
-    """How many different rows are less than each."""
+    """Return, for each row, the number of different rows that are less than it."""
     order = np.lexsort(rows.T[::-1])
     is_new = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
     ranks: Ints = np.zeros(len(rows), dtype=np.int64)
@@ -78,7 +81,7 @@ def _ranks(rows: Ints) -> Ints:
 
 
 def distinct_rows(rows: Ints) -> Ints:
-    """The different rows, in order.
+    """Return the different rows, sorted.
 
     >>> import numpy
     >>> distinct_rows(numpy.array([[1, 2], [0, 5], [1, 2]])).tolist()

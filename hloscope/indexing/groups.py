@@ -1,7 +1,7 @@
-"""The groups of collectives: who is in one, and what a step from one device to another changes.
+"""Groups of collectives: their members, and the position of a device after steps between devices.
 
-Groups hold numbers of replicas, of partitions, or flattened device ids; which of them is told by
-the channel of the op.  Source: StableHLO spec, "Collective ops".
+Groups hold numbers of replicas, of partitions, or flattened device ids; the op's channel decides
+which. Source: StableHLO spec, "Collective ops".
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from hloscope.ops import (
 
 _BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
 _MAX_DEVICES: Final = 1 << 12
-"""Groups of more devices are not looked at one device at a time."""
+"""Largest number of devices of groups that are compared device by device."""
 
 
 class Axis(StrEnum):
-    """What the numbers in groups count."""
+    """Meaning of the numbers in groups."""
 
     REPLICA = "replica"
     PARTITION = "partition"
@@ -39,13 +39,13 @@ class Axis(StrEnum):
 
 
 class DeviceCounts(NamedTuple):
-    """Replicas and partitions that a program runs on; `None` if the header does not say it."""
+    """Numbers of replicas and partitions of a program; `None` if the header does not state it."""
 
     replicas: int | None = None
     partitions: int | None = None
 
     def along(self, axis: Axis) -> int | None:
-        """How many replicas, partitions or devices there are, whichever the groups list.
+        """Return the number of replicas, partitions or devices on an axis; `None` if unknown.
 
         >>> DeviceCounts(2, 4).along(Axis.PARTITION), DeviceCounts(2, 4).along(Axis.DEVICE)
         (4, 8)
@@ -63,14 +63,14 @@ class DeviceCounts(NamedTuple):
 
 UNKNOWN_COUNTS: Final = DeviceCounts()
 _MOST_COUNT: Final = 1 << 31
-"""The most replicas or partitions of a header."""
+"""Largest number of replicas or partitions that a header can state."""
 
 
 def counts_of(module: Module) -> DeviceCounts:
-    """Replicas and partitions as the header says.
+    """Return the numbers of replicas and partitions that the header states.
 
     HLO writes `replica_count` and `num_partitions`, StableHLO `mhlo.num_replicas` and
-    `mhlo.num_partitions`.  XLA leaves out a count of 1, so where one is written the other is 1.
+    `mhlo.num_partitions`.  XLA omits a count of 1, so if one is written the other is 1.
     """
     extras = dict(module.extras)
     found = [
@@ -86,7 +86,7 @@ def counts_of(module: Module) -> DeviceCounts:
 
 
 def _count(text: str | None) -> int | None:
-    """A count of a header: `4`, or `4 : i32`."""
+    """Parse a count of a header, `4` or `4 : i32`; `None` if it is not valid."""
     digits = (text or "").partition(":")[0].strip()
     if not digits.isdecimal() or len(digits) > len(str(_MOST_COUNT)):
         return None
@@ -94,12 +94,12 @@ def _count(text: str | None) -> int | None:
 
 
 class Groups(NamedTuple):
-    """Who exchanges values with whom.
+    """The groups of devices that exchange values in a collective.
 
     Attributes:
-        axis: What is counted.
-        rows: The groups; none stands for one of all, in order.
-        mesh: The axes of a mesh whose sizes are not written, else `None`.
+        axis: Meaning of the numbers.
+        rows: The groups; an empty tuple means one group of all devices, in order.
+        mesh: Groups given by axes of a mesh whose sizes are not written, else `None`.
     """
 
     axis: Axis
@@ -108,17 +108,17 @@ class Groups(NamedTuple):
 
     @property
     def size(self) -> int | None:
-        """How many members the largest group has; `None` if that is not written."""
+        """Number of members of the largest group; `None` if it is not written."""
         if self.axis is Axis.REPLICAS_OF_ALL_PARTITIONS or self.mesh or not self.rows:
             return None
         return max(map(len, self.rows))
 
 
 def groups_of(ins: Instruction) -> Groups:
-    """The groups of a collective, also of one that is begun by an instruction.
+    """Return the groups of a collective, or of the collective that an async start wraps.
 
     Raises:
-        ParseError: They are written in no notation.
+        ParseError: The groups are written in an unknown notation.
     """
     op = ins.op
     return _groups(op.wrapped if isinstance(op, AsyncStart) and op.wrapped else op)
@@ -144,24 +144,30 @@ def _groups(op: Op) -> Groups:
 
 
 Route: TypeAlias = tuple[Instruction, ...]
-"""From the device of an output on: to a member of the group of each collective, one by one."""
+"""A path between devices, from that of an output.
+
+To a member of the group of each collective in turn.
+"""
 
 
 def needed(steps: Route) -> tuple[int, ...]:
-    """Numbers of the steps that decide which device is reached.
+    """Return the numbers of the steps that decide which device is reached.
 
-    A step is of no account if a later one is within the same groups, and those between lead from
-    members of one group to members of one group.
+    A step does not matter if a later one moves within the same groups, and all steps in between
+    lead members of one group to members of one group.
     """
     return _needed(tuple([groups_of(ins) for ins in steps]))
 
 
+# Asked for every composition across collectives, while a program has few different groups.
 @lru_cache(maxsize=4096)
 def _needed(tables: tuple[Groups, ...]) -> tuple[int, ...]:
     kept = list(range(len(tables)))
     at = 0
     while at < len(kept):
         here = tables[kept[at]]
+        # The later step chooses any member of the group, so the earlier choice within that group is
+        # lost.
         for later in kept[at + 1 :]:
             if tables[later] == here:
                 del kept[at]
@@ -174,7 +180,7 @@ def _needed(tables: tuple[Groups, ...]) -> tuple[int, ...]:
 
 
 def _keeps_together(step: Groups, groups: Groups) -> bool:
-    """Do members of one of the groups stay in one of the groups by the same step?"""
+    """Does the step lead members of one group to members of one group?"""
     if _are_apart(step, groups):
         return True
     if step.axis is not groups.axis:
@@ -196,7 +202,7 @@ def _keeps_together(step: Groups, groups: Groups) -> bool:
 
 
 def _are_apart(one: Groups, other: Groups) -> bool:
-    """Is one about replicas and the other about partitions?"""
+    """Does one step move between replicas and the other between partitions?"""
     return {one.axis, other.axis} == {Axis.REPLICA, Axis.PARTITION}
 
 
@@ -207,17 +213,18 @@ def _is_table(groups: Groups) -> bool:
 
 
 def _seats(groups: Groups) -> dict[int, tuple[int, int]]:
-    """For each device: number of its group, position there."""
+    """Return, for each device, the number of its group and its position there."""
     return {d: (k, p) for k, row in enumerate(groups.rows) for p, d in enumerate(row)}
 
 
 def position(
     collective: Instruction, steps: Route, positions: Sequence[Expr]
 ) -> Expr | tuple[Route, tuple[Expr, ...]]:
-    """The position in the group of a collective of the device to which steps lead.
+    """Return the position in a collective's group of the device that the steps lead to.
 
     Returns:
-        The position where the last step tells it, else the steps that it depends on.
+        The position if the last steps determine it; else the steps that it depends on and
+        their positions.
     """
     groups = groups_of(collective)
     count = len(steps)
@@ -225,6 +232,7 @@ def position(
         last, at = groups_of(steps[count - 1]), positions[count - 1]
         if last == groups:
             return at
+        # A step along the other axis does not change the position on this one.
         if _are_apart(last, groups):
             count -= 1
             continue
@@ -250,7 +258,7 @@ def _is_all(groups: Groups) -> bool:
 
 
 def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:
-    """For each group of `last`, the positions of its members in `groups`."""
+    """Return, for each group of `last`, the positions of its members in `groups`."""
     if _is_all(groups):
         return last.rows if _is_table(last) else None
     seats = _seats(groups)
@@ -263,7 +271,7 @@ def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:
 
 
 def _fitted(columns: tuple[Dims, ...], at: Expr) -> Expr | None:
-    """An expression for the entry number `at` of each column, if it is the same for all."""
+    """Return an expression for entry `at` of each column, if it is the same for all columns."""
     column = max(columns, key=len)
     if any(other != column[: len(other)] for other in columns):
         return None
@@ -272,6 +280,7 @@ def _fitted(columns: tuple[Dims, ...], at: Expr) -> Expr | None:
     if len(column) == 1:
         return Const(column[0])
     first, step = column[0], column[1] - column[0]
+    # An affine sequence, or a repeated or stretched one: the patterns of regular device meshes.
     if all(n == first + step * i for i, n in enumerate(column)):
         return at * step + first
     for m in range(1, len(column)):

@@ -1,4 +1,4 @@
-"""Values that a program computes from the same ones: not all combinations of them can occur."""
+"""Values that a program computes from common ones, so that not all combinations occur."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from hloscope.ir import CalledValue, Instruction, called_value, captured
 from hloscope.ops import Constant, GetTupleElement, Iota, Parameter, While
 
 MOST: Final = 1 << 14
-"""Of values that are computed from more instructions nobody knows."""
+"""Number of instructions behind a value above which the result is unknown."""
 _Place: TypeAlias = tuple[Instruction | int, ...]
-"""An instruction; or a parameter and the numbers that lead to a part of its tuple."""
+"""An instruction; or a parameter followed by the indices that lead to a part of its tuple."""
 
 
 def are_related(one: Instruction, other: Instruction) -> bool:
-    """May the value of one say something about that of the other?
+    """May the value of one instruction restrict the value of the other?
 
-    Not of two parameters or two parts of one, nor where they are computed from different ones.
+    Two parameters, two parts of one, or values computed from different ones are independent.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> e = parse_hlo("ENTRY e { k = s32[] parameter(0) l = s32[] parameter(1) c = s32[] copy(k) "
@@ -31,20 +31,21 @@ def are_related(one: Instruction, other: Instruction) -> bool:
 
 
 def _meet(some: set[_Place], others: set[_Place]) -> bool:
-    """Is one of some, or what it is part of, among others?"""
+    """Is a value of `some`, or a tuple that contains it, among `others`?"""
     return any(place[:k] in others for place in some for k in range(1, len(place) + 1))
 
 
 def _computed_from(value: Instruction) -> set[_Place] | None:
-    """The value and all that it is computed from and that may vary; `None`: too many.
+    """Return the value and all varying values it is computed from; `None` if they are too many.
 
-    A parameter of a computation that a call computes the value in is what the call hands it.
+    A parameter of a called computation is traced to the operand of the call.
     """
     found: set[_Place] = set()
     todo = [value]
     seen: set[Instruction] = set()
     while todo:
         ins = todo.pop()
+        # Constants have one value, so they relate nothing.
         if ins in seen or isinstance(ins.op, Constant | Iota):
             continue
         seen.add(ins)
@@ -56,13 +57,14 @@ def _computed_from(value: Instruction) -> set[_Place] | None:
             continue
         place = _place(ins)
         found.add(place)
+        # A part of a parameter's tuple is an input by itself and is not traced further.
         if len(place) == 1:
             todo += (*ins.operands, *captured(ins))
     return found
 
 
 def _read_inside(value: CalledValue) -> list[Instruction]:
-    """What a value inside a computation is computed from, in the same call or before it."""
+    """Return the values that a value inside a called computation is computed from."""
     calls: list[tuple[Instruction, int]] = []
     inner: Instruction = value
     while isinstance(inner, CalledValue):
@@ -72,6 +74,7 @@ def _read_inside(value: CalledValue) -> list[Instruction]:
     if isinstance(inner.op, Parameter):
         call, first = calls.pop()
         number = first + inner.op.number
+        # A loop's state may come from any earlier iteration, so all operands count.
         one = number < len(call.operands) and not isinstance(call.op, While)
         read = [call.operands[number]] if one else [*call.operands, *captured(call)]
     for call, first in reversed(calls):
@@ -80,7 +83,7 @@ def _read_inside(value: CalledValue) -> list[Instruction]:
 
 
 def _place(ins: Instruction) -> _Place:
-    """What stands for a value: the instruction, or which part of a parameter it is."""
+    """Return the instruction, or the part of a parameter's tuple that it selects."""
     numbers: list[int] = []
     value = ins
     while isinstance(value.op, GetTupleElement) and value.operands:

@@ -1,8 +1,8 @@
-"""The inverse of a map as a map: which indices lead to this one.
+"""Inverse of a map as a map: from results to the indices that map to them.
 
-Dimensions and range variables of the map are unknowns, its results are given.  Each step below
-replaces equations by equivalent ones, so that the inverse is exact whatever is left unsolved:
-what no step solves stays a constraint on a range variable.
+The dimensions and range variables of the map are unknowns, and its results are given. Each step
+below replaces equations by equivalent ones. So the inverse is exact, and unsolved equations stay as
+constraints on range variables.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from hloscope.simplifier import Domain
 
 Terms: TypeAlias = list[tuple[Expr, int]]
 MAX_STEPS: Final = 1000
-"""No map of a real program needs more; what is unsolved then stays a constraint."""
+"""Number of steps after which unsolved equations stay constraints; no known program needs it."""
 NEW_UNKNOWNS: Final = 2
-"""So many new unknowns for each division: solving them may bring divisions back, without end."""
+"""New unknowns per division; solving them may bring divisions back without end."""
 
 
 def inverse(m: M) -> M:
-    """The map from results to dimensions; range variables are what the results leave open."""
+    """Return the map from results to dimensions; range variables are what results leave open."""
     if m.is_undefined:
         return m
     n, r = len(m.dims), len(m.results)
@@ -64,7 +64,10 @@ def inverse(m: M) -> M:
 
 
 class _Solver:
-    """Unknowns are `Range`s; everything else in an expression is known."""
+    """Solver of the equations `result = value`.
+
+    Unknowns are `Range`s; all other variables of an expression are known.
+    """
 
     def __init__(self, unknowns: Sequence[Variable]) -> None:
         self.unknowns: list[Variable] = [*unknowns]
@@ -86,22 +89,23 @@ class _Solver:
         )
 
     def allow(self, each: int) -> None:
-        """Let there be so many new unknowns for each division that there is."""
+        """Allow `each` new unknowns for each division in the equations and constraints."""
         exprs = [*self.equations, *[e for e, _ in self.constraints]]
         divided = {x for e in exprs for x in postorder(e) if isinstance(x, FloorDiv | Mod)}
         self.most = self.given + each * len(divided)
 
     def run(self) -> None:
-        """Take steps until none applies; then let constraints determine unknowns."""
+        """Apply steps until none applies; remaining equations become constraints."""
         for _ in range(MAX_STEPS):
             numbers = range(len(self.constraints))
+            # A constraint may be an equation or determine a digit; then more steps may apply.
             if not (self.step() or any(map(self.join, numbers)) or any(map(self.strip, numbers))):
                 break
         self.constraints += [(e, Interval.point(0)) for e in self.equations]
         self.equations = []
 
     def join(self, i: int) -> bool:
-        """Treat one constraint as an equation if that solves something."""
+        """Turn one constraint into an equation, if that solves an unknown."""
         expr, interval = self.constraints[i]
         if not interval.is_point or not _has_unknown(expr):
             return False
@@ -114,7 +118,7 @@ class _Solver:
         return done
 
     def strip(self, i: int) -> bool:
-        """Solve `c * x + r in [lo, lo + c)`: there is one `x` for each `r`."""
+        """Solve `c * x + r in [lo, lo + c)`, which has exactly one `x` for each `r`."""
         expr, interval = self.constraints[i]
         if interval.is_point or not isinstance(expr, Sum):
             return False
@@ -138,14 +142,18 @@ class _Solver:
         return True
 
     def closed(self, k: int, left: Terms, right: Expr) -> bool:
-        """No unknown: a constraint."""
+        """An equation without unknowns becomes a constraint."""
         if left:
             return False
         self.constraints.append((right, Interval.point(0)))
         return self.replace(k)
 
     def split(self, k: int, left: Terms, right: Expr) -> bool:
-        """Split `c * a + b = r`, `b` in `[lo, lo + c)`: `a` and `b` are digits of `r`."""
+        """Split `c * a + b = r` with `b` in `[lo, lo + c)` into digits.
+
+        `a` and `b` follow from `r`.
+        """
+        # The largest coefficient first, as it separates the most significant digit.
         for c in sorted({abs(c) for _, c in left} - {1}, reverse=True):
             high = [(t, f // c) for t, f in left if f % c == 0]
             low = from_terms([(t, f) for t, f in left if f % c], 0)
@@ -157,7 +165,7 @@ class _Solver:
         return False
 
     def single(self, k: int, left: Terms, right: Expr) -> bool:
-        """An unknown alone."""
+        """Solve an equation for an unknown that stands alone."""
         match left:
             case [(Range() as x, 1 | -1 as sign)] if self.can_solve(x, right * sign):
                 self.replace(k)
@@ -165,7 +173,7 @@ class _Solver:
         return False
 
     def pair(self, k: int, left: Terms, right: Expr) -> bool:
-        """`u / c = q` and `u mod c = r`: `u = c * q + r`."""
+        """Merge `u / c = q` and `u mod c = r` to `u = c * q + r`."""
         match left:
             case [(FloorDiv(u, Const(c)), 1 | -1 as sign)] if c > 0:
                 for other in self.equations:
@@ -179,11 +187,14 @@ class _Solver:
         return False
 
     def quotient(self, k: int, left: Terms, right: Expr) -> bool:
-        """`u / c = q`: `u = c * q + w` for a new `w` below `c`; likewise `u mod c = r`."""
+        """Replace `u / c = q` by `u = c * q + w` with a new `w` in `[0, c)`.
+
+        Likewise `u mod c = r`.
+        """
         return len(left) == 1 and self.inner_quotient(k, left, right)
 
     def inner_quotient(self, k: int, left: Terms, right: Expr) -> bool:
-        """The same for one term of a sum."""
+        """Replace one quotient or remainder term of a sum by a new unknown."""
         if len(self.unknowns) >= self.most:
             return False
         for t, sign in left:
@@ -201,9 +212,9 @@ class _Solver:
         return False
 
     def unit(self, k: int, left: Terms, right: Expr) -> bool:
-        """An unknown with coefficient 1 or -1, by the others.
+        """Solve for an unknown with coefficient 1 or -1.
 
-        Better one of the map than a new one, better one with many values than one with few.
+        Unknowns of the map are preferred to new ones, and those with many values to those with few.
         """
         inner = variables(*(t for t, _ in left if not isinstance(t, Range)))
         units = [(t, c) for t, c in left if isinstance(t, Range) and abs(c) == 1 and t not in inner]
@@ -227,11 +238,12 @@ class _Solver:
         return bounds(e, self.box)
 
     def can_solve(self, x: Range, value: Expr) -> bool:
-        """Is no runtime variable read at an index that it decides itself, where `x` is `value`?"""
+        """Would the solution leave the indices of runtime variables free of cycles?"""
         if not depends_on_runtime(value):
             return True
         new: dict[Var, Expr] = {x: value}
         needs = {i: variables(*substituted(index, new)) for i, index in enumerate(self.indices)}
+        # Topological sorting: a variable is ready if its index uses no variable that is not.
         while ready := {
             i for i, used in needs.items() if not any(Runtime(j) in used for j in needs)
         }:
@@ -239,7 +251,7 @@ class _Solver:
         return not needs
 
     def solve(self, x: Range, value: Expr) -> bool:
-        """Use `x = value` everywhere."""
+        """Substitute `x = value` everywhere, and keep the bounds of `x` as a constraint."""
         self.constraints.append((value, self.box.pop(x)))
         new: dict[Var, Expr] = {x: value}
         self.solved = {v: substitute(e, new) for v, e in self.solved.items()} | new
@@ -250,7 +262,7 @@ class _Solver:
         return True
 
     def map(self, m: M, unknown: dict[Var, Expr]) -> M:
-        """The inverse, with the unknowns that are left as range variables."""
+        """Return the inverse, with the remaining unknowns as range variables."""
         left = [i for i in range(len(self.unknowns)) if Range(i) in self.box]
         number: dict[Var, Expr] = {Range(i): Range(k) for k, i in enumerate(left)}
         final = number | {x: substitute(e, number) for x, e in self.solved.items()}
@@ -265,12 +277,12 @@ class _Solver:
 
 
 def _has_unknown(e: Expr) -> bool:
-    """Does it contain an unknown?"""
+    """Does the expression contain an unknown?"""
     return any(isinstance(v, Range) for v in variables(e))
 
 
 def _sides(equation: Expr) -> tuple[Terms, Expr]:
-    """Terms with unknowns, and minus the rest; scaled down where that is possible."""
+    """Split an equation into its terms with unknowns and minus the rest."""
     terms, const = as_sum(equation)
     left = [(t, c) for t, c in terms if _has_unknown(t)]
     right = from_terms([(t, -c) for t, c in terms if not _has_unknown(t)], -const)

@@ -1,7 +1,7 @@
-"""Physical order: where the elements of an array stand in memory, and maps between such places.
+"""Physical order of arrays: maps between logical indices, physical indices and addresses.
 
-A layout lists an array's dimensions from the slowest to the fastest varying, and may cut the
-fastest ones into tiles, which adds dimensions and padding.  What comes out, the *placed* index, is
+A layout lists an array's dimensions from the slowest to the fastest varying. It may cut the fastest
+ones into tiles, which adds dimensions and padding. The resulting physical ("placed") index is
 row-major: its linear position is the address, in elements.
 """
 
@@ -22,7 +22,7 @@ from hloscope.ir import BufferType, Dims, TensorType, Type, tiled_sizes
 
 
 def major_to_minor(type: Type) -> Dims:
-    """Logical dimensions from the slowest to the fastest varying; row-major without a layout."""
+    """Return the logical dimensions from slowest to fastest varying; row-major without a layout."""
     if isinstance(type, BufferType):
         type = type.element
     if not isinstance(type, TensorType):
@@ -33,7 +33,7 @@ def major_to_minor(type: Type) -> Dims:
 
 
 def placed_sizes(type: TensorType) -> Dims:
-    """Sizes of the placed index: with tiles, more dimensions and perhaps padding.
+    """Return the sizes of the physical index; tiles add dimensions and perhaps padding.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES, Layout
     >>> layout = Layout((1, 0), tiles=((8, 128),))
@@ -51,7 +51,7 @@ def _tiles(type: TensorType) -> tuple[Dims, ...]:
 
 
 def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
-    """The placed index of a logical index."""
+    """Return the physical index of a logical index."""
     order = major_to_minor(type)
     placed = [index[k] for k in order]
     for tile in _tiles(type):
@@ -65,11 +65,12 @@ def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
 
 
 def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[Constraint]]:
-    """The logical index of a placed index, and where it is one: not in the padding of a tile."""
+    """Return the logical index of a physical index, and constraints that exclude padding."""
     order = major_to_minor(type)
     rest = list(placed)
     tiles = _tiles(type)
     padded: list[Constraint] = []
+    # Tiles are applied in order, so they are undone from the last to the first.
     for k in range(len(tiles) - 1, -1, -1):
         tile = tiles[k]
         before = tiled_sizes([type.shape[d] for d in order], tiles[:k])
@@ -77,6 +78,7 @@ def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[
         outer, inner = rest[-2 * count : -count], rest[-count:]
         joined = [o * t + i for o, t, i in zip(outer, tile, inner, strict=True)]
         tiled = [*[1] * (count - len(before)), *before][-count:]
+        # Only a size that the tile does not divide has padding.
         padded += [
             (e, Interval(0, size - 1))
             for e, t, size in zip(joined, tile, tiled, strict=True)
@@ -88,7 +90,9 @@ def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[
 
 
 def _storage_bits(here: TensorType, there: TensorType) -> tuple[int, int] | None:
-    """Bits per element in memory, such that both arrays have the same number of bytes."""
+    """Return the bits per element in memory of both arrays, such that their bytes agree."""
+    # Elements narrower than a byte may be stored unpacked or packed; the layouts decide, else the
+    # sizes.
     for packed in (False, True):
         pair = tuple(
             (type.layout.element_bits if type.layout else 0)
@@ -102,7 +106,7 @@ def _storage_bits(here: TensorType, there: TensorType) -> tuple[int, int] | None
 
 
 def _is_row_major(type: TensorType) -> bool:
-    """Stand the elements one after another, as wide as they are, in the order of their indices?"""
+    """Are the elements stored consecutively, unpacked, in row-major order?"""
     layout = type.layout
     if layout is None or len(layout.minor_to_major) != type.rank:
         return layout is None
@@ -110,10 +114,10 @@ def _is_row_major(type: TensorType) -> bool:
 
 
 def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
-    """From an index of one array to that of the element of the other at the same address.
+    """Return the map from an index of `here` to the element of `there` at the same address.
 
-    A wider element of `here` covers several of `there`, a range variable.  Where the types do not
-    have the same number of bytes the answer is the reason, a text.
+    A wider element of `here` covers several of `there`: a range variable numbers them. If the types
+    differ in the number of bytes, the result is the reason, a string.
     """
     elements = here.num_elements
     if elements == there.num_elements and (
@@ -133,6 +137,8 @@ def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
     ranges = []
     if from_bits % to_bits and to_bits % from_bits:
         return f"a bitcast from elements of {from_bits} to elements of {to_bits} bits"
+    # The wider type gets one more dimension that numbers its narrower parts, so both have the same
+    # elements.
     parts = max(from_bits, to_bits) // min(from_bits, to_bits)
     if from_bits > to_bits:
         ranges.append(below(parts))
@@ -148,7 +154,7 @@ def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
 
 
 def address_map(type: TensorType) -> IndexingMap:
-    """From a logical index to its address, in elements from the start of the array.
+    """Return the map from a logical index to its address, in elements from the array's start.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES, Layout
     >>> print(address_map(TensorType(ELEMENT_TYPES["f32"], (4, 8), Layout((0, 1)))))
@@ -162,19 +168,19 @@ def address_map(type: TensorType) -> IndexingMap:
 
 
 def physical_map(found: IndexingMap, here: Type, there: Type) -> IndexingMap:
-    """The map between the physical (major-to-minor) indices of both arrays.
+    """Convert a map to the physical (major-to-minor) indices of both arrays.
 
     Args:
         found: A map between their logical indices.
-        here: Type of the array the map's dimensions index.
-        there: Type of the array its results index.
+        here: Type of the array that the map's dimensions index.
+        there: Type of the array that its results index.
     """
     found = _with_dims_in_order(found, major_to_minor(here))
     return found.with_(results=[found.results[k] for k in major_to_minor(there)])
 
 
 def _with_dims_in_order(found: IndexingMap, order: Dims) -> IndexingMap:
-    """The map from an index whose k-th coordinate is what dimension `order[k]` was."""
+    """Reorder the dimensions of a map: dimension `k` becomes the old dimension `order[k]`."""
     if order == tuple(range(len(order))):
         return found
     new: dict[Var, Expr] = {Dim(old): Dim(k) for k, old in enumerate(order)}
@@ -187,7 +193,7 @@ def _with_dims_in_order(found: IndexingMap, order: Dims) -> IndexingMap:
 
 
 def physical_access(access: Access, here: Type, there: Type) -> Access:
-    """The access between the physical indices of both arrays; see `physical_map`."""
+    """Convert an access to the physical indices of both arrays; see `physical_map`."""
     if access.map is None:
         return access
     replica = access.replica

@@ -1,8 +1,8 @@
-"""Exact questions about maps that are straight lines over long stretches of one variable.
+"""Exact proofs about maps that are piecewise linear in one long variable.
 
-Where a large array is cut into few long parts, again and again, quotients change at few places, and
-between those every expression is a straight line: it is told by where the lines begin.  isl takes
-long for such maps, as their numbers are large and their quotients stand in one another.
+If a large array is repeatedly cut into few long parts, quotients change at few points. Between
+these points every expression is linear, so a list of linear pieces describes it. isl is slow for
+such maps, as their numbers are large and their quotients are nested.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from hloscope.indexing.evaluate import evaluate
 from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict
 
 MOST_LINES: Final = 1 << 14
-"""Lines of all parts of expressions together; of what has more isl is asked."""
+"""Largest number of linear pieces of all subexpressions together; isl gets the rest."""
 MOST_VALUES: Final = 1 << 8
-"""Values of the variables that are not the longest one."""
+"""Largest number of values of the variables other than the longest one."""
 
 
 class Line(NamedTuple):
-    """A straight line, up to where the next one begins.
+    """A linear piece, which ends where the next one begins.
 
     Attributes:
-        start: The value of the variable where it begins.
-        value: Its value there.
-        slope: What each step adds.
+        start: The value of the variable at its begin.
+        value: The value of the expression there.
+        slope: The change of the value per step of the variable.
     """
 
     start: int
@@ -50,15 +50,15 @@ class Line(NamedTuple):
 
 
 Lines: TypeAlias = tuple[Line, ...]
-"""An expression over an interval, line by line."""
+"""An expression over an interval, as consecutive linear pieces."""
 
 
 class _TooManyError(Exception):
-    """There are more lines than are looked at, or no lines."""
+    """The expression has more linear pieces than the limit, or is not piecewise linear."""
 
 
 def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
-    """Does an expression stay in the interval on the whole domain?  `None`: ask isl.
+    """Prove that an expression stays in the interval on the domain; `None` if isl should be used.
 
     >>> from hloscope.indexing import IndexingMap
     >>> cut = "d0"
@@ -74,7 +74,7 @@ def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 
 
 def equal(a: MapBase, b: MapBase) -> Proof | None:
-    """Are two maps of the same index the same?  `None`: ask isl."""
+    """Prove that two maps of the same index are equal; `None` if isl should be used."""
     if a.is_undefined or b.is_undefined:
         return None
     if not are_many_divisions(postorder(*a.results, *b.results)):
@@ -94,12 +94,18 @@ def equal(a: MapBase, b: MapBase) -> Proof | None:
 
 
 def _within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
-    """The same of any expression; no counter-example is told that a constraint may leave out."""
+    """Prove that `expr` stays in the interval on the domain; `None` if isl should be used.
+
+    A counter-example is reported only if the map has no constraints, as a constraint may exclude
+    it.
+    """
     box = m.box
     if any([i.is_empty or not i.is_finite for i in box.values()]):
         return None
     if not box:
         return None
+    # Along the variable with the most values an expression has few pieces; the others are
+    # enumerated.
     *others, longest = sorted(variables(expr), key=lambda v: box[v].size) or [*box]
     if prod([box[v].size for v in others]) > MOST_VALUES:
         return None
@@ -109,6 +115,7 @@ def _within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
         lines = lines_of(expr, longest, box[longest], at, left)
         if lines is None:
             return None
+        # A linear piece takes its extreme values at its ends.
         for place, value in _ends(lines, box[longest]):
             if not interval.contains(value):
                 if m.constraints:
@@ -121,14 +128,17 @@ def _within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 def lines_of(
     expr: Expr, v: Var, interval: Interval, at: Mapping[Var, int], left: list[int] | None = None
 ) -> Lines | None:
-    """An expression over an interval of a variable, others given; `None`: too many lines, or none.
+    """Return the linear pieces of an expression over an interval of one variable.
+
+    `None` if there are too many pieces, or the expression is not piecewise linear.
 
     Args:
         expr: The expression.
         v: The variable.
         interval: Its values.
-        at: Those of the others.
-        left: How many lines may still be looked at, counted down; `MOST_LINES` if not given.
+        at: Values of the other variables.
+        left: Number of pieces that may still be computed, decreased in place; `MOST_LINES` if
+            not given.
 
     >>> from hloscope.affine import Dim
     >>> lines_of(Dim(0) // 10 * 3 - Dim(1), Dim(0), Interval(5, 14), {Dim(1): 1})
@@ -141,7 +151,7 @@ def lines_of(
 
 
 def _ends(lines: Lines, interval: Interval) -> Iterator[tuple[int, int]]:
-    """Where each line begins and ends, and its values there."""
+    """Yield both ends of each piece, with the values there."""
     for k, (start, value, slope) in enumerate(lines):
         last = lines[k + 1].start - 1 if k + 1 < len(lines) else interval.hi
         yield start, value
@@ -149,7 +159,7 @@ def _ends(lines: Lines, interval: Interval) -> Iterator[tuple[int, int]]:
 
 
 class _Reader:
-    """Reads expressions over an interval of one variable; `left` counts lines down."""
+    """Computes the linear pieces of expressions over an interval of one variable."""
 
     def __init__(self, v: Var, interval: Interval, at: Mapping[Var, int], left: list[int]) -> None:
         self._v, self._interval, self._left = v, interval, left
@@ -186,6 +196,7 @@ class _Reader:
             raise _TooManyError
 
     def _sum(self, parts: Sequence[tuple[Lines, int]], const: int = 0) -> Lines:
+        # Between two consecutive starts of any part, every part is linear, and so is the sum.
         starts = sorted({line.start for lines, _ in parts for line in lines})
         self._take(len(starts) * len(parts))
         values, slopes = [const] * len(starts), [0] * len(starts)
@@ -205,6 +216,9 @@ class _Reader:
         found: list[Line] = []
         for k, (start, value, slope) in enumerate(lines):
             end = lines[k + 1].start if k + 1 < len(lines) else self._interval.hi + 1
+            # `(value + slope * x) // by` is `whole * x + (value + rest * x) // by`, so the pieces
+            # change only where the second quotient does. The rest nearest to zero changes it least
+            # often.
             whole, rest = divmod(slope, by)
             if 2 * rest > by:
                 whole, rest = whole + 1, rest - by
@@ -221,7 +235,7 @@ class _Reader:
 
 
 def _joined(lines: Iterator[Line] | Sequence[Line]) -> Lines:
-    """The same lines, those that go on as one."""
+    """Merge consecutive pieces that continue each other."""
     found: list[Line] = []
     for line in lines:
         if found:

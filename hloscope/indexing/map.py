@@ -1,4 +1,4 @@
-"""Indexing maps: which elements of one tensor belong to an element of another."""
+"""Indexing maps: relations from the elements of one tensor to elements of another."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ else:
 
 
 class IndexingMap(MapBase):
-    """The relation `dims -> results`, as range variables run and constraints hold.
+    """A relation `dims -> results` with range variables, runtime variables and constraints.
 
-    Runtime variables stand for integers read from tensors while the program runs.  Immutable,
-    hashable; `==` compares structure, `equals` compares meaning.
+    Runtime variables stand for integers read from tensors while the program runs. Maps are
+    immutable and hashable; `==` compares structure, `equals` compares the relations.
 
     >>> m = IndexingMap.parse("(d0, d1)[s0] -> (d0 / 2 + s0, d1), domain: d0 in [0, 9], "
     ...                       "d1 in [0, 3], s0 in [0, 1]")
@@ -62,7 +62,7 @@ class IndexingMap(MapBase):
         constraints: Iterable[Constraint] = (),
         runtime: Sequence[RuntimeVariable] = (),
     ) -> Self:
-        """The map whose dimension and range variables run over `[0, size)`.
+        """Return the map whose dimension and range variables run over `[0, size)`.
 
         >>> from hloscope.affine import Range
         >>> print(IndexingMap.of_sizes((4, 6), (3,), (Dim(0), Range(0))))
@@ -73,7 +73,7 @@ class IndexingMap(MapBase):
 
     @classmethod
     def identity(cls, sizes: Sequence[int]) -> Self:
-        """Every index to itself.
+        """Return the identity map of a shape.
 
         >>> print(IndexingMap.identity((4, 6)))
         (d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 5]
@@ -82,21 +82,21 @@ class IndexingMap(MapBase):
 
     @classmethod
     def undefined(cls) -> Self:
-        """The map that says nothing."""
+        """Return the map about which nothing is known."""
         return cls(is_undefined=True)
 
     # ------------------------------------------------------------------------------------ text
 
     @classmethod
     def parse(cls, text: str, *, name: str = "<map>") -> Self:
-        """Read XLA's text of a map.
+        """Parse XLA's text of a map.
 
         Args:
             text: For example `(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 4], s0 in [0, 1]`.
-            name: What error messages call the text.
+            name: Name of the text in error messages.
 
         Raises:
-            ParseError: The text is not a map; the message points at the place.
+            ParseError: The text is not a map; the message has the position.
 
         >>> print(IndexingMap.parse("(pid) -> (pid floordiv 8), domain: pid in [0, 63]"))
         (pid) -> (pid / 8), domain: pid in [0, 63]
@@ -104,14 +104,14 @@ class IndexingMap(MapBase):
         return parse_map(cls, text, name=name)
 
     def text(self, style: Style = "xla", *, plain: bool = False) -> str:
-        """The map as XLA prints it; with `style="mlir"`, `floordiv` for `/`.
+        """Return the map as XLA prints it; `style="mlir"` writes `floordiv` for `/`.
 
         Args:
-            style: How a division is written.
-            plain: As XLA has no names for parts: written out, even where it is long.
+            style: The notation of divisions.
+            plain: Write out shared parts at each use, as XLA has no names for them.
 
         Raises:
-            TooLargeError: It is written out and too long for that.
+            TooLargeError: With `plain`, the text is too long.
         """
         return print_map(self, style, plain=plain)
 
@@ -173,9 +173,9 @@ class IndexingMap(MapBase):
     def evaluate_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
     ) -> tuple[Ints, ...]:
-        """The results at many points: an array for each variable, shapes broadcast together.
+        """Return the results at many points; each variable has an array, and shapes broadcast.
 
-        Points outside the domain have results, too; `satisfies_array` tells which they are.
+        Points outside the domain have results too; `satisfies_array` tells which they are.
 
         >>> IndexingMap.parse("(d0) -> (d0 / 2)").evaluate_array([range(4)])
         (array([0, 0, 1, 1]),)
@@ -190,32 +190,36 @@ class IndexingMap(MapBase):
         *,
         check_bounds: bool = True,
     ) -> bool:
-        """Does the point lie in the domain?  Without `check_bounds`: do the constraints hold?"""
+        """Does the point lie in the domain?
+
+        Without `check_bounds`: are the constraints satisfied?
+        """
         return values.satisfies(self, dims, ranges, runtime, check_bounds=check_bounds)
 
     def satisfies_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = (), *, check_bounds: bool = True
     ) -> Bools:
-        """Which of many points lie in the domain."""
+        """Return whether each of many points lies in the domain; arrays broadcast."""
         return values.satisfies_array(self, dims, ranges, runtime, check_bounds=check_bounds)
 
     def points(self, dims: Index, runtime: Index = ()) -> set[Point]:
-        """Every index touched from one index, as the range variables run.
+        """Return every index that one index maps to, over all values of the range variables.
 
         Raises:
-            ValueError: The range variables have more than 16 million values together.
+            ValueError: The range variables have more than 16 million combinations of values.
         """
         return values.points(self, dims, runtime)
 
     def points_of_box(self, sides: Sequence[Interval], runtime: Index = ()) -> set[Point]:
-        """Every index touched from the indices of a box, as the range variables run.
+        """Return every index that the indices of a box map to.
 
         Args:
-            sides: An interval of each dimension.
-            runtime: The values of the runtime variables.
+            sides: An interval for each dimension.
+            runtime: Values of the runtime variables.
 
         Raises:
-            ValueError: They have more than 16 million values together.
+            ValueError: The box and the range variables have more than 16 million combinations of
+                values.
 
         >>> m = IndexingMap.parse("(d0, d1) -> (d0 + d1), domain: d0 in [0, 9], d1 in [0, 9]")
         >>> m.points_of_box([Interval(1, 2), Interval(3, 4)]) == {(4,), (5,), (6,)}
@@ -224,7 +228,7 @@ class IndexingMap(MapBase):
         return values.points_of_box(self, sides, runtime)
 
     def range_of(self, expr: Expr) -> Interval:
-        """An interval around all values of an expression over the domain.
+        """Return an interval around all values of an expression over the domain.
 
         >>> IndexingMap.identity((10,)).range_of(Dim(0) * 2 + 1)
         Interval(lo=1, hi=19)
@@ -236,10 +240,10 @@ class IndexingMap(MapBase):
         return self.range_of(expr).lo >= 0
 
     def equals(self, other: MapBase) -> bool:
-        """Are the two maps the same relation, whatever they look like?
+        """Are the two maps the same relation, with any bounds and expressions?
 
         Raises:
-            UnsupportedError: It is undecided (products of variables); the message says why.
+            UnsupportedError: The answer is undecided (products of variables); the message says why.
 
         >>> a = IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 7]")
         >>> b = IndexingMap.parse("(d0)[s0] -> (s0), domain: d0 in [0, 7], s0 in [0, 9], "
@@ -252,10 +256,10 @@ class IndexingMap(MapBase):
     # ------------------------------------------------------------------------- sets and relations
 
     def implies(self, other: MapBase) -> bool:
-        """Has the other map every pair of this one?
+        """Does the other map have every pair of this one?
 
         Raises:
-            UnsupportedError: It is undecided; `prove_implies` says it without an exception.
+            UnsupportedError: The answer is undecided; `prove_implies` returns that instead.
 
         >>> IndexingMap.identity((4,)).implies(IndexingMap.identity((5,)))
         True
@@ -263,10 +267,10 @@ class IndexingMap(MapBase):
         return proofs.decided(proofs.prove_implies([self], [other]), "implication")
 
     def is_injective(self) -> bool:
-        """Does every result belong to one index only?
+        """Does every result belong to only one index?
 
         Raises:
-            UnsupportedError: It is undecided; `prove_injective` says it without an exception.
+            UnsupportedError: The answer is undecided; `prove_injective` returns that instead.
 
         >>> IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]").is_injective()
         False
@@ -274,10 +278,10 @@ class IndexingMap(MapBase):
         return proofs.decided(proofs.prove_injective([self]), "injectivity")
 
     def is_bijective(self, shape: Sequence[int]) -> bool:
-        """Has every index one result, and every index of `shape` one that leads to it?
+        """Has every index exactly one result, and every index of `shape` exactly one origin?
 
         Raises:
-            UnsupportedError: It is undecided; `prove_bijective` says it without an exception.
+            UnsupportedError: The answer is undecided; `prove_bijective` returns that instead.
 
         >>> m = IndexingMap.parse("(d0) -> (d0 / 8, d0 mod 8), domain: d0 in [0, 31]")
         >>> m.is_bijective((4, 8)), m.is_bijective((8, 8))
@@ -286,7 +290,9 @@ class IndexingMap(MapBase):
         return proofs.decided(proofs.prove_bijective(self, shape), "bijectivity")
 
     def image(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
-        """The set of all results of the indices in a box: both ends of each side belong to it.
+        """Return the set of all results of the indices in a box.
+
+        Both ends of each side are included.
 
         >>> window = IndexingMap.parse("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 9], "
         ...                            "s0 in [0, 2]")
@@ -296,7 +302,7 @@ class IndexingMap(MapBase):
         return sets.image(self, box)
 
     def image_of(self, box: Sequence[Side]) -> ExactTiles:
-        """Is what the indices in a box touch a strided box, and which elements are missing?
+        """Return the elements that a box of indices maps to: a strided box and its holes.
 
         Raises:
             ValueError: The box has another number of sides than the map has dimensions.
@@ -308,10 +314,10 @@ class IndexingMap(MapBase):
         return tiles.image_of(self, box)
 
     def tiles(self, sizes: Sequence[int]) -> ExactTiles:
-        """What tiles of these sizes touch, exactly: boxes, holes, overlaps and counts.
+        """Return exactly what tiles of these sizes map to: boxes, holes, overlaps and counts.
 
         Args:
-            sizes: Of a tile, along each dimension; range variables are taken whole.
+            sizes: Size of a tile along each dimension; range variables are not tiled.
 
         Raises:
             ValueError: The sizes are not one positive number for each dimension.
@@ -322,7 +328,7 @@ class IndexingMap(MapBase):
         return tiles.exact_tiles([self], sizes)
 
     def preimage(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
-        """The set of all indices that have a result in a box.
+        """Return the set of all indices that have a result in a box.
 
         >>> list(IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 9]").preimage([2]))
         [(8,), (9,)]
@@ -330,14 +336,14 @@ class IndexingMap(MapBase):
         return sets.preimage(self, box)
 
     def card(self, runtime: Index = ()) -> int:
-        """The exact number of elements touched: different results over the whole domain.
+        """Return the exact number of different results over the whole domain.
 
         Args:
-            runtime: Values of the runtime variables, where they make a difference.
+            runtime: Values of the runtime variables, if they matter.
 
         Raises:
-            UnsupportedError: It is undecided, or the values that are read decide: `card_bounds`
-                says between which numbers it is.
+            UnsupportedError: The number is undecided, or depends on runtime values; `card_bounds`
+                returns bounds.
 
         >>> IndexingMap.parse("(d0) -> (d0 / 3), domain: d0 in [0, 9]").card()
         4
@@ -345,12 +351,12 @@ class IndexingMap(MapBase):
         return sets.image(self).card(runtime)
 
     def card_bounds(self) -> tuple[int, int]:
-        """The number of elements touched is at least the first and at most the second.
+        """Return a lower and an upper bound of the number of results, for all runtime values.
 
-        Whatever is read at run time; the two are equal where `card` gives the number.
+        They are equal if `card` returns the number.
 
         Raises:
-            UnsupportedError: There is no end of them.
+            UnsupportedError: The number is infinite.
 
         >>> rows = "(d0){rt0} -> (d0 * rt0), domain: d0 in [0, 3], rt0 in [0, 2]"
         >>> IndexingMap.parse(rows).card_bounds()
@@ -359,7 +365,7 @@ class IndexingMap(MapBase):
         return sets.image(self).card_bounds()
 
     def union(self, other: Self) -> list[Self]:
-        """The pairs of both maps, as maps that share none; the first is this map.
+        """Return the pairs of both maps, as disjoint maps; the first is this map.
 
         >>> [print(m) for m in IndexingMap.identity((4,)).union(IndexingMap.identity((6,)))]
         (d0) -> (d0), domain: d0 in [0, 3]
@@ -369,14 +375,14 @@ class IndexingMap(MapBase):
         return sets.union(self, other)
 
     def intersect(self, other: Self) -> list[Self]:
-        """The pairs that both maps have, as maps that share none."""
+        """Return the pairs that both maps have, as disjoint maps."""
         return sets.intersect(self, other)
 
     def subtract(self, other: Self) -> list[Self]:
-        """The pairs that only this map has, as maps that share none.
+        """Return the pairs that only this map has, as disjoint maps.
 
         Raises:
-            UnsupportedError: It is undecided.
+            UnsupportedError: The result is undecided.
 
         >>> IndexingMap.identity((8,)).subtract(IndexingMap.identity((6,)))
         [<(d0) -> (d0), domain: d0 in [6, 7]>]
@@ -384,17 +390,17 @@ class IndexingMap(MapBase):
         return sets.subtract(self, other)
 
     def to_isl(self) -> Any:
-        """The relation as an `islpy.Map`; runtime variables are the parameters `p0`, `p1`, ….
+        """Return the relation as an `islpy.Map`; runtime variables are parameters `p0`, `p1`, ….
 
         Raises:
-            UnsupportedError: It is not affine, or a runtime variable has another value for each
-                index, which a parameter has not.
+            UnsupportedError: The map is not affine, or a runtime variable varies with the index,
+                as a parameter cannot.
         """
         return sets.to_isl(self)
 
     @classmethod
     def from_isl(cls, relation: Any) -> list[Self]:
-        """An `islpy.Map`, or isl's text of one, as maps that share no pair.
+        """Convert an `islpy.Map`, or isl's text of one, to disjoint maps.
 
         Raises:
             UnsupportedError: isl finds no quotients for its unknowns within its budget.
@@ -407,7 +413,7 @@ class IndexingMap(MapBase):
     # ------------------------------------------------------------------------------- operations
 
     def compose(self, second: Self) -> Self:
-        """Apply this map first, then `second`.
+        """Return the composition: apply this map first, then `second`.
 
         Raises:
             ValueError: This map has another number of results than `second` has dimensions.
@@ -421,11 +427,11 @@ class IndexingMap(MapBase):
     def simplify(
         self, *, replace_points: bool = True, exact: bool = False, trace: MapTrace | None = None
     ) -> Self:
-        """The same relation with simpler constraints, tighter bounds and simpler results.
+        """Return the same relation with simpler constraints, tighter bounds and simpler results.
 
         Args:
             replace_points: A dimension with one value becomes that value in the results.
-            exact: Look for still shorter forms of results, which are then proved.
+            exact: Search for still shorter forms of results, which are then proved.
             trace: If given, every step is appended.
 
         >>> print(IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 99], d0 / 8 in [2, 2]")
@@ -435,13 +441,13 @@ class IndexingMap(MapBase):
         return simplify(self, replace_points=replace_points, exact=exact, trace=trace)
 
     def add_constraint(self, expr: Expr, interval: Interval) -> Self:
-        """The map where also `expr in interval` holds."""
+        """Return the map with the additional constraint `expr in interval`."""
         return self.with_(constraints=(*self.constraints, (expr, interval)))
 
     def inverse(self) -> Self:
-        """The inverse relation: from each result to the indices that lead to it.
+        """Return the inverse relation: from each result to the indices that map to it.
 
-        Exact always; range variables are what a result leaves open.
+        The inverse is always exact; range variables are what a result leaves open.
 
         >>> print(IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 39]").inverse())
         (d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 9], s0 in [0, 3]
@@ -449,15 +455,15 @@ class IndexingMap(MapBase):
         return inverses.inverse(self).simplify().remove_unused_symbols()
 
     def unused_variables(self) -> set[Var]:
-        """Variables that `remove_unused_vars` would remove."""
+        """Return the variables that `remove_unused_vars` would remove."""
         return transform.unused_variables(self)
 
     def remove_unused_vars(self) -> Self:
-        """The map without the variables that make no difference; the others are renumbered."""
+        """Return the map without variables that do not matter; the others are renumbered."""
         return transform.remove_unused(self, dims=True)
 
     def remove_unused_symbols(self) -> Self:
-        """The same relation without the range and runtime variables that make no difference.
+        """Return the relation without range and runtime variables that do not matter.
 
         >>> print(IndexingMap.of_sizes((4,), (8,), [Dim(0)]).remove_unused_symbols())
         (d0) -> (d0), domain: d0 in [0, 3]
@@ -465,7 +471,7 @@ class IndexingMap(MapBase):
         return transform.remove_unused(self, dims=False)
 
     def rescale_symbols(self) -> Self:
-        """The same relation, range variables with `s mod c = r` replaced by `s * c + r`.
+        """Return the relation with range variables under `s mod c = r` replaced by `s * c + r`.
 
         >>> print(IndexingMap.parse("()[s0] -> (s0 / 2), domain: s0 in [0, 9], s0 mod 4 in [1, 1]")
         ...       .rescale_symbols())
@@ -474,15 +480,15 @@ class IndexingMap(MapBase):
         return transform.rescale(self)
 
     def symbols_to_dims(self) -> Self:
-        """The map where range and runtime variables are dimensions, after the others."""
+        """Return the map with its range and then its runtime variables as further dimensions."""
         return transform.symbols_to_dims(self)
 
     def ranges_to_dims(self, indices: Sequence[int]) -> Self:
-        """The map where some range variables are dimensions, after the others."""
+        """Return the map with some range variables as additional dimensions."""
         return transform.ranges_to_dims(self, indices)
 
     def sub_map(self, indices: Iterable[int]) -> Self:
-        """The map to some of the results.
+        """Return the map to the results at `indices`.
 
         >>> print(IndexingMap.identity((4, 6)).sub_map([1]))
         (d0, d1) -> (d1), domain: d0 in [0, 3], d1 in [0, 5]
@@ -495,9 +501,9 @@ class IndexingMap(MapBase):
         ranges: Sequence[Interval | int] = (),
         runtime: Sequence[Interval | int] = (),
     ) -> Self:
-        """The map with other bounds; an integer is a size.
+        """Return the map with other bounds; an integer is a size.
 
         Raises:
-            ValueError: Their number is not that of the variables.
+            ValueError: The number of bounds differs from the number of variables.
         """
         return transform.bounded(self, dims, ranges, runtime)

@@ -32,7 +32,7 @@ from hloscope.indexing.text import map_texts, print_map
 
 
 def to_latex(m: MapBase, elsewhere: Collection[str] = ()) -> str:
-    r"""The map as LaTeX, without dollar signs, and without the conditions stated `elsewhere`.
+    r"""Return the map as LaTeX without dollar signs; conditions in `elsewhere` are omitted.
 
     >>> from hloscope.indexing.variables import below
     >>> print(to_latex(MapBase([below(8)], results=[Dim(0) // 2])))
@@ -47,7 +47,7 @@ def to_latex(m: MapBase, elsewhere: Collection[str] = ()) -> str:
 
 
 def conditions_latex(m: MapBase) -> list[str]:
-    """The bounds of a map's variables, its constraints, and what names for parts stand for."""
+    """Return the bounds, constraints and named parts of a map as LaTeX conditions."""
     found, names = _shared(m)
     conditions = [_between(names[v], i) for v, i in m.box.items()]
     rest = zip(found.roots[len(m.results) :], m.constraints, strict=True)
@@ -57,14 +57,14 @@ def conditions_latex(m: MapBase) -> list[str]:
 
 
 def _shared(m: MapBase) -> tuple[Shared, dict[Var, str]]:
-    """The results and constraints of a map with names for parts, and the names of variables."""
+    """Return the expressions with shared parts named, and the LaTeX names of all variables."""
     taken = m.names
     found = shared([*m.results, *[e for e, _ in m.constraints]], taken.values())
     return found, {v: _name(text) for v, text in {**taken, **found.names}.items()}
 
 
 def _name(text: str) -> str:
-    r"""`d0` as `d_{0}`, `th_x` as `\mathrm{th}_{x}`."""
+    r"""Return a name in LaTeX: `d0` as `d_{0}`, `th_x` as `\mathrm{th}_{x}`."""
     match = re.fullmatch(r"([a-zA-Z]+)_?(\w*)", text)
     if match is None:
         return rf"\mathrm{{{text.replace('_', chr(92) + '_')}}}"
@@ -82,7 +82,7 @@ def _between(what: str, interval: Interval) -> str:
 
 
 def expr_latex(e: Expr, names: Mapping[Var, str]) -> str:
-    r"""An expression as LaTeX.
+    r"""Return an expression as LaTeX.
 
     >>> print(expr_latex(Dim(0) % 8 * 2 - 1, {Dim(0): "d"}))
     2 \left(d \bmod 8\right) - 1
@@ -129,7 +129,7 @@ def _signed(parts: list[tuple[int, str]]) -> str:
 
 
 def to_html(m: MapBase) -> str:
-    """The map as a small table: its text, then a line for each variable and constraint."""
+    """Return the map as an HTML table: its text, and a row for each variable and constraint."""
     if m.is_undefined or m.is_known_empty or not m.has_domain:
         return f"<code>{escape(print_map(m))}</code>"
     names = m.names

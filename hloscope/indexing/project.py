@@ -1,7 +1,7 @@
-"""Range variables that only constraints speak of are projected out, exactly.
+"""Exact elimination of range variables that occur only in constraints.
 
-A map touches a set of elements.  A range variable that no result depends on says only whether there
-is a value for it; where that can be told by constraints on the other variables, it can go.
+A map describes a set of elements. A range variable that no result depends on matters only by
+whether it has a value. If constraints on the other variables can express that, it is eliminated.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from hloscope.indexing.transform import without
 from hloscope.indexing.variables import Constraint, replace_interval
 
 LIMIT: Final = 1 << 40
-"""Numbers at most this large take part, so that no product of a few leaves int64."""
+"""Largest number that takes part, so that products of a few numbers stay within int64."""
 
 
 def project_out(m: M) -> M:
-    """The same set of elements for every dimension, with fewer range variables.
+    """Return the same set of elements for every index, with fewer range variables.
 
-    A range variable goes if no result and no index of a runtime variable depends on it, and
+    A range variable is removed if no result and no index of a runtime variable depends on it, and
 
-    * it can be eliminated (`eliminated`), which makes no more constraints than there were, or
-    * it only ever occurs in a sum `p * s + t` (up to a factor) with another such variable `t`, that
-      has `|p|` values or more: the sum takes all values of an interval, and is one variable.
+    * it can be eliminated (`eliminated`) without more constraints than before, or * it occurs only
+    in a sum `p * s + t` (up to a factor) with another such variable `t` of at
+      least `|p|` values: the sum takes all values of an interval and becomes one variable.
 
     >>> from hloscope.indexing import IndexingMap
     >>> window = "d0 + s0 + s1 in [2, 9], d0 + s1 in [1, 8]"
@@ -60,6 +60,7 @@ def project_out(m: M) -> M:
     if not free:
         return m
     box, constraints, gone = dict(m.box), m.constraints, list[Var]()
+    # Each step removes one variable and may make others removable.
     while True:
         for s in free:
             fewer = eliminated(s, constraints, box)
@@ -86,7 +87,7 @@ def _is_small(interval: Interval) -> bool:
 
 
 class _Part(NamedTuple):
-    """`factor * s + rest in interval`; the factor is positive."""
+    """The constraint `factor * s + rest in interval` with a positive factor."""
 
     factor: int
     rest: Expr
@@ -96,17 +97,16 @@ class _Part(NamedTuple):
 def eliminated(
     s: Var, constraints: Sequence[Constraint], box: dict[Var, Interval]
 ) -> tuple[Constraint, ...] | None:
-    """Constraints that hold just where there is a value of `s` with which the given ones hold.
+    """Return constraints that hold exactly if some value of `s` satisfies the given ones.
 
-    Each constraint on `s` is an interval of values for it, and intervals of integers have one in
-    common if every two of them have (Fourier and Motzkin; Helly).  For two of them, that is said
-    over the integers without a loss if one factor of `s` is 1 or -1.  So at most one constraint
-    has another factor, `c`, and its interval has `|c|` values or more, so that it is never without
-    a value of `s`.
+    Each constraint on `s` is an interval of values, and intervals of integers have a common value
+    if every two of them do (Fourier and Motzkin; Helly). Two of them give an exact constraint over
+    the integers if one factor of `s` is 1 or -1. So at most one constraint may have another factor
+    `c`, and its interval must have `|c|` values or more, so that it always has a value of `s`.
 
     Returns:
-        The constraints; `None` if `s` is inside a quotient or the like, if factors or numbers are
-        not as above, or if there would be more constraints than before.
+        The constraints; `None` if `s` is inside a quotient or similar, if factors or numbers
+        are not as above, or if there would be more constraints than before.
 
     Source: Pugh, "The Omega test" (1991), section 2.3: where the elimination is exact.
     """
@@ -128,6 +128,8 @@ def eliminated(
     if len(scaled) > 1 or any(p.interval.size < p.factor for p in scaled):
         return None
     for (c, e, i), (k, f, j) in combinations(parts, 2):
+        # From `c * s + e in i` and `k * s + f in j`: multiply each by the other's factor and
+        # subtract.
         both = e * k - f * c
         interval = Interval(k * i.lo - c * j.hi, k * i.hi - c * j.lo)
         if isinstance(both, Sum) and both.terms[0][1] < 0:  # to read well
@@ -152,7 +154,7 @@ def _part(s: Var, e: Expr, interval: Interval) -> _Part | None:
 
 
 def _enough(s: Var, e: Expr, interval: Interval) -> int | None:
-    """How many values in a row of `s`, in a remainder, always have one with `e in interval`."""
+    """Return the number of consecutive values of `s` among which `e in interval` always has one."""
     if not isinstance(e, Mod) or not isinstance(e.den, Const):
         return None
     modulus, part = abs(e.den.value), _part(s, e.num, Interval(0, 0))
@@ -163,7 +165,7 @@ def _enough(s: Var, e: Expr, interval: Interval) -> int | None:
 
 
 def _leave(count: int, parts: Sequence[_Part], table: Table, box: Mapping[Var, Interval]) -> bool:
-    """Do the parts, all of them, always leave `count` values in a row, given the table?"""
+    """Do all parts together, given the table, always allow `count` consecutive values of `s`?"""
     if any(p.factor != 1 or p.interval.size < count for p in parts):
         return False
     for (_, e, i), (_, f, j) in combinations(parts, 2):
@@ -177,7 +179,7 @@ def _leave(count: int, parts: Sequence[_Part], table: Table, box: Mapping[Var, I
 
 
 def _says(table: Table, e: Expr, interval: Interval) -> bool:
-    """Does one constraint of the table alone say that `e` is in the interval?"""
+    """Does one constraint of the table imply that `e` is in the interval?"""
     const = e.const if isinstance(e, Sum) else 0
     bare = e - const
     for known, values in ((bare, table.get(bare)), (-bare, table.get(-bare))):
@@ -191,7 +193,7 @@ def _says(table: Table, e: Expr, interval: Interval) -> bool:
 def _summed(
     free: Sequence[Var], constraints: Sequence[Constraint], box: dict[Var, Interval]
 ) -> tuple[Var, Var, Interval] | None:
-    """Two variables of which only the sum `p * s + t` matters, and the values of the sum."""
+    """Find two variables that matter only through a sum `p * s + t`; return them and its values."""
     nodes = postorder(*[e for e, _ in constraints])
     sums = [dict(e.terms) for e in nodes if isinstance(e, Sum)]
     alone = _outside_sums(nodes, [e for e, _ in constraints])
@@ -206,7 +208,7 @@ def _summed(
 
 
 def _outside_sums(nodes: Iterable[Expr], roots: Iterable[Expr]) -> set[Expr]:
-    """Variables that are not only terms of sums."""
+    """Return the variables that also occur outside of sums."""
     alone: set[Expr] = {e for e in roots if isinstance(e, Var)}
     for node in nodes:
         if not isinstance(node, Sum):
@@ -215,7 +217,7 @@ def _outside_sums(nodes: Iterable[Expr], roots: Iterable[Expr]) -> set[Expr]:
 
 
 def _ratio(a: int, b: int) -> int | None:
-    """`a / b` if it is an integer other than 0; 0 if both are."""
+    """Return `a / b` if it is a nonzero integer; 0 if both are 0, else `None`."""
     if not a and not b:
         return 0
     return a // b if a and b and a % b == 0 else None

@@ -1,4 +1,4 @@
-"""Claims about one map or two, proved or refuted by isl: implication, one-to-one, onto a shape."""
+"""Proofs about one map or two: implication, injectivity, bijectivity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hloscope.simplifier import BUDGET, PROVED, CounterExample, Proof, Verdict, 
 def prove_implies(
     first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
 ) -> Proof:
-    """Has the second union of maps every pair of the first?
+    """Prove that the second union of maps has every pair of the first.
 
     >>> from hloscope.indexing import IndexingMap
     >>> row = IndexingMap.parse("(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 4]")
@@ -41,7 +41,7 @@ def prove_implies(
 
 
 def prove_injective(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
-    """Does every result of the maps together belong to one index only?
+    """Prove that every result of the maps together belongs to only one index.
 
     The counter-example relates two indices with a common result.
     """
@@ -49,7 +49,10 @@ def prove_injective(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
 
 
 def prove_single_valued(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
-    """Has every index at most one result?  The counter-example relates two results of an index."""
+    """Prove that every index has at most one result.
+
+    The counter-example relates two results of one index.
+    """
     return _one_to_one([*maps], budget, reverse=True)
 
 
@@ -66,7 +69,7 @@ def _one_to_one(maps: list[MapBase], budget: int, *, reverse: bool) -> Proof:
 
 
 def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -> Proof:
-    """Has every index in the bounds of the map one result, every index of `shape` one origin?
+    """Prove that every index in bounds has one result, and every index of `shape` one origin.
 
     >>> from hloscope.indexing import IndexingMap
     >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 6]")
@@ -91,6 +94,7 @@ def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -
     else:
         known = enumerated.onto(m, boxes)
         whole = known or isl.prove_onto([system_of(m)], boxes, budget=budget)
+    # The weakest of the three verdicts counts: refuted before undecided before proved.
     proofs = [prove_injective([m], budget=budget), prove_single_valued([m], budget=budget), whole]
     order = Verdict.REFUTED, Verdict.UNDECIDED, Verdict.PROVED
     return min(proofs, key=lambda proof: order.index(proof.verdict))
@@ -103,7 +107,7 @@ def _undecided(maps: Sequence[MapBase]) -> Proof | None:
 
 
 def decided(proof: Proof, what: str) -> bool:
-    """Is it proved?
+    """Return whether the proof succeeded.
 
     Raises:
         UnsupportedError: It is undecided.

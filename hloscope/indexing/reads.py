@@ -1,9 +1,9 @@
-"""Claims about maps that read values at run time, for every value that may be read.
+"""Maps with runtime variables as sets over tables, for proofs that hold for every value read.
 
-A runtime variable is a function of the index at which it is read: a table, to `isl_tables`.  Two
-variables read the same table if they have the same origin (of those without one: the same name,
-or the same position where they have none); they are the same value where their indices are equal.
-A value is clamped to the variable's `values`, and the map holds where it lies in its `interval`.
+A runtime variable is a function of the index at which it is read: a table in `isl_tables`. Two
+variables read the same table if they have the same origin. Without an origin they must have the
+same name, or the same position and no name. They are equal where their indices are equal. A value
+is clamped to the variable's `values`, and the map holds where the value lies in its `interval`.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from hloscope.ir import Instruction, TensorType
 from hloscope.simplifier import Body, Read, clamped
 
 Identity: TypeAlias = Callable[[int, RuntimeVariable], Hashable]
-"""What makes runtime variables without origin the same one."""
+"""Function of the position and the variable that identifies variables without origin."""
 
 
 def by_name(i: int, v: RuntimeVariable) -> Hashable:
-    """The identity of variable `i`, which has no origin: its name, or else its position."""
+    """Return the identity of variable `i` without origin: its name, or its position."""
     return v.name or i
 
 
 def running(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
-    """The runtime variables that have another value for each value of a range variable.
+    """Return the names of the runtime variables whose index depends on range variables.
 
-    With `also_dims`: or of a dimension.
+    With `also_dims`, dimensions count too.
     """
     return ", ".join(
         m.names[Runtime(i)]
@@ -45,9 +45,9 @@ def running(maps: Iterable[MapBase], *, also_dims: bool = False) -> str:
 
 
 def index_variables(m: MapBase, i: int) -> set[Var]:
-    """The variables of several values that decide where runtime variable `i` is read.
+    """Return the variables of several values that decide where runtime variable `i` is read.
 
-    Those of nested indices are among them: of `t[i[s0]]`, `s0`.
+    Variables of nested indices count: for `t[i[s0]]`, `s0`.
     """
     found: set[Var] = set()
     todo = [*m.runtime[i].arguments]
@@ -63,7 +63,7 @@ def index_variables(m: MapBase, i: int) -> set[Var]:
 
 
 class Tables:
-    """What the runtime variables of some maps read."""
+    """The tables that the runtime variables of some maps read."""
 
     def __init__(self, *groups: tuple[Iterable[MapBase], Identity]) -> None:
         self._values: dict[Hashable, set[Interval]] = {}
@@ -73,13 +73,16 @@ class Tables:
                     self._values.setdefault(self.key(i, v, identity), set()).add(v.values)
 
     def key(self, i: int, v: RuntimeVariable, identity: Identity) -> Hashable:
-        """What is read: the origin and its rank."""
+        """Return the key of the table that a variable reads: its origin and rank."""
         return (identity(i, v) if v.source is None else v.source), len(v.arguments)
 
     def body(
         self, m: MapBase, point: Sequence[Expr], identity: Identity, *constraints: Constraint
     ) -> Body:
-        """`{ point }` as all variables of the map run; a variable is clamped where it is read."""
+        """Return the set of `point` over all variables of the map.
+
+        Values are clamped when they are read.
+        """
         place: dict[Var, Expr] = {
             v: Const(side.lo) if side.is_point else Range(i)
             for i, (v, side) in enumerate(m.box.items())
@@ -101,6 +104,8 @@ class Tables:
             for i, v in enumerate(m.runtime)
         ]
         used = variables(*point, *[e for e, _ in held])
+        # Only reads that matter are kept: those in the point or in constraints, and those in their
+        # indices.
         kept: dict[int, Read] = {}
         while more := {i: r for i, r in enumerate(reads) if i not in kept and r.value in used}:
             kept |= more
@@ -110,8 +115,14 @@ class Tables:
     def _read(
         self, i: int, v: RuntimeVariable, identity: Identity, what: Range
     ) -> tuple[Interval, Expr, Interval]:
-        """The interval of what is read, what is made of it, and the interval of that."""
+        """Return three properties of a read.
+
+        Returns:
+            The interval of the table's value, the clamped value, and the interval of that.
+        """
         found = self._values[self.key(i, v, identity)]
+        # Variables that clamp one table differently share a table with the union of their
+        # intervals.
         hull = Interval.EMPTY
         for values in found:
             hull = hull | values
@@ -126,7 +137,7 @@ class Tables:
 
 
 def _attainable(origin: Instruction, values: Interval) -> Interval:
-    """The integers in an interval that an element of the origin, clamped to it, can be."""
+    """Return the part of `values` that an element of the origin's type, clamped to it, can have."""
     if not isinstance(origin.type, TensorType):
         return values
     kind, bits = origin.type.element.kind, origin.type.element.bits

@@ -1,7 +1,7 @@
-"""Accesses on other devices: the element and the device as one map, and one access behind another.
+"""Accesses on other devices: element and device as one map, and composition of such accesses.
 
-The device is told by steps: to a member of the group of each collective on the way, from the device
-of the output on.
+Steps from the device of the output lead to the device: each goes to a member of the group of one
+collective.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from hloscope.indexing.transform import replaced, without
 from hloscope.indexing.variables import RuntimeVariable, Variable, substituted
 
 MAX_STEPS: Final = 8
-"""Of more steps, those that do not matter for the device they lead to are left out."""
+"""Number of steps above which those that do not affect the reached device are removed."""
 
 
 def joined(access: Access) -> IndexingMap:
-    """The map with the positions in the groups as further results."""
+    """Return one map with the index and the positions in the groups as results."""
     assert access.map is not None
     if access.replica is None:
         return access.map
@@ -35,7 +35,7 @@ def joined(access: Access) -> IndexingMap:
 
 
 def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
-    """The access with the map and the positions that are the results of one map."""
+    """Return the access whose map and positions are the results of `both`, split after `rank`."""
     if not via:
         return replace(access, map=both, replica=None, via=())
     both = _with_every(both, rank, via)
@@ -44,7 +44,7 @@ def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
 
 
 def _with_every(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
-    """The map whose positions without bound are every position in a group."""
+    """Replace positions without an upper bound by runtime variables that are every position."""
     new: dict[Var, Expr] = {}
     runtime = list(m.runtime)
     for k, e in enumerate(m.results[rank:]):
@@ -64,13 +64,14 @@ def _with_every(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
 
 
 def inverted(access: Access) -> Access:
-    """From the elements touched back, on the same devices."""
+    """Return the access from the elements back to the indices, on the same devices."""
     assert access.map is not None
     if access.replica is None:
         return replace(access, map=access.map.inverse())
     rank, count = len(access.map.results), len(access.via)
     back = joined(access).inverse()
     first = len(back.ranges)
+    # The positions of the inverse are range variables: every device whose element is accessed.
     new: dict[Var, Expr] = {Dim(rank + k): Range(first + k) for k in range(count)}
     both = without(
         replaced(
@@ -86,7 +87,7 @@ def inverted(access: Access) -> Access:
 
 
 def shortest(access: Access) -> Access:
-    """The access without the steps that do not matter for the device they lead to."""
+    """Return the access without the steps that do not affect the reached device."""
     if access.map is None or len(kept := needed(access.via)) == len(access.via):
         return access
     rank, both = len(access.map.results), joined(access)
@@ -96,10 +97,11 @@ def shortest(access: Access) -> Access:
 
 
 def behind(access: Access, steps: Route, bounds: Sequence[Interval]) -> IndexingMap:
-    """The joined map of an access that is reached by steps: from an index and their positions.
+    """Return the joined map of an access that runs on the device that `steps` lead to.
 
-    Its runtime variables are read on the device that the steps lead to.  The positions of the steps
-    are handed on: results are the index touched, they, and the access's own positions.
+    Its dimensions are the index and the positions of the steps. Runtime variables are read on that
+    device. Its results are the accessed index, the positions of the steps, and the access's own
+    positions.
     """
     both = joined(access)
     if not steps:
@@ -115,7 +117,7 @@ def behind(access: Access, steps: Route, bounds: Sequence[Interval]) -> Indexing
 
 
 def _on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -> IndexingMap:
-    """The map with its runtime variables read on the device that the steps lead to."""
+    """Return the map with its runtime variables read on the device that the steps lead to."""
     if not m.runtime:
         return m
     runtime: list[RuntimeVariable] = []
@@ -125,6 +127,8 @@ def _on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -> Ind
         if v.source is None:
             continue
         every, at = steps + v.via, positions + v.positions
+        # A device position that the steps determine is an expression and no runtime variable any
+        # more.
         if v.collective is not None and not v.is_every:
             found = position(v.collective, every, at)
             if isinstance(found, Expr):
@@ -140,7 +144,7 @@ def _on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -> Ind
 
 
 def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
-    """The map without the runtime variables whose value is an expression."""
+    """Replace runtime variables by known expressions; their intervals become constraints."""
     conditions = [(e, m.runtime[v.index].interval) for v, e in known.items()]
     left = [i for i in range(len(m.runtime)) if Runtime(i) not in known]
     new: dict[Var, Expr] = known | {Runtime(i): Runtime(k) for k, i in enumerate(left)}
@@ -150,12 +154,12 @@ def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
 
 
 def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[IndexingMap, Route]:
-    """The joined map of one access after another, and the steps of both.
+    """Return the joined map of two accesses in sequence, and the steps of both.
 
     Args:
-        first: Is applied first.
-        second: Is applied to what the first touches.
-        forward: They lead to the outputs, so that the second one is nearer to them.
+        first: Applied first.
+        second: Applied to the elements of the first.
+        forward: Both lead towards the outputs, so that the second is nearer to them.
     """
     assert first.map is not None
     assert second.map is not None
@@ -179,7 +183,10 @@ def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[Ind
 
 
 def _compose_forward(first: Access, second: Access) -> IndexingMap:
-    """The first access is behind the second one: its device depends on the second's positions."""
+    """Compose two accesses towards the outputs.
+
+    The device of the first depends on the second's positions.
+    """
     assert first.map is not None
     assert second.map is not None
     near = joined(second)
@@ -195,6 +202,8 @@ def _compose_forward(first: Access, second: Access) -> IndexingMap:
         results=(*near.results[:rank], *handed, *near.results[rank:]),
     )
     both = far.compose(onwards)
+    # The second's positions become dimensions of the first map, and are then identified with the
+    # second's own results.
     if not count or both.is_known_empty:
         return both
     results = both.results
@@ -204,7 +213,7 @@ def _compose_forward(first: Access, second: Access) -> IndexingMap:
 
 
 def _with_positions(m: IndexingMap, start: int, ends: tuple[Expr, ...]) -> IndexingMap:
-    """The map whose dimensions from `start` on are these expressions."""
+    """Return the map with its dimensions from `start` on replaced by expressions."""
     gone = [Dim(start + k) for k in range(len(ends))]
     inside = [(e, v.interval) for e, v in zip(ends, m.dims[start:], strict=True)]
     held = m.with_(constraints=(*m.constraints, *inside))

@@ -1,4 +1,4 @@
-"""Row-major reshapes, taken apart into the smallest groups of dimensions that hold together."""
+"""Row-major reshapes, split into the smallest independent groups of dimensions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hloscope.ir import Dims
 
 
 def minimal_groups(here: Dims, there: Dims) -> tuple[tuple[slice, slice], ...]:
-    """Pairs of runs of dimensions with the same number of elements, as short as possible.
+    """Return pairs of shortest runs of dimensions with the same number of elements.
 
     Both shapes have the same, positive number of elements.
 
@@ -25,6 +25,8 @@ def minimal_groups(here: Dims, there: Dims) -> tuple[tuple[slice, slice], ...]:
         start_i, start_j = i, j
         a, b = here[i], there[j]
         i, j = i + 1, j + 1
+        # The smaller product grows until both are equal: that is the first common boundary of the
+        # shapes.
         while a != b:
             if a < b:
                 a, i = a * here[i], i + 1
@@ -38,7 +40,7 @@ def minimal_groups(here: Dims, there: Dims) -> tuple[tuple[slice, slice], ...]:
 
 
 def linearize(index: Sequence[Expr], shape: Dims) -> Expr:
-    """The row-major position of an index.
+    """Return the row-major linear position of an index.
 
     >>> print(linearize(first_dims(2), (4, 8)))
     d0 * 8 + d1
@@ -53,7 +55,7 @@ def linearize(index: Sequence[Expr], shape: Dims) -> Expr:
 
 
 def delinearize(position: Expr, shape: Dims) -> list[Expr]:
-    """The index at a row-major position that is inside the shape.
+    """Return the index at a row-major position inside the shape.
 
     >>> print(*delinearize(*first_dims(1), (4, 8)))
     d0 / 8 d0 mod 8
@@ -66,13 +68,15 @@ def delinearize(position: Expr, shape: Dims) -> list[Expr]:
             continue
         stride //= size
         part = position if stride == 1 else floordiv(position, stride)
+        # The first dimension needs no remainder, since the position is inside the shape.
         index.append(part if stride * size == before else mod(part, size))
     return index
 
 
 def reshaped(index: Sequence[Expr], here: Dims, there: Dims) -> list[Expr]:
-    """The index into `there` of the element that `index` names in `here`."""
+    """Return the index in shape `there` of the element at `index` in shape `here`."""
     results: list[Expr] = []
+    # Groups keep divisions apart: a dimension that only shifts its place gets none.
     for from_, to in minimal_groups(here, there):
         if here[from_] == there[to]:
             results.extend(index[from_])
@@ -82,7 +86,7 @@ def reshaped(index: Sequence[Expr], here: Dims, there: Dims) -> list[Expr]:
 
 
 def reshape_map(here: Dims, there: Dims) -> IndexingMap:
-    """From an index of the one shape to that of the same element in the other; simplified.
+    """Return the simplified map from an index of shape `here` to the same element in `there`.
 
     >>> print(reshape_map((2, 4, 4), (4, 8)))
     (d0, d1, d2) -> (d0 * 2 + d1 / 2, (d1 mod 2) * 4 + d2), domain: d0 in [0, 1], d1 in [0, 3], \

@@ -1,7 +1,7 @@
 """Maps as sets: images of boxes, numbers of elements, unions, intersections, differences.
 
-A set of elements is a union of maps without dimensions; a difference is a list of maps that share
-no pair.  Everything here is exact, or says that it is undecided.
+A set of elements is a union of maps without dimensions. A difference is a list of disjoint maps.
+All results are exact, or an error says that they are undecided.
 """
 
 from __future__ import annotations
@@ -44,11 +44,14 @@ from hloscope.simplifier import (
 )
 
 Side: TypeAlias = Interval | range | tuple[int, int] | int
-"""The integers a coordinate runs over: an interval, `(lo, hi)` with both ends, a range, one."""
+"""The integers of a coordinate.
+
+An interval, `(lo, hi)` with both ends included, a range, or one integer.
+"""
 
 
 class IndexSet(Struct, Generic[M], frozen=True):
-    """Elements of a tensor: the results of maps without dimensions, together.
+    """A set of elements of a tensor: the union of the results of maps without dimensions.
 
     >>> from hloscope.indexing import IndexingMap
     >>> m = IndexingMap.parse("(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 9], s0 in [0, 1]")
@@ -62,35 +65,35 @@ class IndexSet(Struct, Generic[M], frozen=True):
 
     @property
     def hull(self) -> tuple[Interval, ...]:
-        """An interval around each coordinate."""
+        """The smallest known interval around each coordinate."""
         sides = [Interval.EMPTY] * self.rank
         for m in self.maps:
             sides = [a | m.domain.bounds(e) for a, e in zip(sides, m.results, strict=True)]
         return tuple(sides)
 
     def at_runtime(self, values: Index) -> IndexSet[M]:
-        """The set where the runtime variables have these values."""
+        """Return the set for given values of the runtime variables."""
         return IndexSet(tuple([_at_runtime(m, values) for m in self.maps]), self.rank)
 
     def card(self, runtime: Index = ()) -> int:
-        """The exact number of elements.
+        """Return the exact number of elements.
 
         Args:
-            runtime: Values of the runtime variables, where they make a difference.
+            runtime: Values of the runtime variables, if they matter.
 
         Raises:
-            UnsupportedError: It is undecided, or the values that are read decide; the message
-                says why, or between what numbers it is.
+            UnsupportedError: The number is undecided or depends on runtime values; the message
+                says why, or has bounds.
         """
         if runtime:
             return self.at_runtime(runtime).card()
         return card(self.maps)
 
     def card_bounds(self) -> tuple[int, int]:
-        """The number of elements is at least the first and at most the second, whatever is read.
+        """Return a lower and an upper bound of the number of elements, for all runtime values.
 
         Raises:
-            UnsupportedError: There is no end of them.
+            UnsupportedError: The number is infinite.
         """
         return card_bounds(self.maps)
 
@@ -98,10 +101,10 @@ class IndexSet(Struct, Generic[M], frozen=True):
         return _contains(self.maps, point)
 
     def __iter__(self) -> Iterator[Point]:
-        """The elements, each once, in order.
+        """Yield each element once, sorted.
 
         Raises:
-            ValueError: The range variables have more than 16 million values together.
+            ValueError: The range variables have more than 16 million combinations of values.
         """
         return iter(sorted(set().union(*(points(m, ()) for m in self.maps))))
 
@@ -110,7 +113,7 @@ class IndexSet(Struct, Generic[M], frozen=True):
 
 
 def image(m: M, box: Sequence[Side] | None = None) -> IndexSet[M]:
-    """All results, of the indices in a box."""
+    """Return the set of all results of the indices in a box."""
     sides = _sides(box, len(m.dims), "dimensions")
     if m.is_undefined:
         raise UnsupportedError("an undefined map says nothing")
@@ -123,7 +126,7 @@ def image(m: M, box: Sequence[Side] | None = None) -> IndexSet[M]:
 
 
 def preimage(m: M, box: Sequence[Side] | None = None) -> IndexSet[M]:
-    """All indices that have a result in a box."""
+    """Return the set of all indices that have a result in a box."""
     sides = _sides(box, len(m.results), "results")
     if m.is_undefined:
         raise UnsupportedError("an undefined map says nothing")
@@ -142,7 +145,7 @@ def _sides(box: Sequence[Side] | None, count: int, what: str) -> list[Interval] 
 
 
 def interval_of(side: Side) -> Interval:
-    """The integers a coordinate runs over."""
+    """Return the integers of a coordinate as an interval."""
     match side:
         case Interval():
             return side
@@ -180,6 +183,8 @@ def _contains(maps: Sequence[M], point: Index) -> bool:
     reading = [m for m in maps if m.runtime]
     if not reading:
         return False
+    # Without runtime values there is an answer only if the point is in the set for all tables, or
+    # for none.
     here = type(reading[0])(results=[int(k) for k in point])
     if prove_implies([here], maps).is_proved:
         return True
@@ -190,7 +195,7 @@ def _contains(maps: Sequence[M], point: Index) -> bool:
 
 
 def _there(m: M, point: Index) -> M:
-    """The part of a map that has this result."""
+    """Return the part of a map that has this result."""
     there = [(e, Interval.point(int(k))) for e, k in zip(m.results, point, strict=True)]
     return simplify(m.with_(constraints=(*m.constraints, *there)))
 
@@ -213,10 +218,10 @@ def _reaches(m: M, point: Index) -> bool:
 
 
 def union(first: M, second: M) -> list[M]:
-    """Maps that share no pair, together the pairs of both.
+    """Return disjoint maps with the pairs of both maps.
 
     Raises:
-        UnsupportedError: It is undecided.
+        UnsupportedError: The result is undecided.
     """
     if first.is_known_empty or second.is_known_empty:
         return [m for m in (first, second) if not m.is_known_empty]
@@ -224,9 +229,9 @@ def union(first: M, second: M) -> list[M]:
 
 
 def intersect(first: M, second: M) -> list[M]:
-    """The pairs that both maps have, as maps that share none.
+    """Return the pairs that both maps have, as disjoint maps.
 
-    Where isl cannot say, it is one map with constraints instead of solutions.
+    If isl cannot decide, the result is one map with constraints that are not solved.
     """
     if first.is_known_empty or second.is_known_empty:
         return []
@@ -237,10 +242,10 @@ def intersect(first: M, second: M) -> list[M]:
 
 
 def subtract(first: M, second: M) -> list[M]:
-    """The pairs that only the first map has, as maps that share none.
+    """Return the pairs that only the first map has, as disjoint maps.
 
     Raises:
-        UnsupportedError: It is undecided.
+        UnsupportedError: The result is undecided.
     """
     if first.is_known_empty:
         return []
@@ -279,7 +284,7 @@ def _combined(operation: str, first: M, second: M) -> list[M]:
 
 
 def _map_of(like: M, piece: Piece, runtime: Sequence[RuntimeVariable]) -> M:
-    """A piece as a map with the dimensions of another."""
+    """Return a piece as a map with the names of `like`'s dimensions."""
     dims = [Variable(Interval.EVERYTHING, v.name) for v in like.dims]
     ranges = [Variable(Interval.EVERYTHING)] * piece.num_ranges
     found = like.with_(
@@ -298,7 +303,8 @@ def _map_of(like: M, piece: Piece, runtime: Sequence[RuntimeVariable]) -> M:
 def _solve_remainder(m: M) -> M | None:
     """Solve one `(a * x + rest) mod c = r` for a range variable `x`; `None` if there is none.
 
-    `x` is its lowest value, and the distance to the first solution, and a new variable times `c`.
+    `x` becomes its lowest value plus the distance to the first solution plus `c` times a new
+    variable.
     """
     for k, (e, interval) in enumerate(m.constraints):
         if not isinstance(e, Mod) or not isinstance(e.den, Const) or not interval.is_point:
@@ -311,6 +317,8 @@ def _solve_remainder(m: M) -> M | None:
             box = m.box[x]
             if not box.is_finite:
                 continue
+            # `a` is invertible modulo `c`, so the solutions are one residue class; the inverse
+            # nearest to zero keeps numbers small.
             inverse = pow(a, -1, c)
             inverse -= c if inverse * 2 > c else 0
             first = ((interval.lo - rest) * inverse - box.lo) % c + box.lo
@@ -328,7 +336,7 @@ def _solve_remainder(m: M) -> M | None:
 
 
 def _both(first: M, second: M) -> list[M]:
-    """The intersection by constraints: results of both are equal."""
+    """Return the intersection as one map with the constraint that the results are equal."""
     _check(first, second)
     n, r = len(first.ranges), len(first.runtime)
     shift: dict[Var, Expr] = {Range(i): Range(n + i) for i in range(len(second.ranges))}
@@ -355,7 +363,7 @@ def _both(first: M, second: M) -> list[M]:
 
 
 def to_isl(m: M) -> Any:
-    """The relation as an `islpy.Map`; runtime variables are parameters."""
+    """Return the relation as an `islpy.Map`; runtime variables are parameters."""
     if reads := running([m], also_dims=True):
         raise UnsupportedError(f"runtime variables {reads} are read at indices that run")
     try:
@@ -365,9 +373,9 @@ def to_isl(m: M) -> Any:
 
 
 def from_isl(like: type[M], relation: Any) -> list[M]:
-    """An `islpy.Map` (or its text) as maps that share no pair.
+    """Convert an `islpy.Map`, or its text, to disjoint maps.
 
-    Parameters must be called `p0`, `p1`, … and become runtime variables without origin.
+    Parameters must be named `p0`, `p1`, … and become runtime variables without origin.
 
     Raises:
         UnsupportedError: isl finds no quotients for its unknowns within the budget.

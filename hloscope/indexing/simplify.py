@@ -1,7 +1,7 @@
-"""Simplification of maps: constraints first, then results within the ranges that are left.
+"""Simplification of maps: constraints first, then results within the remaining ranges.
 
-Constraints `expr in [lo, hi]` are solved for simpler expressions, merged, decided; every step keeps
-the set of points that satisfy all of them within the box.
+Constraints `expr in [lo, hi]` are solved for simpler expressions, merged and decided. Every step
+keeps the set of points of the box that satisfy all of them.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ Table: TypeAlias = dict[Expr, Interval]
 
 
 class ConstraintStep(Struct, frozen=True):
-    """One step in which a constraint became another, became bounds, or was found to always hold.
+    """A step that replaced a constraint by another or by bounds, or found that it always holds.
 
     Attributes:
-        law: What was done.
+        law: Name of the step.
         before: The constraint.
-        after: What it was replaced by; `None` if by nothing.
+        after: Its replacement; `None` if it always holds.
     """
 
     law: str
@@ -58,7 +58,7 @@ class ConstraintStep(Struct, frozen=True):
     after: Constraint | None
 
     def text(self, names: dict[Var, str] | None = None) -> str:
-        """`before becomes after   by law`, for people."""
+        """Return `before becomes after   by law` for readers."""
         before, after = (
             f"{to_text(c[0], names)} in {c[1]}" if c else "nothing"
             for c in (self.before, self.after)
@@ -74,13 +74,13 @@ MapTrace: TypeAlias = "list[Step | ConstraintStep]"
 
 
 class EmptyDomainError(Exception):
-    """The constraints hold nowhere; never leaves this package."""
+    """No point satisfies the constraints; caught inside this package."""
 
 
 def settle(
     box: dict[Var, Interval], constraints: Iterable[Constraint], trace: MapTrace | None = None
 ) -> Table:
-    """Simplify constraints to a fixpoint; what they say about single variables goes into `box`.
+    """Simplify constraints until nothing changes; constraints on single variables tighten `box`.
 
     Raises:
         EmptyDomainError: No point satisfies them.
@@ -91,6 +91,7 @@ def settle(
         is_past = found.lo == POS_INF or found.hi == NEG_INF  # where sums are no longer exact
         if is_past or not interval.contains(found) or trace is not None:
             _meet(table, e, interval)
+    # Tighter bounds may decide or simplify other constraints, so all are simplified again.
     while table:
         size = dict(box)
         domain = simplifier.Domain(size)
@@ -106,7 +107,7 @@ def settle(
 
 
 def _meet(table: Table, expr: Expr, interval: Interval) -> None:
-    """Add a constraint to those that already hold."""
+    """Add a constraint to the table, intersected with one on the same expression."""
     interval = table[expr] & interval if expr in table else interval
     if interval.is_empty:
         raise EmptyDomainError
@@ -116,10 +117,11 @@ def _meet(table: Table, expr: Expr, interval: Interval) -> None:
 def _settled(
     constraint: Constraint, domain: Domain, box: dict[Var, Interval], trace: MapTrace | None
 ) -> Constraint | None:
-    """What a constraint becomes; `None` if it always holds or is what the box says now."""
+    """Return the simplified constraint; `None` if it always holds or has become part of the box."""
     expr, interval = constraint
     expr = simplified(expr, domain, trace)
     values = domain.bounds(expr)
+    # Solving moves constants and factors to the interval, which may make the expression a variable.
     while not interval.contains(values) and (solved := solve(expr, interval, domain)) is not None:
         if trace is not None:
             trace.append(ConstraintStep("solving", (expr, interval), solved))
@@ -145,7 +147,7 @@ def _settled(
 
 
 def simplified(expr: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
-    """The simplified expression; its steps go into the trace."""
+    """Return the simplified expression; its steps are appended to the trace."""
     if trace is None:
         return domain.simplify(expr)
     steps: list[Step] = []
@@ -155,7 +157,7 @@ def simplified(expr: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
 
 
 def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interval] | None:
-    """One step towards a simpler expression; `None` where there is none.
+    """Return a constraint on a simpler expression that is equivalent; `None` if there is none.
 
     >>> from hloscope.affine import Dim
     >>> from hloscope.simplifier import Domain
@@ -180,7 +182,7 @@ def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interva
 
 
 def shifted(interval: Interval, by: int) -> Interval | None:
-    """The interval moved; `None` if an end leaves int64, whose limits stand for no limit.
+    """Return the interval moved by `by`. `None` if an end leaves int64, whose limits mean infinity.
 
     >>> shifted(Interval(0, 5), 2), shifted(Interval(0, 2**62), 2**62)
     (Interval(lo=2, hi=7), None)
@@ -193,14 +195,14 @@ def shifted(interval: Interval, by: int) -> Interval | None:
 
 
 def _ends(lo: int, hi: int, old: Interval) -> Interval | None:
-    """An interval whose ends are infinite only if as many ends of another are."""
+    """Return `[lo, hi]`; `None` if it has more infinite ends than `old`."""
     finite = (lo == NEG_INF) + (hi == POS_INF) <= (old.lo == NEG_INF) + (old.hi == POS_INF)
     inside = NEG_INF <= lo < POS_INF and NEG_INF < hi <= POS_INF
     return Interval(lo, hi) if finite and inside else None
 
 
 def divided(interval: Interval, factor: int) -> Interval:
-    """All integers `x` with `x * factor` in the interval.
+    """Return the interval of all integers `x` with `x * factor` in the interval.
 
     >>> divided(Interval(14, 33), 8), divided(Interval(-11, -5), -3)
     (Interval(lo=2, hi=4), Interval(lo=2, hi=3))
@@ -218,7 +220,7 @@ def _negated(interval: Interval) -> tuple[int, int]:
 
 
 def of_quotient(interval: Interval, den: int) -> Interval | None:
-    """All integers `x` with `floor(x / den)` in the interval; `None` if an end leaves int64.
+    """Return the integers `x` with `floor(x / den)` in the interval; `None` if an end leaves int64.
 
     >>> of_quotient(Interval(-11, -5), 3), of_quotient(Interval(-11, -5), -3)
     (Interval(lo=-33, hi=-13), Interval(lo=13, hi=33))
@@ -236,9 +238,9 @@ def of_quotient(interval: Interval, den: int) -> Interval | None:
 def _without_low_part(
     expr: Sum, interval: Interval, domain: Domain
 ) -> tuple[Expr, Interval] | None:
-    """Drop the part of a sum that cannot change the answer.
+    """Drop the part of a sum that cannot decide the constraint.
 
-    In `g * a + b in [lo, hi]` each of the two comparisons has one answer for every `b` in
+    In `g * a + b in [lo, hi]` each of the two comparisons has the same result for every `b` in
     `[b.lo, b.hi]` if the quotients `(lo - b) / g`, rounded up, and `(hi - b) / g`, rounded down,
     are the same at both ends.
     """
@@ -255,7 +257,7 @@ def _without_low_part(
 
 
 def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = None) -> None:
-    """Join `x mod m = r` and `x mod n = q` into one; bounds of `x` snap to the remainder.
+    """Merge `x mod m = r` and `x mod n = q` to one constraint; bounds of `x` move to the remainder.
 
     >>> from hloscope.affine import Dim
     >>> box, table = {Dim(0): Interval(-5, 10)}, {Dim(0) % 6: Interval(1, 1)}
@@ -295,7 +297,9 @@ def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = 
 
 
 def _both(r: int, m: int, q: int, n: int) -> tuple[int, int]:
-    """The remainder and modulus of the numbers that leave `r` modulo `m` and `q` modulo `n`."""
+    """Return the remainder and modulus of numbers that are `r` modulo `m` and `q` modulo `n`."""
+    # Chinese remainder theorem for moduli with a common factor: solvable if the remainders agree
+    # modulo the factor.
     g = gcd(m, n)
     if (q - r) % g:
         raise EmptyDomainError
@@ -307,12 +311,12 @@ def _both(r: int, m: int, q: int, n: int) -> tuple[int, int]:
 def simplify(
     m: M, *, replace_points: bool = True, exact: bool = False, trace: MapTrace | None = None
 ) -> M:
-    """An equal map with simpler constraints, tighter bounds and simpler results.
+    """Return an equal map with simpler constraints, tighter bounds and simpler results.
 
     Args:
         m: The map.
         replace_points: A dimension with one value becomes that value in the results.
-        exact: Look for still shorter forms of results, which are then proved.
+        exact: Search for still shorter forms of results, which are then proved.
         trace: If given, every step is appended.
     """
     if exact:
@@ -343,11 +347,11 @@ def _made_simple(m: M, replace_points: bool, trace: MapTrace | None) -> M:
 
 
 def _is_plain(m: MapBase) -> bool:
-    """Is it plain to see that simplifying changes no result?
+    """Is it evident that simplifying changes no result?
 
-    That is so for linear combinations of variables that have more than one value, with at most one
-    quotient or remainder of another such variable, which has more than one value too.
-    This is looked at first, as most maps are like that.
+    That is so for linear combinations of variables with more than one value, with at most one
+    quotient or remainder of another such variable that has more than one value too. Most maps are
+    like that.
     """
     box = m.box
     for e in m.results:
@@ -365,7 +369,7 @@ def _is_plain(m: MapBase) -> bool:
 
 
 def _without_points(m: M) -> M | None:
-    """The simplified map, if its results are linear combinations of its variables."""
+    """Return the simplified map; `None` if a result is not linear in the variables."""
     box = m.box
     results: list[Expr] = []
     for e in m.results:
@@ -388,7 +392,10 @@ def _without_points(m: M) -> M | None:
 
 
 def _has_plain_division(terms: Sequence[tuple[Expr, int]], box: Mapping[Var, Interval]) -> bool:
-    """Is the division by a constant, of a variable that is in no other term and is not negative?"""
+    """Does the division have a constant divisor and a dividend that occurs in no other term?
+
+    The dividend is a variable that is not negative, with several quotients.
+    """
     for t, _ in terms:
         if t._divisions:
             kind = type(t)
@@ -407,6 +414,7 @@ _BARE: Final = _VARIABLES | {Const}
 
 def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
     box, constraints = m.box, m.constraints
+    # Constraints come first, as they tighten the bounds that results are simplified with.
     if constraints and not m.is_settled:
         box = dict(box)
         try:
@@ -438,7 +446,7 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
 
 
 def _value_if_pinned(result: Expr, pinned: Sequence[tuple[Terms, int, int]]) -> Expr:
-    """The result's value where a constraint leaves it only one: `d0 - rt0 in [0, 0]`."""
+    """Return the value of a result that a constraint fixes, such as `d0 - rt0 in [0, 0]`."""
     terms, const = as_sum(result)
     for others, other, value in pinned:
         if terms == others:
@@ -467,7 +475,7 @@ def _result(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
 
 
 def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
-    """The simplified expression with the dimensions that are its terms, even if constant."""
+    """Simplify an expression, but keep dimensions that are its terms, even if they are constant."""
     terms, _ = as_sum(e)
     points: list[tuple[Expr, int]] = [
         (t, c) for t, c in terms if c == 1 and isinstance(t, Dim) and domain.box[t].is_point
@@ -481,10 +489,10 @@ def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr
 def _with_simple_indices(
     runtime: Sequence[RuntimeVariable], domain: Domain, trace: MapTrace | None
 ) -> list[RuntimeVariable]:
-    """The runtime variables with the arguments simplified.
+    """Return the runtime variables with simplified arguments.
 
-    Constants and variables of several values that no constraint is about are simple: nearly all
-    arguments are such where gathers follow each other, and 256 of them are tiled twice as fast.
+    Constants, and variables of several values without constraints, are simple already. Nearly all
+    arguments of consecutive gathers are like that, and 256 of them are tiled twice as fast.
     """
     if not runtime:
         return []

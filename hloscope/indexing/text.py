@@ -1,12 +1,13 @@
-"""The text of maps, in XLA's grammar.
+"""Text of maps in XLA's grammar.
 
     (d0, pid)[s0]{rt0} -> (d0 / 8 + s0, rt0), domain: d0 in [0, 9], …, d0 + s0 in [0, 5]
 
-Bounds are inclusive; `/` is floor division and `floordiv` is read too.  A map whose domain is
-empty is `KNOWN EMPTY`, the map that says nothing `UNDEFINED`.  White space does not matter.
+Bounds are inclusive. `/` is floor division, and `floordiv` is accepted too. A map with an empty
+domain is `KNOWN EMPTY`, and the map about which nothing is known is `UNDEFINED`. White space does
+not matter.
 
-XLA's text has no word for a runtime variable that is clamped to more values than the map holds for:
-`rt0 in [0, 2] clamped to [0, 4]`.  Nor has it names for parts of long expressions, which come last:
+Two extensions of XLA's text: a runtime variable that is clamped to more values than the map holds
+for, `rt0 in [0, 2] clamped to [0, 4]`; and names for parts of long expressions, which come last,
 `…, where t0 = d0 / 8, t1 = t0 mod 3`.
 
 Source: XLA docs `indexing.md`; the printed maps of its tests.
@@ -52,13 +53,13 @@ _TAIL: Final = pattern(r",?\s*is_simplified\s*:\s*(?:true|false)\s*\Z")
 
 
 class MapTexts(NamedTuple):
-    """The parts of a map's text.
+    """The pieces of a map's text.
 
     Attributes:
         arrow: The map without its domain, `(d0)[s0] -> (d0, s0)`.
-        bounds: `d0 in [0, 9]` for each variable, in their order.
-        constraints: An expression and its interval, in their order.
-        parts: Names for parts of long expressions, and what they stand for.
+        bounds: `d0 in [0, 9]` for each variable, in order.
+        constraints: Each expression with its interval, in order.
+        parts: Each name of a part of long expressions, with the part.
     """
 
     arrow: str
@@ -68,15 +69,15 @@ class MapTexts(NamedTuple):
 
 
 def print_map(m: MapBase, style: Style = "xla", *, plain: bool = False) -> str:
-    """The text of a map.
+    """Return the text of a map.
 
     Args:
         m: The map.
         style: `"mlir"` writes `floordiv` for `/`.
-        plain: Write out what occurs in several places, however long that gets.
+        plain: Write out shared parts at each use, at any length.
 
     Raises:
-        TooLargeError: Written out, it is too long.
+        TooLargeError: With `plain`, the text is too long.
     """
     found = map_texts(m, style, plain=plain)
     text = found.arrow
@@ -87,7 +88,7 @@ def print_map(m: MapBase, style: Style = "xla", *, plain: bool = False) -> str:
 
 
 def map_texts(m: MapBase, style: Style = "xla", *, plain: bool = False) -> MapTexts:
-    """The parts of the text of a map, see `print_map`."""
+    """Return the pieces of the text of a map; see `print_map`."""
     if m.is_undefined:
         return MapTexts(UNDEFINED)
     if m.is_known_empty:
@@ -120,10 +121,10 @@ def _in(what: str, interval: Interval) -> str:
 
 
 def parse_map(cls: type[M], text: str, *, name: str = "<map>") -> M:
-    """The map a text stands for; `name` is what messages call the text.
+    """Parse the text of a map; `name` is the name of the text in messages.
 
     Raises:
-        ParseError: The text is not in the grammar; the message points at the place.
+        ParseError: The text is not in the grammar; the message has the position.
     """
     refuse_long_numbers(Source(name, text))
     start, end = 0, len(text)
@@ -135,7 +136,7 @@ def parse_map(cls: type[M], text: str, *, name: str = "<map>") -> M:
 
 
 class _Reader:
-    """Reads one map from `text[at:end]`."""
+    """Parser of one map from `text[at:end]`."""
 
     def __init__(self, source: Source, start: int, end: int) -> None:
         self.source, self.text, self.at = source, source.text, start
@@ -162,7 +163,7 @@ class _Reader:
             self.fail(f"expected `{token}` {after}, found {self.found()}")
 
     def found(self) -> str:
-        """What stands here, for messages."""
+        """Return the next token for messages."""
         if self.at >= self.end:
             return "the end"
         word = _NAME.match(self.text, self.at, self.end)
@@ -212,7 +213,7 @@ class _Reader:
         return cls(variables(Dim, dims), variables(Range, ranges), rts, results, constraints)
 
     def variables(self, kind: type[Dim | Range | Runtime], close: str) -> list[str]:
-        """Variable names up to and with the closing bracket."""
+        """Parse variable names up to the closing bracket, inclusive."""
         names: list[str] = []
         if self.accept(close):
             return names
@@ -234,7 +235,7 @@ class _Reader:
             self.expect(",", f"or `{close}` after `{name}`")
 
     def results(self) -> list[Expr]:
-        """Expressions up to and with the closing parenthesis."""
+        """Parse expressions up to the closing parenthesis, inclusive."""
         results: list[Expr] = []
         if self.accept(")"):
             return results
@@ -245,7 +246,7 @@ class _Reader:
             self.expect(",", f"or `)` after result {len(results) - 1}")
 
     def domain(self) -> tuple[dict[Var, Interval], list[Constraint]]:
-        """Bounds of all variables, and constraints."""
+        """Parse the bounds of all variables, and the constraints."""
         bounds: dict[Var, Interval] = {}
         constraints: list[Constraint] = []
         self.skip()
@@ -270,7 +271,7 @@ class _Reader:
         return bounds, constraints
 
     def clamp(self, variable: Runtime, interval: Interval) -> None:
-        """`clamped to` an interval that contains the one before, if that stands here."""
+        """Parse an optional `clamped to` with an interval that contains `interval`."""
         if not self.accept("clamped"):
             return
         self.expect("to", "after `clamped`")
@@ -303,6 +304,6 @@ class _Reader:
         return value
 
     def expr(self) -> Expr:
-        """The longest expression that begins here."""
+        """Parse the longest expression that begins here."""
         value, self.at = affine.parse_prefix(self.source, self.at, self.names, self.parts)
         return value

@@ -1,4 +1,4 @@
-"""Maps with other variables: unused ones removed, rescaled, turned into dimensions."""
+"""Maps with changed variables: unused ones removed, rescaled, turned into dimensions."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from hloscope.indexing.variables import (
 )
 
 WITNESS_BUDGET: Final = 4096
-"""Points tried to see that constraints can hold."""
+"""Number of points tried as evidence that constraints are satisfiable."""
 
 
 def used_variables(m: MapBase) -> set[Var]:
-    """Variables the results depend on, also through the indices of runtime variables."""
+    """Return the variables that results depend on, also through indices of runtime variables."""
     return _with_indices(m, set(variables(*m.results)))
 
 
 def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
-    """The variables and those that the indices of runtime variables among them depend on."""
+    """Add to `used` the variables in the indices of its runtime variables, and return it."""
     todo = [v for v in used if isinstance(v, Runtime)]
     while todo:
         new = variables(*m.runtime[todo.pop().index].arguments) - used
@@ -52,7 +52,7 @@ def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
 
 
 def _conditions(m: MapBase) -> set[Var]:
-    """Runtime variables whose values decide whether the map holds, and what they are tied to."""
+    """Return runtime variables that are conditions, and variables they share constraints with."""
     found: set[Var] = {Runtime(i) for i, v in enumerate(m.runtime) if v.is_condition}
     if m.runtime:
         for expr, _ in m.constraints:
@@ -62,11 +62,11 @@ def _conditions(m: MapBase) -> set[Var]:
 
 
 def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
-    """Variables that can go: neither the results nor conditions that matter depend on them.
+    """Return the variables that can be removed: neither results nor relevant conditions use them.
 
-    A group of variables tied together by constraints goes as a whole, if it has no other ties and
-    its constraints are known to hold somewhere; not one with runtime variables, whose values are
-    given.  Without `dims`, dimensions stay.
+    Variables connected by constraints are removed together, if no used variable is connected to
+    them and their constraints are known to be satisfiable. Groups with runtime variables stay, as
+    their values are given. Without `dims`, dimensions stay.
     """
     if not (dims or m.runtime):  # do the results depend on all range variables, as they often do?
         of_results = variables(*m.results)
@@ -82,10 +82,12 @@ def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
     ties = [variables(e) for e, _ in m.constraints]
     used.update(*[t for t in ties if any(isinstance(v, Runtime) for v in t)])  # conditions, too
     _with_indices(m, used)
+    # A constraint that has a used variable makes all of its variables used.
     while new := [t for t in ties if t & used and not t <= used]:
         used |= set().union(*new)
         _with_indices(m, used)
     loose = [c for c, t in zip(m.constraints, ties, strict=True) if not t & used]
+    # Removing constraints that cannot be satisfied would turn an empty map into one that is not.
     while unsure := [c for c in _groups(loose) if _can_hold(m, c) is None]:
         for group in unsure:
             used.update(*(variables(e) for e, _ in group))
@@ -95,7 +97,7 @@ def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
 
 
 def _groups(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
-    """Constraints that share variables, together."""
+    """Group constraints that share variables, directly or indirectly."""
     groups: list[tuple[set[Var], list[Constraint]]] = []
     for constraint in constraints:
         tied, members = set(variables(constraint[0])), [constraint]
@@ -111,7 +113,7 @@ def _groups(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
 
 
 def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
-    """Is there a point where the constraints hold?  `None`: not found out."""
+    """Is there a point where the constraints hold? `None` if that was not found out."""
     tied = sorted(set().union(*(variables(e) for e, _ in constraints)))
     box = {v: m.box[v] for v in tied}
     try:
@@ -140,10 +142,10 @@ def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
 
 
 def _sum_can_hold(box: Mapping[Var, Interval], e: Expr, inside: Interval) -> bool | None:
-    """Does a sum of multiples of variables take a value in an interval?  `None`: not found out.
+    """Can a sum of multiples of variables have a value in an interval? `None` if undecided.
 
-    Terms by growing coefficient: as long as each is no larger than the width reached so far and
-    one, the sums plus `[0, width]` leave no gap, so that the bounds decide.
+    The terms are taken by growing coefficient. As long as each coefficient is at most the width
+    reached so far plus one, the sums plus `[0, width]` have no gap, so the bounds decide.
 
     >>> from hloscope.affine import Dim
     >>> box = {Dim(0): Interval(0, 72), Dim(1): Interval(0, 72)}
@@ -173,7 +175,7 @@ def _all_hold(table: Table, at: dict[Var, int]) -> bool:
 
 
 def remove_unused(m: M, *, dims: bool) -> M:
-    """The map without its unused range and runtime variables, and `dims` too if asked."""
+    """Return the map without unused range and runtime variables; with `dims`, dimensions too."""
     if m.is_known_empty or m.is_undefined or not (dims or m.ranges or m.runtime):
         return m
     gone = unused_variables(m, dims=dims)
@@ -186,7 +188,7 @@ def remove_unused(m: M, *, dims: bool) -> M:
 
 
 def without(m: M, gone: Collection[Var]) -> M:
-    """The map without some variables, and without the constraints that are only about them."""
+    """Return the map without the variables `gone` and the constraints that have them."""
     new: dict[Var, Expr] = {}
     kept: dict[type[Var], list[int]] = {}
     for kind, count in ((Dim, len(m.dims)), (Range, len(m.ranges)), (Runtime, len(m.runtime))):
@@ -210,7 +212,7 @@ def replaced(
     ranges: Sequence[Variable],
     runtime: Sequence[RuntimeVariable],
 ) -> M:
-    """The map in other variables: each old variable by an expression over the new ones."""
+    """Return the map in other variables; `new` has each old variable in terms of the new ones."""
     return m.with_(
         dims=dims,
         ranges=ranges,
@@ -221,7 +223,7 @@ def replaced(
 
 
 def rescale(m: M) -> M:
-    """Range variables with `s mod c = r` replaced by `s * c + r`; results are the same.
+    """Replace range variables with `s mod c = r` by `s * c + r`; the relation stays the same.
 
     Source: XLA `RescaleSymbols`.
     """
@@ -254,7 +256,7 @@ def rescale(m: M) -> M:
 
 
 def ranges_to_dims(m: M, indices: Sequence[int]) -> M:
-    """The map where some range variables are dimensions, after the others, in the order given."""
+    """Return the map with some range variables as further dimensions, in the order of `indices`."""
     moved = list(indices)
     stay = [i for i in range(len(m.ranges)) if i not in moved]
     new: dict[Var, Expr] = {Range(i): Dim(len(m.dims) + k) for k, i in enumerate(moved)}
@@ -269,7 +271,7 @@ def ranges_to_dims(m: M, indices: Sequence[int]) -> M:
 
 
 def dims_to_ranges(m: M, results: Sequence[Expr] | None = None) -> M:
-    """The map without dimensions, which are range variables before the others.
+    """Return the map with its dimensions turned into range variables, before the others.
 
     Args:
         m: The map.
@@ -283,7 +285,7 @@ def dims_to_ranges(m: M, results: Sequence[Expr] | None = None) -> M:
 
 
 def symbols_to_dims(m: M) -> M:
-    """The map where all range variables, then all runtime variables, are dimensions."""
+    """Return the map with all range, then all runtime variables as additional dimensions."""
     new: dict[Var, Expr] = {Range(i): Dim(len(m.dims) + i) for i in range(len(m.ranges))}
     start = len(m.dims) + len(m.ranges)
     new |= {Runtime(i): Dim(start + i) for i in range(len(m.runtime))}
@@ -297,10 +299,10 @@ def bounded(
     ranges: Sequence[Interval | int] = (),
     runtime: Sequence[Interval | int] = (),
 ) -> M:
-    """The map with other intervals; an integer is a size.
+    """Return the map with other intervals; an integer is a size.
 
     Raises:
-        ValueError: Their number is not that of the variables.
+        ValueError: The number of bounds differs from the number of variables.
     """
     for kind, given, old in (
         ("dimension", dims, m.dims),

@@ -1,4 +1,4 @@
-"""Variables of a map: their intervals, names and, at run time, where their values come from."""
+"""Variables of a map: intervals, names, and the origin of values read at run time."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from hloscope.lazy import pattern
 from hloscope.locks import shared_lock
 
 Constraint: TypeAlias = tuple[Expr, Interval]
-"""`expr in interval`; a map's constraints hold together."""
+"""The constraint `expr in interval`; all constraints of a map hold."""
 
 
 class VariableKind(StrEnum):
-    """What a variable stands for in a GPU program, told by its name."""
+    """Role of a variable in a GPU program, determined by its name."""
 
     DEFAULT = "default"
     THREAD_X = "th_x"
@@ -50,7 +50,7 @@ class VariableKind(StrEnum):
 
     @classmethod
     def of_name(cls, name: str) -> VariableKind:
-        """The kind a name stands for.
+        """Return the role for a name; `DEFAULT` for other names.
 
         >>> VariableKind.of_name("th_x"), VariableKind.of_name("pid")
         (<VariableKind.THREAD_X: 'th_x'>, <VariableKind.DEFAULT: 'default'>)
@@ -62,7 +62,7 @@ _KINDS: Final = {str(kind): kind for kind in VariableKind}
 
 
 class _Interned(StructMeta):
-    """Metaclass of `Variable`: equal variables are the same object."""
+    """Metaclass that interns `Variable`: equal variables are the same object."""
 
     def __call__(cls, interval: Interval, name: str = "") -> Variable:  # noqa: N805
         key = interval.lo, interval.hi, name
@@ -84,17 +84,17 @@ _LIVE: Final[dict[tuple[int, int, str], ref[Variable]]] = {}
 
 
 def _forget(key: tuple[int, int, str], entry: ref[Variable]) -> None:
-    """Remove the entry of a dead variable, unless a new one has taken its place."""
+    """Remove the entry of a dead variable, unless a new one has replaced it."""
     with _LOCK:
         if _LIVE.get(key) is entry:
             del _LIVE[key]
 
 
 class Variable(Struct, metaclass=_Interned, frozen=True, eq=False, weakref=True):
-    """A dimension or range variable: the integers it runs over, and its name.
+    """A dimension or range variable: its interval and its name.
 
-    A variable without a name is printed by its position: `d0`, `s0`.  Interned, so that maps are
-    compared and looked up fast.
+    A variable without a name is printed by its position: `d0`, `s0`. Variables are interned, so
+    that maps are compared and looked up fast.
 
     >>> Variable(Interval(0, 7)) is Variable(Interval(0, 7))
     True
@@ -108,28 +108,27 @@ class Variable(Struct, metaclass=_Interned, frozen=True, eq=False, weakref=True)
 
     @property
     def kind(self) -> VariableKind:
-        """What the name says the variable is."""
+        """Role of the variable, by its name."""
         return VariableKind.of_name(self.name)
 
 
 class RuntimeVariable(Struct, frozen=True):
-    """An integer read from a tensor when the program runs, or the position of a device.
+    """An integer read from a tensor at run time, or the position of a device.
 
     Attributes:
         interval: Values for which the map holds.
-        name: Printed name; `rt0` by position where empty.
-        origin: The instruction whose value is read; `None` where nobody knows.
-        index: Which element of the origin is read: expressions over the variables of the map, also
-            over other runtime variables, never in a circle.
-        clamp: Bounds to which the value is clamped when it is read, where these are more than
-            `interval`; `None` where they are the same.
-        collective: Nothing is read: the value is the position of the device in its group of this
-            collective.
-        is_every: The value is every position in the group, one after another: their number is not
-            written.
-        via: Collectives that lead to the device on which it is read, the first one from the device
-            of the output.
-        positions: For each of `via` the position in its group of the device it leads to.
+        name: Printed name; empty for `rt0` by position.
+        origin: The instruction whose value is read; `None` if unknown.
+        index: The element of the origin that is read: expressions over the variables of the map,
+            also over other runtime variables, without cycles.
+        clamp: Interval to which the value is clamped when it is read, if it is larger than
+            `interval`; else `None`.
+        collective: If set, nothing is read: the value is the position of the device in its group
+            of this collective.
+        is_every: The value is every position in the group, whose size is not written.
+        via: Collectives that lead to the device of the read, the first one from the device of the
+            output.
+        positions: For each of `via`, the position in its group of the device it leads to.
     """
 
     interval: Interval
@@ -144,18 +143,18 @@ class RuntimeVariable(Struct, frozen=True):
 
     @property
     def source(self) -> Hashable:
-        """What equals for two variables that are the same at equal indices; `None`: unknown."""
+        """Key that is equal for variables with equal values at equal indices; `None` if unknown."""
         if self.collective is not None:
             return self.collective, "every" if self.is_every else "position", self.via
         return (self.origin, "element", self.via) if self.via else self.origin
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
-        """All that the value depends on: which element is read, on which device."""
+        """Expressions that the value depends on: the index of the element and the device."""
         return self.index + self.positions
 
     def at(self, arguments: Sequence[Expr]) -> RuntimeVariable:
-        """The variable with other `arguments`."""
+        """Return the variable with other `arguments`."""
         if not self.index and not self.positions:
             return self
         rank = len(self.index)
@@ -173,23 +172,24 @@ class RuntimeVariable(Struct, frozen=True):
 
     @property
     def values(self) -> Interval:
-        """Every value it can have: what is read is clamped to this."""
+        """Every value that the variable can have after clamping."""
         return self.interval if self.clamp is None else self.clamp
 
     @property
     def is_condition(self) -> bool:
-        """Does the map hold for some of the values only?"""
+        """Does the map hold for only some of the values?"""
         return self.clamp is not None
 
     @property
     def kind(self) -> VariableKind:
-        """What the name says the variable is."""
+        """Role of the variable, by its name."""
         return VariableKind.of_name(self.name)
 
 
+# Every map of every rule is built from such variables.
 @lru_cache(maxsize=2048)
 def below(size: int) -> Variable:
-    """The variable without name that runs over `[0, size)`.
+    """Return the variable without a name that runs over `[0, size)`.
 
     >>> below(8).interval
     Interval(lo=0, hi=7)
@@ -201,7 +201,7 @@ V = TypeVar("V", Variable, RuntimeVariable)
 
 
 def replace_interval(variable: V, interval: Interval) -> V:
-    """The same variable with another interval; a runtime variable's other values stay known.
+    """Return the variable with another interval; a runtime variable remembers its other values.
 
     >>> replace_interval(RuntimeVariable(Interval(0, 4)), Interval(0, 2)).values
     Interval(lo=0, hi=4)
@@ -215,14 +215,14 @@ def replace_interval(variable: V, interval: Interval) -> V:
 
 
 def renamed(variable: RuntimeVariable, new: dict[Var, Expr]) -> RuntimeVariable:
-    """The runtime variable with the variables of its index and positions replaced."""
+    """Return the runtime variable with the variables of its index and positions replaced."""
     if not new or not (variable.index or variable.positions):
         return variable
     return variable.at(substituted(variable.arguments, new))
 
 
 def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]:
-    """The expressions with variables replaced, all at once."""
+    """Return the expressions with variables replaced simultaneously."""
     if not new:
         return tuple(exprs)
     out: list[Expr] = []
@@ -235,7 +235,7 @@ def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]
 
 
 def _simply(e: Expr, new: dict[Var, Expr]) -> Expr | None:
-    """The expression with variables replaced, if it is a sum or a quotient of variables."""
+    """Substitute into a sum or a quotient of variables; `None` for other expressions."""
     kind = type(e)
     if kind is FloorDiv or kind is Mod:
         num, den = e.num, e.den  # type: ignore[union-attr]
@@ -262,7 +262,7 @@ def _simply_sum(e: Expr, new: dict[Var, Expr]) -> Expr | None:
 def substituted_constraints(
     constraints: Sequence[Constraint], new: dict[Var, Expr]
 ) -> list[Constraint]:
-    """The constraints with variables replaced, all at once."""
+    """Return the constraints with variables replaced simultaneously."""
     if not constraints or not new:
         return [*constraints]
     exprs = substituted([e for e, _ in constraints], new)
@@ -273,12 +273,12 @@ _ATOMS: Final = frozenset((Dim, Range, Runtime, Const))
 
 
 PREFIXES: Final[dict[type[Var], str]] = {Dim: "d", Range: "s", Runtime: "rt"}
-"""How variables without a name are printed, before their position."""
+"""Printed prefix of variables without a name; their position follows."""
 _DEFAULT_NAME: Final = {kind: pattern(rf"{p}\d+") for kind, p in PREFIXES.items()}
 
 
 def own_name(name: str, kind: type[Var]) -> str:
-    """`name`, or "" if it is one of those that positions give (`d3` for a dimension).
+    """Return `name`, or "" if it is the default name of some position (`d3` for a dimension).
 
     >>> own_name("d3", Dim), own_name("d3", Range), own_name("pid", Dim)
     ('', 'd3', 'pid')
@@ -289,9 +289,9 @@ def own_name(name: str, kind: type[Var]) -> str:
 def printed_names(
     dims: Sequence[Variable], ranges: Sequence[Variable], runtime: Sequence[RuntimeVariable]
 ) -> Mapping[Var, str]:
-    """A printed name for each variable; all different.
+    """Return a different printed name for each variable.
 
-    A name that is taken gets a suffix: two maps that both call a range `tile` may be composed.
+    A name that is used already gets a suffix, as two composed maps may both name a range `tile`.
     """
     if not any([v.name for group in (dims, ranges, runtime) for v in group]):
         return _names_by_position(len(dims), len(ranges), len(runtime))
@@ -314,7 +314,7 @@ def printed_names(
 
 
 def _names_by_position(dims: int, ranges: int, runtime: int) -> Mapping[Var, str]:
-    """The printed names of so many variables of each kind, none of which has one of its own."""
+    """Return the default names of the given numbers of variables."""
     return {
         kind(i): f"{PREFIXES[kind]}{i}"
         for kind, count in ((Dim, dims), (Range, ranges), (Runtime, runtime))

@@ -314,8 +314,8 @@ FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
 )  # fmt: skip
 
 
-@cache
 # Asked for every quotient; there are at most 128 sets of features.
+@cache
 def laws_of(found: int) -> tuple[Rule[FloorCode], ...]:
     """Return the laws after the first that may apply to a numerator with these features."""
     return tuple([rule for rule in FLOORDIV[1:] if rule.needs & found])
