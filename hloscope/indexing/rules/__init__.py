@@ -1,4 +1,4 @@
-"""How each op indexes: one file per op family, one rule per op and direction.
+"""Rules by which each op indexes: one file per op family, one rule per op and direction.
 
-`registry.lookup` imports the file of a family when it is first asked about one of its ops.
+`registry.lookup` imports the file of a family at the first query of one of its ops.
 """

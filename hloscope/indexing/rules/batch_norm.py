@@ -1,4 +1,4 @@
-"""Batch normalisation, by what it reduces: statistics are over all dimensions but the feature."""
+"""Batch normalisation: statistics are reduced over all dimensions except the feature."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining
 
 
 def _of_feature(shape: Dims, feature: Dim) -> Accesses:
-    """From an index whose feature is `feature` to the vector of features."""
+    """Return the access from an index with this feature to the vector of features."""
     return exact(MapBuilder(shape).map((feature,)))
 
 
 def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Accesses:
-    """Every element of the array with the same feature."""
+    """Return the access to every element of the array with the same feature."""
     at = MapBuilder(here)
     return exact(
         at.map([feature if k == place else at.range(size) for k, size in enumerate(whole)])
@@ -24,14 +24,14 @@ def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Acce
 
 
 def _is_array(operand: int) -> bool:
-    """Has an operand of training or of the gradient the shape of the array, not of a vector?"""
+    """Has the operand of training or of the gradient the array's shape, not a vector's?"""
     return operand in (0, 4)
 
 
 _TRAINING = ({0, 1, 2}, {0}, {0})
-"""Operands (array, scale, offset) read by output, mean and variance."""
+"""Operands (array, scale, offset) that the output, the mean and the variance read."""
 _GRAD = ({0, 1, 2, 3, 4}, {0, 2, 3, 4}, {4})
-"""Operands (array, scale, mean, variance, gradient) read by the gradients of the first three."""
+"""Operands (array, scale, mean, variance, gradient) that the three gradients read."""
 
 
 @output_to_input(BatchNormTraining, BatchNormGrad)

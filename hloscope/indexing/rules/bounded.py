@@ -1,9 +1,9 @@
-"""Elements of arrays whose sizes are known only at run time.
+"""Accesses of arrays whose sizes are known only at run time.
 
-An index runs up to the bound: an element behind the run-time size counts as what the memory holds
-there, and depends on the size, which decides that it does not exist.  Where an op places or picks
-elements by a run-time size, everything that may be touched for some size up to the bound is said,
-never as exact.  Sizes themselves are the matter of `run_time_sizes`.
+An index runs up to the bound. An element beyond the run-time size counts as existing in memory, and
+depends on the size. If an op places or selects elements by a run-time size, the access covers
+everything that may be accessed for some size up to the bound, and is never exact. `run_time_sizes`
+has the dependences on the sizes themselves.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ REPLACED: Final = "a size set again takes the place of the one before"
 DECLARED: Final = "the type of the result says the size"
 EXPANDS: Final = "a size known only at run time may be 1, which expands"
 _SPREAD: Final[tuple[type[Op], ...]] = AllGather, AllToAll, RaggedAllToAll, ReduceScatter
-"""Ops that put together or cut up what several processes hold."""
+"""Ops that join or split the values of several devices."""
 _MANY: Final = 4
-"""Of more dimensions that may expand any index is said to be read."""
+"""Number of dimensions that may expand above which any index counts as read."""
 
 
 def weakened(
     direction: Direction, ins: Instruction, number: int, answer: tuple[Accesses, ...]
 ) -> tuple[Accesses, ...]:
-    """The answer of a rule, claiming no more than holds for every size up to the bounds."""
+    """Return a rule's accesses, weakened so that they hold for every size up to the bounds."""
     if _is_moved(ins):
         return (unknown(MOVED),) * len(answer)
     wider = _wider(ins)
@@ -80,11 +80,11 @@ def weakened(
 
 
 def _inside(accesses: Accesses, there: Sequence[Type]) -> Accesses:
-    """What is touched of elements that there are: a bound may be greater than a size it stands for.
+    """Restrict accesses to elements that exist, as a bound may exceed the size it stands for.
 
     Args:
-        accesses: What a rule says, which takes bounds for sizes.
-        there: The types that the leaves of the accesses number; just one is that of all.
+        accesses: The accesses of a rule, which takes bounds for sizes.
+        there: The types of the leaves of the accesses; a single type applies to all.
     """
     found = []
     for access in accesses:
@@ -99,7 +99,7 @@ def _inside(accesses: Accesses, there: Sequence[Type]) -> Accesses:
 
 
 def claimed_of(ins: Instruction, accesses: Accesses) -> Accesses:
-    """What an instruction of dynamic sizes touches, as exact only where it hands them on."""
+    """Return the accesses as supersets, unless the instruction keeps dynamic sizes unchanged."""
     if hands_on(ins) or isinstance(ins.op, GetDimensionSize):
         return accesses
     return _superset(accesses)
@@ -123,7 +123,7 @@ def _inverted(accesses: Accesses) -> Accesses:
 
 
 def _is_moved(ins: Instruction) -> bool:
-    """Does the place of an element depend on a size in a way that is not followed?"""
+    """Does the position of an element depend on a size in a way that is not modelled?"""
     match ins.op:
         case Reshape() | Bitcast():
             return not _keeps_order(ins.operands[0].type, ins.type)
@@ -132,9 +132,9 @@ def _is_moved(ins: Instruction) -> bool:
 
 
 def _keeps_order(source: Type, target: Type) -> bool:
-    """Is an element's place among all the same whatever the sizes, seen by the bounds?
+    """Is the linear position of each element the same for all sizes up to the bounds?
 
-    So it is if a size that is not known is that of a dimension that stays as it is, or that of the
+    That is so if each unknown size belongs to a dimension that stays unchanged, or to the
     slowest-varying dimension (of more than one element) on both sides.
     """
     if not isinstance(source, TensorType) or not isinstance(target, TensorType):
@@ -144,6 +144,7 @@ def _keeps_order(source: Type, target: Type) -> bool:
         if not all(known):
             return False
     a, b = _longer_than_one(source), _longer_than_one(target)
+    # Equal leading and trailing dimensions have no effect on the order of what is between them.
     while a and b and a[0] == b[0]:
         a, b = a[1:], b[1:]
     while a and b and a[-1] == b[-1]:
@@ -154,12 +155,12 @@ def _keeps_order(source: Type, target: Type) -> bool:
 
 
 def _longer_than_one(type: TensorType) -> list[tuple[int | None, int]]:
-    """Size and bound of each dimension, without those that always have one element."""
+    """Return the size and the bound of each dimension that may have more than one element."""
     return [pair for pair in zip(type.sizes, sizes(type), strict=True) if pair[0] != 1]
 
 
 def _wider(ins: Instruction) -> Mapping[int, Accesses]:
-    """What is read of operands where run-time sizes lead to more than the rule says."""
+    """Return larger accesses for operands where run-time sizes lead to more than the rule has."""
     match ins.op:
         case Reverse(dimensions):
             moved = set(dimensions) & set(dynamic_dimensions(ins.type))
@@ -200,7 +201,7 @@ def _reversed(shape: Dims, dimensions: Dims, moved: set[int]) -> IndexingMap:
 
 
 def _concatenated(ins: Instruction, k: int) -> Iterator[tuple[int, Accesses]]:
-    """An operand begins where those before it end: somewhere between the least and the most."""
+    """Yield accesses of operands whose start is known only within the sizes of those before."""
     target = sizes(ins.type)
     least = most = 0
     for number, operand in enumerate(ins.operands):
@@ -224,7 +225,7 @@ def _set_again(ins: Instruction, dimension: int) -> Iterator[tuple[int, Accesses
 
 
 def _of_one_size(ins: Instruction) -> Iterator[tuple[int, Accesses]]:
-    """Operands whose sizes may differ: one of size 1 expands.
+    """Yield accesses of operands whose sizes may differ, where one of size 1 expands.
 
     Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
     """
@@ -244,13 +245,15 @@ def _of_one_size(ins: Instruction) -> Iterator[tuple[int, Accesses]]:
 
 
 def _expanded(ins: Instruction, number: int, places: Dims, loose: Iterable[int]) -> Accesses:
-    """What is read of an operand whose loose dynamic dimensions may have size 1, if there are any.
+    """Return the accesses of an operand whose dynamic `loose` dimensions may have size 1.
+
+    Empty if it has no such dimension.
 
     Args:
         ins: The instruction.
-        number: Of the operand.
-        places: The dimension of the result to which each of its dimensions belongs.
-        loose: Its dimensions that may expand; the others do so where the bounds say it.
+        number: Number of the operand.
+        places: The dimension of the result for each dimension of the operand.
+        loose: Dimensions of the operand that may expand; others expand only by their bounds.
     """
     source, target = sizes(ins.operands[number].type), sizes(ins.type)
     free = set(loose) & set(dynamic_dimensions(ins.operands[number].type))
@@ -259,6 +262,7 @@ def _expanded(ins: Instruction, number: int, places: Dims, loose: Iterable[int])
     if len(free) > _MANY:
         return over(EXPANDS, everything_map(target, source))
     found: list[Access] = []
+    # Each loose dimension either expands or not, so every combination has one map.
     for stays in product((True, False), repeat=len(free)):
         as_is = {k for k, same in zip(sorted(free), stays, strict=True) if same}
         at = MapBuilder(target)

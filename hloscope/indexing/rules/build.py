@@ -1,4 +1,4 @@
-"""What rules share: sizes of values, a builder of maps, the maps that recur in most families."""
+"""Helpers of the rules: sizes of values, a builder of maps, and maps that most families use."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from hloscope.ir import BufferType, Dims, Instruction, TensorType, TupleType, Ty
 from hloscope.walks import nested
 
 NEVER: Accesses = ()
-"""The accesses of a tensor that is not touched."""
+"""The accesses of a tensor that is never accessed."""
 
 
 def leaves(type: Type) -> tuple[Type, ...]:
-    """The arrays (and tokens) of a type in order; a type that is no tuple is its own leaf.
+    """Return the arrays and tokens of a type in flattened order.
+
+    A type that is not a tuple is its own leaf.
 
     >>> from hloscope.ir.types import TokenType, TupleType
     >>> len(leaves(TupleType((TokenType(), TupleType((TokenType(), TokenType()))))))
@@ -32,7 +34,7 @@ def leaves(type: Type) -> tuple[Type, ...]:
 
 
 def first_leaf(type: Type, index: int) -> int:
-    """The number of the first leaf of element `index` of a tuple.
+    """Return the number of the first leaf of element `index` of a tuple.
 
     >>> from hloscope.ir.types import TokenType, TupleType
     >>> first_leaf(TupleType((TupleType((TokenType(), TokenType())), TokenType())), 1)
@@ -43,7 +45,9 @@ def first_leaf(type: Type, index: int) -> int:
 
 
 def sizes(type: Type) -> Dims:
-    """The sizes of an array, a dynamic one by its bound; `()` for tokens and opaque values.
+    """Return the sizes of an array, with bounds for dynamic ones.
+
+    `()` for tokens and opaque values.
 
     Raises:
         UnsupportedError: A dimension has neither size nor bound.
@@ -63,24 +67,24 @@ def sizes(type: Type) -> Dims:
 
 
 def is_data(type: Type) -> bool:
-    """Does the type hold elements (a token and an opaque value do not)?"""
+    """Does the type hold elements? Tokens and opaque values do not."""
     return isinstance(type, TensorType | BufferType)
 
 
 def output_sizes(ins: Instruction, output: int = 0) -> Dims:
-    """The sizes of one output."""
+    """Return the sizes of one output."""
     if isinstance(ins.type, TupleType):
         return sizes(leaves(ins.type)[output])
     return sizes(ins.type)
 
 
 def all_output_sizes(ins: Instruction) -> tuple[Dims, ...]:
-    """The sizes of every output."""
+    """Return the sizes of every output."""
     return tuple([sizes(leaf) for leaf in leaves(ins.type)])
 
 
 def integers(type: Type) -> tuple[int, int]:
-    """The least and the greatest integer that an element can be.
+    """Return the smallest and the largest integer that an element of the type can be.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> integers(TensorType(ELEMENT_TYPES["s8"], (3,)))
@@ -95,15 +99,16 @@ def integers(type: Type) -> tuple[int, int]:
 
 
 def dynamic_dimensions(type: Type) -> tuple[int, ...]:
-    """The dimensions whose size is not known."""
+    """Return the dimensions whose size is unknown."""
     if not isinstance(type, TensorType) or None not in type.sizes:
         return ()
     return tuple([k for k, size in enumerate(type.sizes) if size is None])
 
 
+# Asked several times in a row about one instruction, by its rule and by callers of the rule.
 @of_last
 def has_dynamic_sizes(ins: Instruction) -> bool:
-    """Has an operand or the result a size that is not known?"""
+    """Has an operand or the result a dimension of unknown size?"""
     type = ins.type
     if isinstance(type, TensorType) and None in type.sizes:
         return True
@@ -116,7 +121,7 @@ def has_dynamic_sizes(ins: Instruction) -> bool:
 
 @of_last
 def has_unknown_sizes(ins: Instruction) -> bool:
-    """Has an operand or the result a size without a bound?
+    """Has an operand or the result a dimension without size and bound?
 
     >>> from hloscope.ir import Instruction, TensorType
     >>> from hloscope.ir.types import ELEMENT_TYPES
@@ -128,14 +133,14 @@ def has_unknown_sizes(ins: Instruction) -> bool:
 
 
 def is_unbounded(type: Type) -> bool:
-    """Has a type a size without a bound?"""
+    """Has the type a dimension without size and bound?"""
     if isinstance(type, TensorType):
         return None in type.sizes and None in type.most
     return any([isinstance(leaf, TensorType) and None in leaf.most for leaf in leaves(type)])
 
 
 class MapBuilder:
-    """Collects the variables and conditions of one map.
+    """Builder of one map, which collects its variables and constraints.
 
     >>> d0, d1 = dims(2)
     >>> at = MapBuilder((4, 6))
@@ -155,25 +160,25 @@ d1 + s0 in [1, 6]
         self.constraints: list[Constraint] = []
 
     def range(self, size: int) -> Range:
-        """A new range variable over `[0, size)`."""
+        """Add a range variable over `[0, size)`."""
         self.ranges.append(below(size))
         return Range(len(self.ranges) - 1)
 
     def read(
         self, lo: int, hi: int, origin: Instruction | None, index: Sequence[Expr] = ()
     ) -> Runtime:
-        """A new runtime variable in `[lo, hi]`, read from `origin` at `index`."""
+        """Add a runtime variable in `[lo, hi]`, read from `origin` at `index`."""
         self.runtime.append(RuntimeVariable(Interval(lo, hi), "", origin, tuple(index)))
         return Runtime(len(self.runtime) - 1)
 
     def position(self, collective: Instruction, lo: int, hi: int, size: int | None) -> Runtime:
-        """The position of the device in its group of a collective, where it is in `[lo, hi]`.
+        """Add the position of the device in its group of a collective, restricted to `[lo, hi]`.
 
         Args:
-            collective: The instruction whose groups these are.
-            lo: Least position for which the map holds.
-            hi: Greatest position for which the map holds.
-            size: How many members a group has; `None` if that is not written.
+            collective: The instruction that has the groups.
+            lo: Smallest position for which the map holds.
+            hi: Largest position for which the map holds.
+            size: Number of members of a group; `None` if it is not written.
         """
         inside = Interval(lo, hi)
         every = Interval(0, POS_INF if size is None else size - 1)
@@ -182,7 +187,7 @@ d1 + s0 in [1, 6]
         return Runtime(len(self.runtime) - 1)
 
     def member(self, collective: Instruction, size: int | None) -> Expr:
-        """A new variable over the positions in the group of a collective."""
+        """Add a variable over all positions in the group of a collective."""
         if size is not None:
             return self.range(size)
         every = Interval(0, POS_INF)
@@ -190,15 +195,18 @@ d1 + s0 in [1, 6]
         return Runtime(len(self.runtime) - 1)
 
     def require(self, expr: Expr, lo: int, hi: int) -> None:
-        """Add the condition `lo <= expr <= hi`."""
+        """Add the constraint `lo <= expr <= hi`."""
         self.constraints.append((expr, Interval(lo, hi)))
 
     def bound(self, k: int, lo: int, hi: int) -> None:
-        """Keep the index of dimension `k` in `[lo, hi]`: `require` of a variable, found sooner."""
+        """Restrict the index of dimension `k` to `[lo, hi]`.
+
+        Cheaper than `require` on the variable.
+        """
         self.dims[k] = Variable(self.dims[k].interval & Interval(lo, hi))
 
     def quotient(self, value: Expr, step: int, size: int) -> Expr:
-        """The index `i` in `[0, size)` with `i * step == value`, required to exist."""
+        """Return the index `i` in `[0, size)` with `i * step == value`; require that it exists."""
         self.require(value, 0, (size - 1) * step)
         if step == 1:
             return value
@@ -206,41 +214,41 @@ d1 + s0 in [1, 6]
         return value // step
 
     def map(self, results: Iterable[Expr | int]) -> IndexingMap:
-        """The map of these variables and conditions."""
+        """Return the map with these results."""
         return IndexingMap(self.dims, self.ranges, self.runtime, tuple(results), self.constraints)
 
     def simplified(self, results: Iterable[Expr | int]) -> IndexingMap:
-        """The map in its simplest form, without range variables it does not use."""
+        """Return the simplified map, without range variables that it does not use."""
         return self.map(results).simplify().remove_unused_symbols()
 
 
 def trailing(source: Dims, target: Dims) -> Dims:
-    """The last dimensions of the target, as many as the source has."""
+    """Return the last dimensions of the target, as many as the source has."""
     return tuple(range(len(target) - len(source), len(target)))
 
 
 def exact(*maps: IndexingMap) -> Accesses:
-    """These maps together are precisely what is touched."""
+    """Return exact accesses by these maps."""
     return tuple([Access(m) for m in maps])
 
 
 def over(reason: str, *maps: IndexingMap) -> Accesses:
-    """These maps together contain what is touched."""
+    """Return accesses by these maps, whose union may have more elements than are accessed."""
     return tuple(Access(m, Precision.OVER, reason) for m in maps)
 
 
 def unknown(reason: str) -> Accesses:
-    """Nothing is known."""
+    """Return an access about which nothing is known."""
     return (Access.unknown(reason),)
 
 
 def dims(count: int) -> list[Expr]:
-    """The first dimension variables."""
+    """Return the first `count` dimension variables as a list."""
     return [*first_dims(count)]
 
 
 def identity_map(shape: Dims) -> IndexingMap:
-    """Each index touches the same index.
+    """Return the map from each index to itself.
 
     >>> print(identity_map((4, 6)))
     (d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 5]
@@ -249,12 +257,12 @@ def identity_map(shape: Dims) -> IndexingMap:
 
 
 def identity(shape: Dims) -> Accesses:
-    """Each index touches the same index."""
+    """Return the exact access from each index to itself."""
     return exact(identity_map(shape))
 
 
 def everything_map(shape: Dims, target: Dims) -> IndexingMap:
-    """Each index of `shape` touches every element of `target`.
+    """Return the map from each index of `shape` to every element of `target`.
 
     >>> print(everything_map((4,), (2, 3)))
     (d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 3], s0 in [0, 1], s1 in [0, 2]
@@ -266,12 +274,12 @@ def everything_map(shape: Dims, target: Dims) -> IndexingMap:
 
 
 def everything(shape: Dims, target: Dims) -> Accesses:
-    """Each index of `shape` touches every element of `target`; of a scalar, its one element."""
+    """Return the exact access from each index of `shape` to every element of `target`."""
     return exact(everything_map(shape, target))
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """First and last number of each run of neighbours among ascending numbers.
+    """Return the first and last number of each run of consecutive numbers in an ascending list.
 
     >>> runs([0, 1, 4])
     [(0, 1), (4, 4)]
@@ -286,12 +294,12 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def all_of_operands(ins: Instruction, first: int) -> tuple[Accesses, ...]:
-    """Every output element reads all of the operands from this one on: indices, sizes."""
+    """Return accesses by which every output element reads all of the operands from `first` on."""
     shape = sizes(ins.type)
     return tuple(everything(shape, sizes(operand.type)) for operand in ins.operands[first:])
 
 
 def everywhere(ins: Instruction, operand: int) -> tuple[Accesses, ...]:
-    """Every element of the operand influences every element of every output."""
+    """Return accesses by which every element of the operand influences every output element."""
     source = sizes(ins.operands[operand].type)
     return tuple(everything(source, target) for target in all_output_sizes(ins))

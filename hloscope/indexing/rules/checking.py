@@ -1,4 +1,4 @@
-"""Ops of StableHLO's own tests: what they pass on, and that comparisons have no result."""
+"""Ops of StableHLO's own tests: prints pass their operand on, and comparisons have no result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _(ins: Instruction, op: Op, number: int) -> tuple[Accesses, ...]:
 @output_to_input(Expectation)
 @input_to_output(Expectation)
 def _(ins: Instruction, op: Op, number: int) -> tuple[Accesses, ...]:
-    """No element of any output, of which there are none."""
+    """Return no accesses, as comparisons have no outputs."""
     return ()
 
 

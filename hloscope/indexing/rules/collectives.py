@@ -1,10 +1,9 @@
-"""Ops that talk to other devices.
+"""Collectives: ops that exchange values between devices.
 
-In both directions a map relates an output element on some device and an operand element.
-`Access.replica`, from the same variables, says which member of that device's group holds the
-operand, by its position in the group; a position that the group does not have stands for nothing.
-Where the position of the device itself matters, it is a runtime variable.  An access without
-`replica` is on the device itself.
+In both directions a map relates an output element on one device to an operand element.
+`Access.replica`, over the same variables, is the position in that device's group of the member that
+holds the operand. A position that the group does not have means no element. If the position of the
+device itself matters, it is a runtime variable. An access without `replica` is on the same device.
 """
 
 from __future__ import annotations
@@ -51,21 +50,21 @@ from hloscope.ops import (
 
 
 def _pairwise(ins: Instruction, number: int, found: Accesses) -> tuple[Accesses, ...]:
-    """One entry per operand: each operand has its own output."""
+    """Return one entry per operand, as each operand has its own output."""
     return tuple(found if k == number else NEVER for k in range(len(ins.operands)))
 
 
 def _on(
     ins: Instruction, at: MapBuilder, results: Iterable[Expr], member: Expr, reason: str = ""
 ) -> Access:
-    """An access of an element on a member of the group, a superset if there is a reason."""
+    """Return an access of an element on a member of the group; with a reason, it is a superset."""
     found, replica = at.map(results), at.map([member])
     precision = Precision.OVER if reason else Precision.EXACT
     return Access(found, precision, reason, replica, via=(ins,))
 
 
 def _part(index: Expr, size: int) -> tuple[Expr, Expr]:
-    """Which part of the given size an index lies in, and where in it."""
+    """Split an index into the number of a part of the given size, and the index inside it."""
     return (index // size, index % size) if size else (Const(0), Const(0))
 
 
@@ -74,14 +73,14 @@ def _part(index: Expr, size: int) -> tuple[Expr, Expr]:
 def _(
     ins: Instruction, op: AllReduce | CrossReplicaSum, number: int, bodies: Bodies
 ) -> tuple[Accesses, ...]:
-    """The same element of every member; each of several operands is reduced on its own."""
+    """The same element of every member is read; several operands are reduced separately."""
     at = MapBuilder(sizes(ins.operands[number].type))
     found = _on(ins, at, dims(len(at.dims)), at.member(ins, groups_of(ins).size))
     return _pairwise(ins, number, claimed(_combined(ins, bodies), (found,)))
 
 
 def _combined(ins: Instruction, bodies: Bodies) -> Use:
-    """The use of each member's elements: the body combines two at a time, in any order."""
+    """Return the use of each member's elements; the body combines two at a time, in any order."""
     body = bodies[0] if bodies else Dependence.of_everything(1, 2)
     if groups_of(ins).size == 1 or all(k in body.sure[0] for k in (0, 1)):
         return Use.ALWAYS
@@ -89,7 +88,7 @@ def _combined(ins: Instruction, bodies: Bodies) -> Use:
 
 
 def _is_shared(ins: Instruction) -> bool:
-    """Has every group several members, so that the body is applied for sure?"""
+    """Has every group several members, so that the body is certainly applied?"""
     groups = groups_of(ins)
     return groups.size is not None and min(map(len, groups.rows)) > 1
 
@@ -105,6 +104,7 @@ def _(
 
 @output_to_input(AllGather, shared=False)
 def _(ins: Instruction, op: AllGather, output: int) -> tuple[Accesses, ...]:
+    """Each part of the result along the gathered dimension is the operand of one member."""
     source = sizes(ins.operands[output].type)
     at = MapBuilder(output_sizes(ins, output))
     results, k = dims(len(source)), op.all_gather_dim
@@ -124,7 +124,7 @@ def _(ins: Instruction, op: AllGather, operand: int) -> tuple[Accesses, ...]:
 
 @output_to_input(ReduceScatter, shared=False, bodies=True)
 def _(ins: Instruction, op: ReduceScatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
-    """Each member of the group is read where this device's part is."""
+    """The part of this device is read from each member of the group."""
     source, target = sizes(ins.operands[output].type), output_sizes(ins, output)
     at = MapBuilder(target)
     results, k = dims(len(target)), op.scatter_dimension
@@ -162,10 +162,10 @@ def _group_size(
 def _written_size(
     ins: Instruction, op: AllToAll, source: Dims, target: Dims, counts: DeviceCounts
 ) -> int:
-    """Members of a group: as the op has it, as the types do, or all devices of the program.
+    """Return the number of members of a group, from the op, the types, or the device counts.
 
     Raises:
-        UnsupportedError: It is written nowhere.
+        UnsupportedError: None of them states it.
     """
     split, concat = op.split_dimension, op.concat_dimension
     if op.split_count:
@@ -182,7 +182,7 @@ def _written_size(
 
 
 def _received(ins: Instruction, op: AllToAll, target: Dims, group: int) -> Access:
-    """Part `i` of an output is from member `i`, from where this device's part is there."""
+    """Return the access of an output: part `i` is from member `i`, at this device's part there."""
     split, concat = _split_and_concat(op)
     at = MapBuilder(target)
     mine = at.position(ins, 0, group - 1, group)
@@ -194,7 +194,7 @@ def _received(ins: Instruction, op: AllToAll, target: Dims, group: int) -> Acces
 
 
 def _sent(ins: Instruction, op: AllToAll, source: Dims, group: int) -> Access:
-    """The inverse of `_received`."""
+    """Return the inverse of `_received`."""
     split, concat = _split_and_concat(op)
     at = MapBuilder(source)
     mine, member = at.position(ins, 0, group - 1, group), at.range(group)
@@ -218,7 +218,10 @@ def _is_tuple_form(ins: Instruction, op: AllToAll) -> bool:
 
 
 def _member_to_member(ins: Instruction, shape: Dims, operand: int, output: int) -> Accesses:
-    """The tuple form: operand `q` of member `p` is output `p` of member `q`."""
+    """Return the access of the tuple form.
+
+    Operand `q` of member `p` is output `p` of member `q`.
+    """
     at = MapBuilder(shape)
     at.position(ins, operand, operand, len(ins.operands))
     return (_on(ins, at, dims(len(shape)), Const(output)),)
@@ -246,12 +249,12 @@ def _(ins: Instruction, op: AllToAll, operand: int, counts: DeviceCounts) -> tup
 
 
 MAX_RUNS: Final = 64
-"""Pairs in more runs of neighbours are not told apart."""
+"""Number of runs of consecutive devices above which senders are not distinguished."""
 _PAIRS: Final = f"which of more than {MAX_RUNS} senders sends to which device"
 
 
 class _Run(NamedTuple):
-    """Neighbouring devices, each of which receives from the same distance."""
+    """Consecutive devices that each receive from a device at the same distance."""
 
     first: int
     last: int
@@ -259,7 +262,7 @@ class _Run(NamedTuple):
 
 
 def _runs(pairs: Pairs) -> list[_Run]:
-    """The pairs by neighbouring targets; of two senders to one device the first one counts.
+    """Group the pairs by consecutive targets; of two senders to one device the first counts.
 
     >>> _runs(((0, 1), (1, 2), (2, 0)))
     [_Run(first=0, last=0, source=2), _Run(first=1, last=2, source=0)]
@@ -280,7 +283,7 @@ def _runs(pairs: Pairs) -> list[_Run]:
 @output_to_input(CollectivePermute, shared=False)
 @input_to_output(CollectivePermute, shared=False)
 def _(ins: Instruction, op: CollectivePermute, number: int) -> tuple[Accesses, ...]:
-    """From the device that sends to this one; others have zeros."""
+    """The device that sends to this one is read; devices without a sender get zeros."""
     if is_in_place(tuple([o.type for o in ins.operands])):
         raise UnsupportedError("a collective that writes into a slice of an operand")
     shape, runs = sizes(ins.operands[number].type), _runs(op.pairs)
@@ -306,7 +309,7 @@ def _received_from(ins: Instruction, shape: Dims, run: _Run) -> Access:
 
 
 def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
-    """The position of the root for operand and output `number`."""
+    """Return the position of the root for operand and output `number`."""
     if not op.has_dynamic_root:
         return Const(0)
     size = groups_of(ins).size
@@ -314,7 +317,7 @@ def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
 
 
 def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses:
-    """What operand and output `number` have to do with each other, in either direction."""
+    """Return the accesses between operand and output `number`, the same in both directions."""
     at = MapBuilder(sizes(ins.operands[number].type))
     results = dims(len(at.dims))
     if isinstance(op, CollectiveBroadcast):
@@ -344,7 +347,7 @@ def _(ins: Instruction, op: Rooted, operand: int, bodies: Bodies) -> tuple[Acces
 
 
 def _from_root(roots: Dims, number: int, target: Dims) -> Accesses:
-    """What the number of the root for output `number` influences: all of it."""
+    """Return the access from the root's number for output `number`: it influences all elements."""
     at = MapBuilder(roots)
     at.require(Dim(0), number, number)
     return exact(at.map([at.range(size) for size in target]))
@@ -354,7 +357,7 @@ _RAGGED = "which rows are exchanged depends on sizes and offsets known at run ti
 
 
 def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
-    """Any row of any member, at the same place within the row."""
+    """Return an access of any row of any member, at the same position within the row."""
     at = MapBuilder(here)
     results = [at.range(there[0]), *dims(len(here))[1:]]
     for k in range(1, len(here)):
@@ -363,14 +366,14 @@ def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
 
 
 def _anything(ins: Instruction, here: Dims, there: Dims) -> Access:
-    """Any element of any member."""
+    """Return an access of any element of any member."""
     at = MapBuilder(here)
     results = [at.range(size) for size in there]
     return _on(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)
 
 
 def _ragged(ins: Instruction, operand: int, here: Dims, there: Dims) -> Accesses:
-    """Operands: input, initial output, and four vectors of offsets and sizes."""
+    """Return the accesses of an operand: input, initial output, or a vector of offsets or sizes."""
     if operand == 0:
         return (_rows(ins, here, there),)
     if operand == 1:

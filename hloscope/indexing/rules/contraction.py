@@ -1,7 +1,7 @@
-"""Products summed over dimensions: dot, scaled-dot, einsum.  `ragged` has ragged-dot.
+"""Products summed over dimensions: dot, scaled-dot, einsum. `ragged` has ragged-dot.
 
-All are einsums: each dimension has a label, equal labels share an index.  An index of one array
-fixes its labels; the other labels run over their sizes as range variables.
+All are einsums: each dimension has a label, and equal labels share an index. An index of one array
+fixes its labels; the other labels become range variables over their sizes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPARSE: Final = "a dot of compressed (sparse) operands"
 def dot_labels(
     dimensions: DotDimensions, lhs_rank: int, rhs_rank: int
 ) -> tuple[list[int], list[int], list[int]]:
-    """The labels of both sides and of the result: batch, free of `lhs`, free of `rhs`.
+    """Return the labels of both sides and of the result: batch, free of `lhs`, free of `rhs`.
 
     >>> dot_labels(DotDimensions((0,), (0,), (2,), (1,)), 3, 3)
     ([0, 1, 2], [0, 2, 5], [0, 1, 5])
@@ -47,11 +47,13 @@ def dot_labels(
 def index_by_labels(
     at: MapBuilder, here: Labels, there: Labels, shape: Dims, order: Labels = ()
 ) -> list[Expr]:
-    """The index of a `there` of the given sizes from one of `here`; new labels become ranges.
+    """Return the index into an array with labels `there`.
+
+    Labels that are not in `here` become ranges.
 
     Args:
-        at: The map in the making, its dimensions labelled `here`.
-        here: Labels of the dimensions; one that is repeated must have equal indices.
+        at: The map under construction, whose dimensions have the labels `here`.
+        here: Labels of the dimensions; dimensions with equal labels must have equal indices.
         there: Labels of the results.
         shape: Sizes of the results.
         order: New labels in the order of their range variables; the others follow.
@@ -109,7 +111,7 @@ def _(ins: Instruction, op: DotGeneral, operand: int) -> tuple[Accesses, ...]:
 
 
 def _old_dot(lhs: Dims, rhs: Dims) -> tuple[str, str, str]:
-    """The last dimension of `lhs` is contracted with the first of `rhs`."""
+    """Return labels that contract the last dimension of `lhs` with the first of `rhs`."""
     return {
         (1, 1): ("k", "k", ""),
         (2, 1): ("mk", "k", "m"),
@@ -119,7 +121,7 @@ def _old_dot(lhs: Dims, rhs: Dims) -> tuple[str, str, str]:
 
 
 def _einsum_labels(ins: Instruction, op: Dot | Einsum | UnaryEinsum) -> tuple[str, ...]:
-    """Labels of the operands, then of the result."""
+    """Return the labels of the operands, then of the result."""
     shapes = [sizes(operand.type) for operand in ins.operands]
     if isinstance(op, Dot):
         return _old_dot(*shapes)
@@ -157,7 +159,7 @@ def _(ins: Instruction, op: Dot | Einsum | UnaryEinsum, operand: int) -> tuple[A
 
 
 def _blocks(side: Dims, scale: Dims) -> Dims:
-    """How many elements of a side share a scale, per dimension.
+    """Return the number of elements of a side that share a scale, per dimension.
 
     >>> _blocks((2, 64), (2, 2))
     (1, 32)

@@ -1,8 +1,8 @@
 """Structure: parameters, tuples, tokens, barriers, and copies in two halves.
 
-A tuple is its arrays in order, its leaves: `Access.leaf` is the number of the one that is touched.
-Fusions, calls, branches, loops and asynchronous computations lead through other computations, which
-is the business of `hloscope.fusion`.
+A tuple is a list of arrays, its leaves; `Access.leaf` is the number of the accessed one. Fusions,
+calls, branches, loops and asynchronous computations run other computations and are analysed in
+`hloscope.fusion`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from hloscope.ops import (
 )
 
 _COPY: Final = ELEMENTWISE["copy"]
-"""Of a whole tuple as well, as the other element-wise ops are not."""
+"""The copy op, which also copies whole tuples, unlike the other element-wise ops."""
 
 
 def _leaf(type: Type, number: int) -> Accesses:
-    """The same element of one leaf of a tuple."""
+    """Return the access to the same element of one leaf of a tuple."""
     leaf = leaves(type)[number]
     if not is_data(leaf):
         return NEVER  # a token: nothing is read
@@ -58,7 +58,7 @@ def _(ins: Instruction, op: Parameter | CreateToken, output: int) -> tuple[Acces
 
 @output_to_input(AfterAll, shared=False)
 def _(ins: Instruction, op: AfterAll, output: int) -> tuple[Accesses, ...]:
-    """Tokens order, they carry no data."""
+    """Tokens order instructions and carry no data, so nothing is read."""
     return (NEVER,) * len(ins.operands)
 
 
@@ -71,7 +71,7 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
 
 
 def _first_leaves(ins: Instruction) -> list[int]:
-    """The output that is the first leaf of each operand, and one past the last."""
+    """Return the output that is the first leaf of each operand, and one past the last."""
     firsts = [0]
     for operand in ins.operands:
         firsts.append(firsts[-1] + len(leaves(operand.type)))
@@ -115,7 +115,7 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
 
 
 def _passed(ins: Instruction) -> list[int]:
-    """The leaf of operand 0 that each output is; -1 for none."""
+    """Return the leaf of operand 0 that each output equals; -1 if there is none."""
     source, outputs = ins.operands[0].type, len(leaves(ins.type))
     match ins.op:
         case GetTupleElement(index):
@@ -129,19 +129,22 @@ def _passed(ins: Instruction) -> list[int]:
 
 
 def first_leaves(ins: Instruction) -> list[int]:
-    """The leaf of operand 0 with the number of the output; -1 where that holds no data."""
+    """Return for each output the leaf of operand 0 with the same number; -1 if it holds no data."""
     count = len(leaves(ins.operands[0].type))
     return [k if is_data(x) and k < count else -1 for k, x in enumerate(leaves(ins.type))]
 
 
 def passed_from(ins: Instruction, leaf: int) -> tuple[Accesses, ...]:
-    """What an output reads of each operand that is a leaf of the first."""
+    """Return the accesses of an output that is the leaf `leaf` of the first operand."""
     data = NEVER if leaf < 0 else _leaf(ins.operands[0].type, leaf)
     return (data, *[NEVER] * (len(ins.operands) - 1))
 
 
 def passed_to(ins: Instruction, operand: int, passed: list[int]) -> tuple[Accesses, ...]:
-    """What each output has of an operand if it is the given leaf of the first, or none."""
+    """Return the accesses of each output from an operand.
+
+    Output `i` is leaf `passed[i]` of operand 0.
+    """
     source = ins.operands[0].type
     return tuple([NEVER if operand > 0 or k < 0 else _leaf(source, k) for k in passed])
 

@@ -1,9 +1,10 @@
-"""Convolution: input, kernel and output, and which elements of them meet.
+"""Convolution: relations between input, kernel and output elements.
 
-Range variables: the taps of the spatial dimensions, then the input (or output) feature.  A kernel
-element is read where it meets an element of the input, not where it meets padding or a hole that
-dilation makes: the product there is not part of the sum (XLA:CPU gives numbers where only such a
-tap is NaN).  XLA's own maps count these taps as read; `loose_accesses` has that superset.
+Range variables are the taps of the spatial dimensions, then the input (or output) feature. A kernel
+element counts as read where it meets an element of the input. It does not count where it meets
+padding or a hole of dilation, as that product is not part of the sum (XLA:CPU returns numbers if
+only such a tap is NaN). XLA's own maps count these taps as read; `loose_accesses` returns that
+superset.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from hloscope.ops import Convolution, DynamicConv
 
 
 class Meeting:
-    """A convolution with the sizes of its arrays, and the maps between any two of them."""
+    """A convolution with the sizes of its arrays, and the maps between each two of them."""
 
     def __init__(
         self, op: Convolution | DynamicConv, shapes: Sequence[Dims], padding: Instruction | None
@@ -43,28 +44,31 @@ class Meeting:
         self.in_per_group = self.rhs[self.names.kernel_input_feature]
 
     def spatial(self) -> list[tuple[int, int, int]]:
-        """Number, input dimension and output dimension of each spatial dimension."""
+        """Return number, input dimension and output dimension of each spatial dimension."""
         names = self.names
         pairs = zip(names.input_spatial, names.output_spatial, strict=True)
         return [(k, i, o) for k, (i, o) in enumerate(pairs)]
 
     def taps(self, at: MapBuilder) -> list[Expr]:
-        """A range variable for each spatial dimension of the kernel."""
+        """Add a range variable for each spatial dimension of the kernel."""
         return [at.range(size) for size in self.op.window.sizes]
 
     def reversed_tap(self, k: int, tap: Expr) -> Expr:
-        """The kernel's coordinate of a tap, and the tap of a coordinate."""
+        """Convert between a tap and the kernel's coordinate; the conversion is its own inverse."""
         return self.op.window.sizes[k] - 1 - tap if self.op.window.reversal[k] else tap
 
     def before(self, at: MapBuilder, k: int) -> Expr:
-        """Padding before the input, a number or (dynamic_conv) read from an operand."""
+        """Return the padding before the input.
+
+        A constant, or read from an operand (dynamic_conv).
+        """
         if self.padding is None:
             return Const(self.op.window.padding[k][0])
         lo, hi = integers(self.padding.type)
         return at.read(lo, hi, self.padding, (Const(k), Const(0)))
 
     def grouped(self, index: list[Expr], out_feature: Expr) -> None:
-        """Shift the input's batch or feature in `index` to the group of an output feature."""
+        """Shift the batch or feature in an index of the input to the group of an output feature."""
         names, op = self.names, self.op
         for name, groups in (
             (names.input_batch, op.batch_group_count),
@@ -75,7 +79,7 @@ class Meeting:
                 index[name] = group * (self.lhs[name] // groups) + index[name]
 
     def group_of_input(self) -> tuple[Expr, Expr]:
-        """The group of an input index, and its batch inside the group."""
+        """Return the group of an input index, and its batch inside the group."""
         names, op = self.names, self.op
         batch = Dim(names.input_batch)
         if op.batch_group_count > 1:
@@ -86,6 +90,8 @@ class Meeting:
     def output_to_input(self) -> IndexingMap:
         names = self.names
         at = MapBuilder(self.out)
+        # The feature that varies within a group is summed over; the output's feature selects the
+        # group.
         taps, feature = self.taps(at), at.range(self.in_per_group)
         index = dims(len(self.lhs))
         index[names.input_feature], index[names.input_batch] = feature, Dim(names.output_batch)
@@ -102,6 +108,7 @@ class Meeting:
         taps = self.taps(at)
         for k, i, o in self.spatial():
             index[names.kernel_spatial[k]] = self.reversed_tap(k, taps[k])
+            # The call only adds the condition that the tap meets an element of the input.
             if tight:
                 before = self.before(at, k)
                 base_index(at, self.op.window, k, Dim(o), taps[k], self.lhs[i], before)
@@ -134,7 +141,7 @@ class Meeting:
         return at.simplified(index)
 
     def input_to_kernel(self) -> IndexingMap:
-        """The kernel elements that an input element is multiplied with somewhere."""
+        """Return the map from an input element to the kernel elements it is multiplied with."""
         names = self.names
         at = MapBuilder(self.lhs)
         index = dims(len(self.rhs))
@@ -152,7 +159,7 @@ class Meeting:
         return at.simplified(index)
 
     def kernel_to_input(self) -> IndexingMap:
-        """The input elements that a kernel element is multiplied with somewhere."""
+        """Return the map from a kernel element to the input elements it is multiplied with."""
         names = self.names
         at = MapBuilder(self.rhs)
         index = dims(len(self.lhs))
@@ -192,7 +199,9 @@ _PADDING: Final = "taps count also where they meet padding or holes of dilation"
 
 
 def loose_accesses(ins: Instruction) -> tuple[Accesses, Accesses] | None:
-    """Kernel elements that an output reads, and the inverse, padding and holes counted as read.
+    """Return the accesses between output and kernel with padding and holes counted as read.
+
+    `None` for ops that are not convolutions.
 
     `None` for other ops than convolutions.
     """

@@ -1,8 +1,8 @@
-"""Custom calls whose meaning is known by the name of their target.
+"""Custom calls whose meaning is known from the name of their target.
 
-Most are an op of the language in the words of a library: the rule is that op's.  Further operands
-of a matrix product or a convolution (bias, side input) and further outputs (workspace, error codes)
-are added.  Everything else may read anything.
+Most are an op of the language under a library's name, and use the rule of that op. Additional
+operands of a matrix product or a convolution (bias, side input) and additional outputs (workspace,
+error codes) get their own accesses. All other calls may read anything.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _config(ins: Instruction) -> Config:
 
 
 def _letter(config: Config, name: str) -> str:
-    """A letter that is given by its code."""
+    """Return the letter whose character code the setting has."""
     return chr(int(config[name]))
 
 
@@ -84,7 +84,7 @@ def _cholesky(ins: Instruction) -> Op:
 
 
 def _is_in_place(op: CustomCall) -> bool:
-    """Is it LAPACK's factorisation, which leaves the other triangle as it is?"""
+    """Is it LAPACK's factorisation, which leaves the other triangle unchanged?"""
     return op.call_target_name.endswith("potrf_ffi")
 
 
@@ -122,11 +122,14 @@ _OPS: Final[tuple[tuple[str, Callable[[Instruction], Op]], ...]] = (
     (r"lapack_[sdcz]trsm_ffi|__cublas\$triangularSolve", _solve),
     (r"__cublas\$(lt\$)?(gemm|matmul)", _gemm),
 )
-"""Target names and the op they are."""
+"""Patterns of target names, and the functions that return the equivalent op."""
 
 
 def op_of_call(ins: Instruction) -> Op | None:
-    """The op that a custom call is, `None` if it is not known or the settings are not readable."""
+    """Return the equivalent op of a custom call.
+
+    `None` if it is unknown or has unreadable settings.
+    """
     try:
         return _op_of(ins)
     except (ParseError, KeyError, ValueError):
@@ -134,7 +137,10 @@ def op_of_call(ins: Instruction) -> Op | None:
 
 
 def _op_of(ins: Instruction) -> Op | None:
-    """The op that a call is; `None` if that is not known, or the types are not those of the op."""
+    """Return the equivalent op of a call.
+
+    `None` if it is unknown or the types do not match the op.
+    """
     assert isinstance(ins.op, CustomCall)
     for target, make in _OPS:
         if re.fullmatch(target, ins.op.call_target_name):
@@ -147,7 +153,7 @@ def _op_of(ins: Instruction) -> Op | None:
 
 
 def _fits(ins: Instruction, op: Op) -> bool:
-    """Do the sizes of operands and results follow from one another as in the op?"""
+    """Are the sizes of operands and results consistent with the op?"""
     inner = _inner(ins, op)
     try:
         inferred = op.infer(tuple([operand.type for operand in inner.operands]))
@@ -173,11 +179,11 @@ CUDNN_ROLES: Final = {
     "__cudnn$convBackwardInput": (2, 1, 0),
     "__cudnn$convBackwardFilter": (0, 2, 1),
 }
-"""What operand 0, operand 1 and the result are in the forward convolution."""
+"""Role of operand 0, operand 1 and the result in the forward convolution."""
 
 
 def _cudnn_map(ins: Instruction, here: int, there: int) -> IndexingMap:
-    """Between two of operand 0, operand 1 and the result (0, 1, 2)."""
+    """Return the map between two of operand 0, operand 1 and the result (0, 1, 2)."""
     assert isinstance(ins.op, CustomCall)
     roles = CUDNN_ROLES[ins.op.call_target_name]
     arrays = [*(sizes(o.type) for o in ins.operands[:2]), all_output_sizes(ins)[0]]
@@ -190,10 +196,10 @@ def _cudnn_map(ins: Instruction, here: int, there: int) -> IndexingMap:
 
 
 def forward_convolution(call: CustomCall) -> Convolution:
-    """The forward convolution that a call of cuDNN is about.
+    """Return the forward convolution on which a cuDNN call is based.
 
     Raises:
-        ValueError: Its dimensions are not told.
+        ValueError: The call states no dimensions.
     """
     if call.dimensions is None:
         raise ValueError("a convolution has no dim_labels")
@@ -202,7 +208,7 @@ def forward_convolution(call: CustomCall) -> Convolution:
 
 
 def _meeting_map(op: Convolution, shapes: tuple[Dims, ...], ends: tuple[int, int]) -> IndexingMap:
-    """Between two arrays of the forward convolution."""
+    """Return the map between two arrays of the forward convolution."""
     meeting = Meeting(op, shapes, None)
     return {
         (2, 0): meeting.output_to_input,
@@ -215,7 +221,7 @@ def _meeting_map(op: Convolution, shapes: tuple[Dims, ...], ends: tuple[int, int
 
 
 def _output_feature(op: CustomCall) -> int:
-    """The feature dimension of a forward convolution's result, along which a bias runs."""
+    """Return the feature dimension of the forward convolution's result, which a bias follows."""
     return forward_convolution(op).dimensions.output_feature
 
 
@@ -230,7 +236,7 @@ _MATRIX = "any element of a matrix (or vector) of the same batch may matter"
 
 
 def _batch_rank(ins: Instruction) -> int:
-    """Leading dimensions that all operands and outputs share; the matrices come behind."""
+    """Return the number of leading batch dimensions that all operands and outputs share."""
     rank = len(sizes(ins.operands[0].type))
     assert isinstance(ins.op, CustomCall)
     return max(0, rank - (1 if "pivots" in ins.op.call_target_name else 2))
@@ -249,7 +255,7 @@ _RESIZED: Final = "SliceToDynamic", "PadToStatic"
 
 
 def _keeps_bounds(ins: Instruction) -> bool:
-    """Are operand and result of the same sizes, dynamic ones by their bounds, as XLA makes them?"""
+    """Have operand and result the same sizes, with bounds for dynamic ones, as XLA makes them?"""
     return sizes(ins.operands[0].type) == all_output_sizes(ins)[0]
 
 
@@ -261,7 +267,7 @@ _APPROXIMATE = "which elements of a line are looked at is not known"
 def _line_of(
     ins: Instruction, output: int, operand: int, bodies: Bodies, *, back: bool = False
 ) -> Accesses:
-    """What an element of a result (or, back, of an operand) has to do with a line of the other."""
+    """Return the access between an element of a result and a line of an operand, or its inverse."""
     config, count = _config(ins), len(ins.operands) // 2
     here, there = all_output_sizes(ins)[output], sizes(ins.operands[operand].type)
     axis, is_sorted = int(config["reduction_dim"]), _flag(config, "is_fallback")
@@ -279,7 +285,7 @@ def _line_of(
 
 
 def _rule_of(ins: Instruction, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
-    """What the rule of the op says."""
+    """Return the accesses by the rule of the op."""
     entry = lookup(Direction.OUTPUT_TO_INPUT, type(ins.op))
     assert entry is not None
     assert entry.rule is not None
@@ -394,7 +400,7 @@ def _writes(
 
 
 def _inner(ins: Instruction, op: Op) -> Instruction:
-    """The same call as the op it is, without workspace and epilogue."""
+    """Return the call as an instruction of the equivalent op, without workspace and epilogue."""
     if isinstance(op, TopK | Domain):
         return Instruction(ins.name, ins.type, op, ins.operands)
     count = 1 if isinstance(op, Cholesky) else 2
@@ -402,7 +408,7 @@ def _inner(ins: Instruction, op: Op) -> Instruction:
 
 
 def _epilogue(here: Dims, there: Dims, feature: int, *, back: bool) -> Accesses:
-    """A side input of the shape of the result, a scale, or a bias for each feature."""
+    """Return the access of a side input of the result's shape, a scale, or a bias per feature."""
     source, target = (here, there) if back else (there, here)
     if source == target:
         return identity(source)

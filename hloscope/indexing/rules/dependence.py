@@ -1,7 +1,7 @@
-"""What the results of a computation depend on, and the fixed point of applying it repeatedly.
+"""Dependences of a computation's results on its parameters, and their fixed point under repetition.
 
-A body that an op applies to elements (of a reduction, a sort, a scatter …) is told to the op's
-rules as one `Dependence`: which parameters each result reads, as the body's structure has it.
+A body that an op applies to elements (of a reduction, a sort, a scatter …) reaches the op's rules
+as one `Dependence`: the parameters that each result reads, by the structure of the body.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from hloscope.ir import Computation, Instruction
 
 UNUSED: Final = "the body does not use it in every case"
 MOST_STATES: Final = 1024
-"""Repeated applications of a body that are told apart; what comes later counts as possible."""
+"""Number of distinct repeated applications of a body; all later ones count as possible."""
 
 
 class Dependence(Struct, frozen=True):
-    """What each result of a computation depends on; leaves of parameters are numbered in order.
+    """Dependences of each result of a computation; leaves of parameters are numbered in order.
 
     Attributes:
-        reads: For each leaf of the root the leaves of the parameters that it may read.
-        sure: Those of them that it reads whatever the values are.
+        reads: For each leaf of the root, the leaves of parameters that it may read.
+        sure: Those of them that it reads for all values.
         aligned: Those of which it reads only the element at its own index.
-        unchanged: For each leaf of the root the leaf that it is, as it is; -1 where it is none.
+        unchanged: For each leaf of the root, the leaf that it equals unchanged; -1 if none.
     """
 
     reads: tuple[frozenset[int], ...]
@@ -39,7 +39,7 @@ class Dependence(Struct, frozen=True):
 
     @classmethod
     def of_everything(cls, results: int, parameters: int) -> Dependence:
-        """Each result depends on all parameters, element by element.
+        """Return the dependence of each result on all parameters, element by element.
 
         >>> Dependence.of_everything(1, 2).reads
         (frozenset({0, 1}),)
@@ -49,7 +49,7 @@ class Dependence(Struct, frozen=True):
 
     @property
     def used(self) -> frozenset[int]:
-        """The leaves that any result may read."""
+        """The leaves of parameters that some result may read."""
         return frozenset[int]().union(*self.reads)
 
 
@@ -58,20 +58,21 @@ Bodies: TypeAlias = tuple[Dependence, ...]
 
 
 def body_of(bodies: Bodies, count: int) -> Dependence:
-    """The body that combines `count` accumulators and as many elements."""
+    """Return the body that combines `count` accumulators and as many elements."""
     return bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
 
 
 Reader: TypeAlias = Callable[[Instruction], Bodies]
-"""Tells what the computations do that an instruction calls."""
+"""Function that returns the dependences of the computations that an instruction calls."""
 
 
 def by_convention(ins: Instruction, known: Bodies = ()) -> Bodies:
-    """As if each result of a computation depended on all its parameters.
+    """Return dependences in which each result of a computation depends on all its parameters.
 
     Args:
         ins: The instruction that calls the computations.
-        known: What they do: one that leaves the line of an element does so here too.
+        known: Their real dependences. A body that reads elements at other indices does so in
+            the result too.
     """
     every = [_everything(callee) for callee in ins.calls]
     for k, body in enumerate(known):
@@ -86,7 +87,7 @@ def _everything(callee: Computation) -> Dependence:
 
 
 class Use(Enum):
-    """Is a value used?"""
+    """How far a value is used."""
 
     NEVER = 0
     SOMETIMES = 1
@@ -94,12 +95,12 @@ class Use(Enum):
 
 
 def used(possible: bool, sure: bool) -> Use:
-    """The use of a value that is possibly, or surely, used."""
+    """Return the use of a value from whether it is possibly, and surely, used."""
     return Use.ALWAYS if sure else Use.SOMETIMES if possible else Use.NEVER
 
 
 def claimed(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
-    """The accesses with no more claimed than the use allows."""
+    """Return the accesses, with a precision no stronger than the use allows."""
     match use:
         case Use.NEVER:
             return NEVER
@@ -115,7 +116,7 @@ def claimed(use: Use, accesses: Accesses, reason: str = UNUSED) -> Accesses:
 
 
 class Uses(dict[int, Use]):
-    """The uses of many values by number: the few that are used.
+    """Uses of values by number; values that are absent are never used.
 
     >>> Uses({7: Use.ALWAYS})[8]
     <Use.NEVER: 0>
@@ -126,7 +127,7 @@ class Uses(dict[int, Use]):
 
 
 def claims(uses: Uses, count: int, accesses: Accesses, reason: str = UNUSED) -> list[Accesses]:
-    """What is `claimed` by the uses of so many values of which the same is read.
+    """Return the `claimed` accesses for each of `count` values that share the same accesses.
 
     >>> claims(Uses({1: Use.ALWAYS}), 3, ())
     [(), (), ()]
@@ -138,7 +139,7 @@ def claims(uses: Uses, count: int, accesses: Accesses, reason: str = UNUSED) -> 
 
 
 def uses_of(value: int, rows: Iterable[Uses]) -> Uses:
-    """The results, by number, that use a value, and how.
+    """Return the results, by number, that use a value, and how.
 
     >>> uses_of(7, (Uses(), Uses({7: Use.ALWAYS})))
     {1: <Use.ALWAYS: 2>}
@@ -147,16 +148,16 @@ def uses_of(value: int, rows: Iterable[Uses]) -> Uses:
 
 
 State: TypeAlias = tuple[frozenset[int], ...]
-"""For each result the numbers of values that it comes from."""
+"""For each result, the numbers of values that it depends on."""
 
 
 def applied(rows: tuple[frozenset[int], ...], state: State) -> State:
-    """What the values in the state come from, one application of the body earlier."""
+    """Return the values that the state depends on, one application of the body earlier."""
     return tuple([frozenset[int]().union(*[rows[j] for j in known]) for known in state])
 
 
 class History:
-    """The states of a body that is applied again and again, the latest application first.
+    """The states of a body that is applied repeatedly, the latest application first.
 
     >>> swap = (frozenset({1}), frozenset({0}))
     >>> past = History(swap, (frozenset({0}),))
@@ -169,6 +170,7 @@ class History:
         known = {last: 0}
         while len(self._states) < MOST_STATES:
             state = applied(rows, self._states[-1])
+            # Each state follows from the one before, so a state that occurs again starts a cycle.
             if state in known:
                 self._first = known[state]
                 self.is_complete = True
@@ -180,35 +182,35 @@ class History:
 
     @property
     def is_steady(self) -> bool:
-        """Does nothing change any more from some application on?"""
+        """Is there an application from which on nothing changes any more?"""
         return self.is_complete and self._first == len(self._states) - 1
 
     @property
     def length(self) -> int:
-        """How many applications it takes until states come again."""
+        """Number of different states."""
         return len(self._states)
 
     def at(self, number: int) -> State:
-        """The state before so many applications, of a history that is complete."""
+        """Return the state `number` applications before the last; the history must be complete."""
         if number < len(self._states):
             return self._states[number]
         period = len(self._states) - self._first
         return self._states[self._first + (number - self._first) % period]
 
     def between(self, least: int, most: int) -> list[State]:
-        """The different states before `least` to `most` applications."""
+        """Return the different states at `least` to `most` applications before the last."""
         if not self.is_complete:
             return self._states
         return [self.at(n) for n in range(least, min(most, least + len(self._states)) + 1)]
 
 
 class Fold(Struct, frozen=True):
-    """What the results of a fold `acc = body(acc, element)` depend on.
+    """Dependences of the results of a fold `acc = body(acc, element)`.
 
     Attributes:
-        initial: For each result its use of each initial value.
-        elements: For each result its use of the elements of each input.
-        results: For each result of the fold the results of the body that it comes from, by how.
+        initial: For each result, its use of each initial value.
+        elements: For each result, its use of the elements of each input.
+        results: For each result of the fold, its use of the results of the body.
     """
 
     initial: tuple[Uses, ...]
@@ -217,13 +219,13 @@ class Fold(Struct, frozen=True):
 
 
 def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
-    """What the results of a fold of `count` values depend on.
+    """Return the dependences of a fold of `count` values.
 
     Args:
-        body: Of the computation, which takes accumulators and then as many elements.
-        count: How many values there are.
-        least: How often the body is applied at least.
-        most: How often it is applied at most.
+        body: Dependence of the body, which takes the accumulators and then as many elements.
+        count: Number of values.
+        least: Smallest number of applications of the body.
+        most: Largest number of applications of the body.
 
     >>> last = Dependence.of_everything(1, 2)
     >>> fold(last, 1, 3, 3).elements
@@ -238,7 +240,7 @@ def fold(body: Dependence, count: int, least: int, most: int) -> Fold:
 
 _BOTH: Final = (frozenset([0, 1]),)
 _OF_BOTH: Final = Fold(*[(Uses({0: Use.ALWAYS}),)] * 3)
-"""Of a body that always uses the value before and the element: so is all that there is."""
+"""Result for a body that always uses the accumulator and the element."""
 
 
 def _fold(body: Dependence, count: int, least: int, most: int) -> Fold:
@@ -255,7 +257,7 @@ def _fold(body: Dependence, count: int, least: int, most: int) -> Fold:
 
 
 def _uses(count: int, possible: list[State], sure: list[State]) -> tuple[Uses, ...]:
-    """For each of `count` results its uses of values, by the states of both readings."""
+    """Return each result's uses of values, from the possible and the sure states."""
     rows = []
     for k in range(count):
         some = frozenset[int]().union(*[state[k] for state in possible])
@@ -265,7 +267,7 @@ def _uses(count: int, possible: list[State], sure: list[State]) -> tuple[Uses, .
 
 
 class _Backwards:
-    """A fold from its result back: the states of one reading of the body."""
+    """A fold traced backwards from its result, by the possible or by the sure reads."""
 
     def __init__(self, rows: tuple[frozenset[int], ...], count: int, last: State) -> None:
         self._elements = tuple(frozenset(j - count for j in row if j >= count) for row in rows)
@@ -273,15 +275,15 @@ class _Backwards:
         self._history = History(accumulators, last)
 
     def initial(self, least: int, most: int) -> list[State]:
-        """Initial values, for each number of applications."""
+        """Return the initial values that results depend on, for each number of applications."""
         return self._states(least, most)
 
     def elements(self, most: int) -> list[State]:
-        """Elements of the inputs, for each place of the element, from the last one."""
+        """Return the elements that results depend on, for each application from the last one."""
         return [applied(self._elements, state) for state in self.results(most)]
 
     def results(self, most: int) -> list[State]:
-        """Results of the body, for each application, from the last one."""
+        """Return the body's results that results depend on, per application from the last one."""
         return self._states(0, most - 1) if most > 0 else []
 
     def _states(self, least: int, most: int) -> list[State]:

@@ -1,4 +1,4 @@
-"""Ops about sizes known only at run time; the operands that hold sizes are read by every output."""
+"""Ops with sizes known only at run time; every output element reads the operands with sizes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _(ins: Instruction, op: DynamicIota, operand: int) -> tuple[Accesses, ...]:
 
 @output_to_input(GetDimensionSize, shared=False)
 def _(ins: Instruction, op: GetDimensionSize, output: int) -> tuple[Accesses, ...]:
-    """Reads the size, no element."""
+    """The size is read, and no element."""
     return (NEVER,)
 
 
@@ -99,7 +99,10 @@ def _(ins: Instruction, op: SetDimensionSize, operand: int) -> tuple[Accesses, .
 
 
 def _kept(ins: Instruction) -> Accesses:
-    """The elements that both have: a declared bound may be larger than the operand, or smaller."""
+    """Return the access to the elements that both arrays have.
+
+    The declared bound may differ from the operand's size.
+    """
     return identity(tuple(map(min, sizes(ins.type), sizes(ins.operands[0].type))))
 
 

@@ -1,4 +1,4 @@
-"""Element-wise ops: each output element reads the elements at its own index."""
+"""Element-wise ops: each output element reads the operand elements at its own index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def _(ins: Instruction, op: Elementwise, output: int) -> tuple[Accesses, ...]:
 
 
 def _reads(target: Dims, sources: tuple[Dims, ...]) -> tuple[Accesses, ...]:
-    """A scalar operand (select's predicate, clamp's bounds) is read by every element."""
+    """Return the accesses of operands.
+
+    Every element reads a scalar operand (predicate, bound of clamp).
+    """
     return tuple(
         identity(target) if len(source) == len(target) else everything(target, source)
         for source in sources
@@ -97,7 +100,9 @@ def _(ins: Instruction, op: ImplicitBroadcast, operand: int) -> tuple[Accesses, 
 
 
 def broadcast_read(source: Dims, target: Dims, places: Dims) -> Accesses:
-    """Dimension `k` of the source is read at dimension `places[k]`, or at 0 where it expands.
+    """Return the access of a broadcast operand.
+
+    Dimension `k` is read at `places[k]`, or at 0 if it expands.
 
     >>> print(broadcast_read((6, 1), (5, 6, 7), (1, 2))[0].map)
     (d0, d1, d2) -> (d1, 0), domain: d0 in [0, 4], d1 in [0, 5], d2 in [0, 6]
@@ -111,7 +116,7 @@ def broadcast_read(source: Dims, target: Dims, places: Dims) -> Accesses:
 
 
 def broadcast_write(source: Dims, target: Dims, places: Dims) -> Accesses:
-    """The inverse of `broadcast_read`: new and expanding dimensions are range variables.
+    """Return the inverse of `broadcast_read`; new and expanding dimensions are range variables.
 
     >>> print(broadcast_write((6, 1), (5, 6, 7), (1, 2))[0].map)
     (d0, d1)[s0, s1] -> (s0, d0, s1), domain: d0 in [0, 5], d1 in [0, 0], s0 in [0, 4], s1 in [0, 6]
@@ -128,7 +133,10 @@ def broadcast_write(source: Dims, target: Dims, places: Dims) -> Accesses:
 
 
 def _misplaced(source: Dims, target: Dims, places: Dims) -> str:
-    """Why the source does not broadcast so, which CHLO's typing leaves open; empty if it does."""
+    """Return why the source does not broadcast like that, which CHLO's types allow.
+
+    Empty if it does.
+    """
     if len(places) != len(source):
         return f"{len(places)} dimensions are named for {len(source)}"
     strangers = [place for place in places if not 0 <= place < len(target)]

@@ -1,9 +1,9 @@
 """Indexed reads and writes: gather, scatter, torch_index_select.
 
-A runtime variable stands for a coordinate read from the indices.  Gather clamps it so that the
-slice fits: its variable is the clamped value, in `[0, size - slice size]`.  Scatter drops what does
-not fit: its variable is the value as it is, and the map holds where it fits, in HLO where the whole
-window does, in StableHLO where the element does.
+A runtime variable is a coordinate read from the indices. Gather clamps it so that the slice fits:
+its variable is the clamped value, in `[0, size - slice size]`. Scatter drops updates that do not
+fit: its variable is the unchanged value, and the map holds where it fits. In HLO the whole window
+must fit, in StableHLO the element.
 """
 
 from __future__ import annotations
@@ -127,10 +127,10 @@ def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> Iterator[In
 
 
 def _check_selected(ins: Instruction, op: TorchIndexSelect) -> None:
-    """Check the sizes of the result, which the verifier leaves open.
+    """Check the sizes of the result, which the verifier does not check.
 
     Raises:
-        UnsupportedError: They do not follow from the operands'.
+        UnsupportedError: They do not follow from the operands.
     """
     whole, indices = (sizes(operand.type) for operand in ins.operands)
     if sizes(ins.type) != op.selected_sizes(whole, indices):

@@ -1,4 +1,4 @@
-"""Slices of an array at run-time indices: what gather and scatter share."""
+"""Slices of an array at run-time indices, the common part of gather and scatter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hloscope.ops import DynamicGather, Gather, Scatter
 
 
 class Fit(Enum):
-    """What becomes of a slice that sticks out of the whole."""
+    """Treatment of a slice that exceeds the bounds of the array."""
 
     CLAMPED = "moved inside"
     BY_WINDOW = "dropped"
@@ -30,10 +30,10 @@ class Fit(Enum):
 
 
 class Slices(Struct, frozen=True):
-    """What gather and scatter share: slices of a `whole` array, one per row of the indices.
+    """Slices of a `whole` array, one per row of the indices, of a gather or scatter.
 
-    The *sliced* array (gather's result, scatter's updates) has the rows' dimensions and, at
-    `window_dims`, the kept dimensions of a slice.
+    The *sliced* array (the result of gather, the updates of scatter) has the dimensions of the rows
+    and, at `window_dims`, the dimensions of a slice that are not dropped.
     """
 
     whole: Dims
@@ -50,37 +50,40 @@ class Slices(Struct, frozen=True):
 
     @property
     def row_dims(self) -> Dims:
-        """Dimensions of the sliced array that name the row."""
+        """Dimensions of the sliced array that select the row."""
         return tuple(k for k in range(len(self.sliced)) if k not in self.window_dims)
 
     @property
     def kept_dims(self) -> Dims:
-        """Dimensions of the whole that a slice keeps, in order."""
+        """Dimensions of the whole array that a slice keeps, in order."""
         gone = {*self.dropped_dims, *self.batching_dims}
         return tuple(k for k in range(len(self.whole)) if k not in gone)
 
     @property
     def are_empty(self) -> bool:
-        """Has a dimension that is not in the sliced array no element in a slice?"""
+        """Is a slice empty because a dropped dimension has no element in it?"""
         gone = (*self.dropped_dims, *self.batching_dims)
         return any(not (self.slice_sizes[k] and self.whole[k]) for k in gone)
 
     def batch_row(self, k: int) -> int | None:
-        """The row coordinate that a batching dimension of the whole equals."""
+        """Return the row coordinate that a batching dimension of the whole equals.
+
+        `None` for others.
+        """
         if k not in self.batching_dims:
             return None
         dim = self.indices_batching_dims[self.batching_dims.index(k)]
         return dim - (dim > self.index_vector_dim)
 
     def position(self, row: Sequence[Expr], vector: Expr) -> tuple[Expr, ...]:
-        """Where in the indices the coordinate number `vector` of a row stands."""
+        """Return the index, in the indices, of coordinate number `vector` of a row."""
         at = self.index_vector_dim
         if at == len(self.indices):
             return tuple(row)
         return (*row[:at], vector, *row[at:])
 
     def starts(self, at: MapBuilder, origin: Instruction, row: Sequence[Expr]) -> list[Expr]:
-        """The first coordinate of a row's slice, per dimension of the whole."""
+        """Return the first coordinate of a row's slice, per dimension of the whole."""
         found: list[Expr] = []
         for k, size in enumerate(self.whole):
             batch = self.batch_row(k)
@@ -99,14 +102,14 @@ class Slices(Struct, frozen=True):
         return found
 
     def first_coordinates(self, k: int) -> tuple[int, int]:
-        """The least and the greatest coordinate where a slice may begin that holds anything."""
+        """Return the smallest and largest start of a slice that has any element in bounds."""
         if k not in self.start_index_map:
             return 0, 0
         size, extent = self.whole[k], self.slice_sizes[k]
         return (1 - extent, size - 1) if self.fit is Fit.BY_ELEMENT else (0, size - extent)
 
     def reach(self, k: int, type: Type) -> tuple[int, int]:
-        """The least and the greatest coordinate that a slice may hold, indices being of a type."""
+        """Return the smallest and largest coordinate that slices may cover, for an index type."""
         size, extent = self.whole[k], self.slice_sizes[k]
         if k in self.batching_dims:
             return 0, size - 1
@@ -123,7 +126,7 @@ IndexedSlices: TypeAlias = Gather | DynamicGather | Scatter
 
 
 def slices_of(ins: Instruction, op: IndexedSlices) -> Slices:
-    """Gather and scatter in the same terms."""
+    """Return the slices of a gather or scatter."""
     whole, indices = sizes(ins.operands[0].type), sizes(ins.operands[indices_at(ins, op)].type)
     fit = Fit.CLAMPED
     if isinstance(op, Scatter):
@@ -139,6 +142,7 @@ def slices_of(ins: Instruction, op: IndexedSlices) -> Slices:
         start_index_map = op.start_index_map
     extents = iter([sliced[k] for k in window_dims])
     gone = {*dropped, *batching}
+    # A scatter has no slice sizes: they are the sizes of the updates at the window dimensions.
     given = op.slice_sizes if isinstance(op, Gather) else (1,) * len(whole)
     slice_sizes = tuple(n if k in gone else next(extents) for k, n in enumerate(given))
     return Slices(
@@ -152,7 +156,7 @@ def indices_at(ins: Instruction, op: IndexedSlices) -> int:
 
 
 def to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
-    """From an index of the sliced array to the element of the whole."""
+    """Return the access from an index of the sliced array to the element of the whole."""
     slices = slices_of(ins, op)
     at = MapBuilder(slices.sliced)
     row = [Dim(k) for k in slices.row_dims]
@@ -168,7 +172,7 @@ def to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
 
 
 def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
-    """From an index of the whole to the elements of the sliced array, over all rows."""
+    """Return the access from an index of the whole to elements of the sliced array in all rows."""
     slices = slices_of(ins, op)
     at = MapBuilder(slices.whole)
     fixed = {slices.batch_row(k): Dim(k) for k in slices.batching_dims}
@@ -194,10 +198,10 @@ def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
 
 
 def moving(ins: Instruction, slices: Slices) -> list[int]:
-    """Coordinates of an index vector that matter.
+    """Return the coordinates of an index vector that have an influence.
 
-    The coordinate of a dimension that slices have whole is clamped to [0, 0].  Of slices without
-    elements nothing is read, wherever they are.
+    The coordinate of a dimension that slices cover completely is clamped to [0, 0]. Slices without
+    elements read nothing.
     """
     if has_dynamic_sizes(ins):
         return [*range(len(slices.start_index_map))]

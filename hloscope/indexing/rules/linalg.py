@@ -1,6 +1,6 @@
 """Linear algebra and transforms.
 
-The triangle that an op does not read is left out.
+Accesses exclude the triangle that an op does not read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _(ins: Instruction, op: Fft, operand: int) -> tuple[Accesses, ...]:
 
 
 def _transformed(here: Dims, there: Dims, count: int) -> Accesses:
-    """All of the transformed dimensions, which are the last ones."""
+    """Return the access to all elements along the transformed (last) dimensions."""
     at = MapBuilder(here)
     batch = len(here) - count
     return exact(at.map([*dims(batch), *[at.range(size) for size in there[batch:]]]))
@@ -41,7 +41,7 @@ def _at_most(at: MapBuilder, low: Expr, high: Expr, size: int) -> None:
 
 
 def _triangle(op: Cholesky, row: Expr, column: Expr) -> tuple[Expr, Expr]:
-    """The greater index and the smaller one of the elements that are read."""
+    """Return the greater and the smaller index of the elements in the triangle that is read."""
     return (row, column) if op.lower else (column, row)
 
 
@@ -68,7 +68,7 @@ _NO_FACTOR = "what is left of a triangle that has no factor is not said"
 
 
 def in_place(shape: Dims, op: Cholesky) -> Accesses:
-    """Both ways between a matrix and its factor where the other triangle keeps its elements."""
+    """Return the accesses, in both directions, of a factorisation that keeps the other triangle."""
     batch, n = len(shape) - 2, shape[-1]
     here = _triangle(op, Dim(batch), Dim(batch + 1))
     at = MapBuilder(shape)
@@ -88,11 +88,12 @@ def in_place(shape: Dims, op: Cholesky) -> Accesses:
 
 
 class _Solve:
-    """Where the coordinates of `T y = b` are in the operands."""
+    """Positions of the coordinates of `T y = b` in the operands of a triangular solve."""
 
     def __init__(self, ins: Instruction, op: TriangularSolve) -> None:
         self.a, self.b = (sizes(operand.type) for operand in ins.operands)
         self.rank, self.n = len(self.b), self.a[-1]
+        # Solving from the right solves the transposed system, so a second transposition cancels it.
         transposed = op.transpose_a.upper() in ("TRANSPOSE", "ADJOINT")
         self.swapped = transposed == op.left_side
         self.forward = op.lower != self.swapped
@@ -101,17 +102,17 @@ class _Solve:
         self.free = self.rank - 1 if op.left_side else self.rank - 2
 
     def before(self, at: MapBuilder, first: Expr, second: Expr, gap: int = 0) -> None:
-        """Require that `first` is solved before `second`, or with it if `gap` is 0."""
+        """Require that `first` is solved before `second`, or together with it if `gap` is 0."""
         difference = second - first if self.forward else first - second
         at.require(difference, gap, self.n - 1)
 
     def matrix(self, row: Expr, column: Expr) -> list[Expr]:
-        """The index into `a` of an element of T."""
+        """Return the index into `a` of an element of T."""
         place = (column, row) if self.swapped else (row, column)
         return [*dims(self.rank - 2), *place]
 
     def vectors(self, at: MapBuilder, solved: Expr, free: Expr) -> list[Expr]:
-        """The index into `b`, or into the result."""
+        """Return the index into `b`, or into the result."""
         index = dims(self.rank)
         index[self.solved], index[self.free] = solved, free
         return index

@@ -1,4 +1,4 @@
-"""Ops of Shardy: how values are divided among devices."""
+"""Ops of Shardy, which divide values among devices."""
 
 from __future__ import annotations
 

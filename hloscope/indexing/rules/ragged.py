@@ -1,9 +1,9 @@
-"""Ragged dot: one dimension of the left side is cut into groups whose sizes are an operand.
+"""Ragged dot: one dimension of the left side is divided into groups whose sizes are an operand.
 
-The rows of group `g` are those from the sum of the sizes before `g` to that sum plus its own: a
-condition on runtime variables, one map per group.  With many groups the maps are one superset.
-A group of negative size has no rows, as one of size 0.
-Source: JAX `lax.ragged_dot_general`, whose three modes HLO has as well.
+The rows of group `g` start at the sum of the sizes before `g` and end at that sum plus its own
+size. This is a condition on runtime variables, with one map per group. With many groups one
+superset replaces the maps. A group of negative size has no rows, like a group of size 0. Source:
+JAX `lax.ragged_dot_general`, whose three modes HLO has as well.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from hloscope.ir import Dims, Instruction
 from hloscope.ops import RaggedDot
 
 MAX_GROUPS = 32
-"""With more groups than this, maps are a superset that ignores the group sizes."""
+"""Number of groups above which one superset map ignores the group sizes."""
 _GROUPS = "which group an element belongs to depends on the group sizes"
 _GROUP = "group"
 
 
 def _labels(ins: Instruction, op: RaggedDot) -> list[list[int | str]]:
-    """Labels of lhs, rhs and result.  The group is a label of rhs, or of the result."""
+    """Return the labels of lhs, rhs and result. The group is a label of rhs or of the result."""
     ranks = [len(sizes(operand.type)) for operand in ins.operands[:2]]
     left, right, result = (list[int | str](x) for x in dot_labels(op.dimensions, *ranks))
     for k in op.rhs_group:
@@ -38,9 +38,9 @@ def _labels(ins: Instruction, op: RaggedDot) -> list[list[int | str]]:
 
 
 def _before(ins: Instruction, labels: Sequence[list[int | str]]) -> list[int | str]:
-    """Labels of the dimensions along which group sizes may differ: those before the ragged one.
+    """Return labels of the dimensions before the ragged one, along which group sizes may vary.
 
-    Dimensions of the left side are counted by kind: batch, then free or contracting ones.
+    Dimensions of the left side are ordered by kind: batch, then free or contracting ones.
     """
     assert isinstance(ins.op, RaggedDot)
     dimensions, (ragged,) = ins.op.dimensions, ins.op.lhs_ragged
@@ -56,7 +56,7 @@ def _shapes(ins: Instruction) -> list[Dims]:
 
 
 def _maps(ins: Instruction, op: RaggedDot, here: int, there: int) -> Accesses:
-    """From lhs, rhs or result (0, 1, 2) to another of them."""
+    """Return the accesses from lhs, rhs or result (0, 1, 2) to another of them."""
     labels, shapes = _labels(ins, op), _shapes(ins)
     ragged = labels[0][op.lhs_ragged[0]]
     groups = sizes(ins.operands[2].type)[-1]
@@ -78,7 +78,7 @@ def _map(
     groups: range | None,
     ragged: int | str,
 ) -> IndexingMap:
-    """The map for the elements in some neighbouring groups; `None`: in any, or in none."""
+    """Return the map for elements in consecutive groups; with `None`, in any or in no group."""
     here, there = ends
     at = MapBuilder(shapes[here])
     leading = [] if groups is None else _before(ins, labels)
@@ -92,6 +92,7 @@ def _map(
         size = extent[ragged]
         origin = ins.operands[2]
         reads = [at.read(0, size, origin, (*batch, Const(g))) for g in range(groups.stop)]
+        # The first group of the run begins after the sizes of all groups before it.
         before: Expr = Const(0)
         for read in reads[: groups.start]:
             before = before + read

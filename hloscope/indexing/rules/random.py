@@ -21,7 +21,7 @@ from hloscope.ops import Rng, RngBitGenerator, RngGetAndUpdateState
 
 @output_to_input(Rng)
 def _(ins: Instruction, op: Rng, output: int) -> tuple[Accesses, ...]:
-    """The parameters of the distribution are read by every element."""
+    """Every element reads all parameters of the distribution."""
     return tuple(everything(sizes(ins.type), sizes(operand.type)) for operand in ins.operands)
 
 

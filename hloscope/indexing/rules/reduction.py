@@ -75,18 +75,21 @@ def _(ins: Instruction, op: Reduce, operand: int, bodies: Bodies) -> tuple[Acces
 
 @comes_from(Reduce)
 def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> Iterator[Instances]:
-    """Any application of the body counts, be there one that does: all see the same values."""
+    """All applications of the body see the same outer values, so any one of them counts."""
     return applications(_folded(ins, op, bodies), everything(output_sizes(ins, output), ()), output)
 
 
 def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instances]:
-    """The results of a body that an output of a fold comes from."""
+    """Yield the results of a body that an output of a fold depends on."""
     for k, use in uses.results[output].items():
         yield Instances(0, k, claimed(use, accesses))
 
 
 def _line(shape: Dims, target: Dims, dimension: int) -> Accesses:
-    """The whole line of `target` along a dimension; the other coordinates are equal."""
+    """Return the access to the whole line of `target` along a dimension.
+
+    Other coordinates are equal.
+    """
     at = MapBuilder(shape)
     index = dims(len(shape))
     index[dimension] = at.range(target[dimension])
@@ -112,7 +115,7 @@ _ORDER = "the comparator does not look at any element"
 
 
 def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
-    """The operands that the comparator looks at."""
+    """Return the operands that the comparator reads, and how."""
     if not bodies:
         return dict.fromkeys(range(len(ins.operands)), Use.ALWAYS)
     if sizes(ins.operands[0].type)[op.dimension] < 2:
@@ -124,11 +127,12 @@ def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
 def _sorted_line(
     op: Sort, compared: dict[int, Use], k: int, here: Dims, there: Dims, *, is_own: bool
 ) -> Accesses:
-    """What an element of an output and the line of operand `k` have to do with each other."""
+    """Return the access between an element of an output and the line of operand `k`."""
     # A bound may be declared for one of them and a smaller size for the other.
     shape = tuple(map(min, here, there))
     line = _line(shape, shape, op.dimension)
     if is_own:
+        # Without a comparison the order is not defined, so any element of the line may be the one.
         is_decided = bool(compared) or shape[op.dimension] < 2
         return claimed(Use.ALWAYS if is_decided else Use.SOMETIMES, line, _ORDER)
     return claimed(compared[k], line)

@@ -1,12 +1,12 @@
-"""Which rule answers for which op, in both directions.
+"""Registry of the rules, by op and direction.
 
-A rule takes the instruction, its op and the number of the output (or operand) asked about, and
-returns the accesses of each operand (or output).  It reads sizes and parameters only, never syntax,
-so both front ends share it.  Outputs are the arrays of the result type, numbered in order.  The
-rule of an op that calls computations is told what these do, and does not look into them itself.
+A rule takes the instruction, its op and the number of the output (or operand), and returns the
+accesses of each operand (or output). It reads sizes and parameters only, never syntax, so both
+front ends share it. Outputs are the arrays of the result type, numbered in order. The rule of an op
+that calls computations gets their dependences and does not inspect them itself.
 
-The rules of a family of ops are in the file of its name, which is imported when one of its ops is
-first looked up: a program has ops of few families.
+The rules of a family of ops are in the file with its name. The file is imported at the first lookup
+of one of its ops, as a program has ops of few families.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from hloscope.ir import Op
 from hloscope.lazy import once_for_each
 
 Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]
-"""Of an instruction, its op and a number; of `Bodies` besides where the entry says so."""
+"""Function of an instruction, its op and a number; also of `Bodies` if the entry says so."""
 R = TypeVar("R", bound=Callable[..., tuple[Accesses, ...]])
 
 
 class Direction(StrEnum):
-    """Which way a map points."""
+    """Direction of a map."""
 
     OUTPUT_TO_INPUT = "output_to_input"
     INPUT_TO_OUTPUT = "input_to_output"
 
 
 class Entry(Struct, frozen=True):
-    """A rule and what it claims at best.
+    """A rule with its precision and the arguments it takes.
 
     Attributes:
-        rule: The function, or `None` where the answer is always unknown.
-        precision: The weakest claim the rule makes for valid programs.
+        rule: The function, or `None` if the result is always unknown.
+        precision: The weakest precision of the rule for valid programs.
         reason: Why it is not exact; empty for exact rules.
-        has_bodies: Is the rule told what the computations do that the op calls?
-        is_shared: Does the answer depend only on the op and the types, and on the bodies?
-        has_counts: Is the rule told how many replicas and partitions the program runs on?
+        has_bodies: Does the rule take the dependences of the called computations?
+        is_shared: Does the result depend only on the op, the types and the bodies?
+        has_counts: Does the rule take the numbers of replicas and partitions?
     """
 
     rule: Rule | None
@@ -57,7 +57,7 @@ class Entry(Struct, frozen=True):
 Claim: TypeAlias = tuple[Precision, str, bool, bool, bool]
 """The fields of an entry after the rule."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
-"""The rules by direction and op class, those of the families that were looked up."""
+"""The rules by direction and op class, of the families that were looked up."""
 _FAMILIES: Final = "hloscope.ops."
 APART: Final = {
     "Copy": "control",
@@ -66,17 +66,17 @@ APART: Final = {
     "RaggedDot": "ragged",
     "Scan": "scan",
 }
-"""Classes of ops whose rules are in another file than their family's."""
+"""Classes of ops whose rules are not in the file of their family."""
 _NEAREST: Final[dict[Direction, dict[type[Op], Entry | None]]] = {way: {} for way in Direction}
-"""What was looked up, until a rule is registered."""
+"""Results of lookups, dropped when a rule is registered."""
 
 
 class Instances(Struct, frozen=True):
-    """The times that a result of a called computation counts for an element of an output.
+    """Uses of a called computation's result by an element of an output.
 
     Attributes:
-        call: Which of the computations that the instruction calls.
-        result: Which leaf of its root.
+        call: Number of the computation among those that the instruction calls.
+        result: Number of the leaf of its root.
         accesses: From the element of the output to elements of that leaf.
     """
 
@@ -86,12 +86,12 @@ class Instances(Struct, frozen=True):
 
 
 _INSTANCES: Final[dict[type[Op], Callable[..., Iterable[Instances]]]] = {}
-"""By op class: what of the computations called an output comes from."""
+"""By op class, the function registered by `comes_from`."""
 I = TypeVar("I", bound=Callable[..., Iterable[Instances]])  # noqa: E741
 
 
 def comes_from(*classes: type[Op]) -> Callable[[I], I]:
-    """Register, for ops that have a rule, which results of the called computations count.
+    """Register which results of the called computations the outputs of ops depend on.
 
     The function takes the instruction, its op, an output and the bodies.
     """
@@ -122,16 +122,16 @@ def output_to_input(
     bodies: bool = False,
     counts: bool = False,
 ) -> Callable[[R], R]:
-    """Register a rule from the index of one output to the elements read of each operand.
+    """Register a rule from the index of one output to the elements that it reads of each operand.
 
     Args:
-        classes: The ops it answers for; a class answers for its subclasses too.
-        shared: Does the answer depend only on the op, the types and the bodies, so that equal
-            instructions share it?
-        precision: The weakest claim the rule makes.
+        classes: The ops of the rule; a class stands for its subclasses too.
+        shared: Whether the result depends only on the op, the types and the bodies, so that equal
+            instructions share it.
+        precision: The weakest precision of the rule.
         reason: Why it is not exact.
-        bodies: Does it take, last, what the computations do that the op calls?
-        counts: Does it take, last, the `DeviceCounts` of the program?  Then it has no `bodies`.
+        bodies: Whether the last argument is the dependences of the called computations.
+        counts: Whether the last argument is the `DeviceCounts` of the program; excludes `bodies`.
     """
     claim = (precision, reason, bodies, shared, counts)
     return _register(Direction.OUTPUT_TO_INPUT, classes, claim)
@@ -145,7 +145,7 @@ def input_to_output(
     bodies: bool = False,
     counts: bool = False,
 ) -> Callable[[R], R]:
-    """Register a rule from the index of one operand to the elements influenced of each output.
+    """Register a rule from the index of one operand to the elements of each output it influences.
 
     The arguments are those of `output_to_input`; the relation is its exact inverse.
     """
@@ -154,12 +154,12 @@ def input_to_output(
 
 
 def elsewhere(*classes: type[Op], reason: str, precision: Precision = Precision.EXACT) -> None:
-    """State that ops are analysed through the computations they call, in another room."""
+    """State that ops are analysed in another package, through the computations they call."""
     _state(classes, Entry(None, precision, reason))
 
 
 def missing(*classes: type[Op], reason: str) -> None:
-    """State that nothing is known about ops, in both directions, and why."""
+    """State that nothing is known about ops in both directions, and why."""
     _state(classes, Entry(None, Precision.UNKNOWN, reason))
 
 
@@ -170,7 +170,7 @@ def _state(classes: tuple[type[Op], ...], entry: Entry) -> None:
 
 
 def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
-    """The entry of a class or of its nearest base that has one."""
+    """Return the entry of a class or of its nearest base class with an entry."""
     known = _NEAREST[direction]
     try:
         return known[cls]
@@ -183,13 +183,13 @@ def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
 
 
 def source_of(cls: type[Op]) -> Callable[..., Iterable[Instances]] | None:
-    """What `comes_from` registered for a class."""
+    """Return the function that `comes_from` registered for a class, or `None`."""
     _load(cls)
     return _INSTANCES.get(cls)
 
 
 def file_of(cls: type) -> str:
-    """The file that has the rules of a class of ops, if there are any.
+    """Return the name of the file with the rules of a class of ops, if it has any.
 
     >>> from hloscope.ops import Reverse, Scan
     >>> file_of(Reverse), file_of(Scan)
@@ -200,7 +200,10 @@ def file_of(cls: type) -> str:
 
 @once_for_each
 def _load(cls: type[Op]) -> None:
-    """Import the files that have rules of a class or its bases; other threads wait for that."""
+    """Import the files with rules of a class or its bases.
+
+    Other threads wait until that is done.
+    """
     for base in cls.__mro__:
         if base.__module__.startswith(_FAMILIES):
             name = f"{__package__}.{file_of(base)}"

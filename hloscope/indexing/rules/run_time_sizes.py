@@ -1,8 +1,8 @@
-"""Sizes known only at run time: which sizes and values they come from, and what depends on them.
+"""Dependences of sizes known only at run time, and of elements on such sizes.
 
-The value of an array type with dynamic dimensions is its elements and the sizes of those
-dimensions.  The rules in the files of the op families are about elements; here stands, in one place
-for all ops, where a size comes from and which elements are chosen or masked by a size.
+The value of an array with dynamic dimensions consists of its elements and the sizes of those
+dimensions. The rules of the op families cover elements. This module states, for all ops, which
+values a size comes from, and which elements a size selects or masks.
 """
 
 from __future__ import annotations
@@ -50,41 +50,41 @@ from hloscope.ops import (
 SIZES_AGREE: Final = "operands of one size: that of any of them"
 DEPENDS: Final = "what depends on a size known only at run time is not known more exactly"
 MAX_VISITS: Final = 128
-"""Values looked at to find where a size was set."""
+"""Number of values visited to find where a size was set."""
 
 PASSED_ON: Final[tuple[type[Op], ...]] = (
     control.Tuple, control.GetTupleElement, control.Return, control.OptimizationBarrier,
     control.Domain, control.AddDependency, control.CopyStart, control.CopyDone, ELEMENTWISE["copy"],
 )  # fmt: skip
-"""Ops whose value is made of operands as they are."""
+"""Ops whose value consists of unchanged operands."""
 ALIKE: Final[tuple[type[Op], ...]] = (
     Elementwise, ImplicitBroadcast, Map, Broadcast, BroadcastInDim, DynamicBroadcastInDim,
     Transpose, SetDimensionSize, *PASSED_ON,
 )  # fmt: skip
-"""Ops that hand on every dimension: an element exists if those that it reads exist."""
+"""Ops that pass on every dimension: an element exists if the elements that it reads exist."""
 
 
 class SizeRead(NamedTuple):
-    """A size, or elements of an operand, that a size (or element) of a result depends on."""
+    """A size or elements of an operand on which a size (or element) of a result depends."""
 
     operand: int
     tensor: int = 0
-    """Which tensor of the operand."""
+    """Number of the tensor of the operand."""
     dimension: int | None = None
-    """Whose size it is; `None`: elements are read."""
+    """Dimension whose size is read; `None` if elements are read."""
     element: tuple[int, ...] | None = ()
-    """Which element; `None`: all of them."""
+    """Index of the element; `None` for all elements."""
     reason: str = ""
-    """Why more is said than may be so; empty if it is exactly so."""
+    """Why the dependence may be larger than necessary; empty if it is exact."""
 
 
 Reads: TypeAlias = tuple[SizeRead, ...]
 Place: TypeAlias = tuple[object, int, int | None]
-"""A value (or what stands for it), one of its tensors, one of its dimensions."""
+"""A value (or its representative), the number of one of its tensors, and one of its dimensions."""
 
 
 def hands_on(ins: Instruction) -> bool:
-    """Has every dimension whose size is not known the same index in result and operands?"""
+    """Has every dimension of unknown size the same index in result and operands?"""
     match ins.op:
         case Reduce(dimensions) | Reverse(dimensions):
             changed = dimensions
@@ -114,13 +114,13 @@ def hands_on(ins: Instruction) -> bool:
 
 
 def _size(ins: Instruction, operand: int, dimension: int, reason: str = "") -> Iterator[SizeRead]:
-    """The size of an operand's dimension, if it is not known."""
+    """Yield the size of an operand's dimension, if it is unknown."""
     if dimension in dynamic_dimensions(ins.operands[operand].type):
         yield SizeRead(operand, dimension=dimension, reason=reason)
 
 
 def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
-    """The unknown sizes of all operands, and the operands that hold sizes."""
+    """Yield the unknown sizes of all operands, and the operands that hold sizes."""
     for k, operand in enumerate(ins.operands):
         for number, leaf in enumerate(leaves(operand.type)):
             for dimension in dynamic_dimensions(leaf):
@@ -131,7 +131,10 @@ def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
 
 
 def _agreeing(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
-    """Sizes of operands that have to be the same: one of them where this is seen."""
+    """Return one of several sizes that must be equal, if that is evident.
+
+    Else all, as supersets.
+    """
     found = tuple(reads)
     if len(found) < 2:
         return found
@@ -142,22 +145,22 @@ def _agreeing(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
 
 
 def sizes_agree(ins: Instruction, dimension: int) -> bool:
-    """Is the run-time size of a dimension seen to be the same for all operands that have it?"""
+    """Is it evident that all operands with the dimension have the same run-time size?"""
     return not any(read.reason for read in size_reads(ins, 0, dimension) or ())
 
 
 Source: TypeAlias = Callable[[Instruction, Any, int, int], Iterable[SizeRead] | None]
-"""From an instruction, its op, an output and a dimension to what that size depends on."""
+"""Function from instruction, op, output and dimension to what that size depends on."""
 SOURCES: Final = ByOp[Source]()
 
 
 def size_reads(ins: Instruction, output: int, dimension: int) -> Reads | None:
-    """What the size of a dimension of an output depends on; `None` if nothing is known.
+    """Return what the size of a dimension of an output depends on; `None` if nothing is known.
 
     Args:
         ins: The instruction.
-        output: Which tensor of its value.
-        dimension: One whose size is not known.
+        output: Number of the tensor of its value.
+        dimension: A dimension of unknown size.
     """
     op = ins.op
     source = SOURCES.find(op)
@@ -179,7 +182,7 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
 
 @SOURCES.add(Sort, Scatter, AllReduce, CrossReplicaSum)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
-    """One result for each array."""
+    """Each array has its own result, of the same size."""
     return _size(ins, output, k)
 
 
@@ -250,7 +253,10 @@ def _(ins: Instruction, op: Pad, output: int, k: int) -> Iterable[SizeRead]:
 
 @SOURCES.add(Reshape, Bitcast, BitcastConvert)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
-    """All unknown sizes of the operand; exactly, if there is one and it is that of the result."""
+    """All unknown sizes of the operand count.
+
+    Exact if both sides have one and no other size is 0.
+    """
     source, type = dynamic_dimensions(ins.operands[0].type), ins.type
     known = isinstance(type, TensorType) and prod(s for s in type.sizes if s is not None) > 0
     is_one = known and len(source) == 1 == len(dynamic_dimensions(type))
@@ -259,7 +265,7 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
 
 @SOURCES.add(DotGeneral)
 def _(ins: Instruction, op: DotGeneral, output: int, k: int) -> Iterable[SizeRead]:
-    """Of a result's dimensions: batch, then those of the left side, then those of the right."""
+    """Dimensions of the result are: batch, then free ones of the left side, then of the right."""
     dims = op.dimensions
     ranks = [_rank(operand.type) for operand in ins.operands[:2]]
     summed = {*dims.lhs_batch, *dims.lhs_contracting}, {*dims.rhs_batch, *dims.rhs_contracting}
@@ -272,7 +278,7 @@ def _(ins: Instruction, op: DotGeneral, output: int, k: int) -> Iterable[SizeRea
 
 @SOURCES.add(DynamicReshape)
 def _(ins: Instruction, op: DynamicReshape, output: int, k: int) -> Iterable[SizeRead]:
-    """HLO gives each size as a scalar."""
+    """StableHLO has a vector of sizes, HLO a scalar per size."""
     is_vector = len(ins.operands) == 2 and _rank(ins.operands[1].type) == 1
     return [SizeRead(1, element=(k,)) if is_vector else SizeRead(1 + k)]
 
@@ -312,12 +318,12 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
 
 
 def element_reads(ins: Instruction, output: int, touched: Sequence[bool]) -> Reads:
-    """The sizes that the elements of an output depend on besides the elements they read.
+    """Return the sizes that an output's elements depend on, in addition to the elements they read.
 
     Args:
         ins: The instruction.
-        output: Which tensor of its value.
-        touched: Of each operand: does any element of the output read it?
+        output: Number of the tensor of its value.
+        touched: For each operand, whether an element of the output reads it.
     """
     match ins.op:
         case GetDimensionSize(dimension):
@@ -330,6 +336,7 @@ def element_reads(ins: Instruction, output: int, touched: Sequence[bool]) -> Rea
         case _ if hands_on(ins):
             dynamic = dynamic_dimensions(leaves(ins.type)[output])
             found = [r for k in dynamic for r in size_reads(ins, output, k) or ()]
+            # Elements that are read depend on the sizes of their own operand already.
             return tuple([read for read in found if not touched[read.operand]])
         case _:
             return tuple([r for r in _all_sizes(ins, DEPENDS) if r.dimension is not None])
@@ -347,7 +354,7 @@ def _bound(type: Type, k: int) -> int | None:
 
 
 def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
-    """The operand, and the tensor of it, that an output of an op of `PASSED_ON` is."""
+    """Return the operand and the number of its tensor that an output of a `PASSED_ON` op equals."""
     match ins.op:
         case control.GetTupleElement(index):
             return 0, first_leaf(ins.operands[0].type, index) + output
@@ -366,7 +373,7 @@ def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
 
 
 def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place:
-    """Where a size that is read was set, as far as it is seen in this computation."""
+    """Return the value where a size was set, as far as it is found in this computation."""
     value = ins.operands[read.operand]
     if read.dimension is None:
         op = value.op
@@ -374,6 +381,7 @@ def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place
     place = (value, read.tensor, read.dimension)
     if place in seen or len(seen) >= MAX_VISITS:
         return seen.get(place, place)
+    # Entered before the recursion, so that a cycle ends.
     seen[place] = place
     before = _traced(value, read.tensor, read.dimension)
     places = {_origin(value, r, seen) for r in before}
@@ -383,7 +391,7 @@ def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place
 
 
 def _traced(value: Instruction, tensor: int, dimension: int) -> Reads:
-    """The sizes of which one is the size asked about; none where they are not the same."""
+    """Return sizes that equal the given size; empty if that is not certain."""
     match value.op:
         case op if isinstance(op, PASSED_ON):
             return size_reads(value, tensor, dimension) or ()

@@ -1,8 +1,8 @@
-"""Scan: a body that is applied to one slice after the other, and hands on carries.
+"""Scan: a body that is applied to consecutive slices and passes carries on.
 
-Step `t` of an output comes from step `t` of the inputs and, through the carries, from earlier ones:
-how far back these are says which.  The body sees whole slices: where it does not look at its own
-line only, any element of the slices may matter.
+Step `t` of an output depends on step `t` of the inputs and, through the carries, on earlier steps;
+their distance says which. The body sees whole slices. If it reads beyond its own line, any element
+of the slices may matter.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from hloscope.ops import Scan
 
 _SLICES = "the body may combine any elements of the slices"
 MOST_RUNS: Final = 4
-"""Runs of distances that are told apart."""
+"""Largest number of runs of distances that are distinguished."""
 UNROLLED: Final = 64
-"""Steps that are looked at one by one where carries go in circles."""
+"""Number of steps that are followed one by one if carries form cycles."""
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]
-"""Distances in steps: intervals, both ends included, with gaps between them."""
+"""Distances in steps: intervals with both ends included and gaps between them."""
 
 
 class Reach(Struct, frozen=True):
-    """How far back a result of the body reads a parameter.
+    """Distances at which a result of the body reads a parameter.
 
     Attributes:
-        runs: The distances, from 0, the own step.
-        is_sure: It reads it at each of these, whatever the values are.
-        is_aligned: It reads its own line only.
+        runs: The distances in steps; 0 is the same step.
+        is_sure: It reads the parameter at each of them for all values.
+        is_aligned: It reads only its own line.
     """
 
     runs: Runs
@@ -59,7 +59,7 @@ class Reach(Struct, frozen=True):
 
 
 def reaches(body: Dependence, parameters: int, carries: int, steps: int) -> tuple[Reach, ...]:
-    """For each result of the body, and each parameter, how far back it reads it.
+    """Return, for each result of the body and each parameter, the distances at which it reads it.
 
     Carries are the last parameters and the last results.
 
@@ -80,9 +80,11 @@ def reaches(body: Dependence, parameters: int, carries: int, steps: int) -> tupl
 def _distances(
     rows: tuple[frozenset[int], ...], parameters: int, carries: int, steps: int
 ) -> list[list[tuple[tuple[bool, ...], bool]]]:
-    """For results and parameters: is it read so many steps back, and does that stay so?"""
+    """Return which parameters each result reads at each distance, and if that stays so after."""
     results, first = len(rows), parameters - carries
     shift = results - parameters
+    # Only carries lead to an earlier step; carry `j` of a step is the result `j + shift` of the
+    # step before.
     back = tuple([frozenset(j + shift for j in row if j >= first) for row in rows])
     history = History(back, tuple([frozenset([k]) for k in range(results)]))
     count = min(steps, max(history.length, UNROLLED) if history.is_complete else history.length)
@@ -98,7 +100,7 @@ def _distances(
 
 
 def _runs(reads: tuple[bool, ...], stays: bool, steps: int) -> tuple[Runs, bool]:
-    """The intervals of distances, and are they just these?"""
+    """Return the intervals of distances, and whether they are exact."""
     runs: list[tuple[int, int]] = []
     for value, group in groupby(range(len(reads)), key=reads.__getitem__):
         members = [*group]
@@ -112,7 +114,7 @@ def _runs(reads: tuple[bool, ...], stays: bool, steps: int) -> tuple[Runs, bool]
 
 
 def _is_loose(body: Dependence, result: int, parameter: int, parameters: int, carries: int) -> bool:
-    """Is there a way from the result to the parameter that leaves its line?"""
+    """Does a path of reads from the result to the parameter leave its line?"""
     first, shift = parameters - carries, len(body.reads) - parameters
     seen: set[tuple[int, bool]] = set()
     todo = [(result, False)]
@@ -134,20 +136,20 @@ class _Place(Struct, frozen=True):
     """An operand or output of a scan.
 
     Attributes:
-        sizes: Of the value.
-        is_carry: Has it no scanned dimension?
+        sizes: Sizes of the value.
+        is_carry: Whether it has no scanned dimension.
     """
 
     sizes: Dims
     is_carry: bool
 
     def lines(self, dimension: int) -> Dims:
-        """The sizes of a slice."""
+        """Return the sizes of a slice."""
         return self.sizes if self.is_carry else del_at(self.sizes, dimension)
 
 
 def del_at(sizes: Dims, dimension: int) -> Dims:
-    """The sizes without one dimension.
+    """Return the sizes without one dimension.
 
     >>> del_at((4, 5, 6), 1)
     (4, 6)
@@ -156,7 +158,7 @@ def del_at(sizes: Dims, dimension: int) -> Dims:
 
 
 class _Scanned:
-    """How the operands and outputs of a scan depend on each other."""
+    """Dependences between the operands and outputs of a scan."""
 
     def __init__(self, ins: Instruction, op: Scan, bodies: Bodies) -> None:
         self._op = op
@@ -172,7 +174,10 @@ class _Scanned:
         self._reaches = reaches(body, parameters, op.num_carries, self._steps)
 
     def accesses(self, output: int, operand: int, *, back: bool) -> Accesses:
-        """From an output to an operand or, back, the other way."""
+        """Return the accesses from an output to an operand.
+
+        With `back`, from the operand to the output.
+        """
         result, read = self.outputs[output], self.operands[operand]
         if not self._steps and result.is_carry and read.is_carry:
             same = len(self.outputs) - output == len(self.operands) - operand
@@ -190,7 +195,7 @@ class _Scanned:
     def _map(
         self, here: _Place, there: _Place, run: tuple[int, int], in_line: bool, back: bool
     ) -> IndexingMap | None:
-        """The map for an interval of distances; `None` where no step is that far back."""
+        """Return the map for an interval of distances; `None` if no step is at such a distance."""
         last, place = self._steps - 1, self._op.scan_dimension
         at = MapBuilder(here.sizes)
         mine = dims(len(here.sizes))
@@ -214,7 +219,7 @@ class _Scanned:
         return at.map(index)
 
     def _time(self, place: Expr | None, otherwise: int) -> Expr:
-        """How many steps are before the one at a place."""
+        """Return the number of steps before the one at `place`; `otherwise` for a carry."""
         if place is None:
             return Const(otherwise)
         return Const(self._steps - 1) - place if self._op.is_reverse else place
@@ -234,7 +239,7 @@ def _(ins: Instruction, op: Scan, operand: int, bodies: Bodies) -> tuple[Accesse
 
 @comes_from(Scan)
 def _(ins: Instruction, op: Scan, output: int, bodies: Bodies) -> Iterator[Instances]:
-    """Any element of what the body returns, of the own step or through the carries."""
+    """Any element of the body's results may count, of the same step or through the carries."""
     here = output_sizes(ins, output)
     for k, type in enumerate(leaves(ins.calls[0].root.type)):
         yield Instances(0, k, over(_SLICES, everything_map(here, sizes(type))))

@@ -1,7 +1,7 @@
-"""Which old elements and updates the result of a scatter uses.
+"""Uses of old elements and updates by the result of a scatter.
 
-The result is `old = body(old, update)` for the updates of an element, one after the other.  A body
-that does not look at the old value overwrites it.
+The result is `old = body(old, update)` for the updates of an element in sequence. A body that
+ignores the old value overwrites it.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ LAST: Final = "of several updates of an element one wins"
 
 
 class Combined(Struct, frozen=True):
-    """What the elements of the outputs of a scatter use.
+    """Uses by the elements of the outputs of a scatter.
 
     Attributes:
-        old: For each output its use of the old element of each input, were there no updates too.
-        hit: The same where there are updates.
-        updates: For each output its use of the updates of each kind.
-        bodies: For each output the results of the body that it comes from.
-        unchanged: The outputs that are as the inputs, whatever the updates.
+        old: For each output, its use of each input's old element, if there may be no update.
+        hit: For each output, its use of each input's old element, if there is an update.
+        updates: For each output, its use of each operand of updates.
+        bodies: For each output, its use of the results of the body.
+        unchanged: The outputs that equal their inputs for all updates.
     """
 
     old: tuple[Uses, ...]
@@ -61,9 +61,10 @@ class Combined(Struct, frozen=True):
 
 
 def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
-    """What the body makes of old elements and their updates."""
+    """Return how the body combines old elements and their updates."""
     count = len(ins.operands) // 2
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
+    # An element gets at most one update from each row of each batch.
     most = prod(n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in _window(op))
     if most > 1 and (op.unique_indices or _are_apart(ins, op)):
         most = 1
@@ -73,14 +74,14 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
 
 
 MOST_ROWS: Final = 256
-"""Rows of constant indices that are compared with each other."""
+"""Largest number of rows of constant indices that are compared with each other."""
 
 
 def _are_apart(ins: Instruction, op: Scatter) -> bool:
-    """Are the indices constant, and such that no two rows update the same element?
+    """Are the indices constant, and do no two rows update the same element?
 
-    Windows of two rows are apart if their starts differ by a window's size along a dimension, or
-    if the rows are of different batches.
+    Windows of two rows are disjoint if their starts differ by at least the window's size along a
+    dimension, or if the rows belong to different batches.
     """
     origin = ins.operands[indices_at(ins, op)]
     if not isinstance(origin.op, Constant) or not isinstance(origin.type, TensorType):
@@ -121,7 +122,10 @@ def _window(op: Scatter) -> frozenset[int]:
 def old_elements(
     ins: Instruction, op: Scatter, uses: Combined, by: Uses, output: int, hit: Accesses
 ) -> list[Accesses]:
-    """The old element of the own input, and of others `by` which an update is combined with it."""
+    """Return the accesses of old elements.
+
+    The output's own input, and others that an update combines with it.
+    """
     found = claims(by, len(ins.operands) // 2, hit)
     own = uses.old[output][output]
     if own is Use.SOMETIMES and output not in uses.hit[output]:
@@ -134,15 +138,18 @@ def old_elements(
 
 
 MOST_PARTIAL: Final = 2
-"""Dimensions of a window smaller than the array, by which its complement is cut into pieces."""
+"""Largest number of dimensions in which the window is smaller than the array.
+
+Its complement is cut along them.
+"""
 
 
 def _not_hit(ins: Instruction, op: Scatter) -> Accesses | None:
-    """The elements that no update is for, each to itself; `None` unless there is one row at most.
+    """Return the access of elements without an update; `None` unless there is at most one row.
 
-    The pieces are disjoint: each names the first dimension in which its elements are not in the
-    window.  A window that begins at `start`, within the places where it holds anything, leaves the
-    elements before `start` and those from `start + extent` on; one that begins elsewhere, all.
+    The pieces are disjoint: each is determined by the first dimension in which its elements are
+    outside the window. A window that begins at a valid `start` leaves the elements before `start`
+    and those from `start + extent` on. A window that begins elsewhere has no effect and leaves all.
     """
     slices = slices_of(ins, op)
     batches = {slices.batch_row(k) for k in slices.batching_dims}
@@ -159,6 +166,7 @@ def _not_hit(ins: Instruction, op: Scatter) -> Accesses | None:
     origin = ins.operands[indices_at(ins, op)]
     least, greatest = integers(origin.type)
     pieces: list[IndexingMap] = []
+    # In earlier dimensions the element is inside the window, in dimension `count` it is outside.
     for count in range(len(partial)):
         for side in ("no place before", "no place behind", "before", "behind"):
             at = MapBuilder(slices.whole)
@@ -188,7 +196,7 @@ def _not_hit(ins: Instruction, op: Scatter) -> Accesses | None:
 
 
 def hit_elements(updates: Accesses, shape: Dims) -> Accesses:
-    """The elements for which there are updates, each to itself."""
+    """Return the access from each element with an update to itself."""
     return tuple(
         [
             a if a.map is None else replace(a, map=a.map.with_(results=dims(len(shape))))
@@ -198,7 +206,7 @@ def hit_elements(updates: Accesses, shape: Dims) -> Accesses:
 
 
 def placing(ins: Instruction, op: Scatter) -> Accesses:
-    """From an element to the index vectors of which a value puts an update there."""
+    """Return the access from an element to the index vectors that may place an update there."""
     slices, type = slices_of(ins, op), ins.operands[indices_at(ins, op)].type
     at = MapBuilder(slices.whole)
     for k, size in enumerate(slices.whole):
@@ -219,7 +227,7 @@ def placing(ins: Instruction, op: Scatter) -> Accesses:
 
 
 def placed(ins: Instruction, op: Scatter) -> Accesses:
-    """The inverse of `placing`."""
+    """Return the inverse of `placing`."""
     slices, type = slices_of(ins, op), ins.operands[indices_at(ins, op)].type
     at = MapBuilder(slices.indices)
     row = [Dim(k) for k in range(len(slices.indices)) if k != slices.index_vector_dim]

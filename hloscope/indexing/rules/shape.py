@@ -1,4 +1,4 @@
-"""Ops that move elements without computing."""
+"""Ops that rearrange elements without computing."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _(ins: Instruction, op: Transpose, operand: int) -> tuple[Accesses, ...]:
 
 
 def _permute(shape: Dims, order: Sequence[int]) -> Accesses:
-    """Result `k` is dimension `order[k]`.
+    """Return the access whose result `k` is dimension `order[k]`.
 
     >>> print(_permute((2, 3), (1, 0))[0].map)
     (d0, d1) -> (d1, d0), domain: d0 in [0, 1], d1 in [0, 2]
@@ -104,7 +104,7 @@ def _permute(shape: Dims, order: Sequence[int]) -> Accesses:
 @output_to_input(Reverse)
 @input_to_output(Reverse)
 def _(ins: Instruction, op: Reverse, number: int) -> tuple[Accesses, ...]:
-    """Its own inverse."""
+    """Reverse is its own inverse."""
     shape = sizes(ins.type)
     at = MapBuilder(shape)
     results: list[Expr] = dims(len(shape))
@@ -154,7 +154,10 @@ def _(ins: Instruction, op: BitcastConvert, operand: int) -> tuple[Accesses, ...
 
 
 def _same_bits(here: Dims, there: Dims) -> Accesses:
-    """The narrower type has one more dimension, which makes up one element of the wider."""
+    """Return the access of equal bits.
+
+    The narrower type has one more dimension, which splits a wider element.
+    """
     if len(here) == len(there):
         return identity(here)
     at = MapBuilder(here)
@@ -182,9 +185,10 @@ def _(ins: Instruction, op: Concatenate, operand: int) -> tuple[Accesses, ...]:
     return (exact(MapBuilder(source).map(_shifted(len(source), op.dimension, start))),)
 
 
+# Every operand of one concatenation asks for the same starts.
 @of_last
 def _starts(ins: Instruction) -> list[int]:
-    """Where each operand of a concatenation starts."""
+    """Return the start of each operand in a concatenation."""
     assert isinstance(ins.op, Concatenate)
     along = [sizes(operand.type)[ins.op.dimension] for operand in ins.operands]
     return [0, *accumulate(along[:-1])]
@@ -226,7 +230,7 @@ def _(ins: Instruction, op: Pad, operand: int) -> tuple[Accesses, ...]:
 
 
 def _hit(at: MapBuilder, op: Pad, source: Dims, target: Dims, k: int, index: Expr) -> Expr:
-    """The element of the array at an index of the result, required to be one."""
+    """Return the element of the array at an index of the result, and require that it exists."""
     low, step = op.edge_padding_low[k], op.interior_padding[k] + 1
     at.require(index, max(0, low), min(target[k] - 1, low + (source[k] - 1) * step))
     if step == 1:
@@ -238,7 +242,7 @@ def _hit(at: MapBuilder, op: Pad, source: Dims, target: Dims, k: int, index: Exp
 def _misses(
     op: Pad, source: Dims, target: Dims, *, ranges: bool
 ) -> list[tuple[MapBuilder, list[Expr]]]:
-    """The pieces of the result that hold the padding value, indexed by dims or by ranges."""
+    """Return the pieces of the result that hold the padding value, by dimensions or ranges."""
     pieces = []
     for k, size in enumerate(target):
         low, step = op.edge_padding_low[k], op.interior_padding[k] + 1
@@ -253,6 +257,7 @@ def _misses(
                 continue
             at = MapBuilder(() if ranges else target)
             index: list[Expr] = [at.range(n) for n in target] if ranges else dims(len(target))
+            # In the dimensions before `k` the index hits an element, so the pieces are disjoint.
             for j in range(k):
                 _hit(at, op, source, target, j, index[j])
             at.require(index[k], lo, hi)
@@ -263,5 +268,5 @@ def _misses(
 
 
 def _has_no_gap(lo: int, hi: int, low: int, step: int) -> bool:
-    """Is every index from `lo` to `hi` that of an element?"""
+    """Is every index from `lo` to `hi` the index of an element?"""
     return step == 1 or (lo == hi and (lo - low) % step == 0)

@@ -1,8 +1,8 @@
-"""Slices with fixed and with run-time starts.
+"""Slices with fixed starts and with run-time starts.
 
-A run-time start is clamped so that the slice fits: the runtime variable stands for the clamped
-value, its interval is `[0, size - slice size]`.  Starts are read by every output element, but for
-those of a dimension that the slice has whole: clamped to [0, 0], they have no influence.
+A run-time start is clamped so that the slice fits: the runtime variable is the clamped value in
+`[0, size - slice size]`. Every output element reads the starts. Starts of dimensions that the slice
+covers completely are clamped to [0, 0] and have no influence.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ def _(ins: Instruction, op: Slice, operand: int) -> tuple[Accesses, ...]:
 
 
 def starts(ins: Instruction, first: int, rank: int) -> list[tuple[Instruction, Sequence[Expr]]]:
-    """Where the start of each dimension is read: a scalar operand each, or one vector operand."""
+    """Return where each dimension's start is read.
+
+    One scalar operand each, or one vector operand.
+    """
     operands = ins.operands[first:]
     if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
         return [(operands[0], (Const(k),)) for k in range(rank)]
@@ -70,7 +73,7 @@ def _start(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims
 
 
 def _movable(ins: Instruction, whole: Dims, part: Dims) -> list[int]:
-    """Dimensions in which the slice has more than one place, so that its start matters."""
+    """Return the dimensions in which the slice has several positions, so that starts matter."""
     if 0 in part:
         return []
     if has_dynamic_sizes(ins):  # what is as large as its bound may be smaller at run time
@@ -79,7 +82,7 @@ def _movable(ins: Instruction, whole: Dims, part: Dims) -> list[int]:
 
 
 def _starts_read(ins: Instruction, first: int, whole: Dims, part: Dims) -> tuple[Accesses, ...]:
-    """What an element of the output reads of each operand with starts."""
+    """Return the accesses of the start operands by an element of the output."""
     shape, movable = sizes(ins.type), _movable(ins, whole, part)
     operands = ins.operands[first:]
     if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
@@ -89,7 +92,7 @@ def _starts_read(ins: Instruction, first: int, whole: Dims, part: Dims) -> tuple
 
 
 def _some_of(shape: Dims, numbers: Sequence[int]) -> Accesses:
-    """Each element of a shape touches these elements of a vector."""
+    """Return the access from each element of a shape to the given elements of a vector."""
     found = []
     for lo, hi in runs(numbers):
         at = MapBuilder(shape)
@@ -100,7 +103,7 @@ def _some_of(shape: Dims, numbers: Sequence[int]) -> Accesses:
 def _from_start(
     ins: Instruction, first: int, operand: int, whole: Dims, part: Dims
 ) -> tuple[Accesses, ...]:
-    """The inverse of `_starts_read` for one operand."""
+    """Return the inverse of `_starts_read` for one operand."""
     source, movable = sizes(ins.operands[operand].type), _movable(ins, whole, part)
     if not source:
         return everywhere(ins, operand) if operand - first in movable else (NEVER,)
@@ -132,7 +135,7 @@ def _(ins: Instruction, op: DynamicSlice, operand: int) -> tuple[Accesses, ...]:
 
 
 def _within(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims) -> list[Expr]:
-    """The index inside the window of the index in the array, required to be inside."""
+    """Return the index inside the window of an array index, and require that it is inside."""
     results: list[Expr] = []
     for k, start in enumerate(_start(at, ins, first, whole, part)):
         at.require(Dim(k) - start, 0, part[k] - 1)
@@ -160,10 +163,11 @@ def _(ins: Instruction, op: DynamicUpdateSlice, operand: int) -> tuple[Accesses,
 
 
 def _outside(ins: Instruction, whole: Dims, part: Dims) -> Accesses:
-    """The elements the update leaves alone, as disjoint pieces by the first dimension outside it.
+    """Return the access of elements that the update leaves unchanged, as disjoint pieces.
 
-    With `0 <= index < size` and `0 <= start <= size - window`, `index` is before or behind the
-    window iff `(index - start) % size >= window`: an index before it wraps around.
+    Each piece is determined by the first dimension outside of the window. With `0 <= index < size`
+    and `0 <= start <= size - window`, `index` is outside of the window if and only if
+    `(index - start) % size >= window`, as an index before the window wraps around.
     """
     if 0 in part:
         return identity(whole)

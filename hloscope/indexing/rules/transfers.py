@@ -1,4 +1,4 @@
-"""Transfers between devices in two halves: what is sent, and what comes from elsewhere."""
+"""Transfers between devices in two halves: values sent, and values received."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hloscope.ops import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
 
 @output_to_input(Recv, SendDone, shared=False)
 def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
-    """What is received comes from no operand; tokens carry no data."""
+    """Received data comes from no operand, and tokens carry no data."""
     return (NEVER,) * len(ins.operands)
 
 
@@ -22,7 +22,7 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
 
 
 def _passed(ins: Instruction) -> list[int]:
-    """The leaf of what is sent or was received that each output is; -1 for none."""
+    """Return the leaf of the sent or received value that each output equals; -1 if none."""
     if isinstance(ins.op, RecvDone):
         return first_leaves(ins)
     count, outputs = len(leaves(ins.operands[0].type)), len(leaves(ins.type))
@@ -31,7 +31,7 @@ def _passed(ins: Instruction) -> list[int]:
 
 @output_to_input(Send, RecvDone)
 def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
-    """A send gives (source, context, token)."""
+    """A send returns (source, context, token)."""
     return passed_from(ins, _passed(ins)[output])
 
 

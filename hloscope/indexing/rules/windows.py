@@ -1,7 +1,7 @@
-"""Ops over sliding windows: reduce_window, select_and_scatter.  `convolution` has that.
+"""Ops over sliding windows: reduce_window, select_and_scatter. `convolution` has convolutions.
 
-Position `o` and tap `w` meet at the coordinate `o * stride + w * window_dilation - padding`; it is
-an element of the base where it is a multiple of the base dilation and inside.
+Position `o` and tap `w` meet at the coordinate `o * stride + w * window_dilation - padding`. It is
+an element of the base if it is a multiple of the base dilation and inside.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from hloscope.ops import (
 def base_index(
     at: MapBuilder, window: Window, k: int, position: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """The element of the base under a tap of the window, required to exist.
+    """Return the element of the base under a tap of the window, and require that it exists.
 
     Args:
-        at: The map in the making.
+        at: The map under construction.
         window: The window.
-        k: Its dimension.
-        position: Where the window is.
-        tap: Which element of the window.
-        size: Of the base, without dilation and padding.
+        k: The dimension of the window.
+        position: Position of the window.
+        tap: Element of the window.
+        size: Size of the base, without dilation and padding.
         before: Padding before the base.
     """
     coordinate = position * window.strides[k] + tap * window.window_dilations[k] - before
@@ -72,21 +72,21 @@ def base_index(
 def window_position(
     at: MapBuilder, window: Window, k: int, element: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """The position whose tap lies on an element of the base, required to exist.
+    """Return the position whose tap lies on an element of the base, and require that it exists.
 
-    The arguments are those of `base_index`, but that `size` is the number of positions.
+    The arguments are those of `base_index`, except that `size` is the number of positions.
     """
     coordinate = element * window.base_dilations[k] - tap * window.window_dilations[k] + before
     return at.quotient(coordinate, window.strides[k], size)
 
 
 def _taps(at: MapBuilder, window: Window) -> list[Expr]:
-    """Every element of a window: a range variable for each dimension that has more than one."""
+    """Return every element of a window: a range variable per dimension of more than one element."""
     return [ZERO if size == 1 else at.range(size) for size in window.sizes]
 
 
 def _base(at: MapBuilder, window: Window, positions: Sequence[Expr], shape: Dims) -> list[Expr]:
-    """Every element of the base under windows, one range variable per dimension."""
+    """Return every element of the base under windows, with one range variable per dimension."""
     taps = _taps(at, window)
     return [
         base_index(at, window, k, positions[k], tap, shape[k], Const(window.padding[k][0]))
@@ -95,7 +95,7 @@ def _base(at: MapBuilder, window: Window, positions: Sequence[Expr], shape: Dims
 
 
 def _positions(at: MapBuilder, window: Window, element: Sequence[Expr], shape: Dims) -> list[Expr]:
-    """Every position whose window holds an element, one range variable per dimension."""
+    """Return every position whose window has an element, with one range variable per dimension."""
     taps = _taps(at, window)
     return [
         window_position(at, window, k, element[k], tap, shape[k], Const(window.padding[k][0]))
@@ -107,7 +107,7 @@ def _positions(at: MapBuilder, window: Window, element: Sequence[Expr], shape: D
 
 
 def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
-    """What the outputs use."""
+    """Return the dependences of the outputs."""
     window, count = op.window, len(ins.operands) // 2
     taps, body = prod(window.sizes), body_of(bodies, count)
     whole = fold(body, count, taps, taps)
@@ -115,11 +115,12 @@ def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
     if is_dense and all(lo <= 0 and hi <= 0 for lo, hi in window.padding):
         return whole
     rows = zip(whole.initial, whole.elements, strict=True)
+    # Taps on padding or holes meet the initial value, which is then used as an element is.
     return replace(whole, initial=tuple([_either(begun, met) for begun, met in rows]))
 
 
 def _either(begun: Uses, met: Uses) -> Uses:
-    """The uses of initial values that also stand for elements."""
+    """Return the uses of initial values that also replace missing elements."""
     return Uses({**dict.fromkeys(met, Use.SOMETIMES), **begun})
 
 
@@ -161,20 +162,23 @@ _CHOICE = "which element of its window a source element goes to depends on the d
 
 
 def _neighbours(op: SelectAndScatter, shape: Dims, source: Dims) -> Accesses:
-    """Elements that share a window with an element."""
+    """Return the access to elements that share a window with an element."""
     at = MapBuilder(shape)
     positions = _positions(at, op.window, dims(len(shape)), source)
     return exact(at.simplified(_base(at, op.window, positions, shape)))
 
 
 def _windows(op: SelectAndScatter, shape: Dims, source: Dims) -> IndexingMap:
-    """The windows over an element."""
+    """Return the map to the windows over an element."""
     at = MapBuilder(shape)
     return at.simplified(_positions(at, op.window, dims(len(shape)), source))
 
 
 def _comparison(ins: Instruction) -> str:
-    """How `select` compares the same function of its two parameters; empty if it does not."""
+    """Return how `select` compares the same function of its two parameters.
+
+    Empty if it does not.
+    """
     root = ins.calls[0].root
     if not isinstance(root.op, Compare):
         return ""
@@ -185,9 +189,9 @@ def _comparison(ins: Instruction) -> str:
 
 
 def _function_of(value: Instruction) -> tuple[list[object], int | None]:
-    """Ops and types from a parameter to a scalar, and the number of the parameter.
+    """Return the ops and types from a parameter to a scalar, and the parameter's number.
 
-    Only ops of which 0 and 1 have different results, one after the other too.
+    Only ops whose results for 0 and 1 differ are followed, also in sequence.
     """
     steps: list[object] = []
     while sizes(value.type) == () and not isinstance(value.op, Parameter):
@@ -199,9 +203,9 @@ def _function_of(value: Instruction) -> tuple[list[object], int | None]:
 
 
 _INJECTIVE: Final = tuple([ELEMENTWISE[name] for name in ("abs", "convert", "copy", "negate")])
-"""Ops that keep 0 and 1 apart: their results are 0, and 1, -1 or the greatest number."""
+"""Ops that distinguish 0 and 1: their results are 0, and 1, -1 or the largest number."""
 _WIDE: Final = 16
-"""Bits from which on each type of numbers has 0 and 1, and -1 or numbers that wrap."""
+"""Number of bits from which on each number type has 0 and 1, and -1 or wrapping numbers."""
 
 
 def _is_wide(value: Instruction) -> bool:
@@ -209,26 +213,26 @@ def _is_wide(value: Instruction) -> bool:
 
 
 def _are_whole(window: Window) -> bool:
-    """Has each window all its elements, none of them padding or a hole?  They are alike then."""
+    """Has each window all its elements, without padding and holes? Such windows are equal."""
     cuts_only = all(low <= 0 and high <= 0 for low, high in window.padding)
     return cuts_only and all(step == 1 for step in window.base_dilations)
 
 
 def _is_any_selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> bool:
-    """May each element of each window be the one that is selected and added?
+    """Can each element of each window be the one that is selected and added?
 
-    A window of one element has no choice.  Of others it is so if `select` compares: x and y stand
-    for any two values that compare as different.
+    A window of one element has no choice. For others this holds if `select` compares. Let x and y
+    be any two values that compare as different.
 
-    - By order: the element is before all others of its windows.
-    - `EQ` keeps the selected element where the next one is equal, `NE` where it differs.  With
-      `EQ` what comes before the element in its window is y, it and what comes behind it is x.  With
-      `NE` it and the first element of the window are x, the others y.
+    - By order: the element is before all others of its windows. - `EQ` keeps the selected element
+    if the next one is equal, `NE` if it differs. With `EQ`, the
+      elements before it in its window are y, it and those behind it are x. With `NE`, it and the
+      first element of the window are x, the others y.
 
-    What another window adds later does not hide it if windows do not overlap, or if `scatter` uses
-    the old and the new value.  By order it is not hidden either if windows are whole: each other
-    window over the element has one outside this window, and all of those are before the element,
-    which is before the others of this window.
+    A later addition by another window does not hide it if windows do not overlap, or if `scatter`
+    uses the old and the new value. By order it is not hidden either if windows are whole. Each
+    other window over the element has one outside this window, and all of those are before the
+    element, which is before the others of this window.
     """
     window = op.window
     are_apart = all(n <= step for n, step in zip(window.sizes, window.strides, strict=True))
@@ -242,11 +246,11 @@ def _is_any_selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> 
 
 
 def _is_any_avoided(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> bool:
-    """May each element be one that none of its windows selects?
+    """Can each element be one that none of its windows selects?
 
-    It is so if `select` compares and each window has another element.  By order the element is
-    behind all others; with `EQ` it is equal to all before it and differs from all behind it, with
-    `NE` it differs from those before it and is equal to those behind it.
+    This holds if `select` compares and each window has another element. By order the element is
+    behind all others. With `EQ` it equals all before it and differs from all behind it; with `NE`
+    it differs from those before it and equals those behind it.
     """
     window = op.window
     if len(bodies) != 2 or prod(window.sizes) < 2 or not _are_whole(window):
@@ -258,12 +262,12 @@ _ORDERS: Final = ("LT", "LE", "GT", "GE")
 
 
 def _added(ins: Instruction, op: SelectAndScatter, bodies: Bodies, *maps: IndexingMap) -> Accesses:
-    """Between source elements and the elements of their windows."""
+    """Return the access between source elements and the elements of their windows."""
     return exact(*maps) if _is_any_selected(ins, op, bodies) else over(_CHOICE, *maps)
 
 
 def _selected(ins: Instruction, op: SelectAndScatter, bodies: Bodies) -> tuple[Use, Use, Use]:
-    """The use of the operand, of the source and of the initial value."""
+    """Return the use of the operand, of the source and of the initial value."""
     if not bodies:
         return Use.ALWAYS, Use.ALWAYS, Use.ALWAYS
     select, scatter = bodies
