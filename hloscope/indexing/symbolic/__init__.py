@@ -1,1 +1,1 @@
-"""Maps of programs whose sizes are not known, in terms of sizes that have names."""
+"""Maps of programs with unknown sizes, in terms of named sizes."""

@@ -1,4 +1,4 @@
-"""What instructions of programs of unknown sizes read, in terms of symbols, and through graphs."""
+"""Accesses of instructions with unknown sizes, in terms of symbols, also through whole graphs."""
 
 from __future__ import annotations
 
@@ -33,24 +33,25 @@ from hloscope.ir import Computation, Instruction, Module, TupleType, captures
 from hloscope.ops import ELEMENTWISE, Parameter, control
 
 MOST_WAYS: Final = 32
-"""Of more ways in which a value is read only their number is told."""
+"""Number of accesses of a value above which only their number is reported."""
 MOST_VALUES: Final = 1 << 14
 MOST_COMPARED: Final = 1 << 10
-"""Maps that are compared with the op, those at other sizes counted; all at one of them at least."""
+"""Largest number of compared maps over all sizes; at least one size is compared completely."""
 PASSING: Final = (
     control.Result, control.GetTupleElement, control.OptimizationBarrier, control.Return,
     control.Tuple,
 )  # fmt: skip
-"""Ops whose value is made of operands as they are."""
+"""Ops whose value consists of unchanged operands."""
 Called: TypeAlias = Callable[[Instance, int], Sequence[Accesses]]
 Place: TypeAlias = tuple[Frame, Instruction, int]
-"""A value where it is computed, and one of its arrays."""
+"""A value with the frame that computes it, and the number of one of its arrays."""
 
 
 class SizeComparison(NamedTuple):
-    """The sizes at which maps were compared, and a difference if there is one.
+    """The sizes at which maps were compared, and the first difference if there is one.
 
-    `given` are operands that were not compared: numbers that the function called was refined with.
+    `given` are operands that were not compared: integers with which the called function was
+    refined.
     """
 
     sizes: Sequence[Mapping[str, int]]
@@ -59,14 +60,14 @@ class SizeComparison(NamedTuple):
 
 
 class SymbolicAnalysis:
-    """Maps of a program of unknown sizes; their runtime variables are sizes with names."""
+    """Maps of a program with unknown sizes; their runtime variables are named sizes."""
 
     def __init__(self, module: Module, bodies: Callable[[Instruction], Bodies]) -> None:
         self._walk: Final = SizeWalk(module)
         self._bodies: Final = bodies
 
     def reads(self, computation: Computation, ins: Instruction, output: int) -> list[Accesses]:
-        """What an element of an output reads of each operand."""
+        """Return the accesses of each operand that an element of an output reads."""
         return self._reads(self._walk.frame_of(computation), ins, output)
 
     def _reads(self, frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
@@ -99,20 +100,21 @@ class SymbolicAnalysis:
         seed: int,
         called: Called | None = None,
     ) -> SizeComparison:
-        """What an output reads, or is reached from, compared with the op at random sizes.
+        """Compare the accesses of an output, or their inverse, with the op at random sizes.
 
         Args:
             computation: The computation.
             ins: An instruction of it.
-            output: The output.
-            asked_from: An operand and one of its arrays; none for what the output reads.
-            count: Of how many sizes.
-            seed: Of the sizes.
-            called: Tells what an output of an instance of a call reads of each operand, with a
+            output: Number of the output.
+            asked_from: An operand and the number of one of its arrays, to compare the inverse; `None`
+                to compare what the output reads.
+            count: Number of sizes.
+            seed: Seed of the random sizes.
+            called: Returns the accesses of each operand for an output of a call at known sizes, from a
                 function that was refined to these sizes.
 
         Raises:
-            LookupError: What it reads is decided by values, at known sizes too.
+            LookupError: The accesses depend on values even at known sizes.
         """
         told = by_rules(self._bodies)
         if isinstance(ins.op, CALLS):
@@ -140,7 +142,7 @@ class SymbolicAnalysis:
         return SizeComparison(sizes, None, given)
 
     def _called(self, inner: Frame, call: Instruction, output: int) -> list[Accesses]:
-        """What the function reads of its parameters."""
+        """Return the accesses of a call's operands, through the parameters of the function."""
         try:
             found = _Back(inner, self._reads).run(inner.computation.root, output)
         except UnsupportedError as error:
@@ -154,12 +156,12 @@ class SymbolicAnalysis:
     def to_parameters(
         self, computation: Computation, ins: Instruction, output: int
     ) -> dict[tuple[Instruction, int], Accesses]:
-        """What an element of an output reads of the parameters of its computation."""
+        """Return what an element of an output reads of the parameters of its computation."""
         return _Back(self._walk.frame_of(computation), self._reads).run(ins, output)
 
 
 def _by_refining(called: Called) -> Told:
-    """What calls read, by the functions they call at known sizes."""
+    """Return reference accesses of calls, from the called functions refined to known sizes."""
 
     def reads(instance: Instance, output: int) -> list[Accesses | None]:
         found = zip(called(instance, output), instance.values, strict=True)
@@ -174,7 +176,7 @@ def _by_refining(called: Called) -> Told:
 
 
 def _handed_on(frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
-    """The reads of an op whose value is made of operands as they are."""
+    """Return the accesses of an op whose value consists of unchanged operands."""
     reads: list[Accesses] = [()] * len(ins.operands)
     if isinstance(ins.op, control.Result | control.GetTupleElement):
         output += first_leaf(ins.operands[0].type, ins.op.index)
@@ -188,12 +190,12 @@ def _handed_on(frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
 
 
 def unknown_reads(count: int) -> list[Accesses]:
-    """Of values of which nothing is known."""
+    """Return accesses of `count` operands about which nothing is known."""
     return [unknown(NO_RULE)] * count
 
 
 def inverted_accesses(accesses: Accesses, leaf: int) -> Accesses:
-    """The accesses of one array in the other direction."""
+    """Return the accesses of one array in the opposite direction."""
     found = []
     for access in [replace(a, leaf=0) for a in of_leaf(accesses, leaf)]:
         if access.map is None:
@@ -207,9 +209,9 @@ def inverted_accesses(accesses: Accesses, leaf: int) -> Accesses:
 
 
 class _Back:
-    """A walk from a value back to the parameters of its computation, through calls.
+    """Traversal from a value back to the parameters of its computation, through calls.
 
-    `None` among what is read stands for the very element that is asked about.
+    `None` among the accesses of a value means that it is the queried value itself.
     """
 
     def __init__(
@@ -222,9 +224,11 @@ class _Back:
         self._count = 0
 
     def run(self, ins: Instruction, output: int) -> dict[tuple[Instruction, int], Accesses]:
-        """What is read of each parameter, and of each of its arrays."""
+        """Return the accesses of each parameter, by parameter and number of the array."""
         answer: dict[tuple[Instruction, int], Accesses] = {}
         self._add((self._start, ins, output), None)
+        # The heap yields the latest value first, so all of a value's users are done before it is
+        # visited.
         for _ in range(MOST_VALUES):
             if not self._open:
                 return answer
@@ -238,7 +242,7 @@ class _Back:
         raise UnsupportedError(f"more than {MOST_VALUES:,} values are between")
 
     def _visit(self, place: Place, accesses: list[Access | None]) -> None:
-        """Go on to what a value is, or to what it reads."""
+        """Add the accesses of the operands of a value, or of the value that it equals."""
         frame, ins, leaf = place
         same = self._same(frame, ins, leaf)
         if same is not None:
@@ -255,7 +259,7 @@ class _Back:
                         self._add((frame, operand, each.leaf), both)
 
     def _same(self, frame: Frame, ins: Instruction, leaf: int) -> Place | None:
-        """Another value that this one is."""
+        """Return the value that this one equals, or `None`."""
         match ins.op:
             case Parameter(number) if frame.caller is not None:
                 outer, call = frame.caller
@@ -298,12 +302,12 @@ def _itself(frame: Frame, value: Instruction, leaf: int) -> Access:
 
 
 def _reads_any(access: Access) -> bool:
-    """May any index read something?"""
+    """Can any index read an element?"""
     return access.map is None or not access.map.is_known_empty
 
 
 def composed(first: Access | None, second: Access) -> Access:
-    """One access after another."""
+    """Return the composition of two accesses; `None` as the first one is the identity."""
     if first is None:
         return replace(second, leaf=0)
     if first.map is None or second.map is None:

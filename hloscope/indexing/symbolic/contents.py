@@ -1,7 +1,7 @@
-"""The elements of small arrays of integers, from which sizes are computed, op by op.
+"""Elements of small integer arrays from which sizes are computed, op by op.
 
-Integers of 32 bits and more are taken as whole numbers: what is said holds as long as no size
-overflows them.  Narrower ones, and numbers that are known, are followed if they fit.
+Integers of 32 bits and more are treated as unbounded: results hold as long as no size overflows
+them. Narrower integers, and known numbers, are followed if they fit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hloscope.ops import (
 
 Elements: TypeAlias = Sequence[Expr | None] | None
 CONTENTS: Final = ByOp[Rule]()
-"""By op: the elements of the result, as far as they follow."""
+"""Rules by op: the elements of the result, as far as they are known."""
 
 
 @CONTENTS.add(Constant)
@@ -86,7 +86,10 @@ Arithmetic: TypeAlias = Callable[..., Expr | None]
 
 
 def _divided(frame: Frame, a: Expr, b: Expr) -> Expr | None:
-    """Division rounds to zero: down, where neither is negative."""
+    """Return the quotient.
+
+    It rounds towards zero, so it is a floor only if no operand is negative.
+    """
     if not isinstance(b, Const) or b.value <= 0 or frame.symbols.bounds(a).lo < 0:
         return None
     return a // b
@@ -118,7 +121,10 @@ def _sign(frame: Frame, a: Expr) -> Expr | None:
 
 
 def _both(frame: Frame, a: Expr | None, b: Expr | None) -> Expr | None:
-    """Of booleans: false if one is, whatever the other is."""
+    """Return the conjunction of booleans.
+
+    False if either is false, even if the other is unknown.
+    """
     return _joined(a, b, Const(0))
 
 
@@ -152,9 +158,9 @@ _ARITHMETIC: Final[dict[str, Arithmetic]] = {
     "convert": lambda frame, a: a,
     "copy": lambda frame, a: a,
 }
-"""On numbers, all of them known."""
+"""Functions of numbers, all of which must be known."""
 _LOGIC: Final[dict[str, Arithmetic]] = {"and": _both, "or": _either, "select": _chosen}
-"""On what may not be known."""
+"""Functions whose operands may be unknown."""
 
 
 def _kind(ins: Instruction) -> str:
@@ -179,9 +185,9 @@ def _elementwise(rule: Arithmetic, *, partial: bool) -> Callable[..., Elements]:
 
 
 def _fitting(frame: Frame, ins: Instruction, e: Expr | None) -> Expr | None:
-    """A result that its type holds; what wraps around is another number.
+    """Return a result if its type holds it; `None` if it may wrap around.
 
-    Of types that sizes are computed in, open ends are taken to fit.
+    Results of types in which sizes are computed are assumed to fit.
     """
     assert isinstance(ins.type, TensorType)
     element = ins.type.element
@@ -195,7 +201,7 @@ def _fitting(frame: Frame, ins: Instruction, e: Expr | None) -> Expr | None:
 
 
 def _columns(frame: Frame, ins: Instruction) -> list[Contents] | None:
-    """The elements of all operands, scalars as often as need be."""
+    """Return the elements of all operands, with scalars repeated; `None` if one is unknown."""
     found = [leaf.contents for leaf in frame.operands(ins)]
     known = [contents for contents in found if contents is not None]
     if len(known) < len(found) or not known:
@@ -209,7 +215,10 @@ for _name, _rule in {**_ARITHMETIC, **_LOGIC}.items():
 
 
 def comparison(ins: Instruction) -> str:
-    """The direction of a comparison, empty if it is none of integers or booleans."""
+    """Return the direction of a comparison of integers or booleans.
+
+    Empty for other instructions.
+    """
     if any(_kind(operand) not in ("signed", "unsigned", "pred") for operand in ins.operands):
         return ""
     return str(getattr(ins.op, "comparison_direction", ""))
@@ -222,7 +231,7 @@ DIRECTIONS: Final = {
     "LE": Interval(NEG_INF, 0),
     "LT": Interval(NEG_INF, -1),
 }
-"""Where the difference lies of which a comparison is true; `NE` is not `EQ`."""
+"""Interval of the difference for which a comparison is true; `NE` is the negation of `EQ`."""
 
 
 @CONTENTS.add(ELEMENTWISE["compare"])

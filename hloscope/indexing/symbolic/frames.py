@@ -1,4 +1,4 @@
-"""Values as their sizes and, of small arrays of integers, their elements, in terms of symbols."""
+"""Values as sizes and, for small integer arrays, elements, in terms of symbols."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from hloscope.ir import Computation, ElementType, Instruction, TensorType, Type
 from hloscope.ops import control
 
 SIZE_BITS: Final = 32
-"""Sizes are computed in integers of this width and more, and taken to fit."""
+"""Bits from which on integers are used for sizes, which are assumed to fit."""
 MOST_ELEMENTS: Final = 64
-"""Of an array of integers so many elements are followed."""
+"""Largest number of elements of an integer array that are followed."""
 Contents: TypeAlias = tuple[Expr | None, ...]
-"""The elements of an array of integers in row-major order, as far as they are known."""
+"""Elements of an integer array in row-major order; `None` for unknown ones."""
 
 
 class Leaf(Struct, frozen=True):
     """One array of a value.
 
     Attributes:
-        shape: Its sizes; `None` if it is no array.
-        contents: Its elements, of a small array of integers.
+        shape: Its sizes; `None` if it is not an array.
+        contents: Its elements, for a small array of integers.
     """
 
     shape: Shape | None
@@ -34,21 +34,21 @@ class Leaf(Struct, frozen=True):
 
 
 CALLS: Final = control.Call, control.Composite
-"""Ops that are what the computation they call is."""
+"""Ops whose value is the value of the computation they call."""
 Known: TypeAlias = tuple[Leaf, ...]
 """The arrays of a value, in order."""
 
 
 class Frame:
-    """What is known of the values of a computation, called from one place.
+    """Symbolic values of a computation, called from one place.
 
     Attributes:
-        path: The number of the calls that lead to it.
-        values: What is known of the values.
-        order: When each of them was found, over all computations.
+        path: Number of the sequence of calls that leads to it.
+        values: The known arrays of each value.
+        order: Time at which each value was entered, over all computations.
         inner: The frames of the functions that it calls.
-        caller: The frame it is called from, and the call.
-        certain: Do its instructions run whenever the program runs to its end?
+        caller: The calling frame, and the call.
+        certain: Whether its instructions run whenever the program runs to its end.
     """
 
     def __init__(
@@ -64,24 +64,27 @@ class Frame:
         self.caller: tuple[Frame, Instruction] | None = None
 
     def of(self, value: Instruction) -> Known:
-        """What is known of a value; of one from outside, what its type says."""
+        """Return the arrays of a value; a value from outside has what its type declares."""
         found = self.values.get(value)
         if found is None:
             found = self.values[value] = declared(self, value)
         return found
 
     def operands(self, ins: Instruction) -> list[Leaf]:
-        """The first array of each operand."""
+        """Return the first array of each operand."""
         found = [self.of(operand) for operand in ins.operands]
         return [known[0] if known else Leaf(None) for known in found]
 
     def enter(self, value: Instruction, known: Known) -> None:
-        """Remember what is known of a value."""
+        """Store the arrays of a value."""
         self.values[value] = known
         self.order[value] = self.symbols.tick()
 
     def same(self, sizes: Sequence[Expr | None]) -> Expr | None:
-        """A size that several have to be, remembered if that is certain."""
+        """Return one size for several that must be equal.
+
+        The equality is recorded if it is certain.
+        """
         known = [size for size in sizes if size is not None]
         if not known:
             return None
@@ -93,7 +96,7 @@ class Frame:
 
 
 def declared(frame: Frame, value: Instruction) -> Known:
-    """What the type of a value says; sizes that are not known are new symbols."""
+    """Return the arrays that the type of a value declares; unknown sizes become new symbols."""
     found = []
     for number, type in enumerate(leaves(value.type)):
         shape = None
@@ -106,7 +109,7 @@ def declared(frame: Frame, value: Instruction) -> Known:
 def declared_size(
     frame: Frame, value: Instruction, leaf: int, type: TensorType, dimension: int
 ) -> Expr:
-    """The size of a dimension as the type has it, a new symbol if it has none."""
+    """Return the declared size of a dimension; a new symbol if it is unknown."""
     size = type.sizes[dimension]
     if size is not None:
         return Const(size)
@@ -116,7 +119,7 @@ def declared_size(
 
 
 def elements(frame: Frame, value: Instruction, type: Type) -> Contents | None:
-    """New symbols for the integers that a value holds, if it is a small array of them."""
+    """Return new symbols for the elements of a small integer array; `None` for other types."""
     if not is_followed(type):
         return None
     assert isinstance(type, TensorType)
@@ -130,7 +133,7 @@ def elements(frame: Frame, value: Instruction, type: Type) -> Contents | None:
 
 
 def values_of(element: ElementType) -> Interval:
-    """What an integer type holds, within 64 bits.
+    """Return the interval of an integer type, limited to 64 bits.
 
     >>> from hloscope.ir import ELEMENT_TYPES
     >>> print(values_of(ELEMENT_TYPES["s8"]), values_of(ELEMENT_TYPES["u64"]).lo)
@@ -143,7 +146,7 @@ def values_of(element: ElementType) -> Interval:
 
 
 def is_followed(type: Type) -> bool:
-    """Is it a small array of integers or booleans, of rank 0 or 1?"""
+    """Is it a small static array of integers or booleans, of rank 0 or 1?"""
     return (
         isinstance(type, TensorType)
         and type.element.kind in ("signed", "unsigned", "pred")
@@ -154,4 +157,4 @@ def is_followed(type: Type) -> bool:
 
 
 Rule: TypeAlias = Callable[[Frame, Instruction, Any], Sequence[Expr | None] | None]
-"""From an instruction and its op to the sizes of its first array, or its elements."""
+"""Function from an instruction and its op to the sizes of its first array, or its elements."""

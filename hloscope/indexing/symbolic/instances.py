@@ -1,8 +1,8 @@
-"""Instructions of unknown sizes at some sizes, by which maps in terms of sizes are checked.
+"""Instances of instructions at concrete sizes, by which symbolic maps are checked.
 
-An instance has the same op on arrays of given sizes; ops that take sizes or places as operands
-become those that have them as numbers.  What it reads is told by the rules for known sizes, which
-have nothing in common with those in terms of symbols.
+An instance has the same op on arrays of given sizes. Ops that take sizes or positions as operands
+become ops with constants. The rules for known sizes give its accesses; they share nothing with the
+symbolic rules.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from hloscope.ops import (
 
 _TRIES: Final = 400
 _SPREAD: Final = 4
-"""A size is at most this much greater than the least one it can be."""
+"""Largest distance of a random size from its smallest possible value."""
 _MOST_ELEMENTS: Final = 4096
 _MOST_INDICES: Final = 60
 _TRIED_VALUES: Final = 6
 _SMALL: Final = 8
-"""Of values that decide what is read, so many small ones are tried."""
+"""Largest value tried for runtime variables that decide what is read."""
 Values: TypeAlias = Mapping[Var, int]
 Pair: TypeAlias = tuple[Dims, Dims]
 
 
 class Instance(NamedTuple):
-    """An instruction at some sizes.
+    """An instruction at concrete sizes.
 
     Attributes:
         sizes: The sizes by name.
         ins: The instruction with these sizes.
-        numbers: Of each operand of `ins` its number in the instruction of unknown sizes.
-        values: Of each operand of `ins` its value, if it is one integer that follows from sizes.
+        numbers: For each operand of `ins`, its number in the symbolic instruction.
+        values: For each operand of `ins`, its value, if it is one integer determined by sizes.
     """
 
     sizes: Mapping[str, int]
@@ -67,11 +67,11 @@ class Instance(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What instances read, told by rules for known sizes.
+    """Reference accesses of instances, from rules for known sizes.
 
     Attributes:
-        reads: What an output reads of each operand; `None` where that is not told.
-        reached: What an element of one array of an operand reaches: of the operand and the array.
+        reads: Function to the accesses of each operand; `None` for an operand that is not checked.
+        reached: Function of an instance, output, operand and array to the inverse accesses.
     """
 
     reads: Callable[[Instance, int], Sequence[Accesses | None]]
@@ -79,7 +79,10 @@ class Told(NamedTuple):
 
 
 def by_rules(reader: Reader) -> Told:
-    """What the rules of the ops tell; `reader` what the computations do that they call."""
+    """Return reference accesses by the rules of the ops.
+
+    `reader` gives dependences of called bodies.
+    """
     return Told(
         lambda instance, output: output_to_input(instance.ins, output, reader=reader),
         lambda instance, output, place, leaf: of_leaf(
@@ -89,13 +92,13 @@ def by_rules(reader: Reader) -> Told:
 
 
 class Difference(NamedTuple):
-    """A pair that only one side has.
+    """A pair of indices that only one side has.
 
     Attributes:
-        sizes: Where.
-        operand: Of which operand.
-        pair: An index of the output, and one of the operand.
-        only_in: 0: only the map in terms of sizes has it; 1: only the instance.
+        sizes: The sizes of the instance.
+        operand: Number of the operand.
+        pair: An index of the output and one of the operand.
+        only_in: 0 if only the symbolic map has it, 1 if only the instance has it.
     """
 
     sizes: Mapping[str, int]
@@ -105,7 +108,7 @@ class Difference(NamedTuple):
 
 
 def instances(frame: Frame, ins: Instruction, count: int, seed: int) -> Iterator[Instance]:
-    """The instruction at so many different sizes, fewer if they are hard to find."""
+    """Yield the instruction at up to `count` different sizes; fewer if they are hard to find."""
     rng, seen = random.Random(seed), set()
     tried: set[tuple[int, ...]] = set()
     found = 0
@@ -125,7 +128,7 @@ def instances(frame: Frame, ins: Instruction, count: int, seed: int) -> Iterator
 
 
 def _drawn(symbols: Symbols, rng: random.Random) -> Values | None:
-    """Values of the symbols for which all facts hold."""
+    """Return random values of the symbols; `None` if they violate a known fact."""
     values: dict[Var, int] = {}
     for i, variable in enumerate(symbols.variables):
         least = max(variable.interval.lo, 0)
@@ -142,7 +145,7 @@ def _drawn(symbols: Symbols, rng: random.Random) -> Values | None:
 
 
 def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | None:
-    """The instruction for values of the symbols; `None` if it is none there."""
+    """Return the instruction for values of the symbols; `None` if it is not valid there."""
     try:
         shapes = [_types(frame, operand, values) for operand in ins.operands]
         result = _types(frame, ins, values)
@@ -150,6 +153,7 @@ def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | No
             Instruction(operand.name, _joined(types), Parameter(k))
             for k, (operand, types) in enumerate(zip(ins.operands, shapes, strict=True))
         ]
+        # Verification rejects sizes at which the program would not be valid.
         op, numbers = _static(frame, ins, values)
         if not ins.calls or isinstance(op, Scatter | SelectAndScatter):
             op.verify(tuple([operands[k].type for k in numbers]), (_joined(result),))
@@ -171,13 +175,13 @@ def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | No
 
 
 def _integer(frame: Frame, leaf: Leaf, values: Values) -> int | None:
-    """The only element of an array of no dimensions, if it is known."""
+    """Return the element of a scalar, if it is known."""
     element = leaf.contents[0] if leaf.shape == () and leaf.contents else None
     return None if element is None else evaluate(frame.symbols.settled(element), values)
 
 
 def _symbols_of(frame: Frame, ins: Instruction) -> set[str]:
-    """The names of the symbols in the sizes and elements of an instruction and its operands."""
+    """Return the names of the symbols in an instruction's and its operands' sizes and elements."""
     symbols, names = frame.symbols, set()
     for value in (ins, *ins.operands):
         for leaf in frame.of(value):
@@ -208,7 +212,7 @@ def _joined(types: Sequence[Type]) -> Type:
 
 
 def _static(frame: Frame, ins: Instruction, values: Values) -> tuple[Op, tuple[int, ...]]:
-    """The op with numbers for what its operands say, and the operands that are left."""
+    """Return the op with constants for its integer operands, and the remaining operands."""
     every = tuple(range(len(ins.operands)))
     known = frame.operands(ins)
 
@@ -242,7 +246,7 @@ def _static(frame: Frame, ins: Instruction, values: Values) -> tuple[Op, tuple[i
 
 
 def _breaks_hints(frame: Frame, ins: Instruction, values: Values) -> bool:
-    """Does a dimension that is said to expand not do so, or the other way round?"""
+    """Do the sizes violate the hints about expanding and non-expanding dimensions?"""
     assert isinstance(ins.op, DynamicBroadcastInDim)
     source, target = frame.operands(ins)[0].shape or (), frame.of(ins)[0].shape or ()
     sizes = _evaluated(frame, source, values)
@@ -253,7 +257,7 @@ def _breaks_hints(frame: Frame, ins: Instruction, values: Values) -> bool:
 
 
 def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
-    """A map in terms of sizes at some of them.
+    """Return a symbolic map at concrete sizes.
 
     >>> m = IndexingMap.parse("(d0){n} -> (d0), domain: d0 in [0, 99], n in [0, 99], "
     ...                       "d0 - n in [-99, -1]")
@@ -274,16 +278,16 @@ def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
 def difference(
     instance: Instance, output: int, reads: Sequence[Accesses], told: Told
 ) -> Difference | None:
-    """A pair by which maps in terms of sizes and those of an instance differ, if there is one.
+    """Return a pair by which symbolic maps and those of an instance differ, or `None`.
 
     Args:
         instance: The instance.
-        output: The output asked about.
-        reads: What is read of each operand of the instruction of unknown sizes.
-        told: Tells what the instance reads.
+        output: Number of the output.
+        reads: Symbolic accesses of each operand.
+        told: Reference accesses of the instance.
 
     Raises:
-        LookupError: The maps of the instance are not known for known sizes either.
+        LookupError: The accesses are not known for known sizes either.
     """
     found = told.reads(instance, output)
     shape = _shape(leaves(instance.ins.type)[output])
@@ -300,7 +304,7 @@ def difference(
 
 
 def of_leaf(accesses: Accesses, leaf: int) -> Accesses:
-    """The accesses of one array of a value, and those of which nothing is known."""
+    """Return the accesses of one array of a value, and those without a map."""
     return tuple([a for a in accesses if a.map is None or a.leaf == leaf])
 
 
@@ -311,7 +315,7 @@ def inverse_difference(
     reached: Accesses,
     told: Told,
 ) -> Difference | None:
-    """The same of what an element of one array of an operand reaches."""
+    """Return a pair by which the inverse accesses of one array of an operand differ, or `None`."""
     operand, leaf = asked_from
     if operand not in instance.numbers:
         return None
@@ -325,7 +329,7 @@ def inverse_difference(
 def _differing(
     sizes: Mapping[str, int], ours: Accesses, theirs: Accesses, shape: Dims
 ) -> tuple[Pair, int] | None:
-    """A pair of indices that only one side has, and which; of what is claimed."""
+    """Return a pair of indices that only one side has, and which side; supersets may have more."""
     expected = [a.map for a in theirs if a.map is not None]
     by_values = len(expected) < len(theirs) or any(m.runtime for m in expected)
     if by_values and not all(a.precision is Precision.OVER for a in ours):
@@ -338,6 +342,7 @@ def _differing(
         expected = [_at_values(m, rng) for m in expected for _ in range(_TRIED_VALUES)]
     if set(mine) == {m.simplify().remove_unused_symbols() for m in expected}:
         return None
+    # With a superset on either side only pairs that are missing in `ours` are errors.
     superset = any(a.precision is not Precision.EXACT for a in (*ours, *theirs))
     for index in islice(product(*map(range, shape)), _MOST_INDICES):
         a, b = _points(mine, index), _points(expected, index)
@@ -348,7 +353,7 @@ def _differing(
 
 
 def _at_values(m: IndexingMap, rng: random.Random) -> IndexingMap:
-    """A map at random small values of its runtime variables."""
+    """Return a map at random small values of its runtime variables."""
     drawn = [
         rng.randint(*sorted((max(v.interval.lo, -2), min(v.interval.hi, _SMALL))))
         for v in m.runtime

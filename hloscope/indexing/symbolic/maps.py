@@ -1,4 +1,4 @@
-"""A builder of maps whose variables run below symbolic sizes."""
+"""Builder of maps whose variables have symbolic sizes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hloscope.indexing.symbolic.symbols import Shape, Symbols
 from hloscope.indexing.variables import Constraint, Variable, below, substituted
 
 UNBOUNDED = below(POS_INF)
-"""A variable that runs below a size; a condition says below which."""
+"""A variable below a size that a constraint states."""
 
 
 class SizedBuilder:
-    """Collects the variables and conditions of one map; sizes may be symbols."""
+    """Builder of one map with variables and constraints; sizes may be symbols."""
 
     def __init__(self, symbols: Symbols, shape: Shape) -> None:
         self.symbols = symbols
@@ -30,25 +30,25 @@ class SizedBuilder:
         return UNBOUNDED
 
     def range(self, size: Expr) -> Range:
-        """A new range variable below a size."""
+        """Add a range variable below a size."""
         variable = Range(len(self.ranges))
         self.ranges.append(self._variable(variable, size))
         return variable
 
     def require(self, expr: Expr, lo: int, hi: int) -> None:
-        """Add the condition `lo <= expr <= hi`."""
+        """Add the constraint `lo <= expr <= hi`."""
         settled = self.symbols.settled(expr)
         if isinstance(settled, Const) or set(variables(settled)) & set(variables(expr)):
             expr = settled
         self.conditions.append((expr, Interval(lo, hi)))
 
     def below(self, expr: Expr, size: Expr) -> None:
-        """Add the condition `0 <= expr < size`."""
+        """Add the constraint `0 <= expr < size`."""
         self.require(expr, 0, POS_INF)
         self.require(expr - size, NEG_INF, -1)
 
     def map(self, results: Iterable[Expr]) -> IndexingMap:
-        """The map of these variables and conditions; its sizes are its runtime variables."""
+        """Return the map of these variables and constraints; its sizes are runtime variables."""
         settled = [self.symbols.settled(e) for e in results]
         conditions = [(self.symbols.settled(e), i) for e, i in self.conditions]
         used = variables(*settled, *[e for e, _ in conditions])

@@ -1,4 +1,4 @@
-"""Row-major reshapes between sizes of which some are symbols."""
+"""Row-major reshapes between shapes with symbolic sizes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ _APART = "the sizes of the reshape are not known to fall into groups"
 
 
 def regrouped(symbols: Symbols, here: Shape, there: Shape, index: Places) -> list[Expr]:
-    """The index into `there` of the element that `index` names in `here`.
+    """Return the index in `there` of the element at `index` in `here`.
 
-    Groups of dimensions with the same number of elements hold together.  Inside one, all strides
-    are products of sizes; that of the slowest dimension does not matter.
+    Dimensions are grouped so that both sides of a group have the same number of elements. Inside a
+    group, all strides are products of sizes; the size of the slowest dimension does not matter.
 
     Raises:
-        UnsupportedError: The groups are not seen.
+        UnsupportedError: The groups cannot be determined.
     """
     here = tuple([symbols.settled(size) for size in here])
     there = tuple([symbols.settled(size) for size in there])
+    # Dimensions of size 1 always have the index 0, so they belong to no group.
     left = [k for k, size in enumerate(here) if size != Const(1)]
     right = [k for k, size in enumerate(there) if size != Const(1)]
     found: list[Expr] = [Const(0)] * len(there)
@@ -44,7 +45,7 @@ def regrouped(symbols: Symbols, here: Shape, there: Shape, index: Places) -> lis
 
 
 def _group(symbols: Symbols, here: list[Expr], there: list[Expr]) -> tuple[int, int] | None:
-    """How many dimensions of each side make the first group."""
+    """Return the numbers of dimensions of both sides in the first group; `None` if undetermined."""
     for total in range(2, len(here) + len(there) + 1):
         for i in range(1, total):
             j = total - i
@@ -69,7 +70,7 @@ def _within(here: list[Expr], there: list[Expr], index: list[Expr]) -> list[Expr
 
 
 def _position(shape: list[Expr], index: list[Expr]) -> Expr:
-    """The row-major position of an index."""
+    """Return the row-major linear position of an index."""
     if constants(tuple(shape[1:])) is None:
         total: Expr = Const(0)
         for k, e in enumerate(index):

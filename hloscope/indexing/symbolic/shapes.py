@@ -1,4 +1,4 @@
-"""The sizes of results in terms of those of operands, op by op."""
+"""Sizes of results in terms of the sizes of operands, op by op."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from hloscope.ops import (
 
 Sizes: TypeAlias = Sequence[Expr | None] | None
 SIZES: Final = ByOp[Rule]()
-"""By op: the sizes of the first array of the result, as far as they follow."""
+"""Rules by op: the sizes of the first array of the result, as far as they are known."""
 
 
 def _shape(leaf: Leaf) -> Shape:
@@ -43,7 +43,7 @@ def _shape(leaf: Leaf) -> Shape:
 
 @SIZES.add(Elementwise)
 def _(frame: Frame, ins: Instruction, op: Elementwise) -> Sizes:
-    """All operands have the same sizes, but for scalars beside them."""
+    """All operands except scalars have the same sizes."""
     shapes = [_shape(leaf) for leaf in frame.operands(ins)]
     rank = max(map(len, shapes), default=0)
     whole = [shape for shape in shapes if len(shape) == rank]
@@ -52,7 +52,7 @@ def _(frame: Frame, ins: Instruction, op: Elementwise) -> Sizes:
 
 @SIZES.add(Reverse, BitcastConvert, control.OptimizationBarrier)
 def _(frame: Frame, ins: Instruction, op: Op) -> Sizes:
-    """As its first operand, where it has as many dimensions."""
+    """The result has the sizes of the first operand, if the ranks agree."""
     return _shape(frame.operands(ins)[0])
 
 
@@ -70,7 +70,7 @@ def _(frame: Frame, ins: Instruction, op: Transpose) -> Sizes:
 
 @SIZES.add(BroadcastInDim)
 def _(frame: Frame, ins: Instruction, op: BroadcastInDim) -> Sizes:
-    """A dimension of a size that is not 1 has that size; its type says it where it is 1."""
+    """A dimension that is known not to be 1 keeps its size; otherwise the declared size counts."""
     shape = _shape(frame.operands(ins)[0])
     where = {place: k for k, place in enumerate(op.broadcast_dimensions)}
     rank = len(getattr(ins.type, "sizes", ()))
@@ -172,7 +172,7 @@ def _(frame: Frame, ins: Instruction, op: DotGeneral) -> Sizes:
 
 @SIZES.add(DynamicBroadcastInDim)
 def _(frame: Frame, ins: Instruction, op: DynamicBroadcastInDim) -> Sizes:
-    """As it is told; what is said of dimensions that expand, and of others, is believed."""
+    """The operand states the sizes; hints about expanding and other dimensions are assumed."""
     source, told = _shape(frame.operands(ins)[0]), frame.operands(ins)[1].contents
     for k in op.known_expanding_dimensions or ():
         frame.same([source[k], Const(1)])
@@ -184,7 +184,7 @@ def _(frame: Frame, ins: Instruction, op: DynamicBroadcastInDim) -> Sizes:
 
 @SIZES.add(DynamicReshape, Reshape)
 def _(frame: Frame, ins: Instruction, op: Op) -> Sizes:
-    """There are as many elements as before."""
+    """The number of elements stays the same."""
     known: list[Expr | None] = [
         Const(n) if n is not None else None for n in getattr(ins.type, "sizes", ())
     ]

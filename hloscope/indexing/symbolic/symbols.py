@@ -1,8 +1,8 @@
-"""Sizes with names: what is known of them, and which of them are the same.
+"""Named sizes: known facts about them, and equalities between them.
 
-A size is an expression over runtime variables, `Runtime(i)` for the symbol of number `i`.  What the
-program asserts of sizes, and what its ops need to be equal, holds whenever it runs to its end, so
-it may be used everywhere.
+A size is an expression over runtime variables, where `Runtime(i)` is symbol `i`. Assertions of the
+program and equalities that its ops require hold whenever it runs to its end, so they are used
+everywhere.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from hloscope.simplifier import Domain
 
 Shape: TypeAlias = tuple[Expr, ...]
 MOST_SYMBOLS: Final = 4096
-"""Sizes with names of one program; of more, nothing is told."""
+"""Largest number of named sizes of one program; further sizes stay unknown."""
 _LONGEST_NAME: Final = 60
 _SCALAR: Final = TensorType(ELEMENT_TYPES["s32"], ())
 
 
 class Symbols:
-    """The symbols of a program, what they are equal to, and what else is known."""
+    """The symbols of a program, with equalities and other facts."""
 
     def __init__(self) -> None:
         self.variables: list[RuntimeVariable] = []
@@ -58,7 +58,7 @@ class Symbols:
     def size(
         self, path: int, value: Instruction, leaf: int, dimension: int, most: int = POS_INF - 1
     ) -> Runtime:
-        """The symbol for the size of a dimension of a value, at a path of calls."""
+        """Return the symbol for the size of a dimension of a value, in a sequence of calls."""
         key = path, value, leaf, dimension
         if key in self._known:
             return self._known[key]
@@ -71,7 +71,7 @@ class Symbols:
         return found
 
     def element(self, path: int, value: Instruction, index: int | None, holds: Interval) -> Runtime:
-        """The symbol for an integer that a value holds, at a path of calls, and where it lies."""
+        """Return the symbol for an integer element of a value, in a sequence of calls."""
         key = path, value, -1, -1 if index is None else index
         if key in self._known:
             return self._known[key]
@@ -81,12 +81,12 @@ class Symbols:
         return found
 
     def tick(self) -> int:
-        """The next number."""
+        """Return the next number of a counter."""
         self._ticks += 1
         return self._ticks
 
     def path(self, caller: int, call: Instruction | None) -> int:
-        """A number for a call made at a path of calls."""
+        """Return the number of a call made in a sequence of calls."""
         return self._paths.setdefault((caller, call), len(self._paths))
 
     def _new(
@@ -98,7 +98,7 @@ class Symbols:
         return Runtime(len(self.variables) - 1)
 
     def _free(self, name: str) -> str:
-        """A name that no other symbol has and no variable of a map has by its position."""
+        """Return a name that differs from other symbols and from default names of variables."""
         stem = _stem(name)
         free, k = stem, 1
         while free in self._taken:
@@ -107,7 +107,7 @@ class Symbols:
         return free
 
     def call(self, e: Expr, name: str) -> None:
-        """Give a name to a size, if it is a symbol or known to be a multiple of a new one."""
+        """Name a size, if it is a symbol, or a symbol known to be a multiple of a new one."""
         e = self.settled(e)
         match e:
             case Runtime(i):
@@ -115,6 +115,8 @@ class Symbols:
                     self._called.add(i)
                     self.variables[i] = replace(self.variables[i], name=self._free(name))
             case FloorDiv(Runtime(i) as whole, Const(step)) if step > 1:
+                # A symbol that is a multiple of `step` is replaced by `step` times a new symbol
+                # with that name.
                 if self.bounds(whole % step) == Interval.point(0):
                     old = self.variables[i]
                     origin = Instruction(name, _SCALAR, GetDimensionSize(0))
@@ -130,7 +132,7 @@ class Symbols:
 
     @property
     def domain(self) -> Domain:
-        """What is known of all symbols."""
+        """The facts about all symbols, as a domain."""
         if self._domain is None:
             box: dict[Var, Interval] = {
                 Runtime(i): v.interval for i, v in enumerate(self.variables)
@@ -140,7 +142,7 @@ class Symbols:
         return self._domain
 
     def settled(self, e: Expr) -> Expr:
-        """The expression with symbols that equal others replaced, and simplified."""
+        """Return the simplified expression, with symbols replaced by those that they equal."""
         if not variables(e):
             return e
         while new := {v: self._equal[v] for v in variables(e) if v in self._equal}:
@@ -148,15 +150,15 @@ class Symbols:
         return self.domain.simplify(e)
 
     def bounds(self, e: Expr) -> Interval:
-        """An interval that holds all values of an expression."""
+        """Return an interval that holds all values of an expression."""
         return self.domain.bounds(self.settled(e))
 
     def equal(self, a: Expr, b: Expr) -> bool:
-        """Are two sizes known to be the same?"""
+        """Are two sizes known to be equal?"""
         return self.settled(a - b) == Const(0)
 
     def learn(self, a: Expr, b: Expr, interval: Interval) -> None:
-        """Remember that `a - b` lies in an interval whenever the program runs to its end."""
+        """Record that `a - b` lies in an interval whenever the program runs to its end."""
         if interval == Interval.point(0):
             self.unify(a, b)
             return
@@ -170,11 +172,11 @@ class Symbols:
 
     @property
     def learnt(self) -> int:
-        """Grows with what is known."""
+        """A number that grows with the recorded facts."""
         return self._learnt
 
     def _note(self, e: Expr, interval: Interval) -> None:
-        """Add a fact about a settled expression; one that cannot be is left out."""
+        """Record a fact about a settled expression; a contradictory fact is ignored."""
         if isinstance(e, Sum) and not e.const and len(e.terms) == 1 and e.terms[0][1] > 1:
             (e, step), lo, hi = e.terms[0], interval.lo, interval.hi
             lo = lo if lo <= NEG_INF else -(-lo // step)
@@ -197,9 +199,11 @@ class Symbols:
         self._domain = None
 
     def unify(self, a: Expr, b: Expr) -> None:
-        """Remember that two sizes are the same whenever the program runs to its end."""
+        """Record that two sizes are equal whenever the program runs to its end."""
         difference = _without_factor(self.settled(a - b))
         terms, _ = as_sum(difference)
+        # A symbol with factor 1 that occurs once can be replaced by the rest; the newest one is, so
+        # that older names stay.
         single = [
             (v, factor)
             for v, factor in terms
@@ -222,24 +226,24 @@ class Symbols:
             self._note(self.settled(e), known)
 
     def names(self, e: Expr) -> set[str]:
-        """The names of the symbols in an expression."""
+        """Return the names of the symbols in an expression."""
         found = variables(self.settled(e))
         return {self.variables[v.index].name for v in found if isinstance(v, Runtime)}
 
     def known(self, used: set[Runtime]) -> list[Constraint]:
-        """What is known of symbols besides their least and greatest values."""
+        """Return the recorded constraints on symbols, other than their bounds."""
         return [(e, i) for e, i in self.facts.items() if set(variables(e)) <= used]
 
 
 def _stem(name: str) -> str:
-    """A name as maps have it."""
+    """Return a text as a valid variable name of maps."""
     stem = re.sub(r"[^A-Za-z0-9_]", "_", name)[:_LONGEST_NAME]
     is_name = re.match(r"[A-Za-z_]", stem) and stem not in RESERVED
     return stem if is_name and not re.fullmatch(r"(d|s|rt)\d+", stem) else f"size_{stem}"
 
 
 def _without_factor(e: Expr) -> Expr:
-    """A sum that is 0, without a number that all of it is a multiple of."""
+    """Divide a sum that equals 0 by the common factor of its numbers."""
     if not isinstance(e, Sum):
         return e
     factor = gcd(e.const, *[c for _, c in e.terms])
@@ -247,18 +251,18 @@ def _without_factor(e: Expr) -> Expr:
 
 
 def _occurs(v: Runtime, terms: tuple[tuple[Expr, int], ...]) -> int:
-    """In how many terms a symbol is."""
+    """Return the number of terms with a symbol."""
     return sum(v in variables(e) for e, _ in terms)
 
 
 def constants(shape: Shape) -> tuple[int, ...] | None:
-    """The sizes, if all of them are numbers."""
+    """Return the sizes as integers, if all are constants."""
     found = [size.value for size in shape if isinstance(size, Const)]
     return tuple(found) if len(found) == len(shape) else None
 
 
 def product_of(shape: Shape) -> Expr:
-    """The number of elements."""
+    """Return the number of elements."""
     total: Expr = Const(1)
     for size in shape:
         total = total * size
@@ -266,5 +270,5 @@ def product_of(shape: Shape) -> Expr:
 
 
 def sum_of(sizes: list[Expr]) -> Expr:
-    """The sum of sizes."""
+    """Return the sum of sizes."""
     return linear(*[(size, 1) for size in sizes]) if sizes else Const(0)

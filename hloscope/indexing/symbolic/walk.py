@@ -1,8 +1,8 @@
-"""The sizes of all values of a program, by a walk through it from its entry.
+"""Sizes of all values of a program, by a traversal from its entry.
 
-Functions are followed into calls, each call with the sizes of its own arguments, so that a size
-that a helper computes is told for each of its callers.  What loops and branches hold is not:
-whatever runs only sometimes tells nothing of the sizes.
+Functions are entered at each call with the sizes of its arguments, so that a size computed by a
+helper is known for each caller. Loops and branches are not entered: code that does not always run
+proves nothing about sizes.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from hloscope.ir import Computation, Instruction, Module, TensorType, Type
 from hloscope.ops import ELEMENTWISE, control
 
 MOST_STEPS: Final = 1 << 18
-"""Instructions looked at, those of a function once for each call."""
+"""Largest number of visited instructions; those of a function count once per call."""
 _ROUNDS: Final = 3
-"""What is asserted at the end of a program helps at its beginning, in the next round."""
+"""Number of rounds; assertions at the end of a program help at its beginning in the next round."""
 _ASSERTION: Final = "shape_assertion"
 _NAMED: Final = "jax.global_constant"
 """The attribute by which `jax.export` names sizes."""
 
 
 class _Call(Frame):
-    """A function called from one place, and how far the walk is in it."""
+    """A function called from one place, with the position of the traversal in it."""
 
     def __init__(self, symbols: Symbols, path: int, callee: Computation) -> None:
         super().__init__(symbols, path, callee, certain=True)
@@ -54,7 +54,7 @@ class SizeWalk:
 
     Attributes:
         entry: The function it begins with.
-        symbols: The sizes with names.
+        symbols: The named sizes.
     """
 
     def __init__(self, module: Module) -> None:
@@ -74,7 +74,10 @@ class SizeWalk:
             before = self.symbols.learnt
 
     def frame_of(self, computation: Computation) -> Frame:
-        """What is known of a computation; of one called more than once, for any arguments."""
+        """Return the values of a computation.
+
+        One that is called several times has arbitrary arguments.
+        """
         found = self._alone.get(computation)
         if self._callers[computation] == 1:
             found = found or self._frames.get(computation)
@@ -100,7 +103,10 @@ class SizeWalk:
                     stack[-1].waits_for = None
 
     def _next(self, frame: _Call, open_calls: list[Computation]) -> Computation | None:
-        """Go on to the next call of a function that is not open already."""
+        """Process instructions up to the next call of a function that is not open.
+
+        Return that function.
+        """
         for ins in frame.rest:
             self._steps += 1
             is_call = isinstance(ins.op, CALLS) and len(ins.calls) == 1
@@ -112,7 +118,7 @@ class SizeWalk:
         return None
 
     def _called(self, frame: _Call, callee: Computation) -> _Call:
-        """The function a call waits for, with its arguments."""
+        """Return the frame of the called function, with its arguments."""
         call = frame.waits_for
         assert call is not None
         inner = _Call(self.symbols, self.symbols.path(frame.path, call), callee)
@@ -135,7 +141,7 @@ class SizeWalk:
         return tuple([_agreed(frame, call, k, t, known[k]) for k, t in enumerate(types)])
 
     def _value(self, frame: Frame, ins: Instruction) -> Known:
-        """What is known of a value once that is known of its operands."""
+        """Return the arrays of a value, given those of its operands."""
         if ins in frame.values and isinstance(ins.op, control.Parameter):
             return frame.values[ins]
         try:
@@ -148,11 +154,12 @@ class SizeWalk:
         return sizes if len(self.symbols.variables) < MOST_SYMBOLS else declared(frame, ins)
 
     def _learn(self, frame: Frame, ins: Instruction) -> None:
-        """What an assertion says."""
+        """Record the facts that an assertion states."""
         if getattr(ins.op, "call_target_name", "") != _ASSERTION or not ins.operands:
             return
         conditions = [ins.operands[0]]
         while conditions:
+            # An assertion of a conjunction asserts each of its comparisons.
             condition = conditions.pop()
             if isinstance(condition.op, ELEMENTWISE["and"]):
                 conditions += condition.operands
@@ -169,7 +176,7 @@ class SizeWalk:
 
 
 def _agreed(frame: Frame, value: Instruction, number: int, type: Type, leaf: Leaf) -> Leaf:
-    """A leaf with the sizes that the type of the value says as well."""
+    """Return a leaf whose sizes also agree with the declared type."""
     if not isinstance(type, TensorType) or leaf.shape is None or len(leaf.shape) != type.rank:
         return declared(frame, value)[number]
     pairs = zip(type.sizes, leaf.shape, strict=True)
@@ -178,7 +185,7 @@ def _agreed(frame: Frame, value: Instruction, number: int, type: Type, leaf: Lea
 
 
 def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
-    """The value of an op that hands on values as they are."""
+    """Return the value of an op that passes operands on unchanged; `None` for other ops."""
     match ins.op:
         case control.Result(index) | control.GetTupleElement(index):
             whole = ins.operands[0]
@@ -193,7 +200,7 @@ def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
 
 
 def _by_rule(frame: Frame, ins: Instruction) -> Known:
-    """The sizes by the rules of the op, where the type does not say them; elements too."""
+    """Return the arrays by the rules of the op; declared sizes come first."""
     types = leaves(ins.type)
     rule, first = SIZES.find(ins.op), types[0] if types else None
     if not isinstance(first, TensorType):

@@ -1,1 +1,1 @@
-"""Exactly what tiles read: images of boxes under maps, their holes, overlaps and counts."""
+"""Exact accesses of tiles: images of boxes under maps, their holes, overlaps and counts."""

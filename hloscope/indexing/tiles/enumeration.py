@@ -1,4 +1,4 @@
-"""Images of tiles counted element by element, or for one period of them."""
+"""Images of tiles counted by enumeration of elements, or of one period of them."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ from hloscope.indexing.tiles.images import Images, Missing, Shape, Shared, most_
 from hloscope.indexing.tiles.parts import Part
 
 BUDGET: Final = 1 << 21
-"""So many points of one part are enumerated."""
+"""Largest number of points of one part that are enumerated."""
 _LARGEST: Final = 1 << 62
 
 
 def enumerated(parts: Sequence[Part], budget: int = BUDGET) -> Images | None:
-    """What the tiles read of the union of some parts' images, element by element.
+    """Count the images of tiles under the union of some parts, element by element.
+
+    Returns `None` if the parts have more points than the budget.
 
     Args:
-        parts: They have the same dimensions and tiles, and are of one tensor.
-        budget: So many points are looked at.
+        parts: Parts with the same dimensions and tiles, of one tensor.
+        budget: Largest number of points.
     """
     if sum([part.points for part in parts]) > budget:
         return None
@@ -44,7 +46,10 @@ def enumerated(parts: Sequence[Part], budget: int = BUDGET) -> Images | None:
 
 
 def _table(part: Part) -> Ints:
-    """A row for each point of the domain: its tile along each dimension, then its element."""
+    """Return a row for each point of the domain.
+
+    Its tile along each dimension, then its element.
+    """
     names = [*part.intervals]
     sizes = [part.intervals[v].size for v in names]
     count = prod(sizes)
@@ -74,18 +79,19 @@ def _value(e: Expr) -> int:
 
 
 def counted(rows: Ints, whole: Sequence[int], method: str) -> Images | None:
-    """Counts from a table of tiles and elements, in which a row may occur several times.
+    """Return the counts of a table of tiles and elements, whose rows may repeat.
 
     Args:
         rows: The table.
-        whole: How many tiles lie wholly in the output, along each dimension.
-        method: How the table was made.
+        whole: Number of tiles that lie wholly in the output, along each dimension.
+        method: Name of the method that made the table.
     """
     dims = len(whole)
     if not len(rows):
         return Images(0, 0, 0, 0, 0, 0, 0, 0, (), (), None, method=method)
     rows = distinct_rows(rows)
     tile_keys, element_keys = row_keys(rows[:, :dims]), row_keys(rows[:, dims:])
+    # Sorted by tile, each tile is one consecutive group of rows.
     order = np.argsort(tile_keys, kind="stable")
     rows, tile_keys, element_keys = rows[order], tile_keys[order], element_keys[order]
     starts = np.flatnonzero(np.r_[True, tile_keys[1:] != tile_keys[:-1]])
@@ -93,6 +99,7 @@ def counted(rows: Ints, whole: Sequence[int], method: str) -> Images | None:
     sizes, strides = _hulls(rows[:, dims:], starts, counts)
     hulls = sizes.prod(axis=1) if sizes.shape[1] else np.ones(len(starts), dtype=np.int64)
     different, times = np.unique(element_keys, return_counts=True)
+    # An image is a strided box if it has as many elements as its hull.
     is_whole = hulls == counts
     is_inner = (rows[starts, :dims] < np.array(whole, dtype=np.int64)).all(axis=1)
     return Images(
@@ -120,11 +127,12 @@ def _tuple(row: Ints) -> tuple[int, ...]:
 
 
 def _hulls(elements: Ints, starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Sizes and strides of the strided boxes around groups of rows that stand together."""
+    """Return sizes and strides of the strided boxes around consecutive groups of rows."""
     if not elements.shape[1]:
         return (np.zeros((len(starts), 0), dtype=np.int64),) * 2
     low = np.minimum.reduceat(elements, starts, axis=0)
     high = np.maximum.reduceat(elements, starts, axis=0)
+    # The stride is the greatest common divisor of the distances from the lowest element.
     strides = np.gcd.reduceat(elements - np.repeat(low, counts, axis=0), starts, axis=0)
     sizes = (high - low) // np.maximum(strides, 1) + 1
     return sizes, strides
@@ -183,9 +191,10 @@ def _shared_in(
 
 
 def periodic(part: Part, budget: int) -> Images | None:
-    """For one dimension: tiles that are a period apart have images that are moved copies.
+    """Count the images of tiles of one dimension by one period; `None` if that does not apply.
 
-    Every quotient and remainder of an index comes again after the product of its divisors, moved.
+    Tiles that are a period apart have images that are shifted copies. Every quotient and remainder
+    of an index repeats, shifted by a constant, after the product of its divisors.
     """
     if len(part.dims) != 1 or len(part.intervals) != 1 or part.constraints:
         return None
@@ -200,6 +209,8 @@ def periodic(part: Part, budget: int) -> Images | None:
         return None
     at = np.arange(step, dtype=np.int64)
     one = rows_of(part, {v: at}, step)
+    # If a copy is shifted by more than its extent along some result, copies are disjoint, so counts
+    # add up.
     moved = rows_of(part, {v: at + step}, step)[0, 1:] - one[0, 1:]
     spread = one[:, 1:].max(axis=0) - one[:, 1:].min(axis=0)
     if not (np.abs(moved) > spread).any():
@@ -214,7 +225,7 @@ def periodic(part: Part, budget: int) -> Images | None:
 
 
 def _period(results: Sequence[Expr]) -> int | None:
-    """After how many steps every result comes again, moved by a constant."""
+    """Return the number of steps after which every result repeats, shifted by a constant."""
     of: dict[Expr, int] = {}
     for e in postorder(*results):
         found = lcm(*[of[x] for x in children(e)])

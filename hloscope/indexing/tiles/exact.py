@@ -1,7 +1,7 @@
-"""Exactly what every tile of the output reads of an operand, and what all of them together do.
+"""Exact accesses of every tile of the output to an operand, and of all tiles together.
 
-A tile reads the image of its box under the map.  Is that a strided box, for every tile?  Which
-elements does a box around it take in that are not read?  Which do several tiles read?
+A tile reads the image of its box under the map. The results say whether that is a strided box for
+every tile, which elements of the box around it are not read, and which elements several tiles read.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from hloscope.indexing.variables import below
 
 
 class TileVerdict(StrEnum):
-    """What the images of all tiles are."""
+    """Kind of the images of all tiles."""
 
     BOX = "box"
-    """The same strided box for every whole tile, moved."""
+    """The same strided box for every whole tile, up to a shift."""
     VARYING = "varying"
-    """Strided boxes, whose sizes or strides depend on the tile."""
+    """Strided boxes whose sizes or strides depend on the tile."""
     HOLES = "holes"
-    """The smallest strided box around some tile's image holds elements that are not read."""
+    """The smallest strided box around some tile's image has elements that are not read."""
     EMPTY = "empty"
-    """No tile reads anything."""
+    """No tile reads any element."""
     UNDECIDED = "undecided"
-    """It was not found out within the budget, or values that are read at run time decide."""
+    """Undecided within the budget, or dependent on values read at run time."""
 
 
 class Ragged(Struct, frozen=True):
-    """A dimension that tiles do not divide.
+    """A dimension whose size is not a multiple of the tile size.
 
     Attributes:
-        dim: Which one.
-        size: Of the dimension.
-        tile: Of a whole tile.
+        dim: Number of the dimension.
+        size: Size of the dimension.
+        tile: Size of a whole tile.
     """
 
     dim: int
@@ -62,25 +62,26 @@ class Ragged(Struct, frozen=True):
 
 
 class ExactTiles(Struct, frozen=True):
-    """What the tiles of the output read of an operand.
+    """The elements of an operand that the tiles of the output read.
 
     Attributes:
-        sizes: Of a tile of the output.
-        verdict: What their images are.
+        sizes: Size of a tile of the output.
+        verdict: Kind of the images.
         reason: Why it is undecided.
-        tiles: How many tiles read anything.
-        least: Elements of the smallest image.
-        most: Elements of the largest image.
+        tiles: Number of tiles that read any element.
+        least: Number of elements of the smallest image.
+        most: Number of elements of the largest image.
         shape: Size and stride along each dimension of the operand, of most whole tiles.
-        total: Elements read, an element counted for each tile that reads it.
-        union: Different elements read.
-        holes: Elements in boxes around images that are not in the images.
-        shared: Elements that more than one tile reads; `None` if they were not counted.
+        total: Number of elements read, counted once for each tile that reads it.
+        union: Number of different elements read.
+        holes: Number of elements in boxes around images that are not in the images.
+        shared: Number of elements that more than one tile reads; `None` if not counted.
         missing: An example of a hole.
         overlap: An example of an element that two tiles read.
         ragged: Dimensions of the output that tiles do not divide.
-        method: How it was found.
-        is_moved: Do values that are read at run time move all of it?  Examples are of the least.
+        method: Name of the method.
+        is_moved: Whether values read at run time shift all images. Examples are for the
+            smallest values.
     """
 
     sizes: tuple[int, ...]
@@ -102,7 +103,7 @@ class ExactTiles(Struct, frozen=True):
 
     @property
     def is_decided(self) -> bool:
-        """Was it found out?"""
+        """Is the kind of the images decided?"""
         return self.verdict is not TileVerdict.UNDECIDED
 
     @property
@@ -112,7 +113,7 @@ class ExactTiles(Struct, frozen=True):
 
     @property
     def reuse(self) -> float:
-        """How many tiles read an element, on average; 0 if none is read."""
+        """Average number of tiles that read an element; 0 if none is read."""
         return self.total / self.union if self.union else 0.0
 
 
@@ -123,13 +124,13 @@ def exact_tiles(
     shape: Sequence[int] | None = None,
     budget: int = BUDGET,
 ) -> ExactTiles:
-    """What the tiles of the output read of an operand, by the union of some maps.
+    """Return the elements of an operand that the tiles of the output read, under a union of maps.
 
     Args:
-        maps: From the elements of the output to those of the operand.
+        maps: Maps from the elements of the output to those of the operand.
         sizes: The tile size along each dimension of the output.
-        shape: Of the output; where it is not given, it ends where the maps do.
-        budget: So many elements are enumerated; no more is undecided.
+        shape: Shape of the output; the default ends where the maps do.
+        budget: Largest number of elements that are enumerated; beyond it the result is undecided.
 
     Raises:
         TypeError: A size is not an integer.
@@ -153,6 +154,7 @@ def exact_tiles(
     for parts in taken:
         if isinstance(parts, str):
             return ExactTiles(sizes, TileVerdict.UNDECIDED, parts)
+    # Examples and counts hold for one shift of all images; different shifts would need values.
     if len(maps) > 1 and not move_alike(maps):
         return ExactTiles(sizes, TileVerdict.UNDECIDED, NEEDS_VALUES)
     apart = [parts for parts in taken if not isinstance(parts, str)]
@@ -168,7 +170,7 @@ def _parts(m: MapBase, sizes: Sequence[int], shape: Sequence[int]) -> list[Part]
 
 
 def image_of(m: M, box: Sequence[Side]) -> ExactTiles:
-    """What one box of indices reads, both ends of each side included; as one tile.
+    """Return the elements that one box of indices reads, as a single tile; both ends are included.
 
     Raises:
         ValueError: The box has another number of sides than the map has dimensions.
@@ -193,7 +195,7 @@ def image_of(m: M, box: Sequence[Side]) -> ExactTiles:
 
 
 class _Whole(Struct, frozen=True):
-    """Counts of all parts together; tiles and elements in the order of the map."""
+    """Counts of all parts together; tiles and elements are in the order of the map."""
 
     images: Images
     uniform: bool
@@ -207,7 +209,7 @@ def _images(part: Part, budget: int) -> Images | None:
 
 
 def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
-    """The product of the parts' images."""
+    """Return the counts of independent parts, whose images multiply; `None` if one is undecided."""
     each: list[tuple[Part, Images]] = []
     for part in parts:
         found = _images(part, budget)
@@ -218,7 +220,7 @@ def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
 
 
 def _product(each: Sequence[tuple[Part, Images]]) -> _Whole:
-    """Counts of the product of independent images."""
+    """Return the counts of a product of independent images."""
     every = [i for _, i in each]
     tiles = prod([i.tiles for i in every])
     if not tiles:
@@ -255,7 +257,7 @@ def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
 
 
 def _tile_at(each: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> Tile:
-    """A tile of the output: for each part the chosen one, or some that reads anything."""
+    """Return a tile of the output with the chosen tiles of parts, and elsewhere any that reads."""
     found: dict[int, int] = {}
     for k, (part, images) in enumerate(each):
         assert images.some is not None
@@ -289,7 +291,7 @@ def _first_shared(each: Sequence[tuple[Part, Images]]) -> Shared | None:
 
 
 def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
-    """Several maps: equal and nested images are one; where others differ they are enumerated."""
+    """Return the counts of a union; equal and nested images count once, the rest is enumerated."""
     different = without_nested(every)
     if len(different) == 1:
         return _of_parts(different[0], budget)

@@ -1,4 +1,4 @@
-"""What is said of the images of all tiles of one part of a map."""
+"""Counts and examples of the images of all tiles of one part of a map."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 MAX_SHAPES: Final = 64
-"""So many different shapes are kept."""
+"""Largest number of different shapes that are kept."""
 
 Tile: TypeAlias = tuple[int, ...]
 Element: TypeAlias = tuple[int, ...]
@@ -21,7 +21,7 @@ class Shape(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """An element inside the hull of a tile's image that is not in the image."""
+    """An element in the hull of a tile's image that is not in the image."""
 
     tile: Tile
     element: Element
@@ -35,23 +35,23 @@ class Shared(NamedTuple):
 
 
 class Images(Struct, frozen=True):
-    """What the tiles of one part read.
+    """The elements that the tiles of one part read.
 
     Attributes:
-        tiles: How many tiles read anything.
-        whole: Tiles whose image is its hull, the smallest strided box around it.
-        total: Elements read by all tiles, an element counted for each tile that reads it.
-        hull: Elements in the hulls of all tiles.
-        union: Different elements read.
-        once: Those that one tile reads only; `None` if that was not counted.
-        least: Elements of the smallest image.
-        most: Elements of the largest image.
-        shapes: The hulls' sizes and strides, most frequent first, and how many tiles have each.
-        inner: The same of tiles that lie wholly in the output.
+        tiles: Number of tiles that read any element.
+        whole: Number of tiles whose image equals its hull, the smallest strided box around it.
+        total: Number of elements read, counted once for each tile that reads it.
+        hull: Number of elements in the hulls of all tiles.
+        union: Number of different elements read.
+        once: Number of elements that only one tile reads; `None` if not counted.
+        least: Number of elements of the smallest image.
+        most: Number of elements of the largest image.
+        shapes: Sizes and strides of hulls, most frequent first, with their numbers of tiles.
+        inner: The same table for tiles that lie wholly in the output.
         some: A tile and an element that it reads.
-        missing: An example where a hull is larger than the image.
+        missing: An example of a hull larger than its image.
         shared: An example of an element that two tiles read.
-        method: How this was found.
+        method: Name of the method.
     """
 
     tiles: int
@@ -71,7 +71,7 @@ class Images(Struct, frozen=True):
 
     @property
     def shape(self) -> Shape:
-        """That of most tiles that lie wholly in the output, or else of most."""
+        """The most frequent shape of tiles wholly in the output; of all tiles if there are none."""
         return (self.inner or self.shapes)[0][0]
 
     @property

@@ -1,6 +1,7 @@
-"""A map taken apart: results that share no variable have images that are independent of each other.
+"""Decomposition of a map into parts whose results share no variable.
 
-The image of a tile is then the product of the images of the parts, and so are its counts.
+Their images are independent: the image of a tile is the product of the images of the parts, and so
+are its counts.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from hloscope.indexing.variables import Constraint, RuntimeVariable, substituted
 
 
 class Part(Struct, frozen=True):
-    """Some results of a map, with all variables and constraints that have to do with them.
+    """Some results of a map, with all variables and constraints connected to them.
 
     Attributes:
         results: Their expressions.
-        numbers: Which results of the map they are.
-        dims: The dimensions among the variables, by position.
-        intervals: Of each variable.
+        numbers: Their positions among the results of the map.
+        dims: Positions of the dimensions among the variables.
+        intervals: The interval of each variable.
         tiles: The tile size along each of `dims`.
-        constraints: Those on these variables.
-        whole: How many tiles lie wholly in the output, along each of `dims`.
+        constraints: The constraints on these variables.
+        whole: Number of tiles that lie wholly in the output, along each of `dims`.
     """
 
     results: tuple[Expr, ...]
@@ -49,12 +50,12 @@ class Part(Struct, frozen=True):
 
     @property
     def points(self) -> int:
-        """How many values the variables have together."""
+        """Number of combinations of values of the variables."""
         return prod([interval.size for interval in self.intervals.values()])
 
     @property
     def grid(self) -> tuple[tuple[int, int], ...]:
-        """For each of `dims` the first tile and the number of tiles."""
+        """The first tile and the number of tiles, for each of `dims`."""
         found = []
         for dim, size in zip(self.dims, self.tiles, strict=True):
             interval = self.intervals[Dim(dim)]
@@ -69,15 +70,15 @@ NEEDS_VALUES: Final = "what is read depends on values that are read at run time"
 def parts_of(
     m: MapBase, tiles: Sequence[int], shape: Sequence[int] | None = None
 ) -> list[Part] | str:
-    """The parts of a map that share no variable, or why it cannot be looked at.
+    """Return the parts of a map that share no variable, or the reason why that is not possible.
 
-    What runtime variables add to a result, the same for all elements, moves the image as a whole:
-    they have their least values.
+    A value that runtime variables add to a result, equal for all elements, shifts the image as a
+    whole. Such variables get their smallest values.
 
     Args:
-        m: From the elements of the output.
+        m: A map from the elements of the output.
         tiles: The tile size along each dimension, at least 1.
-        shape: Of the output, where the map is not of all of it.
+        shape: Shape of the output, if the map covers only a part of it.
 
     >>> from hloscope.indexing import IndexingMap
     >>> m = IndexingMap.parse("(d0, d1) -> (d0 / 2, d1, d0 mod 2), domain: d0 in [0, 9], "
@@ -91,6 +92,8 @@ def parts_of(
     extents = [v.interval.hi + 1 for v in m.dims] if shape is None else shape
     if any([not interval.is_finite for interval in m.box.values()]):
         return "a variable has no bounds"
+    # Results and constraints are grouped by the variables they share; a dimension without any is a
+    # part too.
     groups: list[tuple[set[Var], list[int], list[Constraint]]] = []
     for number, e in enumerate(results):
         groups.append(({*variables(e)}, [number], []))
@@ -119,7 +122,7 @@ def parts_of(
 def _merged(
     groups: Iterable[tuple[set[Var], list[int], list[Constraint]]],
 ) -> list[tuple[set[Var], list[int], list[Constraint]]]:
-    """Groups that share variables as one."""
+    """Merge groups that share variables, directly or indirectly."""
     merged: list[tuple[set[Var], list[int], list[Constraint]]] = []
     for used, numbers, constraints in groups:
         apart = []
@@ -137,7 +140,7 @@ Moves: TypeAlias = "tuple[tuple[tuple[RuntimeVariable, int], ...], ...]"
 
 
 def moves_of(m: MapBase) -> Moves | None:
-    """For each result what runtime variables add to it; `None` if they do more than that.
+    """Return what runtime variables add to each result; `None` if they have any other effect.
 
     >>> from hloscope.indexing import IndexingMap
     >>> moved = IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [1, 5]")
@@ -162,14 +165,17 @@ def moves_of(m: MapBase) -> Moves | None:
 
 
 def move_alike(maps: Sequence[MapBase]) -> bool:
-    """Do values that are read at run time move the images of all maps together?"""
+    """Do values read at run time shift the images of all maps in the same way?"""
     every = [moves_of(m) for m in maps]
     known = [v.source is not None for moves in every for added in moves or () for v, _ in added]
     return all(known) and all([moves == every[0] for moves in every])
 
 
 def _at_least(m: MapBase) -> list[Expr] | None:
-    """The results for the least values of runtime variables; `None` if these do more than move."""
+    """Return the results for the smallest runtime values.
+
+    `None` if these do more than shift them.
+    """
     if moves_of(m) is None:
         return None
     least: dict[Var, Expr] = {

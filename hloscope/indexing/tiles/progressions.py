@@ -1,4 +1,4 @@
-"""Images of tiles under one linear result: arithmetic progressions, nothing is enumerated."""
+"""Images of tiles under one linear result, as arithmetic progressions without enumeration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from hloscope.indexing.tiles.parts import Part
 
 
 class _Reach(NamedTuple):
-    """The sums of some progressions that begin at 0: how many there are, in which hull."""
+    """A sum of progressions that begin at 0.
+
+    Its number of values, and the size and stride of its hull.
+    """
 
     number: int
     size: int
@@ -21,10 +24,12 @@ class _Reach(NamedTuple):
 
 
 def _reach(terms: Sequence[tuple[int, int]]) -> _Reach | None:
-    """The set of all `sum(c * k)`, `0 <= k < size`, for terms `(c, size)`; `None` if undecided.
+    """Return the set of all `sum(c * k)`, `0 <= k < size`, for terms `(c, size)`.
 
-    It is a progression iff every next larger stride steps over no gap; the sums are all different
-    iff every stride is larger than what the smaller ones reach.
+    `None` if undecided.
+
+    The set is a progression if and only if no larger stride leaves a gap beyond the smaller ones.
+    The sums are all different if and only if every stride exceeds the reach of the smaller ones.
     """
     moving = sorted([(abs(c), size) for c, size in terms if size > 1 and c])
     if not moving:
@@ -54,7 +59,9 @@ def _linear(part: Part) -> list[tuple[Var, int]] | None:
 
 
 class _Along(NamedTuple):
-    """Tiles of one length along one dimension: how many, and the first of them.
+    """Tiles of one length along one dimension: their number and the first one.
+
+    Whole tiles lie wholly in the output, even if less of it is read.
 
     Whole ones lie wholly in the output, even if less of it is read.
     """
@@ -66,7 +73,7 @@ class _Along(NamedTuple):
 
 
 def _lengths(part: Part, dim: int, tile: int, whole: int) -> list[_Along]:
-    """The tiles along a dimension by length: whole ones, and those that its ends cut."""
+    """Return the tiles along a dimension by length: whole ones, and those cut by the ends."""
     interval = part.intervals[Dim(dim)]
     first, last = interval.lo // tile, interval.hi // tile
     found: dict[tuple[int, bool], _Along] = {}
@@ -82,7 +89,10 @@ def _lengths(part: Part, dim: int, tile: int, whole: int) -> list[_Along]:
 
 
 def of_progression(part: Part) -> Images | None:
-    """For one linear result without constraints: nothing is enumerated."""
+    """Count the images under one linear result without constraints.
+
+    `None` if that does not apply.
+    """
     linear = _linear(part)
     if linear is None or part.points == 0:
         return None
@@ -105,7 +115,7 @@ def of_progression(part: Part) -> Images | None:
 
 
 class _Kind(NamedTuple):
-    """Tiles that reach as far: how many, the first of them, and whether they are whole."""
+    """Tiles with the same reach: their number, the first one, and whether they are whole."""
 
     reach: _Reach
     number: int
@@ -155,7 +165,7 @@ def _images_of_kinds(
 def _spans(
     part: Part, linear: Sequence[tuple[Var, int]], tile: Tile
 ) -> Iterator[tuple[int, int, int]]:
-    """For each variable its factor, and the first and last value it has in a tile."""
+    """Yield, for each variable, its factor and its first and last value in a tile."""
     at = dict(zip(part.dims, zip(tile, part.tiles, strict=True), strict=True))
     for v, c in linear:
         lo, hi = part.intervals[v].lo, part.intervals[v].hi
@@ -177,8 +187,9 @@ def _lowest(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> int:
 def _missing_of(
     part: Part, linear: Sequence[tuple[Var, int]], tile: Tile, reach: _Reach
 ) -> Missing:
-    """The first element of the hull that is in no gap-free run from its beginning."""
+    """Return the first element of the hull after the gap-free run from its beginning."""
     lowest, dense = _lowest(part, linear, tile), 0
+    # Strides in ascending order: up to the first one that leaves a gap, all sums are present.
     spans = sorted((abs(c), hi - lo) for c, lo, hi in _spans(part, linear, tile) if c and hi > lo)
     for c, steps in spans:
         if c > dense + reach.stride:
@@ -188,7 +199,10 @@ def _missing_of(
 
 
 def _shared_of(part: Part, linear: Sequence[tuple[Var, int]]) -> Shared | None:
-    """Two tiles near each other whose progressions meet, looked for at the first tile."""
+    """Return two nearby tiles that share an element, searched at the first tile.
+
+    `None` if not found.
+    """
     starts = [first for first, _ in part.grid]
     origin = tuple(starts)
     mine = _some_values(part, linear, origin)
@@ -202,7 +216,7 @@ def _shared_of(part: Part, linear: Sequence[tuple[Var, int]]) -> Shared | None:
 
 
 def _some_values(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> set[int]:
-    """Elements of a tile, all of a small one."""
+    """Return elements of a tile; all of them if it is small."""
     found = {_const(part)}
     for c, lo, hi in sorted(_spans(part, linear, tile), key=lambda s: abs(s[0])):
         values = range(lo, hi + 1)

@@ -1,9 +1,9 @@
-"""Unions of images: equal and nested images are recognised before anything is enumerated.
+"""Unions of images: equal and nested images are detected before anything is enumerated.
 
-Maps are compared part by part (`parts`).  The image of a tile is the product of its parts' images,
-so an image lies in another one if each part's does.  Maps that add nothing are dropped.  Of the
-others, the parts in which all agree factor out of the union:
-(X x Y1) + (X x Y2) = X x (Y1 + Y2); the rest is one part to enumerate.
+Maps are compared part by part (`parts`). The image of a tile is the product of its parts' images,
+so an image lies in another one if each part's does. Maps that add nothing are dropped. Parts in
+which all remaining maps agree factor out of the union: (X x Y1) + (X x Y2) = X x (Y1 + Y2). The
+rest is one part to enumerate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Parts: TypeAlias = Sequence[Part]
 
 
 def without_nested(every: Sequence[Parts]) -> list[Parts]:
-    """Return the maps that are left when those are dropped whose images lie in another map's.
+    """Return the maps that remain after dropping those whose images lie in another map's.
 
     Each map is given by its parts, all with the same tile sizes.
     """
@@ -53,7 +53,7 @@ def lies_in(inner: Parts, outer: Parts) -> bool:
 
 
 def _key(part: Part) -> object:
-    """Return what two parts of equal images have in common: names of ranges do not count."""
+    """Return a key that parts with equal images share; names of ranges do not count."""
     ranges = [v for v in part.intervals if isinstance(v, Range)]
     names: dict[Var, Expr] = {v: Range(k) for k, v in enumerate(ranges)}
     return (
@@ -65,14 +65,14 @@ def _key(part: Part) -> object:
 
 
 class _Sum(NamedTuple):
-    """The values of a linear result for one tile: `moving`, plus one of a progression.
+    """The values of a linear result for one tile: a sum of dimensions plus a progression.
 
     Attributes:
-        moving: Factor and interval of each dimension of several tiles.
-        least: Of the progression.
-        most: Of the progression.
-        stride: Greatest common divisor of its steps, 0 for a single value.
-        is_dense: Does it hold every multiple of the stride in between?
+        moving: Factor and interval of each dimension with several tiles.
+        least: Smallest value of the progression.
+        most: Largest value of the progression.
+        stride: Greatest common divisor of its steps; 0 for a single value.
+        is_dense: Whether it has every multiple of the stride in between.
     """
 
     moving: dict[Dim, tuple[int, Interval]]
@@ -83,9 +83,12 @@ class _Sum(NamedTuple):
 
 
 def _sum(part: Part, fixed: Sequence[Dim] | None = None) -> _Sum | None:
-    """Return a part's values as a sum; `None` if it is not one linear result without constraints.
+    """Return the values of a part as a sum.
 
-    Dimensions that are not in `fixed` count as part of the progression, all their tiles together.
+    `None` if it is not one linear result without constraints.
+
+    Dimensions that are not in `fixed` count as part of the progression, with all their tiles
+    together.
     """
     if len(part.results) != 1 or part.constraints:
         return None
@@ -116,7 +119,7 @@ def _sum(part: Part, fixed: Sequence[Dim] | None = None) -> _Sum | None:
 
 
 def _is_within(inner: Part, outer: Part, sides: dict[Dim, Interval]) -> bool:
-    """Is the image of each tile under one linear result in that under another one?"""
+    """Is the image of each tile under one linear result inside the image under the other?"""
     wide = _sum(outer)
     if wide is None or not wide.is_dense:
         return False
@@ -131,6 +134,7 @@ def _is_within(inner: Part, outer: Part, sides: dict[Dim, Interval]) -> bool:
         return False
     if narrow.least < wide.least or narrow.most > wide.most:
         return False
+    # A dense progression contains another one whose start and stride fit its own.
     step = wide.stride or 1
     return not ((narrow.least - wide.least) % step or narrow.stride % step)
 
@@ -149,7 +153,7 @@ def factored(every: Sequence[Parts]) -> tuple[list[Part], list[Part]]:
 
 
 def _joined(parts: Parts) -> Part:
-    """Return several parts as one."""
+    """Return several parts as one part."""
     numbers = [n for part in parts for n in part.numbers]
     results = [e for part in parts for e in part.results]
     order = sorted(range(len(numbers)), key=numbers.__getitem__)

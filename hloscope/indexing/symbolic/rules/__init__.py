@@ -1,6 +1,6 @@
-"""What elements read where sizes are not known, from the output to the operands: by op family.
+"""Accesses from output to operands for unknown sizes, by op family.
 
-Each rule is the op's definition with symbols for sizes.  The other direction is the inverse.
+Each rule is the op's definition with symbols for sizes. The inverse map gives the other direction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hloscope.indexing.symbolic.rules.asking import NO_RULE as NO_RULE, RULES, A
 
 
 def symbolic_reads(asked: Asked) -> tuple[Accesses, ...]:
-    """What an element of the output reads of each operand."""
+    """Return the accesses of each operand that an element of the output reads."""
     op = asked.ins.op
     rule = RULES.find(op)
     try:

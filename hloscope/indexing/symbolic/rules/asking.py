@@ -1,4 +1,4 @@
-"""What a rule for unknown sizes is asked, and the table of the rules."""
+"""Arguments of the rules for unknown sizes, and the table of the rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_RULE: Final = "no rule tells it for sizes that are not known; refine the prog
 
 
 class Asked(NamedTuple):
-    """An instruction, its values in terms of symbols, and the output asked about."""
+    """An instruction with its symbolic values and the shape of the queried output."""
 
     frame: Frame
     ins: Instruction
@@ -28,23 +28,23 @@ class Asked(NamedTuple):
     bodies: Bodies
 
     def builder(self) -> SizedBuilder:
-        """For a map from an index of the output."""
+        """Return a builder of a map from an index of the output."""
         return SizedBuilder(self.frame.symbols, self.result)
 
     def shape(self, operand: int) -> Shape:
-        """The sizes of an operand."""
+        """Return the sizes of an operand."""
         found = self.operands[operand].shape
         if found is None:
             raise UnsupportedError("an operand that is not an array")
         return found
 
     def everything(self, operand: int) -> Accesses:
-        """All elements of an operand are read by every element of the output."""
+        """Return the access by which every output element reads all elements of an operand."""
         at = self.builder()
         return exact(at.map([at.range(size) for size in self.shape(operand)]))
 
     def all_of(self, first: int) -> list[Accesses]:
-        """All elements of the operands from a number on are read."""
+        """Return accesses to all elements of the operands from `first` on."""
         return [self.everything(k) for k in range(first, len(self.operands))]
 
 
@@ -54,12 +54,12 @@ RULES: Final = ByOp[Rule]()
 
 
 def dims(shape: Sequence[Expr]) -> list[Expr]:
-    """The index of an element of an array of this shape, in the variables of the map."""
+    """Return the index of an element of an array of this shape, as dimension variables."""
     return [Dim(k) for k in range(len(shape))]
 
 
 def known(leaf: Leaf, k: int) -> Expr:
-    """An element of an operand that holds integers."""
+    """Return element `k` of an integer operand."""
     found = leaf.contents[k] if leaf.contents is not None else None
     if found is None:
         raise UnsupportedError("where it begins is not known in terms of sizes")
@@ -67,7 +67,7 @@ def known(leaf: Leaf, k: int) -> Expr:
 
 
 def in_place(asked: Asked) -> Answer:
-    """An element of the only operand is that of the result at the same index."""
+    """Return the access of an op whose result elements are the operand's at the same index."""
     if len(asked.operands) != 1 or len(asked.shape(0)) != len(asked.result):
         raise UnsupportedError(NO_RULE)
     return [exact(asked.builder().map(dims(asked.result)))]

@@ -40,7 +40,7 @@ def _(asked: Asked, op: Convolution | DynamicConv) -> Answer:
 
 
 def _before(asked: Asked, op: Convolution | DynamicConv, k: int) -> Expr:
-    """Padding before the input."""
+    """Return the padding before the input."""
     if len(asked.operands) < 3:
         return Const(op.window.padding[k][0])
     origin = asked.ins.operands[2]
@@ -53,7 +53,7 @@ def _before(asked: Asked, op: Convolution | DynamicConv, k: int) -> Expr:
 
 
 def _group(asked: Asked, op: Convolution | DynamicConv) -> Expr:
-    """The group of the output feature that is asked about."""
+    """Return the group of the output feature."""
     feature = op.dimensions.output_feature
     count = max(op.batch_group_count, op.feature_group_count)
     return Dim(feature) // (_number(asked, asked.result[feature]) // count)

@@ -1,4 +1,4 @@
-"""Element-wise ops: an element of each operand."""
+"""Element-wise ops, which read the element at the same index of each operand."""
 
 from __future__ import annotations
 

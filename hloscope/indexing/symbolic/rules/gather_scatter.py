@@ -1,4 +1,7 @@
-"""Indexed reads and writes: which elements they are is decided by values, where they lie is not."""
+"""Indexed reads and writes, whose positions depend on values.
+
+The ranges of the positions do not.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,20 @@ _OVERWRITTEN: Final = "an element that an update overwrites is not read"
 
 
 def _position(at: SizedBuilder, indices: Shape, vector_dim: int, row: Sequence[Expr]) -> list[Expr]:
-    """Where in the indices the coordinates of a row stand."""
+    """Return the indices, in the array of indices, of the coordinates of a row."""
     if vector_dim == len(indices):
         return [*row]
     return [*row[:vector_dim], at.range(indices[vector_dim]), *row[vector_dim:]]
 
 
 def _row_of(dimension: int, vector_dim: int) -> int:
-    """The coordinate of a row that a dimension of the indices is."""
+    """Return the row coordinate that is a given dimension of the indices."""
     return dimension - (dimension > vector_dim)
 
 
 @RULES.add(Gather, DynamicGather)
 def _(asked: Asked, op: Gather | DynamicGather) -> Answer:
-    """A slice is moved inside, so that it begins at any place where it fits."""
+    """A slice is clamped, so it begins at any position where it fits."""
     sliced, vector_dim = asked.result, op.index_vector_dim
     row = [Dim(k) for k in range(len(sliced)) if k not in op.offset_dims]
     gone, kept = {*op.collapsed_slice_dims, *op.operand_batching_dims}, iter(op.offset_dims)
@@ -67,7 +70,7 @@ def _(asked: Asked, op: Gather | DynamicGather) -> Answer:
 
 @RULES.add(Scatter)
 def _(asked: Asked, op: Scatter) -> Answer:
-    """Any row may update an element, but for those of another batch."""
+    """Any row of the same batch may update an element."""
     count = len(asked.operands) // 2
     body = asked.bodies[0] if asked.bodies else None
     same = asked.builder().map(dims(asked.result))
@@ -80,7 +83,7 @@ def _(asked: Asked, op: Scatter) -> Answer:
 
 
 def _rows(asked: Asked, op: Scatter, at: SizedBuilder, shape: Sequence[Expr]) -> list[Expr]:
-    """The rows that may update an element, of which these are the sizes."""
+    """Return the rows that may update an element; `shape` has their sizes."""
     fixed = {
         _row_of(place, op.index_vector_dim): Dim(k)
         for k, place in zip(op.input_batching_dims, op.scatter_indices_batching_dims, strict=True)

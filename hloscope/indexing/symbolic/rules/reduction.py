@@ -26,7 +26,7 @@ def _(asked: Asked, op: Reduce) -> Answer:
 
 
 def _uses_everything(asked: Asked) -> bool:
-    """Does every result of the body depend on all that it is given, whatever the values are?"""
+    """Does every result of the body depend on all its inputs, for all values?"""
     return bool(asked.bodies) and all(
         len(sure) == 2 * len(body.reads) for body in asked.bodies for sure in body.sure
     )
@@ -38,7 +38,7 @@ def folded(asked: Asked, m: IndexingMap, count: int) -> list[Accesses]:
 
 
 def begun(asked: Asked, count: int) -> list[Accesses]:
-    """The initial values: read of everything, also where there is nothing else to read."""
+    """Return the accesses of the initial values, which every output element reads."""
     initial = asked.everything(count)
     if not _uses_everything(asked):
         initial = over(_SOME, *[a.map for a in initial if a.map is not None])
@@ -47,7 +47,7 @@ def begun(asked: Asked, count: int) -> list[Accesses]:
 
 @RULES.add(Sort)
 def _(asked: Asked, op: Sort) -> Answer:
-    """The whole line of every operand that the comparator looks at, and of its own."""
+    """The whole line is read of the output's own operand and of those that the comparator reads."""
     at, index = asked.builder(), dims(asked.result)
     index[op.dimension] = at.range(asked.result[op.dimension])
     line = at.map(index)
@@ -57,6 +57,6 @@ def _(asked: Asked, op: Sort) -> Answer:
 
 
 def _looks_at_all(asked: Asked) -> bool:
-    """Of one operand, both elements are compared, whatever they are."""
+    """Does the comparator of a single operand always read both elements?"""
     body = asked.bodies[0] if asked.bodies else None
     return len(asked.operands) == 1 and body is not None and body.sure[0] == frozenset((0, 1))

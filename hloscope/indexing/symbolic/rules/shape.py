@@ -1,4 +1,4 @@
-"""Ops that move elements or make tensors."""
+"""Ops that rearrange elements or create tensors."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def _(asked: Asked, op: BroadcastInDim) -> Answer:
 def broadcast(
     asked: Asked, places: Sequence[int], stretched: Sequence[int], kept: Sequence[int]
 ) -> Accesses:
-    """A dimension of size 1 is read at 0, any other at the index of the result.
+    """Return the access of a broadcast: a dimension of size 1 is read at 0, others at their index.
 
-    Where it is not known whether the size is 1, both are told, each for the sizes it is true for.
+    If it is unknown whether a size is 1, both cases have a map with the condition on the size.
     """
     symbols, source = asked.frame.symbols, asked.shape(0)
     choices: list[tuple[int, ...]] = []
@@ -90,7 +90,7 @@ def _(asked: Asked, op: Reshape) -> Answer:
 
 
 def reshaped(asked: Asked) -> Accesses:
-    """The element of the first operand that has the same place in the order of the elements."""
+    """Return the access to the element of the first operand at the same row-major position."""
     at = asked.builder()
     index = regrouped(asked.frame.symbols, asked.result, asked.shape(0), dims(asked.result))
     return exact(at.map(index))
@@ -116,7 +116,10 @@ def _(asked: Asked, op: Pad) -> Answer:
 
 
 def padded(asked: Asked, low: Sequence[Expr], steps: Sequence[int]) -> list[Accesses]:
-    """The array at every `steps`-th index from `low`; the padding value from everywhere else."""
+    """Return the accesses of a pad.
+
+    Elements at every `steps`-th index from `low`, the value elsewhere.
+    """
     at, source = asked.builder(), asked.shape(0)
     index = [element(at, Dim(k) - low[k], steps[k], source[k]) for k in range(len(source))]
     value = []
@@ -131,7 +134,7 @@ def padded(asked: Asked, low: Sequence[Expr], steps: Sequence[int]) -> list[Acce
 
 
 def element(at: SizedBuilder, place: Expr, step: int, size: Expr) -> Expr:
-    """The index of an element at a place counted from the first one, required to be there."""
+    """Return the index of the element at a position from the first one; require that it exists."""
     at.require(place, 0, POS_INF)
     at.require(place - (size - 1) * step, NEG_INF, 0)
     if step == 1:
@@ -141,7 +144,7 @@ def element(at: SizedBuilder, place: Expr, step: int, size: Expr) -> Expr:
 
 
 def misses(place: Expr, step: int, size: Expr) -> Iterator[Callable[[SizedBuilder], None]]:
-    """The conditions of which one holds where there is no element, each at most with itself."""
+    """Yield disjoint conditions for positions without an element, as functions that add them."""
     yield lambda at: at.require(place, NEG_INF, -1)
 
     def behind(at: SizedBuilder) -> None:

@@ -1,4 +1,4 @@
-"""Ops that take a part of an array."""
+"""Ops that select a part of an array."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _(asked: Asked, op: RealDynamicSlice) -> Answer:
 
 @RULES.add(DynamicSlice)
 def _(asked: Asked, op: DynamicSlice) -> Answer:
-    """The start is moved so that the slice is inside."""
+    """The start is clamped so that the slice fits."""
     at, index = asked.builder(), []
     for k, (size, length) in enumerate(zip(asked.shape(0), op.slice_sizes, strict=True)):
         start = asked.operands[1 + k].contents
@@ -44,7 +44,7 @@ def _(asked: Asked, op: DynamicSlice) -> Answer:
 
 
 def _starts(asked: Asked, first: int, rooms: Sequence[Expr]) -> list[Accesses]:
-    """A start is read where the slice has room: clamped to [0, 0] it has no influence."""
+    """Return the accesses of the starts; a start that is clamped to [0, 0] is not read."""
     found: list[Accesses] = []
     for k, room in enumerate(rooms):
         at = asked.builder()
@@ -57,7 +57,7 @@ def _starts(asked: Asked, first: int, rooms: Sequence[Expr]) -> list[Accesses]:
 
 @RULES.add(DynamicUpdateSlice)
 def _(asked: Asked, op: DynamicUpdateSlice) -> Answer:
-    """The update where it is, which is moved inside, and the operand everywhere else."""
+    """The update is read inside the clamped window, the operand everywhere else."""
     whole, part = asked.shape(0), asked.shape(1)
     places: list[Expr] = []
     for k, (size, length) in enumerate(zip(whole, part, strict=True)):
@@ -79,7 +79,7 @@ def _(asked: Asked, op: DynamicUpdateSlice) -> Answer:
 
 
 def _moved_inside(asked: Asked, begin: Expr | None, room: Expr) -> Expr:
-    """The start of a slice that is known to be inside."""
+    """Return the start of a slice that is known to be in bounds."""
     symbols = asked.frame.symbols
     if begin is None or symbols.bounds(begin).lo < 0 or symbols.bounds(room - begin).lo < 0:
         raise UnsupportedError("whether the slice is moved to be inside is not known")

@@ -1,4 +1,4 @@
-"""Ops with windows."""
+"""Ops over sliding windows."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _CHOICE: Final = "which element of its window a source element goes to depends o
 
 
 def taps(at: SizedBuilder, window: Window) -> list[Expr]:
-    """A range variable for each dimension of a window; the only element of one of size 1."""
+    """Return a range variable per dimension of a window; 0 for dimensions of size 1."""
     return [at.range(Const(size)) if size != 1 else Const(0) for size in window.sizes]
 
 
 def base_index(
     at: SizedBuilder, window: Window, k: int, position: Expr, tap: Expr, size: Expr, before: Expr
 ) -> Expr:
-    """The element of the base under a tap of a window, required to exist."""
+    """Return the element of the base under a tap of a window, and require that it exists."""
     coordinate = position * window.strides[k] + tap * window.window_dilations[k] - before
     return element(at, coordinate, window.base_dilations[k], size)
 
 
 def _base(at: SizedBuilder, window: Window, positions: Sequence[Expr], shape: Shape) -> list[Expr]:
-    """Every element of the base under windows."""
+    """Return every element of the base under windows."""
     return [
         base_index(at, window, k, positions[k], tap, shape[k], Const(window.padding[k][0]))
         for k, tap in enumerate(taps(at, window))
@@ -39,7 +39,7 @@ def _base(at: SizedBuilder, window: Window, positions: Sequence[Expr], shape: Sh
 
 
 def _positions(at: SizedBuilder, window: Window, shape: Shape) -> list[Expr]:
-    """Every position whose window holds an element."""
+    """Return every position whose window has an element."""
     found = []
     for k, tap in enumerate(taps(at, window)):
         coordinate = Dim(k) * window.base_dilations[k] - tap * window.window_dilations[k]
