@@ -106,12 +106,12 @@ class SymbolicAnalysis:
             computation: The computation.
             ins: An instruction of it.
             output: Number of the output.
-            asked_from: An operand and the number of one of its arrays, to compare the inverse; `None`
-                to compare what the output reads.
+            asked_from: An operand and the number of one of its arrays, to compare the inverse;
+                `None` to compare what the output reads.
             count: Number of sizes.
             seed: Seed of the random sizes.
-            called: Returns the accesses of each operand for an output of a call at known sizes, from a
-                function that was refined to these sizes.
+            called: Returns the accesses of each operand for an output of a call at known sizes,
+                from a function that was refined to these sizes.
 
         Raises:
             LookupError: The accesses depend on values even at known sizes.
