@@ -234,6 +234,7 @@ def parse_map_prefix(text: str) -> tuple[AffineMap, int]:
     at = _expect(source, at, "->", "'->'")
     at = _expect(source, at, "(", "'(' before the results")
     results: list[Expr] = []
+    # An empty result list is allowed, but no trailing comma.
     if not text[at:].lstrip().startswith(")"):
         while True:
             e, at = parse_prefix(source, at, names)

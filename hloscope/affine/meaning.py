@@ -107,6 +107,8 @@ def largest_number(e: Expr) -> int:
         if type(x) is Sum:
             largest = max(largest, abs(x.const))
             for t, c in x.terms:
+                # Two comparisons are cheaper than `abs` for the many coefficients that are not
+                # larger.
                 if c > largest or -c > largest:
                     largest = abs(c)
                 if type(t) is not Dim and type(t) is not Range:

@@ -168,6 +168,7 @@ class _Reader:
             elif number is not None:
                 if len(number) > MAX_DIGITS:
                     digits = f"{len(number)} digits are more than the {MAX_DIGITS} of an integer"
+                    # Converting digits to an integer takes quadratic time.
                     self.fail(digits, token.start(1), token.end(1))
                 value = Const(int(number))
                 self.at = token.end()
@@ -214,6 +215,7 @@ class _Reader:
             level.pending.append(level.value())
             level.start()
             return None
+        # `min` and `max` take two operands at least.
         if token is None or mark != ")" or (level.word != "(" and not level.pending):
             line, column = Span(self.source, level.opened, level.opened + 1).line_col
             opened = f"{level.word!r} opened at {line}:{column}"

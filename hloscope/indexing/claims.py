@@ -222,6 +222,7 @@ def _onto(m: MapBase, boxes: Sequence[Sequence[Interval]], budget: int) -> Proof
         side = m.results if number else [Dim(i) for i in range(len(m.dims))]
         mine = [tables.body(m, side, by_name)]
         whole = [_box_body(box)]
+        # Equal sets include each other, and each inclusion has its own message.
         for first, second, text in (
             (whole, mine, ("index {} has no result", "nothing leads to {}")),
             (mine, whole, ("index {} is outside", "result {} is outside")),

@@ -77,6 +77,7 @@ def _rows(m: MapBase) -> Rows | None:
         at = values[:left], values[left:]
         inside = satisfies_array(m, *at, check_bounds=False)
         columns = [*values[:left], *evaluate_array(m, *at)]
+        # numpy falls back to Python's integers where int64 is too small.
         if any([c.dtype != np.int64 for c in columns]):
             return None
         if columns:

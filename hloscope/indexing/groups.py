@@ -189,6 +189,8 @@ def _keeps_together(step: Groups, groups: Groups) -> bool:
         return True
     if not (_is_table(step) and _is_table(groups)):
         return False
+    # By the same step, two members of one group go to equal positions in their step groups. The
+    # devices at equal positions must then be in one group again.
     steps, seats = _seats(step), _seats(groups)
     if steps.keys() != seats.keys():
         return False

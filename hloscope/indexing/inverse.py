@@ -48,8 +48,10 @@ def inverse(m: M) -> M:
     if m.is_known_empty:
         return m.with_(dims=[Variable(Interval.EMPTY)] * r, ranges=(), results=[0] * n)
     solver = _Solver(m.dims + m.ranges)
+    # Dimensions and ranges of the map are the unknowns, and its results become the dimensions.
     unknown: dict[Var, Expr] = {Dim(i): Range(i) for i in range(n)}
     unknown |= {Range(i): Range(n + i) for i in range(len(m.ranges))}
+    # The bounds of results are known before any equation is solved, and help to split digits.
     for i, e in enumerate(m.results):
         solver.box[Dim(i)] = m.domain.bounds(e)
     for v, interval in m.box.items():

@@ -48,6 +48,7 @@ def _with_every(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
     new: dict[Var, Expr] = {}
     runtime = list(m.runtime)
     for k, e in enumerate(m.results[rank:]):
+        # An inverse leaves positions of groups without a written size as unbounded ranges.
         if isinstance(e, Range) and e not in new and m.ranges[e.index].interval.hi == POS_INF:
             before = substituted(m.results[rank : rank + k], new)
             new[e] = Runtime(len(runtime))
@@ -167,12 +168,15 @@ def compose_across(first: Access, second: Access, *, forward: bool) -> tuple[Ind
         both = _compose_forward(first, second)
         steps = second.via + first.via
     else:
+        # The second access starts on the device of the first, so its map gets the first's
+        # positions.
         front = joined(first)
         rank = len(first.map.results)
         bounds = [front.range_of(e) for e in front.results[rank:]]
         both = front.compose(behind(second, first.via, bounds))
         steps = first.via + second.via
     rank = len(second.map.results)
+    # Only needed for long paths, which would otherwise grow with each collective.
     if len(steps) > MAX_STEPS:
         kept = needed(steps)
         if len(kept) < len(steps):

@@ -264,6 +264,7 @@ def _check(first: M, second: M) -> None:
 
 def _combined(operation: str, first: M, second: M) -> list[M]:
     _check(first, second)
+    # isl's parameters are single integers: a variable read at varying indices is a table.
     if reads := running([first, second]):
         raise UnsupportedError(f"undecided: runtime variables {reads} are read at indices that run")
     systems = system_of(first), system_of(second)
@@ -277,6 +278,7 @@ def _combined(operation: str, first: M, second: M) -> list[M]:
         for key, v in zip(s.runtime, m.runtime, strict=True)
     }
     owners = [known[key] for key in parameters.number]
+    # The pieces have no place for an index that depends on another value read.
     if any(isinstance(u, Runtime) for v in owners for e in v.arguments for u in variables(e)):
         raise UnsupportedError("undecided: the index of a runtime variable is read at run time")
     runtime = [replace_interval(v, v.values) for v in owners]
@@ -295,6 +297,7 @@ def _map_of(like: M, piece: Piece, runtime: Sequence[RuntimeVariable]) -> M:
         constraints=piece.constraints,
     )
     found = simplify(found, replace_points=False)
+    # isl writes strided solutions as constraints on remainders; solving them gives plain strides.
     while (solved := _solve_remainder(found)) is not None:
         found = simplify(solved, replace_points=False)
     return remove_unused(found, dims=False)
@@ -338,6 +341,7 @@ def _solve_remainder(m: M) -> M | None:
 def _both(first: M, second: M) -> list[M]:
     """Return the intersection as one map with the constraint that the results are equal."""
     _check(first, second)
+    # The variables of both maps are independent, so those of `second` are renumbered.
     n, r = len(first.ranges), len(first.runtime)
     shift: dict[Var, Expr] = {Range(i): Range(n + i) for i in range(len(second.ranges))}
     shift |= {Runtime(i): Runtime(r + i) for i in range(len(second.runtime))}

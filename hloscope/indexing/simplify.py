@@ -278,6 +278,7 @@ def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = 
                 found[num] = new
                 merged.setdefault(num, []).append(expr)
     for num, (r, m) in found.items():
+        # A single constraint is in the table already; several are replaced by their common one.
         if len(merged[num]) > 1:
             intervals = [table.pop(expr) for expr in merged[num]]
             _meet(table, num % m, Interval(r, r))
@@ -287,6 +288,7 @@ def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = 
                     ConstraintStep("a common modulus", (e, i), after)
                     for e, i in zip(merged[num], intervals, strict=True)
                 ]
+        # A bare variable takes only values of the residue class, so its ends move to the next ones.
         if isinstance(num, Var) and num in box:
             lo, hi = box[num].lo, box[num].hi
             lo = lo if lo == NEG_INF else lo + (r - lo) % m
@@ -379,6 +381,7 @@ def _without_points(m: M) -> M | None:
             interval = box.get(t)  # type: ignore[arg-type]
             if interval is None:
                 return None
+            # A variable with one value is a constant; of the rest no law can apply.
             if interval.lo == interval.hi:
                 const += c * interval.lo
             else:

@@ -229,6 +229,8 @@ def rescale(m: M) -> M:
     """
     if not any([type(e) is Mod for e, _ in m.constraints]):
         return m
+    # Constraints on one variable with several moduli are merged first, so that each variable is
+    # replaced once.
     table: Table = dict(m.constraints)
     box = dict(m.box)
     try:
@@ -240,6 +242,7 @@ def rescale(m: M) -> M:
         match expr:
             case Mod(Range() as s, Const(c)) if c and interval.is_point and s not in new:
                 c, r = abs(c), interval.lo
+                # The new variable runs over `(s - r) / c`, which must stay within int64.
                 moved = shifted(box[s], -r)
                 if moved is None:
                     continue

@@ -392,12 +392,14 @@ def prove_onto(
         relation = union_of(isl, systems, parameters, shape_of(*systems))
         for number, box in enumerate(boxes):
             mine = relation.range() if number else relation.domain()
+            # The box is built in the set's own space, so that the parameters agree.
             whole = isl.Set.universe(mine.get_space())
             for i, side in enumerate(box):
                 for bound, restrict in ((side.lo, "lower_bound_val"), (side.hi, "upper_bound_val")):
                     value = isl.Val.read_from_str(isl_context(), str(bound))
                     whole = getattr(whole, restrict)(isl.dim_type.set, i, value)
             whole = parameters.possible(isl, whole)
+            # Equal sets have no difference on either side; each side has its own message.
             for points, text in (
                 (whole.subtract(mine), ("index {} has no result", "nothing leads to {}")),
                 (mine.subtract(whole), ("index {} is outside", "result {} is outside")),

@@ -94,6 +94,7 @@ class _Reader:
         names = [part.get_dim_name(self._type.param, i) for i in range(parameters)]
         self._params: list[Expr] = [Runtime(int(name.removeprefix("p"))) for name in names]
         self._quotients: list[Expr] = []
+        # A quotient may contain earlier quotients, which isl numbers first.
         for i in range(part.dim(self._type.div)):
             self._quotients.append(self._quotient(part.get_div(i)))
         self.open: dict[Var, None] = {Range(i): None for i in unknowns}
@@ -204,6 +205,7 @@ class _Reader:
             for e, interval in self.rows.items():
                 factor = dict(as_sum(e)[0]).get(x, 0)
                 rest = e - x * factor
+                # With another factor not every value of the sum has a solution `x`.
                 if abs(factor) != 1 or not interval.is_finite or x in variables(rest):
                     continue
                 low = (interval.lo - rest) if factor == 1 else (rest - interval.hi)

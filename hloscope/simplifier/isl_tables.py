@@ -303,6 +303,8 @@ class Question:
         kind = self._isl.dim_type.set
         count = point.get_space().dim(kind)
         values = [int(str(point.get_coordinate_val(kind, i))) for i in range(count)]
+        # The coordinates are in the order that `_outputs` writes: point, givens, then each open
+        # read.
         rank, g = len(body.point), len(self.givens)
         at: dict[Var, int] = {Dim(j): values[j] for j in range(rank)}
         at |= {Runtime(t): values[rank + t] for t in range(g)}

@@ -354,6 +354,7 @@ class Ranges:
             d = e.den.value  # type: ignore[union-attr]
             if kind is FloorDiv:
                 return self._with_fact(e, lo // d, hi // d)
+            # Without a multiple of `d` between the ends the remainder is monotonic.
             return (lo % d, hi % d) if lo // d == hi // d else (0, d - 1)
         of = {x: interval(self.shown_bounds(x)) for x in children(e)}
         return ends(bounds_of_node(e, of, {}))

@@ -103,6 +103,7 @@ def _take_remainders(
             if found is not None:
                 change += _take_remainder(f, *found, coeffs, done, engine)
                 again = True
+                # A remainder changes coefficients, so earlier quotients may now form better ones.
                 if len(floors) < MANY:
                     break
     return change

@@ -168,8 +168,11 @@ def _wider(ins: Instruction) -> Mapping[int, Accesses]:
         case Concatenate(dimension):
             return dict(_concatenated(ins, dimension))
         case Pad() if dynamic_dimensions(ins.operands[0].type):
+            # Elements beyond the run-time size are padding, so any element may read the padding
+            # value.
             return {1: over(BOUND, everything_map(sizes(ins.type), ()))}
         case DynamicUpdateSlice() if dynamic_dimensions(ins.operands[1].type):
+            # The update may cover less than its bound, so every old element may remain.
             return {0: over(BOUND, identity_map(sizes(ins.type)))}
         case SetDimensionSize(dimension):
             return dict(_set_again(ins, dimension))

@@ -377,6 +377,7 @@ def _writes(
             return (_epilogue(here, outputs[0], _output_feature(op), back=True), *rest)
         return (exact(_cudnn_map(ins, operand, 2)), *rest)
     if op.call_target_name in _RESIZED:
+        # Sizes that differ from the bounds would change positions of elements.
         if not _keeps_bounds(ins):
             return None
         return (identity(here) if operand == 0 else everything(here, outputs[0]), *rest)
@@ -385,12 +386,14 @@ def _writes(
     equal = _op_of(ins)
     if equal is None:
         return None
+    # The rule knows the factors only: a further operand is a bias or the matrix to add.
     if isinstance(equal, DotGeneral) and operand > 1:
         return (_epilogue(here, outputs[0], len(outputs[0]) - 1, back=True), *rest)
     inner, entry = _inner(ins, equal), lookup(Direction.INPUT_TO_OUTPUT, type(equal))
     assert entry is not None
     assert entry.rule is not None
     found = entry.rule(inner, equal, operand)
+    # The factorisation also returns a code per matrix that tells if it failed.
     if isinstance(equal, Cholesky):
         if _is_in_place(op):
             found = (in_place(here, equal),)

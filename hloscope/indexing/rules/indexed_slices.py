@@ -93,6 +93,8 @@ class Slices(Struct, frozen=True):
                 vector = Const(self.start_index_map.index(k))
                 position = self.position(row, vector)
                 room = size - self.slice_sizes[k]
+                # Gather clamps a start into bounds; scatter reads it unchanged and drops what does
+                # not fit.
                 values = (0, room) if self.fit is Fit.CLAMPED else integers(origin.type)
                 start = at.read(*values, origin, position)
                 at.require(start, *self.first_coordinates(k))
@@ -175,6 +177,7 @@ def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
     """Return the access from an index of the whole to elements of the sliced array in all rows."""
     slices = slices_of(ins, op)
     at = MapBuilder(slices.whole)
+    # Batching dimensions tie the row to the index; the other rows may all touch the element.
     fixed = {slices.batch_row(k): Dim(k) for k in slices.batching_dims}
     row = [
         fixed[j] if j in fixed else at.range(slices.sliced[k])
@@ -191,6 +194,7 @@ def to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
         if k in slices.batching_dims:
             continue
         offset = Dim(k) - start[k]
+        # The element is in a row's slice if its offset from the start is within the slice.
         at.require(offset, 0, slices.slice_sizes[k] - 1)
         if k in windows:
             results[windows[k]] = offset

@@ -93,6 +93,7 @@ def hands_on(ins: Instruction) -> bool:
         case Slice(starts, limits, strides):
             whole = zip(starts, limits, strides, strict=True)
             type = ins.operands[0].type
+            # A slice keeps the index only in dimensions that it covers completely.
             same = [(0, _bound(type, k), 1) for k in range(len(starts))]
             changed = tuple([k for k, given in enumerate(whole) if given != same[k]])
         case DynamicSlice(lengths):
@@ -102,6 +103,7 @@ def hands_on(ins: Instruction) -> bool:
             dims = ins.op.dimensions
             summed = (dims.lhs_contracting, dims.rhs_contracting)
             types = [operand.type for operand in ins.operands]
+            # A summed dimension of unknown size has no index in the result.
             return len(types) == 2 and all(
                 set(dynamic_dimensions(t)).isdisjoint(k) for t, k in zip(types, summed, strict=True)
             )

@@ -126,6 +126,7 @@ class SymbolicAnalysis:
         reached: Accesses = ()
         if asked_from is not None:
             reached = inverted_accesses(reads[asked_from[0]], asked_from[1])
+        # The cost grows with sizes times maps, so many maps are compared at fewer sizes.
         count = max(1, min(count, MOST_COMPARED // (sum(map(len, reads)) or 1)))
         given: frozenset[int] = frozenset()
         wrong: Difference | None = None

@@ -118,6 +118,7 @@ def instances(frame: Frame, ins: Instruction, count: int, seed: int) -> Iterator
             continue
         tried.add(drawn)
         instance = instance_at(frame, ins, values)
+        # Different values of symbols may give the same sizes of this instruction.
         if instance is None or (key := tuple(instance.sizes.items())) in seen:
             continue
         seen.add(key)
@@ -236,6 +237,7 @@ def _static(frame: Frame, ins: Instruction, values: Values) -> tuple[Op, tuple[i
             shape = _evaluated(frame, known[0].shape or (), values)
             asked = [numbers(leaf)[0] for leaf in known[1:]]
             room = [size - n for size, n in zip(shape, lengths, strict=True)]
+            # The start is clamped as the op does it at run time.
             begin = tuple([max(0, min(a, r)) for a, r in zip(asked, room, strict=True)])
             end = tuple([b + n for b, n in zip(begin, lengths, strict=True)])
             return Slice(begin, end, (1,) * len(begin)), (0,)

@@ -178,12 +178,15 @@ class Symbols:
     def _note(self, e: Expr, interval: Interval) -> None:
         """Record a fact about a settled expression; a contradictory fact is ignored."""
         if isinstance(e, Sum) and not e.const and len(e.terms) == 1 and e.terms[0][1] > 1:
+            # `step * e in [lo, hi]` bounds `e`, rounded inwards; infinite ends stay infinite.
             (e, step), lo, hi = e.terms[0], interval.lo, interval.hi
             lo = lo if lo <= NEG_INF else -(-lo // step)
             interval = Interval(lo, hi if hi >= POS_INF - 1 else hi // step)
         if isinstance(e, Runtime):
             old = self.variables[e.index]
             both = old.interval & interval
+            # A contradiction can only come from code that the program never reaches, and no news
+            # need no recording.
             if both.is_empty or both == old.interval:
                 return
             self.variables[e.index] = replace(old, interval=both)

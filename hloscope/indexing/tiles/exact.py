@@ -225,9 +225,12 @@ def _product(each: Sequence[tuple[Part, Images]]) -> _Whole:
     tiles = prod([i.tiles for i in every])
     if not tiles:
         return _Whole(Images(0, 0, 0, 0, 0, 0, 0, 0, (), (), None), True)
+    # An element of the product is read once only if each of its parts is; unknown factors make it
+    # unknown.
     once: int | None = 1
     for i in every:
         once = None if once is None or i.once is None else once * i.once
+    # Parts share no variable, so images are products and all counts multiply.
     numbers = [n for part, _ in each for n in part.numbers]
     shape = _shape(numbers, [i.shape for i in every])
     whole = Images(

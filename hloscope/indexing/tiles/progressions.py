@@ -97,9 +97,12 @@ def of_progression(part: Part) -> Images | None:
     if linear is None or part.points == 0:
         return None
     factor = dict(linear)
+    # All tiles of one length have equal images up to a shift, so one of each combination of lengths
+    # is counted.
     sides = zip(part.dims, part.tiles, part.whole, strict=True)
     along = [_lengths(part, *side) for side in sides]
     ranges = [(c, part.intervals[v].size) for v, c in linear if not isinstance(v, Dim)]
+    # The union is the image of the whole output, itself a sum of progressions.
     union = _reach([(c, part.intervals[v].size) for v, c in linear])
     if union is None:
         return None
@@ -144,6 +147,8 @@ def _images_of_kinds(
         if is_whole:
             inner[shape] = inner.get(shape, 0) + n
     tile, tiles = kinds[0].first, sum([kind.number for kind in kinds])
+    # If no element is counted twice, each is read once; otherwise the number is not known from the
+    # sums.
     once = union if total == union else None if part.results else 0
     return Images(
         tiles=tiles,

@@ -68,6 +68,7 @@ def features(num: Expr, den: int, reduce_all: bool) -> int:
             found |= FAR | OUTSIDE | NEGATIVE
         elif c > half:
             found |= FAR | OUTSIDE if reduce_all or c >= den else FAR
+        # A common factor of all coefficients divides every one of these gcds.
         g = gcd(c, den)
         if g == 1:
             common = 1

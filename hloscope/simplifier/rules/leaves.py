@@ -67,6 +67,8 @@ def _divides(x: Expr, den: Expr) -> tuple[list[tuple[Expr, int]], Expr]:
     rest: list[tuple[Expr, int]] = []
     terms, const = as_sum(x)
     for t, c in terms:
+        # A term is a multiple of the divisor if it has all of its factors, and its coefficient is a
+        # multiple.
         own = list(_factors(t)[0])
         for f in factors:
             if f not in own:

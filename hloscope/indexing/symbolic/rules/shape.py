@@ -70,6 +70,7 @@ def broadcast(
             choices.append((0,))
         else:
             choices.append((0, 1))
+    # Each undecided dimension doubles the number of maps.
     if sum(len(choice) > 1 for choice in choices) > _MOST_CASES // 2:
         raise UnsupportedError("which dimensions expand depends on the sizes")
     found = []

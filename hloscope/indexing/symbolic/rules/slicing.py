@@ -67,6 +67,7 @@ def _(asked: Asked, op: DynamicUpdateSlice) -> Answer:
     at, outside = asked.builder(), []
     for place, length in zip(places, part, strict=True):
         at.below(place, length)
+    # A piece is outside of the window first in dimension `k`, so the pieces are disjoint.
     for k, length in enumerate(part):
         for missed in misses(places[k], 1, length):
             piece = asked.builder()
