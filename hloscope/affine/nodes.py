@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from math import gcd as _gcd
 from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, final, get_args
 from weakref import ref
@@ -210,8 +210,6 @@ class Dim(Variable):
     _order = 0
 
 
-# Every identity map, bound check and printed map needs this tuple.
-@lru_cache(maxsize=64)
 def first_dims(count: int) -> tuple[Dim, ...]:
     """Return the tuple `(d0, …, d{count - 1})`."""
     return tuple([Dim(i) for i in range(count)])

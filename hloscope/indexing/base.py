@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -109,13 +108,12 @@ class MapBase:
         constraints = tuple(constraints)
         if constraints:
             dims, ranges, runtime, constraints = _canonical(dims, ranges, runtime, constraints)
-        box = _shared_box(dims, ranges)
         # All empty maps of one shape get the same fields, so that they are equal.
-        if constraints == NEVER or box is None or (runtime and _is_empty(runtime)):
+        if constraints == NEVER or _is_empty((*dims, *ranges, *runtime)):
             dims = (Variable(Interval.EMPTY),) * len(dims)
             ranges = (Variable(Interval.EMPTY),) * len(ranges)
             runtime = (RuntimeVariable(Interval.EMPTY),) * len(runtime)
-            exprs, constraints, box = (ZERO,) * len(exprs), NEVER, None
+            exprs, constraints = (ZERO,) * len(exprs), NEVER
         _set(self, "dims", dims)
         _set(self, "ranges", ranges)
         _set(self, "runtime", runtime)
@@ -124,7 +122,7 @@ class MapBase:
         _set(self, "is_undefined", is_undefined)
         _set(self, "_is_settled", False)
         _set(self, "_is_simplified", False)
-        _set(self, "_box", None if runtime else box)
+        _set(self, "_box", None)
         _set(self, "_domain", None)  # a slot that is empty would be found so by an exception
         _set(self, "_hash", None)
         _set(self, "_result_bounds", None)
@@ -343,25 +341,12 @@ def _is_empty(variables: Iterable[Variable | RuntimeVariable]) -> bool:
     return any([v.interval.lo > v.interval.hi for v in variables])
 
 
-# Maps of one program share a few shapes, and so a few boxes.
-@lru_cache(maxsize=1 << 11)
-def _shared_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval] | None:
-    """Return the intervals of dimension and range variables; `None` if one is empty."""
-    box = _new_box(dims, ranges)
-    return None if any([i.lo > i.hi for i in box.values()]) else box
-
-
-def _new_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval]:
+def _box(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> dict[Var, Interval]:
     box: dict[Var, Interval] = dict(
         zip(first_dims(len(dims)), [v.interval for v in dims], strict=True)
     )
     if ranges:
         box |= {Range(i): v.interval for i, v in enumerate(ranges)}
-    return box
-
-
-def _box(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> dict[Var, Interval]:
-    box = _shared_box(dims, ranges) or _new_box(dims, ranges)
     return box | {Runtime(i): v.interval for i, v in enumerate(runtime)} if runtime else box
 
 

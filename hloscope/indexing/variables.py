@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 from weakref import ref
 
@@ -186,8 +186,6 @@ class RuntimeVariable(Struct, frozen=True):
         return VariableKind.of_name(self.name)
 
 
-# Every map of every rule is built from such variables.
-@lru_cache(maxsize=2048)
 def below(size: int) -> Variable:
     """Return the variable without a name that runs over `[0, size)`.
 

@@ -105,7 +105,7 @@ def dynamic_dimensions(type: Type) -> tuple[int, ...]:
     return tuple([k for k, size in enumerate(type.sizes) if size is None])
 
 
-# Asked several times in a row about one instruction, by its rule and by callers of the rule.
+# Asked once for each operand of one instruction: a check of all operands each time is quadratic.
 @of_last
 def has_dynamic_sizes(ins: Instruction) -> bool:
     """Has an operand or the result a dimension of unknown size?"""

@@ -185,7 +185,7 @@ def _(ins: Instruction, op: Concatenate, operand: int) -> tuple[Accesses, ...]:
     return (exact(MapBuilder(source).map(_shifted(len(source), op.dimension, start))),)
 
 
-# Every operand of one concatenation asks for the same starts.
+# Asked once for each operand of one concatenation, so computing them each time is quadratic.
 @of_last
 def _starts(ins: Instruction) -> list[int]:
     """Return the start of each operand in a concatenation."""

@@ -8,7 +8,6 @@ features are found in one pass, and a row without any of its features is not tri
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from math import gcd
 from typing import Final, TypeAlias
 
@@ -315,8 +314,6 @@ FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
 )  # fmt: skip
 
 
-# Asked for every quotient; there are at most 128 sets of features.
-@cache
 def laws_of(found: int) -> tuple[Rule[FloorCode], ...]:
     """Return the laws after the first that may apply to a numerator with these features."""
     return tuple([rule for rule in FLOORDIV[1:] if rule.needs & found])
