@@ -52,9 +52,9 @@ def evaluate_array(e: Expr, at: Mapping[Var, ArrayLike]) -> Ints:
     nodes = postorder(e)
     shape = np.broadcast_shapes(*(np.shape(values) for values in given.values()))
     # The bound covers every intermediate value, so int64 cannot overflow.
-    if _most(nodes, given) < _END:
+    if _largest_value(nodes, given) < _END:
         return np.broadcast_to(np.asarray(_values(nodes, given, np.int64)[e], np.int64), shape)
-    if (total := _total(nodes, given)) is not None:
+    if (total := _sum_modulo_word(nodes, given)) is not None:
         return np.broadcast_to(total, shape)
     # Python's integers are exact at any size; the result goes back to int64 if its values fit.
     exact: Any = np.asarray(_values(nodes, given, int)[e], object)
@@ -62,7 +62,7 @@ def evaluate_array(e: Expr, at: Mapping[Var, ArrayLike]) -> Ints:
     return np.broadcast_to(exact.astype(np.int64) if fits else exact, shape)
 
 
-def _most(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
+def _largest_value(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
     """Return an upper bound of the absolute values of all nodes and of their partial sums.
 
     `nodes` has operands before their users.
@@ -101,7 +101,7 @@ def _most(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
     return max(most.values())
 
 
-def _total(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
+def _sum_modulo_word(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
     """Evaluate a sum whose terms and result fit into int64, though its partial sums may not.
 
     `None` if the last node is not such a sum. Sums modulo 2**64 are right if the true ones are
@@ -109,10 +109,10 @@ def _total(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
     """
     # `nodes` is in postorder, so the last node is the whole expression.
     *inside, last = nodes
-    if not isinstance(last, Sum) or not inside or _most(inside, given) >= _END:
+    if not isinstance(last, Sum) or not inside or _largest_value(inside, given) >= _END:
         return None
     numbers = [last.const, *[c for _, c in last.terms]]
-    if _most(nodes, given) >= 1 << 100 or max(map(abs, numbers)) >= _END:
+    if _largest_value(nodes, given) >= 1 << 100 or max(map(abs, numbers)) >= _END:
         return None
     values = _values(inside, given, np.int64)
     # The true value is within 2**60 of the float one, so below 2**62 + 2**60 < 2**63: int64 holds

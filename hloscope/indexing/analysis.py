@@ -62,7 +62,7 @@ def output_to_input(
     """
     if not 0 <= output < number_of_outputs(ins):
         raise ValueError(f"no output {output}: `{ins.name}` has {number_of_outputs(ins)}")
-    answer = _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands), reader, counts)
+    answer = _apply_rule(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands), reader, counts)
     kernel = None if tight else convolution.loose_accesses(ins)
     return answer if kernel is None else (answer[0], kernel[0], *answer[2:])
 
@@ -94,10 +94,12 @@ def input_to_output(
     kernel = convolution.loose_accesses(ins) if operand == 1 and not tight else None
     if kernel is not None:
         return (kernel[1],)
-    return _ask(Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins), reader, counts)
+    return _apply_rule(
+        Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins), reader, counts
+    )
 
 
-def _ask(
+def _apply_rule(
     direction: Direction,
     ins: Instruction,
     number: int,

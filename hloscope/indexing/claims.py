@@ -48,17 +48,19 @@ def any_reads(*groups: Iterable[MapBase]) -> bool:
 
 def subset(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
     """Prove that the second union has every pair of the first."""
-    a, b, n = _two(first, second)
+    a, b, n = _bodies_of_both(first, second)
     return _timed(lambda: _included(a, b, n, budget))
 
 
 def equal(first: Sequence[MapBase], second: Sequence[MapBase], budget: int) -> Proof:
     """Prove that two unions are the same relation."""
-    a, b, n = _two(first, second)
+    a, b, n = _bodies_of_both(first, second)
     return _timed(lambda: _same(a, b, n, budget))
 
 
-def _two(first: Sequence[MapBase], second: Sequence[MapBase]) -> tuple[list[Body], list[Body], int]:
+def _bodies_of_both(
+    first: Sequence[MapBase], second: Sequence[MapBase]
+) -> tuple[list[Body], list[Body], int]:
     shapes = {(len(m.dims), len(m.results)) for m in (*first, *second)}
     if len(shapes) > 1:
         listed = ", ".join(f"{n} -> {k}" for n, k in sorted(shapes))
@@ -106,7 +108,9 @@ def composed(
     if any((len(m.dims), len(m.results)) not in shapes for m in whole) and shapes:
         raise ValueError("the composition has other numbers of variables and results")
     a = [
-        _through(_body(tables, f, of_first), _body(tables, g, of_second), len(f.dims), len(g.dims))
+        _composed_body(
+            _body(tables, f, of_first), _body(tables, g, of_second), len(f.dims), len(g.dims)
+        )
         for f in first
         for g in second
     ]
@@ -143,7 +147,7 @@ def _positions(
     ]
 
 
-def _through(one: Body, other: Body, num_dims: int, middle: int) -> Body:
+def _composed_body(one: Body, other: Body, num_dims: int, middle: int) -> Body:
     """Return the relation from the dimensions of one body to the results of another."""
     next_ = other.shifted(len(one.box))
     same: list[Constraint] = [
@@ -185,7 +189,7 @@ def one_to_one(maps: Sequence[MapBase], budget: int, *, reverse: bool) -> Proof:
     tables = Tables((maps, by_name))
     bodies = _pairs(tables, maps, swapped=reverse)
     num_left = (len(maps[0].results) if reverse else len(maps[0].dims)) if maps else 0
-    proof = _timed(lambda: _no_point([*_two_of_one(bodies, num_left)], num_left, budget))
+    proof = _timed(lambda: _no_point([*_conflicting_pairs(bodies, num_left)], num_left, budget))
     if proof.counter_example is None:
         return proof
     both = f"{as_tuple(proof.counter_example.dims)}, {as_tuple(proof.counter_example.results)}"
@@ -193,7 +197,7 @@ def one_to_one(maps: Sequence[MapBase], budget: int, *, reverse: bool) -> Proof:
     return replace(proof, reason=f"{what}: {both}{proof.counter_example.reading}")
 
 
-def _two_of_one(bodies: Sequence[Body], num_left: int) -> Iterator[Body]:
+def _conflicting_pairs(bodies: Sequence[Body], num_left: int) -> Iterator[Body]:
     """Yield the sets of two points with equal right sides and different left sides."""
     for one, two in combinations_with_replacement(bodies, 2):
         other = two.shifted(len(one.box))
@@ -263,12 +267,12 @@ def _timed(ask: Callable[[], Proof]) -> Proof:
     """
     start = perf_counter()
     proof = ask()
-    if (reason := _not_together(proof)) is not None:
+    if (reason := _why_not_independent(proof)) is not None:
         proof = Proof(Verdict.UNDECIDED, reason=reason)
     return replace(proof, seconds=perf_counter() - start)
 
 
-def _not_together(proof: Proof) -> str | None:
+def _why_not_independent(proof: Proof) -> str | None:
     """Return why a refutation proves nothing, if two of its tables are computed from each other."""
     example = proof.counter_example
     if not proof.is_refuted or example is None or len(example.tables) < 2:

@@ -82,10 +82,10 @@ def compose_inside(first: M, second: M, bounds: Sequence[Constraint] | None = No
     chosen = [e.index for e in second.results if type(e) is Dim]
     if len(chosen) == len(second.results):
         return first.choosing(chosen)
-    return first.with_results(substituted(second.results, _inward(first.results)))
+    return first.with_results(substituted(second.results, _results_by_dim(first.results)))
 
 
-def _inward(results: Sequence[Expr]) -> dict[Var, Expr]:
+def _results_by_dim(results: Sequence[Expr]) -> dict[Var, Expr]:
     """Return the results of the first map as values of the dimensions of the second."""
     return dict(zip(first_dims(len(results)), results, strict=True))
 
@@ -109,7 +109,7 @@ def _composed(first: M, second: M, bounds: Sequence[Constraint]) -> M:
     if n_runtime:
         shift |= {Runtime(i): Runtime(i + n_runtime) for i in range(len(first.runtime))}
     middle = substituted(first.results, shift)
-    inward = _inward(middle)
+    inward = _results_by_dim(middle)
 
     runtime = [renamed(v, inward) for v in second.runtime]
     runtime += [renamed(v, shift) for v in first.runtime]

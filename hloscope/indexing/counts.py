@@ -66,9 +66,9 @@ def card(maps: Sequence[M], *, budget: int = BUDGET) -> int:
     >>> card([IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 4]")])
     4
     """
-    kept = _kept(maps)
+    kept = _nonempty(maps)
     if not any(m.runtime for m in kept):
-        return _known(kept, budget)
+        return _count_static(kept, budget)
     low, high = card_bounds(kept, budget=budget)
     if low == high:
         return low
@@ -88,26 +88,26 @@ def card_bounds(maps: Sequence[M], *, budget: int = BUDGET) -> tuple[int, int]:
     >>> card_bounds([IndexingMap.parse(scaled)])
     (1, 4)
     """
-    kept = _kept(maps)
+    kept = _nonempty(maps)
     if not any(m.runtime for m in kept):
         try:
-            count = _known(kept, budget)
+            count = _count_static(kept, budget)
         except UnsupportedError:
             return 0, min(_hull(kept), sum(map(_size, kept)))
         return count, count
-    found = _each_value(kept, budget)
+    found = _count_each_value(kept, budget)
     if found is None:
-        most = min(sum(_most(m, budget) for m in kept), _hull(kept))
-        found = min(max(_least(m, budget) for m in kept), most), most
+        most = min(sum(_upper_bound(m, budget) for m in kept), _hull(kept))
+        found = min(max(_lower_bound(m, budget) for m in kept), most), most
     return found
 
 
-def _kept(maps: Sequence[M]) -> list[M]:
+def _nonempty(maps: Sequence[M]) -> list[M]:
     kept = [m for m in maps if not m.is_known_empty]
     return [_without_shift(kept[0])] if len(kept) == 1 else kept
 
 
-def _known(maps: Sequence[M], budget: int) -> int:
+def _count_static(maps: Sequence[M], budget: int) -> int:
     """Return the number of results of maps without runtime variables.
 
     Four methods, the fastest first: a product over results that share no variable, each dense or a
@@ -195,7 +195,7 @@ def _exprs(constraints: Sequence[Constraint]) -> list[Expr]:
 # ----------------------------------------------------------------------- where what is read decides
 
 
-def _each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
+def _count_each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
     """Return the smallest and the largest number over all runtime values.
 
     `None` if they are too many.
@@ -214,7 +214,9 @@ def _each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
         at = dict(zip(values, chosen, strict=True))
         fixed = [with_values(m, [at[key] for key in runtime_keys(m)]) for m in maps]
         try:
-            counts.add(_known([m for m in fixed if not m.is_known_empty], budget // MAX_VALUES))
+            counts.add(
+                _count_static([m for m in fixed if not m.is_known_empty], budget // MAX_VALUES)
+            )
         except UnsupportedError:
             return None
     return min(counts), max(counts)
@@ -231,7 +233,7 @@ def with_values(m: M, values: Sequence[int]) -> M:
     )
 
 
-def _most(m: M, budget: int) -> int:
+def _upper_bound(m: M, budget: int) -> int:
     """Return an upper bound of the number of results.
 
     The runtime values and the parts without them determine a result, and the indices that are read
@@ -241,7 +243,7 @@ def _most(m: M, budget: int) -> int:
     constraints = [c for c in m.constraints if not depends_on_runtime(c[0])]
     told = m.with_(results=parts, runtime=(), constraints=constraints)
     try:
-        return 0 if told.is_known_empty else _known([told], budget)
+        return 0 if told.is_known_empty else _count_static([told], budget)
     except UnsupportedError:
         return prod(m.box[v].size for v in variables(*parts))
 
@@ -263,21 +265,21 @@ def _parts(m: MapBase, e: Expr) -> Iterator[Expr]:
             yield from _parts(m, child)
 
 
-def _least(m: M, budget: int) -> int:
+def _lower_bound(m: M, budget: int) -> int:
     """Return a lower bound of the number of results.
 
     It is the number of results that differ in coordinates without runtime variables, or that occur
     while all indices that are read are fixed.
     """
-    sure = _surely(m)
+    sure = _certain_part(m)
     if sure is None:
         return 0
-    counts = [_of_unread(sure, budget)]
+    counts = [_count_unread(sure, budget)]
     used = set[Var]().union(*(index_variables(m, i) for i in range(len(m.runtime))))
     # At a fixed index every runtime value is one number, so it only shifts results. Any index gives
     # a valid bound; the ends and the middle are tried.
     for end in (0, 1, 2):
-        at: dict[Var, Expr] = {v: Const(_along(m.box[v], end)) for v in used}
+        at: dict[Var, Expr] = {v: Const(_sample_value(m.box[v], end)) for v in used}
         fixed = sure.with_(
             dims=[Variable(Interval.point(0)) if Dim(i) in at else v for i, v in enumerate(m.dims)],
             ranges=[
@@ -287,26 +289,26 @@ def _least(m: M, budget: int) -> int:
             results=substituted(sure.results, at),
             constraints=substituted_constraints(sure.constraints, at),
         )
-        counts.append(_of_unread(_without_shift(fixed), budget))
+        counts.append(_count_unread(_without_shift(fixed), budget))
     return max(counts)
 
 
-def _along(side: Interval, end: int) -> int:
+def _sample_value(side: Interval, end: int) -> int:
     return (side.lo, (side.lo + side.hi) // 2, side.hi)[end]
 
 
-def _of_unread(m: M, budget: int) -> int:
+def _count_unread(m: M, budget: int) -> int:
     """Return the number of results that differ in coordinates without runtime variables."""
     unread = simplify(
         m.with_(results=[e for e in m.results if not depends_on_runtime(e)], runtime=())
     )
     try:
-        return 0 if unread.is_known_empty else _known([unread], budget)
+        return 0 if unread.is_known_empty else _count_static([unread], budget)
     except UnsupportedError:
         return 0
 
 
-def _surely(m: M) -> M | None:
+def _certain_part(m: M) -> M | None:
     """Return the part of a map that exists for all runtime values; `None` if it is not found."""
     if any(v.is_condition for v in m.runtime):
         return None

@@ -54,7 +54,7 @@ FLAT: Final = 2
 
 def is_deep(map: MapBase) -> bool:
     """Does a result nest so many divisions that it is not simplified as a whole?"""
-    return any([e._divisions > DEEP and bool(_inside(e)) for e in map.results])
+    return any([e._divisions > DEEP and bool(_inner_parts(e)) for e in map.results])
 
 
 def compose_deep(first: M, second: M) -> M:
@@ -69,7 +69,7 @@ def compose_deep(first: M, second: M) -> M:
     """
     rank = len(first.dims)
     # Each distinct inner part becomes a new dimension, whose bounds are those of the part.
-    inner = list(dict.fromkeys([x for e in first.results for x in _inside(e)]))
+    inner = list(dict.fromkeys([x for e in first.results for x in _inner_parts(e)]))
     names: dict[Expr, Expr] = {x: Dim(rank + k) for k, x in enumerate(inner)}
     # Constraints on deep expressions are kept apart, as they would be simplified as trees.
     near = [(e, i) for e, i in first.constraints if e._divisions <= SMALL]
@@ -77,7 +77,7 @@ def compose_deep(first: M, second: M) -> M:
     unknown = [Variable(i) for i in _bounds(first).of(inner)]
     outer = first.with_(
         dims=(*first.dims, *unknown),
-        results=[_outside(e, names) for e in first.results],
+        results=[_with_names(e, names) for e in first.results],
         constraints=near,
     )
     written, kept = _composed_with(outer, second, [*inner, *[e for e, _ in far]])
@@ -90,7 +90,7 @@ def compose_deep(first: M, second: M) -> M:
     back: dict[Var, Expr] = {Dim(rank + k): x for k, x in enumerate(inner)}
     sums: dict[Expr, Expr] = dict(zip(back, inner, strict=True))
     results = [
-        _better(old, new, found, sums)
+        _chosen_form(old, new, found, sums)
         for old, new in zip(written.results, found.results, strict=True)
     ]
     # Bounds that simplification derived for a part become constraints, so that they are not lost.
@@ -129,7 +129,7 @@ def _composed_with(first: M, second: M, others: Sequence[Expr]) -> tuple[M, list
     return both.with_(results=both.results[:count]), [*both.results[count:]]
 
 
-def _better(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Expr, Expr]) -> Expr:
+def _chosen_form(written: Expr, simple: Expr, where: MapBase, inner: Mapping[Expr, Expr]) -> Expr:
     """Return the simplified form, unless it is larger or has weaker bounds.
 
     A remainder of a remainder is removed by moving inner terms to the outer one, which may hide the
@@ -149,7 +149,7 @@ def _number_of_terms(e: Expr, inner: Mapping[Expr, Expr]) -> int:
     return sum([len(as_sum(inner.get(t, t))[0]) for x in sums for t, _ in x.terms])
 
 
-def _inside(e: Expr) -> list[Expr]:
+def _inner_parts(e: Expr) -> list[Expr]:
     """Return the parts that are replaced by variables: numerators that nest many divisions."""
     found = []
     for t, _ in as_sum(e)[0]:
@@ -166,7 +166,7 @@ def _numerator(t: Expr) -> Expr | None:
     return t.num if isinstance(t, FloorDiv | Mod | CeilDiv) and type(t.den) is Const else None
 
 
-def _outside(e: Expr, names: dict[Expr, Expr]) -> Expr:
+def _with_names(e: Expr, names: dict[Expr, Expr]) -> Expr:
     """Return the expression with names in place of inner parts."""
     terms, const = as_sum(e)
     named: list[tuple[Expr, int]] = []
@@ -184,7 +184,7 @@ class _Bounds:
 
     def __init__(self, box: dict[Var, Interval], constraints: Sequence[Constraint]) -> None:
         self._box, self._known = box, dict[Expr, Interval]()
-        self._facts = {as_sum(e)[0]: _moved(i, e) for e, i in constraints}
+        self._facts = {as_sum(e)[0]: _bounds_of_terms(i, e) for e, i in constraints}
 
     def of(self, roots: Sequence[Expr]) -> list[Interval]:
         """Return the bounds of each expression."""
@@ -205,7 +205,7 @@ class _Bounds:
         return found
 
 
-def _moved(interval: Interval, e: Expr) -> Interval:
+def _bounds_of_terms(interval: Interval, e: Expr) -> Interval:
     """Return the bounds of the terms of `e` without its constant, given the bounds of `e`."""
     return interval + Interval(-e.const, -e.const) if isinstance(e, Sum) else interval
 
@@ -214,12 +214,12 @@ def _bounds(map: MapBase) -> _Bounds:
     runtime = tuple([v.interval for v in map.runtime])
     dims = tuple([v.interval for v in map.dims])
     ranges = tuple([v.interval for v in map.ranges])
-    return _remembered(dims, ranges, runtime, map.constraints)
+    return _bounds_of_domain(dims, ranges, runtime, map.constraints)
 
 
 # The maps of one chain of reshapes have the same few domains and share deep parts.
 @lru_cache(maxsize=8)
-def _remembered(
+def _bounds_of_domain(
     dims: tuple[Interval, ...],
     ranges: tuple[Interval, ...],
     runtime: tuple[Interval, ...],

@@ -132,13 +132,13 @@ def inverse(first: Sequence[MapBase], second: Sequence[MapBase]) -> Proof | None
 
 def _compared(a: Rows, b: Rows, num_dims: int, *, both: bool) -> Proof:
     for number, (one, other) in enumerate([(a, b), (b, a)] if both else [(a, b)]):
-        if (row := _outside(one, other)) is not None:
+        if (row := _first_missing(one, other)) is not None:
             example = CounterExample(row[:num_dims], row[num_dims:], only_in=number)
             return Proof(Verdict.REFUTED, example)
     return PROVED
 
 
-def _outside(rows: Rows, others: Rows) -> tuple[int, ...] | None:
+def _first_missing(rows: Rows, others: Rows) -> tuple[int, ...] | None:
     """Return the first row that is not among the others."""
     if not len(rows) or not rows.shape[1]:
         return () if len(rows) and not len(others) else None
@@ -192,7 +192,7 @@ def onto(m: MapBase, boxes: Sequence[Sequence[Interval]]) -> Proof | None:
             (whole, mine, ("index {} has no result", "nothing leads to {}")),
             (mine, whole, ("index {} is outside", "result {} is outside")),
         ):
-            if (at := _outside(rows, others)) is not None:
+            if (at := _first_missing(rows, others)) is not None:
                 example = CounterExample((), at) if number else CounterExample(at, ())
                 return Proof(Verdict.REFUTED, example, text[number].format(as_tuple(at)))
     return PROVED
@@ -207,7 +207,7 @@ def _box_rows(box: Sequence[Interval]) -> Rows:
 
 def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
     """Prove that an expression stays in the interval on the whole domain."""
-    if (found := rows_of([_valued(m, expr)])) is None:
+    if (found := rows_of([_with_value(m, expr)])) is None:
         return None
     values = found[0][:, -1]
     outside = (values < interval.lo) | (values > interval.hi)
@@ -219,12 +219,12 @@ def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
 
 def extent(m: MapBase, expr: Expr) -> Interval | None:
     """Return the smallest interval around the values of `expr`; `None` if isl should be used."""
-    if (found := rows_of([_valued(m, expr)])) is None:
+    if (found := rows_of([_with_value(m, expr)])) is None:
         return None
     values = found[0][:, -1]
     return Interval(int(values.min()), int(values.max())) if len(values) else Interval.EMPTY
 
 
-def _valued(m: MapBase, expr: Expr) -> MapBase:
+def _with_value(m: MapBase, expr: Expr) -> MapBase:
     """Return the map from all variables of `m` to the value of `expr`, on the domain of `m`."""
     return symbols_to_dims(m.with_(results=[expr]))

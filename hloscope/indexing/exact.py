@@ -74,7 +74,7 @@ def prove_equal(
             return claims.equal(a, b, budget)
         # Cheap methods come first: constraints alone, straight lines, enumeration, and isl last.
         if len(a) == len(b) == 1:
-            if _are_in_other_words(a[0], b[0], budget):
+            if _differ_in_implied_constraints(a[0], b[0], budget):
                 return PROVED
             if (known := lines.equal(a[0], b[0])) is not None:
                 return known
@@ -86,7 +86,7 @@ def prove_equal(
         return Proof(Verdict.REFUTED, reason=str(error))
 
 
-def _are_in_other_words(a: MapBase, b: MapBase, budget: int) -> bool:
+def _differ_in_implied_constraints(a: MapBase, b: MapBase, budget: int) -> bool:
     """Do two maps differ only in constraints that follow from those of the other map?
 
     This is decided on the domain alone, which is much smaller than the relation with results.

@@ -181,7 +181,7 @@ def _needed(tables: tuple[Groups, ...]) -> tuple[int, ...]:
 
 def _keeps_together(step: Groups, groups: Groups) -> bool:
     """Does the step lead members of one group to members of one group?"""
-    if _are_apart(step, groups):
+    if _on_different_axes(step, groups):
         return True
     if step.axis is not groups.axis:
         return False
@@ -191,7 +191,7 @@ def _keeps_together(step: Groups, groups: Groups) -> bool:
         return False
     # By the same step, two members of one group go to equal positions in their step groups. The
     # devices at equal positions must then be in one group again.
-    steps, seats = _seats(step), _seats(groups)
+    steps, seats = _positions_by_device(step), _positions_by_device(groups)
     if steps.keys() != seats.keys():
         return False
     for first, *others in groups.rows:
@@ -203,7 +203,7 @@ def _keeps_together(step: Groups, groups: Groups) -> bool:
     return True
 
 
-def _are_apart(one: Groups, other: Groups) -> bool:
+def _on_different_axes(one: Groups, other: Groups) -> bool:
     """Does one step move between replicas and the other between partitions?"""
     return {one.axis, other.axis} == {Axis.REPLICA, Axis.PARTITION}
 
@@ -214,7 +214,7 @@ def _is_table(groups: Groups) -> bool:
     return sum(map(len, groups.rows)) <= _MAX_DEVICES
 
 
-def _seats(groups: Groups) -> dict[int, tuple[int, int]]:
+def _positions_by_device(groups: Groups) -> dict[int, tuple[int, int]]:
     """Return, for each device, the number of its group and its position there."""
     return {d: (k, p) for k, row in enumerate(groups.rows) for p, d in enumerate(row)}
 
@@ -235,7 +235,7 @@ def position(
         if last == groups:
             return at
         # A step along the other axis does not change the position on this one.
-        if _are_apart(last, groups):
+        if _on_different_axes(last, groups):
             count -= 1
             continue
         if last.axis is not groups.axis or not (_is_table(groups) or _is_all(groups)):
@@ -263,7 +263,7 @@ def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:
     """Return, for each group of `last`, the positions of its members in `groups`."""
     if _is_all(groups):
         return last.rows if _is_table(last) else None
-    seats = _seats(groups)
+    seats = _positions_by_device(groups)
     rows = (tuple(range(max(seats) + 1)),) if _is_all(last) else last.rows
     if not _is_table(last._replace(rows=rows)):
         return None

@@ -27,10 +27,10 @@ def are_related(one: Instruction, other: Instruction) -> bool:
     if one is other:
         return True
     mine, its = _computed_from(one), _computed_from(other)
-    return mine is None or its is None or _meet(mine, its) or _meet(its, mine)
+    return mine is None or its is None or _share_value(mine, its) or _share_value(its, mine)
 
 
-def _meet(some: set[_Place], others: set[_Place]) -> bool:
+def _share_value(some: set[_Place], others: set[_Place]) -> bool:
     """Is a value of `some`, or a tuple that contains it, among `others`?"""
     return any(place[:k] in others for place in some for k in range(1, len(place) + 1))
 
@@ -55,7 +55,7 @@ def _computed_from(value: Instruction) -> set[_Place] | None:
             found.add((ins,))
             todo += _read_inside(ins)
             continue
-        place = _place(ins)
+        place = _origin_key(ins)
         found.add(place)
         # A part of a parameter's tuple is an input by itself and is not traced further.
         if len(place) == 1:
@@ -82,7 +82,7 @@ def _read_inside(value: CalledValue) -> list[Instruction]:
     return read
 
 
-def _place(ins: Instruction) -> _Place:
+def _origin_key(ins: Instruction) -> _Place:
     """Return the instruction, or the part of a parameter's tuple that it selects."""
     numbers: list[int] = []
     value = ins

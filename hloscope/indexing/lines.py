@@ -210,7 +210,7 @@ class _Reader:
                 slopes[k] += by * slope
         if not starts:
             return (Line(self._interval.lo, const, 0),)
-        return _joined(map(Line, starts, values, slopes))
+        return _merged(map(Line, starts, values, slopes))
 
     def _quotient(self, lines: Lines, by: int) -> Lines:
         found: list[Line] = []
@@ -231,10 +231,10 @@ class _Reader:
                 bound = n * by if rest > 0 else (n + 1) * by - 1
                 place = -((value - bound) // rest)
                 found.append(Line(start + place, whole * place + n, whole))
-        return _joined(found)
+        return _merged(found)
 
 
-def _joined(lines: Iterator[Line] | Sequence[Line]) -> Lines:
+def _merged(lines: Iterator[Line] | Sequence[Line]) -> Lines:
     """Merge consecutive pieces that continue each other."""
     found: list[Line] = []
     for line in lines:

@@ -67,7 +67,7 @@ def project_out(m: M) -> M:
             if fewer is not None:
                 break
         else:
-            pair = _summed(free, constraints, box)
+            pair = _sum_of_two(free, constraints, box)
             if pair is None:
                 break
             s, t, values = pair
@@ -118,13 +118,13 @@ def eliminated(
             table[e] = interval
         elif (part := _part(s, e, interval)) is not None:
             parts.append(part)
-        elif in_a_row is None and (in_a_row := _enough(s, e, interval)) is not None:
+        elif in_a_row is None and (in_a_row := _sufficient_run(s, e, interval)) is not None:
             continue
         else:
             return None
     scaled = [p for p in parts if p.factor != 1]
     if in_a_row is not None:
-        return tuple(table.items()) if _leave(in_a_row, parts, table, box) else None
+        return tuple(table.items()) if _always_allow(in_a_row, parts, table, box) else None
     if len(scaled) > 1 or any(p.interval.size < p.factor for p in scaled):
         return None
     for (c, e, i), (k, f, j) in combinations(parts, 2):
@@ -134,7 +134,7 @@ def eliminated(
         interval = Interval(k * i.lo - c * j.hi, k * i.hi - c * j.lo)
         if isinstance(both, Sum) and both.terms[0][1] < 0:  # to read well
             both, interval = -both, -interval
-        if interval.contains(bounds(both, box)) or _says(table, both, interval):
+        if interval.contains(bounds(both, box)) or _implies(table, both, interval):
             continue
         table[both] = interval & table.get(both, interval)
     return tuple(table.items()) if len(table) <= len(constraints) else None
@@ -153,7 +153,7 @@ def _part(s: Var, e: Expr, interval: Interval) -> _Part | None:
     return _Part(factor, from_terms(rest, const), interval)
 
 
-def _enough(s: Var, e: Expr, interval: Interval) -> int | None:
+def _sufficient_run(s: Var, e: Expr, interval: Interval) -> int | None:
     """Return the number of consecutive values of `s` among which `e in interval` always has one."""
     if not isinstance(e, Mod) or not isinstance(e.den, Const):
         return None
@@ -164,7 +164,9 @@ def _enough(s: Var, e: Expr, interval: Interval) -> int | None:
     return modulus - wanted + 1 if part.factor == 1 else modulus
 
 
-def _leave(count: int, parts: Sequence[_Part], table: Table, box: Mapping[Var, Interval]) -> bool:
+def _always_allow(
+    count: int, parts: Sequence[_Part], table: Table, box: Mapping[Var, Interval]
+) -> bool:
     """Do all parts together, given the table, always allow `count` consecutive values of `s`?"""
     if any(p.factor != 1 or p.interval.size < count for p in parts):
         return False
@@ -173,12 +175,12 @@ def _leave(count: int, parts: Sequence[_Part], table: Table, box: Mapping[Var, I
         if lo > hi:
             return False
         interval = Interval(lo, hi)
-        if not interval.contains(bounds(e - f, box)) and not _says(table, e - f, interval):
+        if not interval.contains(bounds(e - f, box)) and not _implies(table, e - f, interval):
             return False
     return True
 
 
-def _says(table: Table, e: Expr, interval: Interval) -> bool:
+def _implies(table: Table, e: Expr, interval: Interval) -> bool:
     """Does one constraint of the table imply that `e` is in the interval?"""
     const = e.const if isinstance(e, Sum) else 0
     bare = e - const
@@ -190,7 +192,7 @@ def _says(table: Table, e: Expr, interval: Interval) -> bool:
     return False
 
 
-def _summed(
+def _sum_of_two(
     free: Sequence[Var], constraints: Sequence[Constraint], box: dict[Var, Interval]
 ) -> tuple[Var, Var, Interval] | None:
     """Find two variables that matter only through a sum `p * s + t`; return them and its values."""

@@ -38,12 +38,12 @@ def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
     """Return the access whose map and positions are the results of `both`, split after `rank`."""
     if not via:
         return replace(access, map=both, replica=None, via=())
-    both = _with_every(both, rank, via)
+    both = _with_every_position(both, rank, via)
     replica = both.with_(results=both.results[rank:])
     return replace(access, map=both.with_(results=both.results[:rank]), replica=replica, via=via)
 
 
-def _with_every(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
+def _with_every_position(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
     """Replace positions without an upper bound by runtime variables that are every position."""
     new: dict[Var, Expr] = {}
     runtime = list(m.runtime)
@@ -114,10 +114,10 @@ def behind(access: Access, steps: Route, bounds: Sequence[Interval]) -> Indexing
         dims=(*both.dims, *[Variable(interval) for interval in bounds]),
         results=(*both.results[:rank], *positions, *both.results[rank:]),
     )
-    return _on_device(wider, steps, positions)
+    return _read_on_device(wider, steps, positions)
 
 
-def _on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -> IndexingMap:
+def _read_on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -> IndexingMap:
     """Return the map with its runtime variables read on the device that the steps lead to."""
     if not m.runtime:
         return m

@@ -178,7 +178,7 @@ def _contains(maps: Sequence[M], point: Index) -> bool:
     if any(len(m.results) != len(point) for m in maps):
         return False
     free = [m for m in maps if not m.runtime]
-    if any(_reaches(m, point) for m in free):
+    if any(_has_result(m, point) for m in free):
         return True
     reading = [m for m in maps if m.runtime]
     if not reading:
@@ -188,20 +188,20 @@ def _contains(maps: Sequence[M], point: Index) -> bool:
     here = type(reading[0])(results=[int(k) for k in point])
     if prove_implies([here], maps).is_proved:
         return True
-    never = [_there(m, point).with_(results=()) for m in reading]
+    never = [_with_result(m, point).with_(results=()) for m in reading]
     if prove_empty(never).is_proved:
         return False
     raise UnsupportedError("membership depends on runtime variables: give them values")
 
 
-def _there(m: M, point: Index) -> M:
+def _with_result(m: M, point: Index) -> M:
     """Return the part of a map that has this result."""
     there = [(e, Interval.point(int(k))) for e, k in zip(m.results, point, strict=True)]
     return simplify(m.with_(constraints=(*m.constraints, *there)))
 
 
-def _reaches(m: M, point: Index) -> bool:
-    m = _there(m, point)
+def _has_result(m: M, point: Index) -> bool:
+    m = _with_result(m, point)
     if m.is_known_empty:
         return False
     if not m.constraints:
@@ -238,7 +238,7 @@ def intersect(first: M, second: M) -> list[M]:
     try:
         return _combined("intersect", first, second)
     except UnsupportedError:
-        return _both(first, second)
+        return _intersection_by_constraints(first, second)
 
 
 def subtract(first: M, second: M) -> list[M]:
@@ -338,7 +338,7 @@ def _solve_remainder(m: M) -> M | None:
     return None
 
 
-def _both(first: M, second: M) -> list[M]:
+def _intersection_by_constraints(first: M, second: M) -> list[M]:
     """Return the intersection as one map with the constraint that the results are equal."""
     _check(first, second)
     # The variables of both maps are independent, so those of `second` are renumbered.

@@ -90,7 +90,7 @@ def settle(
         found = bounds(e, box)
         is_past = found.lo == POS_INF or found.hi == NEG_INF  # where sums are no longer exact
         if is_past or not interval.contains(found) or trace is not None:
-            _meet(table, e, interval)
+            _add_constraint(table, e, interval)
     # Tighter bounds may decide or simplify other constraints, so all are simplified again.
     while table:
         size = dict(box)
@@ -99,14 +99,14 @@ def settle(
         kept = [constraint for constraint in left if constraint is not None]
         table = {}
         for e, interval in kept:
-            _meet(table, e, interval)
+            _add_constraint(table, e, interval)
         merge_mods(box, table, trace)
         if box == size and len(table) == len(kept):  # none met another: each stays as it is
             break
     return table
 
 
-def _meet(table: Table, expr: Expr, interval: Interval) -> None:
+def _add_constraint(table: Table, expr: Expr, interval: Interval) -> None:
     """Add a constraint to the table, intersected with one on the same expression."""
     interval = table[expr] & interval if expr in table else interval
     if interval.is_empty:
@@ -274,14 +274,14 @@ def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = 
                     raise EmptyDomainError
                 old = found.get(num)
                 pair = interval.lo, abs(m)
-                new = pair if old is None else _both(*old, *pair)
+                new = pair if old is None else _common_residue(*old, *pair)
                 found[num] = new
                 merged.setdefault(num, []).append(expr)
     for num, (r, m) in found.items():
         # A single constraint is in the table already; several are replaced by their common one.
         if len(merged[num]) > 1:
             intervals = [table.pop(expr) for expr in merged[num]]
-            _meet(table, num % m, Interval(r, r))
+            _add_constraint(table, num % m, Interval(r, r))
             if trace is not None:
                 after = num % m, Interval(r, r)
                 trace += [
@@ -298,7 +298,7 @@ def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = 
             box[num] = Interval(lo, hi)
 
 
-def _both(r: int, m: int, q: int, n: int) -> tuple[int, int]:
+def _common_residue(r: int, m: int, q: int, n: int) -> tuple[int, int]:
     """Return the remainder and modulus of numbers that are `r` modulo `m` and `q` modulo `n`."""
     # Chinese remainder theorem for moduli with a common factor: solvable if the remainders agree
     # modulo the factor.
@@ -322,22 +322,22 @@ def simplify(
         trace: If given, every step is appended.
     """
     if exact:
-        return _shortest(simplify(m, replace_points=replace_points, trace=trace), trace)
+        return _simplify_exactly(simplify(m, replace_points=replace_points, trace=trace), trace)
     if m.is_known_empty or m.is_undefined or (replace_points and m.is_simplified):
         return m
     if not replace_points or trace is not None:
-        return _made_simple(m, replace_points, trace)
+        return _simplify_afresh(m, replace_points, trace)
     found = m.simple
     if found is None:
-        found = _made_simple(m, replace_points, trace)
+        found = _simplify_afresh(m, replace_points, trace)
         if found is not m:
             m.remember_simple(found)
     return found  # type: ignore[return-value]  # a map as `m` is
 
 
-def _made_simple(m: M, replace_points: bool, trace: MapTrace | None) -> M:
+def _simplify_afresh(m: M, replace_points: bool, trace: MapTrace | None) -> M:
     if not m.constraints and not m.runtime and trace is None:
-        if _is_plain(m):
+        if _is_evidently_simple(m):
             if replace_points:
                 m.mark_simplified()
             return m
@@ -348,7 +348,7 @@ def _made_simple(m: M, replace_points: bool, trace: MapTrace | None) -> M:
     return _simplify(m, replace_points, trace)
 
 
-def _is_plain(m: MapBase) -> bool:
+def _is_evidently_simple(m: MapBase) -> bool:
     """Is it evident that simplifying changes no result?
 
     That is so for linear combinations of variables with more than one value, with at most one
@@ -459,7 +459,7 @@ def _value_if_pinned(result: Expr, pinned: Sequence[tuple[Terms, int, int]]) -> 
     return result
 
 
-def _shortest(m: M, trace: MapTrace | None) -> M:
+def _simplify_exactly(m: M, trace: MapTrace | None) -> M:
     if m.is_known_empty or m.is_undefined:
         return m
     domain = simplifier.Domain(m.box, m.constraints)

@@ -88,7 +88,7 @@ def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
         _with_indices(m, used)
     loose = [c for c, t in zip(m.constraints, ties, strict=True) if not t & used]
     # Removing constraints that cannot be satisfied would turn an empty map into one that is not.
-    while unsure := [c for c in _groups(loose) if _can_hold(m, c) is None]:
+    while unsure := [c for c in _groups(loose) if _is_satisfiable(m, c) is None]:
         for group in unsure:
             used.update(*(variables(e) for e, _ in group))
             _with_indices(m, used)
@@ -112,7 +112,7 @@ def _groups(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
     return [members for _, members in groups]
 
 
-def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
+def _is_satisfiable(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
     """Is there a point where the constraints hold? `None` if that was not found out."""
     tied = sorted(set().union(*(variables(e) for e, _ in constraints)))
     box = {v: m.box[v] for v in tied}
@@ -124,7 +124,7 @@ def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
         return True
     if (
         len(settled) == 1
-        and (known := _sum_can_hold(box, *next(iter(settled.items())))) is not None
+        and (known := _sum_is_satisfiable(box, *next(iter(settled.items())))) is not None
     ):
         return known
     middle = {v: (box[v].lo + box[v].hi) // 2 for v in tied}
@@ -141,7 +141,7 @@ def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
     return None if count > WITNESS_BUDGET else False
 
 
-def _sum_can_hold(box: Mapping[Var, Interval], e: Expr, inside: Interval) -> bool | None:
+def _sum_is_satisfiable(box: Mapping[Var, Interval], e: Expr, inside: Interval) -> bool | None:
     """Can a sum of multiples of variables have a value in an interval? `None` if undecided.
 
     The terms are taken by growing coefficient. As long as each coefficient is at most the width
@@ -149,9 +149,9 @@ def _sum_can_hold(box: Mapping[Var, Interval], e: Expr, inside: Interval) -> boo
 
     >>> from hloscope.affine import Dim
     >>> box = {Dim(0): Interval(0, 72), Dim(1): Interval(0, 72)}
-    >>> _sum_can_hold(box, Dim(0) * 73 + Dim(1), Interval(5248, 5328))
+    >>> _sum_is_satisfiable(box, Dim(0) * 73 + Dim(1), Interval(5248, 5328))
     True
-    >>> _sum_can_hold(box, Dim(0) * 99 + Dim(1), Interval(74, 80)) is None
+    >>> _sum_is_satisfiable(box, Dim(0) * 99 + Dim(1), Interval(74, 80)) is None
     True
     """
     if not isinstance(e, Sum) or not all(
@@ -182,7 +182,7 @@ def remove_unused(m: M, *, dims: bool) -> M:
     if not gone:
         return m
     loose = [c for c in m.constraints if variables(c[0]) <= gone]
-    if any(_can_hold(m, group) is False for group in _groups(loose)):
+    if any(_is_satisfiable(m, group) is False for group in _groups(loose)):
         return m.with_(constraints=NEVER)
     return without(m, gone)
 

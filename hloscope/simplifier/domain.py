@@ -61,13 +61,13 @@ class Domain:
     True
     """
 
-    __slots__ = ("_bounds", "_engines", "_simple", "_tied", "box", "constraints")
+    __slots__ = ("_bounds", "_constrained", "_engines", "_simple", "box", "constraints")
     box: Mapping[Var, Interval]
     constraints: tuple[Constraint, ...]
     _engines: list[Engine]
     _simple: dict[Expr, Expr]
     _bounds: dict[Expr, Interval]
-    _tied: frozenset[Expr]
+    _constrained: frozenset[Expr]
 
     def __new__(
         cls, box: Mapping[Var, Interval], constraints: tuple[Constraint, ...] = ()
@@ -84,9 +84,9 @@ class Domain:
             found.box, found.constraints = dict(box), constraints
             found._engines = []
             found._simple, found._bounds = {}, {}
-            found._tied = _FREE
+            found._constrained = _FREE
             if constraints:
-                found._tied = _FREE.union(*[variables(e) for e, _ in constraints])
+                found._constrained = _FREE.union(*[variables(e) for e, _ in constraints])
             with _LOCK:
                 if len(_RECENT) >= _KEEP:
                     _RECENT.pop(next(iter(_RECENT)), None)
@@ -99,13 +99,13 @@ class Domain:
         if found is None:
             # Without constraints on its variables, the bounds of a linear expression are exact
             # already.
-            if self._is_free(e):
+            if self._is_unconstrained(e):
                 found = interval(scaled_sum(*as_sum(e), self._ends))
             else:
                 try:
                     found = self._of_forms(e)
                 except TooDeepError:
-                    found = self._of_parts(e)
+                    found = self._bounds_of_operands(e)
             self._bounds[e] = found
         return found
 
@@ -125,7 +125,7 @@ class Domain:
             low, high = engine.shown_bounds(engine.surface(flat))
         return interval((max(lo, low), min(hi, high)))
 
-    def _of_parts(self, e: Expr) -> Interval:
+    def _bounds_of_operands(self, e: Expr) -> Interval:
         """Return the interval from the operands of `e`, and from a constraint on `e` itself."""
         found = bounds(e, self.box)
         for x, side in self.constraints:
@@ -145,10 +145,10 @@ class Domain:
                 return e
             with _LOCK:
                 self._forget_if_many()
-                found = self._simple[e] = self._short(e, self._find(e))
+                found = self._simple[e] = self._form_within_size(e, self._find(e))
         return found
 
-    def _short(self, e: Expr, found: Expr) -> Expr:
+    def _form_within_size(self, e: Expr, found: Expr) -> Expr:
         """Return `found` if it has no more operators than `e`; else the best form that has no more.
 
         The flat form writes remainders out: `x mod 10 mod 3` becomes two quotients, which is as
@@ -193,16 +193,16 @@ class Domain:
             return e
         return FloorDiv(linear((q.num, k), (r * a, 1)), Const(c * a))  # type: ignore[union-attr]
 
-    def _is_free(self, e: Expr) -> bool:
+    def _is_unconstrained(self, e: Expr) -> bool:
         """Is `e` a linear combination of variables that occur in no constraint?"""
         if not is_linear(e):
             return False
-        tied = self._tied
+        tied = self._constrained
         return not tied or not any([v in tied for v, _ in as_sum(e)[0]])
 
     def _is_simple(self, e: Expr) -> bool:
         """Is `e` a linear combination of unconstrained variables, each with more than one value?"""
-        if not self._is_free(e):
+        if not self._is_unconstrained(e):
             return False
         box = self.box
         return not any([v in box and box[v].is_point for v, _ in as_sum(e)[0]])  # type: ignore[index]
@@ -282,7 +282,7 @@ class Domain:
         if best._divisions >= _MANY or best._divisions > e._divisions:
             best, used = self._better(best, used, 2, e)
         elif is_odd and best._divisions >= _SEVERAL and is_longer(best, e):
-            best = self._unchanged(e) or best
+            best = self._if_unchanged(e) or best
         if best is e or best._divisions > e._divisions:
             return e
         # A form whose numbers leave int64 is of no use to callers that compute with int64, unless
@@ -302,7 +302,7 @@ class Domain:
             return best, used
         return (other, i) if other._divisions < best._divisions else (best, used)
 
-    def _unchanged(self, e: Expr) -> Expr | None:
+    def _if_unchanged(self, e: Expr) -> Expr | None:
         """Return `e` if simplification with `keep_remainders` leaves it unchanged, else `None`."""
         try:
             return e if self._engine(2).simplify(e) is e else None

@@ -23,7 +23,7 @@ SLOPES: Final = 64
 """Largest number of combinations of slopes that are tried for one divisor."""
 LARGEST: Final = 1 << 40
 """Largest divisor of a candidate."""
-_FITS: Final = 1 << 62
+_LARGEST_FACTOR: Final = 1 << 62
 """Largest factor of a candidate, as values at the points are 64-bit integers."""
 
 
@@ -42,9 +42,9 @@ def slopes(e: Expr) -> dict[Var, Fraction] | None:
             case Const() | Mod(_, Const()):
                 of[x] = {}
             case Sum(terms, _):
-                of[x] = _combined((of[t], Fraction(c)) for t, c in terms)
+                of[x] = _combined_slopes((of[t], Fraction(c)) for t, c in terms)
             case FloorDiv(num, Const(d)) if d:  # a division by 0 has no slope
-                of[x] = _combined([(of[num], Fraction(1, d))])
+                of[x] = _combined_slopes([(of[num], Fraction(1, d))])
             case _ if isinstance(x, Var):
                 of[x] = {x: Fraction(1)}
             case _:
@@ -52,7 +52,7 @@ def slopes(e: Expr) -> dict[Var, Fraction] | None:
     return of[e]
 
 
-def _combined(parts: Any) -> dict[Var, Fraction]:
+def _combined_slopes(parts: Any) -> dict[Var, Fraction]:
     total: dict[Var, Fraction] = {}
     for slope, c in parts:
         for v, a in slope.items():
@@ -67,7 +67,7 @@ def step_sizes(coefficients: Sequence[int]) -> list[int]:
     sizes = {abs(c) for c in coefficients} | {1, gcd(*coefficients)}
     for a, b in combinations(coefficients, 2):
         sizes |= {abs(a + b), abs(a - b), gcd(a, b)}
-    return sorted([size for size in sizes if 0 < size <= _FITS], reverse=True)
+    return sorted([size for size in sizes if 0 < size <= _LARGEST_FACTOR], reverse=True)
 
 
 def one_floor(
@@ -89,7 +89,7 @@ def one_floor(
         divisors: Candidates for `m`, in addition to those that the slopes determine.
     """
     for k in sizes:
-        steps = _steps(values, at, k)
+        steps = _step_slopes(values, at, k)
         if steps is None:
             continue
         # What the steps leave is a multiple of `k` plus a constant; the quotient is to be one
@@ -99,11 +99,11 @@ def one_floor(
         quotient = (rest - c) // k
         left = {v: (slope.get(v, Fraction(0)) - a) / k for v, a in steps.items()}
         for b, m in _fractions(quotient, at, box, left, divisors):
-            if all([abs(n) <= _FITS for n in b.values()]):
-                yield from _shifts(quotient, at, steps, c, k, b, m)
+            if all([abs(n) <= _LARGEST_FACTOR for n in b.values()]):
+                yield from _forms_by_shift(quotient, at, steps, c, k, b, m)
 
 
-def _steps(values: Values, at: Mapping[Var, Values], k: int) -> dict[Var, int] | None:
+def _step_slopes(values: Values, at: Mapping[Var, Values], k: int) -> dict[Var, int] | None:
     """Return `a` such that `values - a.x` is constant modulo `k`, with `|a| <= k / 2`.
 
     `None` if there is none.
@@ -171,7 +171,7 @@ def _slopes_along(quotient: Values, at: Mapping[Var, Values], v: Var) -> tuple[F
     return low, high
 
 
-def _shifts(
+def _forms_by_shift(
     quotient: Values,
     at: Mapping[Var, Values],
     steps: Mapping[Var, int],

@@ -193,12 +193,12 @@ def _compare(
     def question(isl: Any) -> Proof:
         shape = shape_of(*first, *second)
         a, b = union_of(isl, first, parameters, shape), union_of(isl, second, parameters, shape)
-        return _same(isl, a, b, parameters, shape[0], both=both)
+        return _compare_relations(isl, a, b, parameters, shape[0], both=both)
 
     return _prove(question, budget)
 
 
-def _same(
+def _compare_relations(
     isl: Any, a: Any, b: Any, parameters: Parameters, num_dims: int, *, both: bool = True
 ) -> Proof:
     """Prove that two relations have the same pairs.
@@ -296,7 +296,7 @@ def prove_inverse(
     def question(isl: Any) -> Proof:
         a = union_of(isl, first, parameters, there)
         b = union_of(isl, second, parameters, back).reverse()
-        return _same(isl, a, b, parameters, there[0])
+        return _compare_relations(isl, a, b, parameters, there[0])
 
     return _prove(question, budget)
 
@@ -323,7 +323,7 @@ def prove_composed(
             union_of(isl, second, parameters, outer)
         )
         b = union_of(isl, composed, parameters, whole)
-        return _same(isl, a, b, parameters, whole[0])
+        return _compare_relations(isl, a, b, parameters, whole[0])
 
     return _prove(question, budget)
 

@@ -303,13 +303,13 @@ def count_points(isl: Any, points: Any) -> int:
 def _count_part(isl: Any, part: Any) -> int:
     kind = isl.dim_type.set
     return prod(
-        int(str(isl.Set.from_basic_set(_only(isl, part, group)).count_val()))
+        int(str(isl.Set.from_basic_set(_project_to(isl, part, group)).count_val()))
         for group in _groups(isl, part)
         if any(i < part.dim(kind) for i in group)
     )
 
 
-def _only(isl: Any, part: Any, group: Sequence[int]) -> Any:
+def _project_to(isl: Any, part: Any, group: Sequence[int]) -> Any:
     kind = isl.dim_type.set
     for i in range(part.dim(kind) - 1, -1, -1):
         if i not in group:

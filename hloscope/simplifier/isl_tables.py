@@ -103,7 +103,11 @@ class Body(Struct, frozen=True):
             tuple([substitute(e, new) for e in self.point]),
             tuple(
                 [
-                    Read(r.table, tuple([substitute(e, new) for e in r.index]), _moved(r.value, by))
+                    Read(
+                        r.table,
+                        tuple([substitute(e, new) for e in r.index]),
+                        _shifted_range(r.value, by),
+                    )
                     for r in self.reads
                 ]
             ),
@@ -124,7 +128,7 @@ class Body(Struct, frozen=True):
         )
 
 
-def _moved(v: Range, by: int) -> Range:
+def _shifted_range(v: Range, by: int) -> Range:
     return Range(v.index + by)
 
 
@@ -135,7 +139,7 @@ class Witness(Struct, frozen=True):
     entries: tuple[Entry, ...] = ()
 
 
-def _by_point(
+def _index_by_point(
     index: Sequence[Expr], point: Sequence[Expr], place: Mapping[Var, Expr]
 ) -> tuple[Expr, ...] | None:
     """Return an index in terms of the point; `None` if it does not seem to depend on it alone."""
@@ -183,7 +187,7 @@ class Question:
             for k, read in enumerate(body.reads):
                 if k in found:
                     continue
-                index = _by_point(read.index, body.point, place)
+                index = _index_by_point(read.index, body.point, place)
                 if index is not None:
                     number = self.givens.setdefault((read.table, index), len(self.givens))
                     if number == len(self._boxes):

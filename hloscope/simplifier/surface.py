@@ -175,7 +175,7 @@ def _take_wrapped(
     for g in floors:
         x: Expr = g.num  # type: ignore[union-attr]
         if g._divisions == 1 and type(x) is not Sum:
-            alone.setdefault((x, *_lowest(-coeffs[g], g.by)), []).append(g)
+            alone.setdefault((x, *_lowest_terms(-coeffs[g], g.by)), []).append(g)
     if not alone:
         return
     place = {f: i for i, f in enumerate(floors)}
@@ -186,7 +186,7 @@ def _take_wrapped(
         c, d = coeffs[f], f.by
         if len(terms) < 2:
             continue
-        fitting = [g for x, s in terms for g in alone.get((x, *_lowest(c * s, d)), ())]
+        fitting = [g for x, s in terms for g in alone.get((x, *_lowest_terms(c * s, d)), ())]
         for g in sorted(fitting, key=place.__getitem__):
             k, odd = divmod(-coeffs.get(g, 0), c)
             if g is f or g not in coeffs or g._divisions > 1 or odd or k <= 0 or k * d % g.by:
@@ -198,7 +198,7 @@ def _take_wrapped(
             break
 
 
-def _lowest(num: int, den: int) -> tuple[int, int]:
+def _lowest_terms(num: int, den: int) -> tuple[int, int]:
     """Return the fraction `num / den` in lowest terms."""
     g = gcd(num, den)
     return num // g, den // g

@@ -67,19 +67,22 @@ def weakened(
     """Return a rule's accesses, weakened so that they hold for every size up to the bounds."""
     if _is_moved(ins):
         return (unknown(MOVED),) * len(answer)
-    wider = _wider(ins)
+    wider = _larger_accesses(ins)
     if direction is Direction.OUTPUT_TO_INPUT:
         found = [wider.get(k, accesses) for k, accesses in enumerate(answer)]
         there = [leaves(operand.type) for operand in ins.operands]
-        found = [_inside(a, types) for a, types in zip(found, there, strict=True)]
+        found = [_restricted_to_sizes(a, types) for a, types in zip(found, there, strict=True)]
     else:
         back = wider.get(number)
         found = list(answer) if back is None else [_inverted(back)] * len(answer)
-        found = [_inside(a, (type,)) for a, type in zip(found, leaves(ins.type), strict=True)]
+        found = [
+            _restricted_to_sizes(a, (type,))
+            for a, type in zip(found, leaves(ins.type), strict=True)
+        ]
     return tuple([claimed_of(ins, accesses) for accesses in found])
 
 
-def _inside(accesses: Accesses, there: Sequence[Type]) -> Accesses:
+def _restricted_to_sizes(accesses: Accesses, there: Sequence[Type]) -> Accesses:
     """Restrict accesses to elements that exist, as a bound may exceed the size it stands for.
 
     Args:
@@ -159,7 +162,7 @@ def _longer_than_one(type: TensorType) -> list[tuple[int | None, int]]:
     return [pair for pair in zip(type.sizes, sizes(type), strict=True) if pair[0] != 1]
 
 
-def _wider(ins: Instruction) -> Mapping[int, Accesses]:
+def _larger_accesses(ins: Instruction) -> Mapping[int, Accesses]:
     """Return larger accesses for operands where run-time sizes lead to more than the rule has."""
     match ins.op:
         case Reverse(dimensions):

@@ -54,7 +54,7 @@ def _pairwise(ins: Instruction, number: int, found: Accesses) -> tuple[Accesses,
     return tuple(found if k == number else NEVER for k in range(len(ins.operands)))
 
 
-def _on(
+def _access_on_member(
     ins: Instruction, at: MapBuilder, results: Iterable[Expr], member: Expr, reason: str = ""
 ) -> Access:
     """Return an access of an element on a member of the group; with a reason, it is a superset."""
@@ -63,7 +63,7 @@ def _on(
     return Access(found, precision, reason, replica, via=(ins,))
 
 
-def _part(index: Expr, size: int) -> tuple[Expr, Expr]:
+def _split_index(index: Expr, size: int) -> tuple[Expr, Expr]:
     """Split an index into the number of a part of the given size, and the index inside it."""
     return (index // size, index % size) if size else (Const(0), Const(0))
 
@@ -75,7 +75,7 @@ def _(
 ) -> tuple[Accesses, ...]:
     """The same element of every member is read; several operands are reduced separately."""
     at = MapBuilder(sizes(ins.operands[number].type))
-    found = _on(ins, at, dims(len(at.dims)), at.member(ins, groups_of(ins).size))
+    found = _access_on_member(ins, at, dims(len(at.dims)), at.member(ins, groups_of(ins).size))
     return _pairwise(ins, number, claimed(_combined(ins, bodies), (found,)))
 
 
@@ -108,8 +108,8 @@ def _(ins: Instruction, op: AllGather, output: int) -> tuple[Accesses, ...]:
     source = sizes(ins.operands[output].type)
     at = MapBuilder(output_sizes(ins, output))
     results, k = dims(len(source)), op.all_gather_dim
-    member, results[k] = _part(Dim(k), source[k])
-    return _pairwise(ins, output, (_on(ins, at, results, member),))
+    member, results[k] = _split_index(Dim(k), source[k])
+    return _pairwise(ins, output, (_access_on_member(ins, at, results, member),))
 
 
 @input_to_output(AllGather, shared=False)
@@ -119,7 +119,7 @@ def _(ins: Instruction, op: AllGather, operand: int) -> tuple[Accesses, ...]:
     results, k = dims(len(source)), op.all_gather_dim
     member = at.range(target[k] // source[k] if source[k] else 0)
     results[k] = member * source[k] + Dim(k)
-    return _pairwise(ins, operand, (_on(ins, at, results, member),))
+    return _pairwise(ins, operand, (_access_on_member(ins, at, results, member),))
 
 
 @output_to_input(ReduceScatter, shared=False, bodies=True)
@@ -130,7 +130,7 @@ def _(ins: Instruction, op: ReduceScatter, output: int, bodies: Bodies) -> tuple
     results, k = dims(len(target)), op.scatter_dimension
     members = source[k] // target[k] if target[k] else 0
     results[k] = at.position(ins, 0, members - 1, members) * target[k] + Dim(k)
-    found = _on(ins, at, results, at.range(members))
+    found = _access_on_member(ins, at, results, at.range(members))
     return _pairwise(ins, output, claimed(_combined(ins, bodies), (found,)))
 
 
@@ -142,7 +142,7 @@ def _(ins: Instruction, op: ReduceScatter, operand: int, bodies: Bodies) -> tupl
     members = source[k] // target[k] if target[k] else 0
     results[k] = Dim(k) - at.position(ins, 0, members - 1, members) * target[k]
     at.require(results[k], 0, target[k] - 1)
-    found = _on(ins, at, results, at.range(members))
+    found = _access_on_member(ins, at, results, at.range(members))
     return _pairwise(ins, operand, claimed(_combined(ins, bodies), (found,)))
 
 
@@ -188,9 +188,9 @@ def _received(ins: Instruction, op: AllToAll, target: Dims, group: int) -> Acces
     mine = at.position(ins, 0, group - 1, group)
     results = dims(len(target))
     part = target[concat] // group
-    member, results[concat] = _part(Dim(concat), part)
+    member, results[concat] = _split_index(Dim(concat), part)
     results[split] = mine * (part if split == concat else target[split]) + results[split]
-    return _on(ins, at, results, member)
+    return _access_on_member(ins, at, results, member)
 
 
 def _sent(ins: Instruction, op: AllToAll, source: Dims, group: int) -> Access:
@@ -204,7 +204,7 @@ def _sent(ins: Instruction, op: AllToAll, source: Dims, group: int) -> Access:
     at.require(results[split], 0, length - 1)
     part = length if split == concat else source[concat]
     results[concat] = member * part + results[concat]
-    return _on(ins, at, results, member)
+    return _access_on_member(ins, at, results, member)
 
 
 def _split_and_concat(op: AllToAll) -> tuple[int, int]:
@@ -224,7 +224,7 @@ def _member_to_member(ins: Instruction, shape: Dims, operand: int, output: int) 
     """
     at = MapBuilder(shape)
     at.position(ins, operand, operand, len(ins.operands))
-    return (_on(ins, at, dims(len(shape)), Const(output)),)
+    return (_access_on_member(ins, at, dims(len(shape)), Const(output)),)
 
 
 @output_to_input(AllToAll, shared=False, counts=True)
@@ -291,7 +291,7 @@ def _(ins: Instruction, op: CollectivePermute, number: int) -> tuple[Accesses, .
         at = MapBuilder(shape)
         senders = [source for source, _ in op.pairs]
         member = at.range(max(senders) - min(senders) + 1) + min(senders)
-        found: Accesses = (_on(ins, at, dims(len(shape)), member, _PAIRS),)
+        found: Accesses = (_access_on_member(ins, at, dims(len(shape)), member, _PAIRS),)
     else:
         found = tuple(_received_from(ins, shape, run) for run in runs)
     return _pairwise(ins, number, found)
@@ -301,7 +301,7 @@ def _received_from(ins: Instruction, shape: Dims, run: _Run) -> Access:
     at = MapBuilder(shape)
     mine = at.position(ins, run.first, run.last, None)
     sender = Const(run.source) if run.first == run.last else mine + (run.source - run.first)
-    return _on(ins, at, dims(len(shape)), sender)
+    return _access_on_member(ins, at, dims(len(shape)), sender)
 
 
 # One member of each group is its root: the first one, or the one that the last operand names for
@@ -321,11 +321,13 @@ def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses
     at = MapBuilder(sizes(ins.operands[number].type))
     results = dims(len(at.dims))
     if isinstance(op, CollectiveBroadcast):
-        return (_on(ins, at, results, _root(ins, op, at, number)),)
+        return (_access_on_member(ins, at, results, _root(ins, op, at, number)),)
     size = groups_of(ins).size
     if not op.has_dynamic_root:  # a dynamic one is as the predicate of a select
         at.position(ins, 0, 0, size)
-    return claimed(_combined(ins, bodies), (_on(ins, at, results, at.member(ins, size)),))
+    return claimed(
+        _combined(ins, bodies), (_access_on_member(ins, at, results, at.member(ins, size)),)
+    )
 
 
 @output_to_input(CollectiveBroadcast, CollectiveReduce, shared=False, bodies=True)
@@ -362,14 +364,14 @@ def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
     results = [at.range(there[0]), *dims(len(here))[1:]]
     for k in range(1, len(here)):
         at.require(Dim(k), 0, there[k] - 1)
-    return _on(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)
+    return _access_on_member(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)
 
 
 def _anything(ins: Instruction, here: Dims, there: Dims) -> Access:
     """Return an access of any element of any member."""
     at = MapBuilder(here)
     results = [at.range(size) for size in there]
-    return _on(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)
+    return _access_on_member(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)
 
 
 def _ragged(ins: Instruction, operand: int, here: Dims, there: Dims) -> Accesses:

@@ -385,14 +385,14 @@ def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place
         return seen.get(place, place)
     # Entered before the recursion, so that a cycle ends.
     seen[place] = place
-    before = _traced(value, read.tensor, read.dimension)
+    before = _equal_sizes(value, read.tensor, read.dimension)
     places = {_origin(value, r, seen) for r in before}
     if len(places) == 1:
         seen[place] = places.pop()
     return seen[place]
 
 
-def _traced(value: Instruction, tensor: int, dimension: int) -> Reads:
+def _equal_sizes(value: Instruction, tensor: int, dimension: int) -> Reads:
     """Return sizes that equal the given size; empty if that is not certain."""
     match value.op:
         case op if isinstance(op, PASSED_ON):

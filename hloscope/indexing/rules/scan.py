@@ -73,7 +73,9 @@ def reaches(body: Dependence, parameters: int, carries: int, steps: int) -> tupl
         for j in range(parameters):
             runs, is_known = _runs(*possible[k][j], steps)
             is_sure = is_known and possible[k][j] == sure[k][j]
-            found.append(Reach(runs, is_sure, not _is_loose(body, k, j, parameters, carries)))
+            found.append(
+                Reach(runs, is_sure, not _leaves_its_line(body, k, j, parameters, carries))
+            )
     return tuple(found)
 
 
@@ -113,7 +115,9 @@ def _runs(reads: tuple[bool, ...], stays: bool, steps: int) -> tuple[Runs, bool]
     return ((0, steps - 1),), False
 
 
-def _is_loose(body: Dependence, result: int, parameter: int, parameters: int, carries: int) -> bool:
+def _leaves_its_line(
+    body: Dependence, result: int, parameter: int, parameters: int, carries: int
+) -> bool:
     """Does a path of reads from the result to the parameter leave its line?"""
     first, shift = parameters - carries, len(body.reads) - parameters
     seen: set[tuple[int, bool]] = set()
@@ -132,7 +136,7 @@ def _is_loose(body: Dependence, result: int, parameter: int, parameters: int, ca
     return False
 
 
-class _Place(Struct, frozen=True):
+class _ScannedValue(Struct, frozen=True):
     """An operand or output of a scan.
 
     Attributes:
@@ -164,7 +168,7 @@ class _Scanned:
         self._op = op
         shapes = [sizes(operand.type) for operand in ins.operands], all_output_sizes(ins)
         self.operands, self.outputs = (
-            [_Place(s, k >= len(some) - op.num_carries) for k, s in enumerate(some)]
+            [_ScannedValue(s, k >= len(some) - op.num_carries) for k, s in enumerate(some)]
             for some in shapes
         )
         stacked = [p.sizes for p in (*self.operands, *self.outputs) if not p.is_carry]
@@ -193,7 +197,12 @@ class _Scanned:
         return exact(*found) if reach.is_sure else over(UNUSED, *found)
 
     def _map(
-        self, here: _Place, there: _Place, run: tuple[int, int], in_line: bool, back: bool
+        self,
+        here: _ScannedValue,
+        there: _ScannedValue,
+        run: tuple[int, int],
+        in_line: bool,
+        back: bool,
     ) -> IndexingMap | None:
         """Return the map for an interval of distances; `None` if no step is at such a distance."""
         last, place = self._steps - 1, self._op.scan_dimension

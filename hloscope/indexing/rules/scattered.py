@@ -66,7 +66,7 @@ def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
     body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
     # An element gets at most one update from each row of each batch.
     most = prod(n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in _window(op))
-    if most > 1 and (op.unique_indices or _are_apart(ins, op)):
+    if most > 1 and (op.unique_indices or _rows_are_disjoint(ins, op)):
         most = 1
     some, hit = fold(body, count, 0, most), fold(body, count, min(most, 1), most)
     unchanged = frozenset(k for k, source in enumerate(body.unchanged) if source == k)
@@ -77,7 +77,7 @@ MOST_ROWS: Final = 256
 """Largest number of rows of constant indices that are compared with each other."""
 
 
-def _are_apart(ins: Instruction, op: Scatter) -> bool:
+def _rows_are_disjoint(ins: Instruction, op: Scatter) -> bool:
     """Are the indices constant, and do no two rows update the same element?
 
     Windows of two rows are disjoint if their starts differ by at least the window's size along a
@@ -129,7 +129,7 @@ def old_elements(
     found = claims(by, len(ins.operands) // 2, hit)
     own = uses.old[output][output]
     if own is Use.SOMETIMES and output not in uses.hit[output]:
-        kept = _not_hit(ins, op)
+        kept = _elements_without_update(ins, op)
         if kept is not None:
             found[output] = kept
             return found
@@ -144,7 +144,7 @@ Its complement is cut along them.
 """
 
 
-def _not_hit(ins: Instruction, op: Scatter) -> Accesses | None:
+def _elements_without_update(ins: Instruction, op: Scatter) -> Accesses | None:
     """Return the access of elements without an update; `None` unless there is at most one row.
 
     The pieces are disjoint: each is determined by the first dimension in which its elements are

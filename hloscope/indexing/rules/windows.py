@@ -116,10 +116,12 @@ def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
         return whole
     rows = zip(whole.initial, whole.elements, strict=True)
     # Taps on padding or holes meet the initial value, which is then used as an element is.
-    return replace(whole, initial=tuple([_either(begun, met) for begun, met in rows]))
+    return replace(
+        whole, initial=tuple([_with_initial_for_missing(begun, met) for begun, met in rows])
+    )
 
 
-def _either(begun: Uses, met: Uses) -> Uses:
+def _with_initial_for_missing(begun: Uses, met: Uses) -> Uses:
     """Return the uses of initial values that also replace missing elements."""
     return Uses({**dict.fromkeys(met, Use.SOMETIMES), **begun})
 

@@ -74,12 +74,12 @@ class SymbolicAnalysis:
         if not has_unknown_sizes(ins):
             return list(output_to_input(ins, output, reader=self._bodies))
         if isinstance(ins.op, PASSING):
-            return _handed_on(frame, ins, output)
+            return _passed_through(frame, ins, output)
         if ins in frame.inner:
             return self._called(frame.inner[ins], ins, output)
         if any(isinstance(operand.type, TupleType) for operand in ins.operands):
             if isinstance(ins.op, ELEMENTWISE["copy"]):
-                return _handed_on(frame, ins, output)
+                return _passed_through(frame, ins, output)
             return unknown_reads(len(ins.operands))  # rules are about arrays
         known = frame.of(ins)
         shape = known[output].shape if output < len(known) else None
@@ -87,7 +87,7 @@ class SymbolicAnalysis:
             return [unknown("the value is not an array")] * len(ins.operands)
         bodies = self._bodies(ins) if ins.calls else ()
         asked = Asked(frame, ins, shape, frame.operands(ins), bodies)
-        found = [tuple([a for a in some if _reads_any(a)]) for some in symbolic_reads(asked)]
+        found = [tuple([a for a in some if _may_read(a)]) for some in symbolic_reads(asked)]
         return [*found, *[unknown(NO_RULE)] * (len(ins.operands) - len(found))]
 
     def compared(
@@ -145,7 +145,7 @@ class SymbolicAnalysis:
     def _called(self, inner: Frame, call: Instruction, output: int) -> list[Accesses]:
         """Return the accesses of a call's operands, through the parameters of the function."""
         try:
-            found = _Back(inner, self._reads).run(inner.computation.root, output)
+            found = _BackwardTraversal(inner, self._reads).run(inner.computation.root, output)
         except UnsupportedError as error:
             return [unknown(error.message)] * len(call.operands)
         reads: list[Accesses] = [()] * len(call.operands)
@@ -158,7 +158,7 @@ class SymbolicAnalysis:
         self, computation: Computation, ins: Instruction, output: int
     ) -> dict[tuple[Instruction, int], Accesses]:
         """Return what an element of an output reads of the parameters of its computation."""
-        return _Back(self._walk.frame_of(computation), self._reads).run(ins, output)
+        return _BackwardTraversal(self._walk.frame_of(computation), self._reads).run(ins, output)
 
 
 def _by_refining(called: Called) -> Told:
@@ -176,7 +176,7 @@ def _by_refining(called: Called) -> Told:
     )
 
 
-def _handed_on(frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
+def _passed_through(frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
     """Return the accesses of an op whose value consists of unchanged operands."""
     reads: list[Accesses] = [()] * len(ins.operands)
     if isinstance(ins.op, control.Result | control.GetTupleElement):
@@ -184,7 +184,7 @@ def _handed_on(frame: Frame, ins: Instruction, output: int) -> list[Accesses]:
     for k, operand in enumerate(ins.operands):
         count = len(leaves(operand.type))
         if output < count:
-            reads[k] = (replace(_itself(frame, operand, output), leaf=output),)
+            reads[k] = (replace(_identity_access(frame, operand, output), leaf=output),)
             break
         output -= count
     return reads
@@ -209,7 +209,7 @@ def inverted_accesses(accesses: Accesses, leaf: int) -> Accesses:
     return tuple(found)
 
 
-class _Back:
+class _BackwardTraversal:
     """Traversal from a value back to the parameters of its computation, through calls.
 
     `None` among the accesses of a value means that it is the queried value itself.
@@ -237,7 +237,9 @@ class _Back:
             frame, value, leaf = place
             accesses = self._found.pop(place)
             if isinstance(value.op, Parameter) and frame is self._start:
-                answer[value, leaf] = tuple([a or _itself(frame, value, leaf) for a in accesses])
+                answer[value, leaf] = tuple(
+                    [a or _identity_access(frame, value, leaf) for a in accesses]
+                )
             else:
                 self._visit(place, list(accesses))
         raise UnsupportedError(f"more than {MOST_VALUES:,} values are between")
@@ -256,7 +258,7 @@ class _Back:
             for each in read:
                 for access in accesses:
                     both = composed(access, each)
-                    if _reads_any(both):
+                    if _may_read(both):
                         self._add((frame, operand, each.leaf), both)
 
     def _same(self, frame: Frame, ins: Instruction, leaf: int) -> Place | None:
@@ -295,14 +297,14 @@ class _Back:
         known[access] = None
 
 
-def _itself(frame: Frame, value: Instruction, leaf: int) -> Access:
+def _identity_access(frame: Frame, value: Instruction, leaf: int) -> Access:
     shape = frame.of(value)[leaf].shape
     if shape is None:
         return Access.unknown("the value is not an array")
     return Access(SizedBuilder(frame.symbols, shape).map([Dim(k) for k in range(len(shape))]))
 
 
-def _reads_any(access: Access) -> bool:
+def _may_read(access: Access) -> bool:
     """Can any index read an element?"""
     return access.map is None or not access.map.is_known_empty
 

@@ -203,14 +203,14 @@ class Symbols:
 
     def unify(self, a: Expr, b: Expr) -> None:
         """Record that two sizes are equal whenever the program runs to its end."""
-        difference = _without_factor(self.settled(a - b))
+        difference = _divided_by_content(self.settled(a - b))
         terms, _ = as_sum(difference)
         # A symbol with factor 1 that occurs once can be replaced by the rest; the newest one is, so
         # that older names stay.
         single = [
             (v, factor)
             for v, factor in terms
-            if isinstance(v, Runtime) and abs(factor) == 1 and _occurs(v, terms) == 1
+            if isinstance(v, Runtime) and abs(factor) == 1 and _terms_with(v, terms) == 1
         ]
         if single:
             v, factor = max(single, key=lambda pair: pair[0].index)
@@ -245,7 +245,7 @@ def _stem(name: str) -> str:
     return stem if is_name and not re.fullmatch(r"(d|s|rt)\d+", stem) else f"size_{stem}"
 
 
-def _without_factor(e: Expr) -> Expr:
+def _divided_by_content(e: Expr) -> Expr:
     """Divide a sum that equals 0 by the common factor of its numbers."""
     if not isinstance(e, Sum):
         return e
@@ -253,7 +253,7 @@ def _without_factor(e: Expr) -> Expr:
     return linear(*[(t, c // factor) for t, c in e.terms], (e.const // factor, 1))
 
 
-def _occurs(v: Runtime, terms: tuple[tuple[Expr, int], ...]) -> int:
+def _terms_with(v: Runtime, terms: tuple[tuple[Expr, int], ...]) -> int:
     """Return the number of terms with a symbol."""
     return sum(v in variables(e) for e, _ in terms)
 

@@ -138,7 +138,9 @@ class SizeWalk:
         types = leaves(call.type)
         if len(known) != len(types):
             return declared(frame, call)
-        return tuple([_agreed(frame, call, k, t, known[k]) for k, t in enumerate(types)])
+        return tuple(
+            [_with_declared_sizes(frame, call, k, t, known[k]) for k, t in enumerate(types)]
+        )
 
     def _value(self, frame: Frame, ins: Instruction) -> Known:
         """Return the arrays of a value, given those of its operands."""
@@ -175,7 +177,9 @@ class SizeWalk:
                 self.symbols.learn(a, b, interval)
 
 
-def _agreed(frame: Frame, value: Instruction, number: int, type: Type, leaf: Leaf) -> Leaf:
+def _with_declared_sizes(
+    frame: Frame, value: Instruction, number: int, type: Type, leaf: Leaf
+) -> Leaf:
     """Return a leaf whose sizes also agree with the declared type."""
     if not isinstance(type, TensorType) or leaf.shape is None or len(leaf.shape) != type.rank:
         return declared(frame, value)[number]

@@ -162,7 +162,7 @@ def exact_tiles(
     if found is None:
         reason = f"more than {budget:,} elements would have to be enumerated"
         return ExactTiles(sizes, TileVerdict.UNDECIDED, reason)
-    return replace(_told(sizes, found, shape), is_moved=any([m.runtime for m in maps]))
+    return replace(_result_of(sizes, found, shape), is_moved=any([m.runtime for m in maps]))
 
 
 def _parts(m: MapBase, sizes: Sequence[int], shape: Sequence[int]) -> list[Part] | str:
@@ -311,7 +311,7 @@ def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
     return _product([*each, (rest[0], found)])
 
 
-def _told(sizes: tuple[int, ...], found: _Whole, shape: Sequence[int]) -> ExactTiles:
+def _result_of(sizes: tuple[int, ...], found: _Whole, shape: Sequence[int]) -> ExactTiles:
     i = found.images
     if not i.tiles:
         return ExactTiles(sizes, TileVerdict.EMPTY, method=i.method)

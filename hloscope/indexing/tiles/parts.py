@@ -86,7 +86,7 @@ def parts_of(
     >>> [part.numbers for part in parts_of(m, (4, 4))]
     [(0, 2), (1,)]
     """
-    results = _at_least(m)
+    results = _results_at_least_values(m)
     if results is None:
         return NEEDS_VALUES
     extents = [v.interval.hi + 1 for v in m.dims] if shape is None else shape
@@ -171,7 +171,7 @@ def move_alike(maps: Sequence[MapBase]) -> bool:
     return all(known) and all([moves == every[0] for moves in every])
 
 
-def _at_least(m: MapBase) -> list[Expr] | None:
+def _results_at_least_values(m: MapBase) -> list[Expr] | None:
     """Return the results for the smallest runtime values.
 
     `None` if these do more than shift them.

@@ -58,7 +58,7 @@ def _linear(part: Part) -> list[tuple[Var, int]] | None:
     return [(v, found.get(v, 0)) for v in part.intervals]
 
 
-class _Along(NamedTuple):
+class _TilesOfLength(NamedTuple):
     """Tiles of one length along one dimension: their number and the first one.
 
     Whole tiles lie wholly in the output, even if less of it is read.
@@ -72,19 +72,19 @@ class _Along(NamedTuple):
     first: int
 
 
-def _lengths(part: Part, dim: int, tile: int, whole: int) -> list[_Along]:
+def _lengths(part: Part, dim: int, tile: int, whole: int) -> list[_TilesOfLength]:
     """Return the tiles along a dimension by length: whole ones, and those cut by the ends."""
     interval = part.intervals[Dim(dim)]
     first, last = interval.lo // tile, interval.hi // tile
-    found: dict[tuple[int, bool], _Along] = {}
+    found: dict[tuple[int, bool], _TilesOfLength] = {}
     ends = dict.fromkeys([first, last])
     if last - first > 1:
-        found[tile, True] = _Along(tile, True, last - first - 1, first + 1)
+        found[tile, True] = _TilesOfLength(tile, True, last - first - 1, first + 1)
     for at in ends:
         length = min(interval.hi, at * tile + tile - 1) - max(interval.lo, at * tile) + 1
         key = length, at < whole
-        known = found.get(key, _Along(*key, 0, at))
-        found[key] = _Along(*key, known.number + 1, min(known.first, at))
+        known = found.get(key, _TilesOfLength(*key, 0, at))
+        found[key] = _TilesOfLength(*key, known.number + 1, min(known.first, at))
     return [*found.values()]
 
 
@@ -210,17 +210,17 @@ def _shared_of(part: Part, linear: Sequence[tuple[Var, int]]) -> Shared | None:
     """
     starts = [first for first, _ in part.grid]
     origin = tuple(starts)
-    mine = _some_values(part, linear, origin)
+    mine = _elements_of_tile(part, linear, origin)
     for k, (_, count) in enumerate(part.grid):
         for step in range(1, min(count, 4)):
             other = (*origin[:k], origin[k] + step, *origin[k + 1 :])
-            both = mine & _some_values(part, linear, other)
+            both = mine & _elements_of_tile(part, linear, other)
             if both:
                 return Shared((origin, other), (min(both),) if part.results else ())
     return None
 
 
-def _some_values(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> set[int]:
+def _elements_of_tile(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> set[int]:
     """Return elements of a tile; all of them if it is small."""
     found = {_const(part)}
     for c, lo, hi in sorted(_spans(part, linear, tile), key=lambda s: abs(s[0])):

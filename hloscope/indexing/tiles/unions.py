@@ -148,11 +148,11 @@ def factored(every: Sequence[Parts]) -> tuple[list[Part], list[Part]]:
         if all([any([_key(part) == _key(other) for other in parts]) for parts in others])
     ]
     keys = [_key(part) for part in shared]
-    rest = [_joined([part for part in parts if _key(part) not in keys]) for parts in every]
+    rest = [_as_one_part([part for part in parts if _key(part) not in keys]) for parts in every]
     return shared, rest
 
 
-def _joined(parts: Parts) -> Part:
+def _as_one_part(parts: Parts) -> Part:
     """Return several parts as one part."""
     numbers = [n for part in parts for n in part.numbers]
     results = [e for part in parts for e in part.results]
