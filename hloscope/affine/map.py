@@ -110,13 +110,13 @@ class AffineMap(Struct, frozen=True):
 
     @property
     def unused_dims(self) -> tuple[bool, ...]:
-        """For each dimension, whether no result uses it."""
+        """One flag per dimension: true if no result uses it."""
         used = self.used
         return tuple(Dim(i) not in used for i in range(self.num_dims))
 
     @property
     def unused_symbols(self) -> tuple[bool, ...]:
-        """For each symbol, whether no result uses it."""
+        """One flag per symbol: true if no result uses it."""
         used = self.used
         return tuple(Range(i) not in used for i in range(self.num_symbols))
 

@@ -126,7 +126,7 @@ class Refutation(Struct, frozen=True):
 def refutations(
     isl: Any, first: Sequence[Body], second: Sequence[Body], hint: Witness | None
 ) -> Iterator[Refutation | None]:
-    """For each family, yield a point that is only in the first union, or `None`.
+    """Yield, for each family, a point that is only in the first union, or `None`.
 
     Args:
         isl: The library, within its budget.

@@ -276,7 +276,7 @@ class Question:
     def _equal_elements(
         self, builder: Builder, reads: Sequence[tuple[Hashable, tuple[Expr, ...], Expr]]
     ) -> Iterator[Any]:
-        """For each two reads of a table, yield the set where indices differ or values agree."""
+        """Yield the set where indices differ or values agree, for each two reads of a table."""
         count = 0
         for (table, index, value), (other, at, there) in combinations(reads, 2):
             if (table, len(index)) != (other, len(at)):

@@ -73,7 +73,7 @@ def _split_index(index: Expr, size: int) -> tuple[Expr, Expr]:
 def _(
     ins: Instruction, op: AllReduce | CrossReplicaSum, number: int, bodies: Bodies
 ) -> tuple[Accesses, ...]:
-    """The same element of every member is read; several operands are reduced separately."""
+    """An element depends on the element of every member at its index, per operand."""
     at = MapBuilder(sizes(ins.operands[number].type))
     found = _access_on_member(ins, at, dims(len(at.dims)), at.member(ins, groups_of(ins).size))
     return _pairwise(ins, number, claimed(_combined(ins, bodies), (found,)))

@@ -87,7 +87,7 @@ def _everything(callee: Computation) -> Dependence:
 
 
 class Use(Enum):
-    """How far a value is used."""
+    """Certainty with which a value is used: never, sometimes or always."""
 
     NEVER = 0
     SOMETIMES = 1
