@@ -1,4 +1,4 @@
-"""Cost of a program: kernels, how often they run, bytes, flops, bounds of time, groups by cause."""
+"""Cost of a program: kernels with runs, bytes, flops and time bounds, grouped by cause."""
 
 from typing import TYPE_CHECKING
 

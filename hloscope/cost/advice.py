@@ -10,7 +10,7 @@ from hloscope.ir import Computation, Instruction
 
 
 class AdviceKind(StrEnum):
-    """What a change is about."""
+    """Kinds of changes."""
 
     CANCELS = "movement that cancels"
     DUPLICATE = "duplicate movement"
@@ -21,7 +21,7 @@ class AdviceKind(StrEnum):
 
 
 class Level(StrEnum):
-    """What the bytes of an advice are."""
+    """Levels of memory at which the bytes of an advice count."""
 
     MOVED = "read and written"
     """Bytes that kernels read and write at least."""
@@ -36,15 +36,15 @@ class Advice(Struct, frozen=True):
     """A change of a program, proved to save bytes.
 
     Attributes:
-        kind: What is changed.
-        text: The change, and what it saves.
-        bytes_saved: In one run of the program, at least.
-        whole: Bytes of that level in one run of the program.
-        level: What the bytes are.
-        instruction: The instruction to change; of several the one that saves most.
-        computation: The computation that it belongs to.
-        members: All instructions to change, that which saves most first.
-        runs: How often these run together.
+        kind: Kind of the change.
+        text: The change and its savings, in words.
+        bytes_saved: Bytes saved in one run of the program, at least.
+        whole: All bytes of this level in one run of the program.
+        level: Level of memory at which the bytes count.
+        instruction: The instruction to change; the one that saves most if there are several.
+        computation: The computation of the instruction.
+        members: All instructions to change, the one that saves most first.
+        runs: Total number of runs of the members.
         command: The command that shows the proof.
     """
 
@@ -61,5 +61,5 @@ class Advice(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Share of the program's bytes of that level which is saved."""
+        """Return the saved share of the program's bytes of this level; 0 if it has none."""
         return self.bytes_saved / self.whole if self.whole else 0.0

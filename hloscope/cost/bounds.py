@@ -1,20 +1,20 @@
 """Lower bounds of time: no kernel and no step can be faster on a device.
 
-A kernel or step takes at least as long as its busiest unit needs alone: bytes / bandwidth, the
-operations of a unit / its peak.  Units run side by side, so the bound is the maximum over units,
-not the sum.  A unit does the work of its element types one after the other: these times add up.
-A bound is not a time: launches, latency, waiting and imbalance come on top.
+A kernel or step takes at least as long as its busiest unit needs alone: bytes / bandwidth, or
+operations / peak.  Units run in parallel, so the bound is the maximum over units, not the sum.  One
+unit computes its element types one after another: these times add up.  A bound is not a time:
+launches, latency, waiting and imbalance are added to it.
 
 Peaks are never too low, so that a bound is never too high:
 
 * f32 on matrix units: by default compilers may compute in tf32 (NVIDIA, AMD) or bf16 (TPU); the
   faster type counts, unless `exact_f32` says that the precision forbids it.
-* A type that the table has no peak for takes that of the fastest type that could carry it: s8 for
+* A type without a peak in the table takes the peak of the fastest type that could carry it: s8 for
   f8, f16 for bf16, twice f32 for f16 on vector units (no device has more than two packed lanes).
-* If there is still no peak, the work is left out, and the bound says so.
+* If there is still no peak, the work is left out, and a note states it.
 
-Transcendentals are shown as a part of their own and never decide: a compiler may compute them on
-vector units as well, so the special units' peak gives no bound.
+Transcendentals are a separate part and never decide: a compiler may compute them on vector units as
+well, so the peak of the special units gives no bound.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _WIDER: Final[Mapping[str, tuple[tuple[str, str, float], ...]]] = {
     "vector bf16": (("vector", "bf16", 1), ("vector", "f16", 1), ("vector", "f32", 2)),
     "vector s32": (("vector", "s32", 1), ("vector", "f32", 1)),
 }  # fmt: skip
-"""Peaks that can stand for one of a unit and type, each with a factor: the first that is known.
+"""Peaks that can replace the peak of a unit and type, with factors: the first known one is taken.
 
 For 8-bit and 4-bit types the narrower types come first, as they are faster.
 """
@@ -66,7 +66,7 @@ _NAMES: Final = {
 
 
 class BoundError(HloscopeError, ValueError):
-    """An amount of work is not a number of at least 0, or of no known unit."""
+    """An amount of work is negative or not a number, or its unit is unknown."""
 
     exit_code = 2
 
@@ -76,12 +76,12 @@ class Part(Struct, frozen=True):
 
     Attributes:
         unit: `memory`, `matrix`, `vector`, `special`, or `transfer`.
-        element: Element type of the work, as it was given; empty for bytes.
+        element: Element type of the work, as given; empty for bytes.
         amount: Bytes or operations.
-        rate: Bytes or operations a second; `None` if it is not known.
-        seconds: Least time; `None` if the rate is not known.
+        rate: Bytes or operations per second; `None` if unknown.
+        seconds: Least time in seconds; `None` if the rate is unknown.
         counts: Does the part enter the bound?
-        note: What was assumed about the rate, or why it is not known.
+        note: Assumption about the rate, or why it is unknown.
     """
 
     unit: str
@@ -97,11 +97,11 @@ class Bound(Struct, frozen=True):
     """A lower bound of time.
 
     Attributes:
-        seconds: No run is faster.  0 if nothing is known.
+        seconds: Least time of a run, in seconds; 0 if nothing is known.
         limited_by: `memory`, `matrix TYPE`, `vector TYPE`, `transfer`, or `unknown`.  TYPE is the
             element type that takes most of the unit's time.
-        parts: Of each unit and element type.
-        notes: What the bound leaves out or assumes.
+        parts: The parts by unit and element type.
+        notes: Work that the bound leaves out, and its assumptions.
     """
 
     seconds: float
@@ -111,7 +111,7 @@ class Bound(Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Is all work in the bound?  Else the true bound may be higher."""
+        """Is all work in the bound? Otherwise the true bound may be higher."""
         return all(part.seconds is not None for part in self.parts if part.counts)
 
 
@@ -127,13 +127,13 @@ def bound_of(
     exact_f32: bool = False,
     unknown: Iterable[str] = (),
 ) -> Bound:
-    """The lower bound of what moves these bytes and does this work.
+    """Return the lower bound of the time to transfer these bytes and do this work.
 
     Args:
         read_bytes: The fewest bytes that come from memory.
         written_bytes: The fewest bytes that go to memory.
         work: Operations by unit and element type.
-        device: Where it runs.
+        device: The device.
         transcendentals: Results of transcendental functions, in f32.
         link_bytes: Bytes that the device sends to others.
         link_gbs: Bandwidth of the link in one direction, in GB/s.
@@ -141,7 +141,7 @@ def bound_of(
         unknown: Reasons why work is missing, such as a custom call.
 
     Raises:
-        BoundError: An amount is negative or not a number, or a unit is not known.
+        BoundError: An amount is negative or not a number, or a unit is unknown.
 
     >>> from hloscope.devices import device_of
     >>> bound = bound_of(1e9, 0, {("matrix", "bf16"): 1e12}, device_of("h100"))
@@ -174,9 +174,9 @@ def bound_of(
 def kernel_bound(
     read_bytes: float, written_bytes: float, work: Work, device: Device, **more: float | bool
 ) -> Bound:
-    """The lower bound of one run of a kernel that finds nothing in a cache; see `bound_of`.
+    """Return the lower bound of one run of a kernel with cold caches; see `bound_of`.
 
-    It is no bound of a kernel in a program: what was just written may still be in L2.
+    It is not a bound of a kernel in a program, whose operands may still be in L2.
     """
     bound = bound_of(read_bytes, written_bytes, work, device, **more)  # type: ignore[arg-type]
     return Bound(bound.seconds, bound.limited_by, bound.parts, (*bound.notes, COLD))
@@ -193,7 +193,9 @@ def program_bound(
     device: Device,
     **more: float | bool,
 ) -> Bound:
-    """The lower bound of one step of a program, whatever caches hold between its kernels.
+    """Return the lower bound of one step of a program, for any contents of caches between kernels.
+
+    The step begins with its arguments in memory and ends with its results there.
 
     Args:
         compulsory_read: Bytes of the arguments that the step needs, each once however many
@@ -223,11 +225,12 @@ class MemoryTraffic(NamedTuple):
 
 
 def dram_bytes(kernel_bytes: float, times: int, device: Device) -> MemoryTraffic:
-    """Bytes that `times` runs of a kernel move between memory and L2.
+    """Return the bytes that `times` runs of a kernel transfer between memory and L2.
 
-    The first run moves all.  Each later run touches as many different bytes, of which L2 can hold
-    at most its size: the rest must move.  A table that fits L2 moves once however often it is
-    read; and a device whose L2 is not known is taken to hold everything.
+    The first run transfers all of them. Each later run accesses the same number of distinct bytes,
+    of which L2 holds at most its size; the rest is transferred again. A table that fits into L2 is
+    transferred once, however often it is read. A device of unknown L2 size is assumed to hold
+    everything.
 
     Raises:
         BoundError: An amount is negative or not a number.
@@ -246,7 +249,7 @@ def dram_bytes(kernel_bytes: float, times: int, device: Device) -> MemoryTraffic
 
 
 def peak_of(unit: str, element: str, device: Device, *, exact_f32: bool = False) -> float | None:
-    """Operations a second of a unit in an HLO element type, the fastest way; `None` if unknown.
+    """Return the peak operations per second of a unit for an HLO element type; `None` if unknown.
 
     >>> from hloscope.devices import device_of
     >>> [peak_of("matrix", "f32", device_of("a100"), exact_f32=exact) for exact in (False, True)]
@@ -274,13 +277,15 @@ def _of_work(unit: str, element: str, amount: float, device: Device, exact_f32: 
 
 
 def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[float | None, str]:
-    """Operations a second, and what was assumed."""
+    """Return the operations per second, and a note on assumptions."""
     name = _plain(element)
-    ways = [*_WIDER.get(f"{unit} {name}", ())]
-    found = _known(ways, device)
+    candidates = [*_WIDER.get(f"{unit} {name}", ())]
+    found = _known(candidates, device)
+    # The default precision lets a compiler use a faster type for products of f32. A bound must
+    # assume that it does, or a run could beat the bound.
     is_product = unit == "matrix" and name == "f32" and bool(device.fast_f32)
     if is_product and not (exact_f32 and found):  # exact products without a peak take more passes
-        found = _known([*_WIDER.get(f"matrix {device.fast_f32}", ()), *ways], device)
+        found = _known([*_WIDER.get(f"matrix {device.fast_f32}", ()), *candidates], device)
     if not found:
         return None, f"`{device.name}` has no peak of {unit} {element}: left out"
     (from_unit, taken), peak = _best(found, fastest=name == "f32")
@@ -293,20 +298,20 @@ def _rate_of(unit: str, element: str, device: Device, exact_f32: bool) -> tuple[
 def _best(
     found: list[tuple[tuple[str, str], float]], *, fastest: bool
 ) -> tuple[tuple[str, str], float]:
-    """The first way, which is the type's own; products of f32 take the fastest."""
+    """Return the first candidate, the type's own peak; for products of f32 the fastest one."""
     return max(found, key=lambda row: row[1]) if fastest else found[0]
 
 
 def _known(
-    ways: Iterable[tuple[str, str, float]], device: Device
+    candidates: Iterable[tuple[str, str, float]], device: Device
 ) -> list[tuple[tuple[str, str], float]]:
-    """The ways whose peaks the device has, with these in TFLOP/s."""
-    peaks = [((unit, element), device.peak(unit, element), k) for unit, element, k in ways]
+    """Return the candidates for which the device has a peak, with the peaks in TFLOP/s."""
+    peaks = [((unit, element), device.peak(unit, element), k) for unit, element, k in candidates]
     return [(way, peak * factor) for way, peak, factor in peaks if peak]
 
 
 def _plain(element: str) -> str:
-    """The type of the table for an HLO element type: `f8` for `f8e4m3fn`, `s8` for `u8`."""
+    """Return the table's type for an HLO element type: `f8` for `f8e4m3fn`, `s8` for `u8`."""
     if element.startswith(("f8e", "f6e")):
         return "f8"
     if element.startswith("f4e"):
@@ -315,7 +320,7 @@ def _plain(element: str) -> str:
 
 
 def _longest(parts: list[Part], unknown: list[str]) -> Bound:
-    """The maximum over units; the work of one unit in several types adds up."""
+    """Return the maximum over units. The times of one unit's element types add up."""
     times: dict[str, float] = {}
     longest: dict[str, Part] = {}
     for part in _counting(parts):

@@ -1,7 +1,7 @@
-"""Collectives: bytes that each device sends, and what runs while a transfer is under way.
+"""Collectives: bytes that each device sends, and kernels that overlap with a transfer.
 
-Bytes are those of the usual algorithms among `r` members of a group; `size` is that of the
-operand on one device, `result` that of its result:
+Bytes are those of the usual algorithms among the `r` members of a group.  `size` is the bytes of the
+operand on one device, `result` those of its result:
 
 | kind | ring | tree |
 |---|---|---|
@@ -13,7 +13,7 @@ operand on one device, `result` that of its result:
 | collective-broadcast | size | size |
 | collective-reduce | size | size |
 
-A ring moves the least bytes: the bytes of all-reduce, all-gather, reduce-scatter and all-to-all
+A ring transfers the fewest bytes: the bytes of all-reduce, all-gather, reduce-scatter and all-to-all
 are lower bounds of what each device must send, if values are not compressed and no switch reduces.
 A tree has fewer steps and more bytes.  Source: Thakur et al., "Optimization of Collective
 Communication Operations in MPICH"; XLA `gpu_hlo_cost_analysis.cc` has the same factors of rings.
@@ -70,16 +70,16 @@ from hloscope.ops import (
 
 
 class LinkBytes(Struct, frozen=True):
-    """Bytes that one device sends in a collective, the largest group taken.
+    """Bytes that one device sends in a collective, for the largest group.
 
     Attributes:
-        kind: As HLO spells it.
-        members: Members of a group; `None` if that is not known.
+        kind: Name of the collective in HLO.
+        members: Members of a group; `None` if unknown.
         size: Bytes of the operands on one device.
-        ring: Bytes that each device sends in a ring; `None` if that is not known.
-        tree: The most bytes that a device sends in a tree; `None` if no tree is usual.
-        reason: Why the bytes are not known, or what they leave out.
-        channel: Is the transfer between partitions, else between replicas?
+        ring: Bytes that each device sends in a ring; `None` if unknown.
+        tree: Maximum number of bytes that a device sends in a tree; `None` if trees are not used.
+        reason: Why the bytes are unknown, or what they leave out.
+        channel: Is the transfer between partitions, and not between replicas?
     """
 
     kind: str
@@ -92,14 +92,14 @@ class LinkBytes(Struct, frozen=True):
 
 
 def collective_op(ins: Instruction) -> Collective | CrossReplicaSum | None:
-    """The collective that an instruction is, or that its `<op>-start` begins."""
+    """Return the collective of an instruction or of its `<op>-start`; `None` for any other."""
     own = begun_collective(ins).op
     op = own.wrapped if isinstance(own, AsyncStart) else own
     return op if isinstance(op, Collective | CrossReplicaSum) else None
 
 
 def begun_collective(ins: Instruction) -> Instruction:
-    """The collective that an `async-start` calls, if that is all it calls; else the instruction."""
+    """Return the only collective that an `async-start` calls; any other instruction unchanged."""
     if isinstance(ins.op, AsyncStart) and ins.op.wrapped is None and len(ins.calls) == 1:
         inner = [i for i in ins.calls[0].instructions if not isinstance(i.op, ALIASES)]
         if len(inner) == 1 and isinstance(inner[0].op, Collective | CrossReplicaSum):
@@ -108,11 +108,12 @@ def begun_collective(ins: Instruction) -> Instruction:
 
 
 def link_bytes(ins: Instruction, counts: DeviceCounts = UNKNOWN_COUNTS) -> LinkBytes | None:
-    """Bytes that each device sends in a collective; `None` if the instruction is not one.
+    """Return the bytes that each device sends in a collective; `None` for any other instruction.
 
     Args:
         ins: A collective, or the `<op>-start` of one.
-        counts: Of the module, for groups that the instruction does not write: see `counts_of`.
+        counts: Device counts of the module, for instructions without replica groups: see
+            `counts_of`.
     """
     op = collective_op(ins)
     if op is None:
@@ -141,7 +142,7 @@ def link_bytes(ins: Instruction, counts: DeviceCounts = UNKNOWN_COUNTS) -> LinkB
 
 
 def _formulas(op: Op, size: int, members: int) -> tuple[int, int | None]:
-    """Bytes of the ring and of the tree; parts of a byte count as one."""
+    """Return the bytes of the ring and of the tree, rounded up."""
     others = members - 1
     if others == 0:
         return 0, 0
@@ -152,12 +153,12 @@ def _formulas(op: Op, size: int, members: int) -> tuple[int, int | None]:
             return others * size, None
         case ReduceScatter() | AllToAll():
             return -(-others * size // members), None
-        case _:  # broadcast and reduce: all but the last device of the chain hand all of it on
+        case _:  # broadcast and reduce: all but the last device of the chain forward everything
             return size, size
 
 
 def _members(ins: Instruction, counts: DeviceCounts) -> int | str:
-    """Members of the largest group, or why they are not known."""
+    """Return the members of the largest group, or the reason why they are unknown."""
     try:
         groups = groups_of(ins)
     except HloscopeError as error:
@@ -177,7 +178,7 @@ def _members(ins: Instruction, counts: DeviceCounts) -> int | str:
 
 
 def _of_all_partitions(groups: Groups, counts: DeviceCounts) -> int | str:
-    """Members where groups are replicas and each takes all its partitions.
+    """Return the members of groups of replicas in which each replica has all of its partitions.
 
     Source: StableHLO spec, "Collective ops", `cross_replica_and_partition`.
     """
@@ -206,13 +207,13 @@ _CALLING: Final = (While, Case, Call, Composite)
 
 
 class Overlap(Struct, frozen=True):
-    """A transfer or an asynchronous computation, and what the schedule runs meanwhile.
+    """A transfer or an asynchronous computation, and the kernels that run meanwhile.
 
     Attributes:
-        start: What begins it; of a synchronous collective the op itself.
-        done: What waits for its end; `None` if it is synchronous, or nothing here waits for it.
+        start: The start instruction, or the synchronous op itself.
+        done: The done instruction; `None` if it is synchronous, or has no done in the computation.
         between: Instructions between start and done that run kernels: fusions, calls, loops and
-            ops of their own, without aliases, other starts and dones.
+            single ops, without aliases, other starts and dones.
         is_async: Does it have a start and a done?
     """
 
@@ -223,7 +224,7 @@ class Overlap(Struct, frozen=True):
 
     @property
     def is_exposed(self) -> bool:
-        """Does no kernel stand between start and done, so that the device waits for all of it?
+        """Are there no kernels between start and done, so that the device waits?
 
         A transfer that is not exposed may still last longer than the kernels.
         """
@@ -231,11 +232,11 @@ class Overlap(Struct, frozen=True):
 
 
 def overlap_of(computation: Computation) -> list[Overlap]:
-    """Each transfer of a computation, in the order of the text, with the kernels beside it.
+    """Return each transfer of a computation, in program order, with the overlapping kernels.
 
-    Transfers are collectives, asynchronous ops, copies, sends and receives.  The computation must
-    belong to a scheduled module: see `is_scheduled`.  Collectives within what it calls are not
-    listed: call this for every computation that runs.
+    Transfers are collectives, asynchronous ops, copies, sends and receives. The computation must
+    belong to a scheduled module: see `is_scheduled`. Collectives in called computations are not
+    listed: call this function for every computation that runs.
     """
     order = {ins: at for at, ins in enumerate(computation.instructions)}
     done_of: dict[Instruction, Instruction] = {}
@@ -258,6 +259,7 @@ def _overlaps(
         if isinstance(ins.op, _START):
             done = done_of.get(ins)
             end = order[done] if done is not None else order[ins]
+            # In a scheduled module the order of the text is the order of execution.
             first, last = bisect_right(places, order[ins]), bisect_left(places, end)
             yield Overlap(ins, done, tuple(kernels[first:last]), True)
         elif collective_op(ins) is not None:
@@ -265,7 +267,7 @@ def _overlaps(
 
 
 def _begun_by(value: Instruction) -> Instruction:
-    """The start whose value an instruction hands on: through updates and parts of tuples."""
+    """Return the start whose value an instruction forwards, through updates and tuple elements."""
     while not isinstance(value.op, _START) and len(value.operands) == 1:
         if not isinstance(value.op, (AsyncUpdate, *ALIASES)):
             break
@@ -274,21 +276,21 @@ def _begun_by(value: Instruction) -> Instruction:
 
 
 def _computes(ins: Instruction) -> bool:
-    """Does the instruction run a kernel, or call or begin what does?"""
+    """Does the instruction run a kernel, directly or through a call?"""
     if isinstance(ins.op, _CALLING):
         return any(_runs_kernels(callee) for callee in ins.calls)
     return _is_kernel(ins)
 
 
 def _is_kernel(ins: Instruction) -> bool:
-    """Is it a kernel of its own, on this or another stream, and no transfer?"""
+    """Is it a kernel, on this or another stream, and not a transfer?"""
     if isinstance(ins.op, AsyncStart):
         return collective_op(ins) is None
     return not isinstance(ins.op, _ASIDE) and collective_op(ins) is None
 
 
 def _runs_kernels(computation: Computation) -> bool:
-    """Does the computation or one that it calls hold a kernel?"""
+    """Does the computation, or one that it calls, contain a kernel?"""
     seen, waiting = {computation}, [computation]
     while waiting:
         for ins in waiting.pop().instructions:
@@ -305,10 +307,10 @@ class Transfer(NamedTuple):
     """A transfer of a program.
 
     Attributes:
-        computation: Where it stands.
-        overlap: The kernels beside it.
-        link: Bytes on the link, if it is a collective.
-        times: How often it runs; see `running`.
+        computation: Its computation.
+        overlap: The kernels that overlap with it.
+        link: Bytes on the link; `None` if it is not a collective.
+        times: Number of runs; see `running`.
     """
 
     computation: Computation
@@ -318,9 +320,9 @@ class Transfer(NamedTuple):
 
 
 def transfers_of(module: Module) -> list[Transfer]:
-    """Each transfer of the computations that run, callers first.
+    """Return each transfer of the computations that run, callers first.
 
-    What an `async-start` calls belongs to it and is not listed again.
+    The computation that an `async-start` calls belongs to it and is not listed again.
     """
     counts, found = counts_of(module), []
     begun: set[Computation] = set()

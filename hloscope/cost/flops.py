@@ -1,4 +1,4 @@
-"""Work of instructions: operations by unit, of called computations too."""
+"""Work of instructions: operations by unit, with those of called computations."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ _RECURSION: Final = Work(at_least=("recursion",))
 
 
 def loop_runs(ins: Instruction) -> LoopRuns:
-    """How often the condition and the body of a loop run, by its trip count."""
-    turns = max(trip_count(ins), 0)
-    return LoopRuns(turns + 1, turns, known_trip_count(ins) is not None)
+    """Return the runs of a loop's condition and body, by its trip count."""
+    trips = max(trip_count(ins), 0)
+    return LoopRuns(trips + 1, trips, known_trip_count(ins) is not None)
 
 
 class Flops:
-    """Work of instructions; that of a computation is counted once.
+    """Work of instructions. Each computation is counted once.
 
-    With numbers of structures, that of all of one structure, if it follows from that.
+    With structure numbers, computations of equal structure are counted once if the structure
+    determines their work.
     """
 
     def __init__(
         self, structure: Callable[[Computation], int] | None = None, runs: Runs = loop_runs
     ) -> None:
-        """Take the numbers of structures, as of `StructureIds.number`, and how often loops run.
+        """Create a counter of work.
 
         Args:
-            structure: Number of the structure of a computation.
-            runs: How often condition and body of a loop run.
+            structure: Returns the number of a computation's structure, as `StructureIds.number` does.
+            runs: Returns the runs of a loop's condition and body.
         """
         self._structure: Final = structure
         self._runs: Final = runs
@@ -43,9 +44,9 @@ class Flops:
         self._follows: dict[Computation, bool] = {}
 
     def of(self, ins: Instruction) -> Work:
-        """Work of an instruction, with that of the computations it calls.
+        """Return the work of an instruction, with that of the computations it calls.
 
-        A call of a function to itself is not counted: how deep it goes is not known.
+        A recursive call is not counted: its depth is unknown.
         """
         for callee in ins.calls:
             for inner in inside_out(callee, self._known):
@@ -53,9 +54,9 @@ class Flops:
         return self.count(ins, tuple([self._known.get(callee, _RECURSION) for callee in ins.calls]))
 
     def count(self, ins: Instruction, called: tuple[Work, ...]) -> Work:
-        """Work of an instruction whose callees' work is known.
+        """Return the work of an instruction, given the work of its callees.
 
-        That of an instruction that the verifier refuses, as it lacks operands, is not known.
+        It is unknown for an instruction that the verifier refuses, as it may lack operands.
         """
         try:
             return rule_of(ins.op).work(ins, ins.op, called, self._runs)
@@ -63,7 +64,7 @@ class Flops:
             return Work(unknown=(ins.op.name,))
 
     def _of_computation(self, computation: Computation) -> Work:
-        """Work of a computation whose callees are known."""
+        """Return the work of a computation whose callees are known."""
         number = None if self._structure is None else self._structure(computation)
         known = None if number is None else self._by_structure.get(number)
         if known is None:
@@ -77,7 +78,7 @@ class Flops:
         return known
 
     def _follows_from_structure(self, computation: Computation) -> bool:
-        """Does all that is counted follow from ops and types?  A loop's trip count does not."""
+        """Do ops and types alone determine the work? They do not determine a trip count."""
         for inner in inside_out(computation, self._follows):
             self._follows[inner] = not any(
                 [isinstance(ins.op, While | CustomCall | AsyncStart) for ins in inner]

@@ -1,4 +1,4 @@
-"""Footprints: bytes that kernels read and write at least, and where a program's bytes go."""
+"""Footprints: the fewest bytes that kernels must read and write."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ MOVES_NOTHING: Final = "moves nothing"
 NOT_KNOWN: Final = "what it does is not known: operands count as read whole, at most"
 ITS_KERNELS: Final = "its kernels are those of what it calls: operands count as read whole, at most"
 _MAY_SEND_LESS: Final = (CollectiveBroadcast, CollectivePermute, RaggedAllToAll)
-"""Collectives in which a device may send nothing, or a part."""
+"""Collectives in which a device may send nothing, or only a part."""
 
 
 class KernelBytes(NamedTuple):
-    """The bytes that one run of a kernel costs.
+    """Bytes that one run of a kernel reads and writes.
 
     Attributes:
         read: Bytes read.
         written: Bytes written.
-        exact: False if they are the most that it can be.
+        exact: Are the bytes exact, and not only upper bounds?
     """
 
     read: int
@@ -77,19 +77,19 @@ class KernelBytes(NamedTuple):
 
     @property
     def moved(self) -> int:
-        """Bytes read and written."""
+        """Return the bytes read and written."""
         return self.read + self.written
 
 
 class ArrayFootprint(Struct, frozen=True):
-    """The part of an operand or output that a kernel touches.
+    """The part of an operand or output that a kernel accesses.
 
     Attributes:
-        number: Of the operand or output.
-        leaf: Which array of an operand that is a tuple.
-        name: The operand's name; of an output the root's.
-        type: Of the array.
-        touched: What of it is touched.
+        number: Number of the operand or output.
+        leaf: Number of the array in an operand that is a tuple.
+        name: Name of the operand; for an output, name of the root.
+        type: Type of the array.
+        touched: Distinct elements, bytes and sectors that are accessed.
     """
 
     number: int
@@ -100,20 +100,20 @@ class ArrayFootprint(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole array."""
+        """Return the bytes of the whole array."""
         return data_bytes(self.type)
 
 
 class Footprint(Struct, frozen=True):
-    """What a kernel reads and writes at least, each byte once.
+    """The fewest bytes that a kernel must read and write, each byte counted once.
 
     Attributes:
-        name: Of the fusion or instruction.
-        reads: By operand.
-        writes: By output.
+        name: Name of the fusion or instruction.
+        reads: Arrays that are read, by operand.
+        writes: Arrays that are written, by output.
         work: Operations by unit; see docs/cost_rules.md.
-        notes: What was assumed.
-        kind: Who makes the kernel.
+        notes: Assumptions.
+        kind: Maker of the kernel.
     """
 
     name: str
@@ -125,69 +125,70 @@ class Footprint(Struct, frozen=True):
 
     @property
     def read(self) -> int:
-        """Bytes read."""
+        """Return the bytes read."""
         return sum([a.touched.bytes for a in self.reads])
 
     @property
     def written(self) -> int:
-        """Bytes written."""
+        """Return the bytes written."""
         return sum([a.touched.bytes for a in self.writes])
 
     @property
     def bytes(self) -> int:
-        """Bytes read and written."""
+        """Return the bytes read and written."""
         return self.read + self.written
 
     @property
     def reuse(self) -> float:
-        """How often an element that is read is needed, on average; scalars do not count."""
+        """Return the mean number of uses of an element that is read, without scalars."""
         arrays = [a.touched for a in self.reads if a.type.rank]
         elements = sum([touched.elements for touched in arrays])
         return sum([touched.reads for touched in arrays]) / elements if elements else 0.0
 
     @property
     def flops(self) -> int:
-        """Operations of matrix and vector units, without transcendentals and converts."""
+        """Return the operations of matrix and vector units, without transcendentals or converts."""
         return self.work.flops
 
     @property
     def intensity(self) -> float:
-        """Floating-point operations for each byte."""
+        """Return the operations per byte of the footprint; 0 without bytes."""
         return self.flops / self.bytes if self.bytes else 0.0
 
     @property
     def is_exact(self) -> bool:
-        """Is all of it exact?  Else the bytes are the most that they can be."""
+        """Are all bytes exact? Otherwise they are upper bounds."""
         return all(a.touched.is_exact for a in self.reads + self.writes)
 
 
 class Footprints:
-    """Footprints of the kernels of one program; equal ones are computed once."""
+    """Footprints of the kernels of one program. Equal kernels are computed once."""
 
     def __init__(
         self, analysis: Analysis, device: Device, kernels: XlaKernels | None = None
     ) -> None:
-        """Take an analysis and a device, and their kernels where somebody has made some already."""
+        """Create footprints of an analysis on a device, with its kernels if they exist."""
         self._analysis: Final = analysis
         self._kernels: Final = kernels or XlaKernels(analysis, device)
         self._flops: Final = Flops(analysis.structure_ids.number)
         self._known: dict[object, Footprint] = {}
 
     def of_instruction(self, ins: Instruction) -> Footprint:
-        """The footprint of a fusion, or of an instruction as a kernel of its own.
+        """Return the footprint of a fusion, or of an instruction as a separate kernel.
 
-        What is not made by XLA's emitters is taken to read its operands whole.
+        A kernel that XLA's emitters do not make is assumed to read its operands whole.
         """
         known = self.of_equal(ins)
         return known if known.name == ins.name else self._renamed(known, ins)
 
     def of_equal(self, ins: Instruction) -> Footprint:
-        """The footprint of an equal kernel: the names in it may be that one's."""
+        """Return the footprint of an equal kernel; its names may be those of the other kernel."""
         work = self._flops.of(ins)
         kind = kind_of(ins)
         if not kind.is_kernel and not ins.calls:
             return Footprint(ins.name, (), (), work, (MOVES_NOTHING,), kind)
         begun = synchronous(ins)
+        # The work is part of the key: trip counts inside a kernel do not follow from its structure.
         key = self._kernels.key(begun)
         known = self._known.get((key, work)) if key is not None else None
         if known is None:
@@ -197,7 +198,7 @@ class Footprints:
         return known
 
     def bytes_of(self, ins: Instruction) -> KernelBytes:
-        """The bytes of a fusion, or of an instruction as a kernel of its own."""
+        """Return the bytes of a fusion, or of an instruction as a separate kernel."""
         found = self.of_equal(ins)
         return KernelBytes(found.read, found.written, found.is_exact)
 
@@ -225,7 +226,7 @@ class Footprints:
         return self._of(fused, kernel, work, kind)
 
     def _by_values(self, fused: Fused, kind: KernelKind) -> Kernel:
-        """A kernel of which only the values that are computed are known, not who computes them."""
+        """Return a kernel of which only the computed values are known, and not its threads."""
         if kind.maker == SLICES:
             return sliced(fused, self._analysis)
         readings = [
@@ -255,14 +256,15 @@ class Footprints:
         writes = tuple(self._writes(fused, kernel))
         reads += self._combined(fused, kernel, {array.number for array in reads})
         reads.sort(key=lambda array: (array.number, array.leaf))
-        if kind.maker == CUSTOM:  # it computes what is fused, in a way that nobody knows
+        # A custom kernel may skip what the fused instructions would read.
+        if kind.maker == CUSTOM:
             reads, writes = [*map(_at_most, reads)], tuple(map(_at_most, writes))
         return Footprint(fused.name, tuple(reads), writes, work, kernel.notes, kind)
 
     def _combined(self, fused: Fused, kernel: Kernel, read: set[int]) -> Iterator[ArrayFootprint]:
-        """Old values that a scatter combines with updates: read where it writes, at most.
+        """Yield the old values that a scatter combines with updates, as upper bounds.
 
-        Two updates may meet at one element, and none stands where the indices are outside.
+        Two updates may hit one element, and an update with indices out of bounds hits none.
         """
         hero = kernel.heroes[0] if kernel.emitter == "scatter" else None
         if hero is None or not _combines(hero):
@@ -279,7 +281,7 @@ class Footprints:
             yield ArrayFootprint(number, 0, fused.operands[number].name, type, touched)
 
     def _scattered(self, kernel: Kernel, number: int, type: TensorType) -> Touched:
-        """What a scatter writes of one of its arrays: as many elements as updates, at most."""
+        """Return a bound of a scatter's writes to one array: one element for each update element."""
         hero = kernel.heroes[0]
         maps = kernel.outputs[number] if number < len(kernel.outputs) else None
         target, update = hero.operands[number], hero.operands[len(hero.operands) // 2 + 1 + number]
@@ -308,6 +310,7 @@ class Footprints:
         else:
             touched = touched_by(known, type)
             if any(reasons):
+                # An access that is an over-approximation makes the footprint an upper bound.
                 touched = replace(touched, is_exact=False)
         return ArrayFootprint(number, leaf, name, type, touched)
 
@@ -326,7 +329,7 @@ class Footprints:
     def _whole(
         self, ins: Instruction, kind: KernelKind, work: Work, *, note: str = ""
     ) -> Footprint:
-        """Operands read and results written whole; at most that if a note says why."""
+        """Return operands read and results written whole; upper bounds if a note states a reason."""
         is_exact = not note and not isinstance(ins.op, _MAY_SEND_LESS)
         reads = [
             ArrayFootprint(k, leaf, operand.name, type, _all_of(type, is_exact=is_exact))
@@ -344,11 +347,11 @@ class Footprints:
 
 
 InPlace: Final = DynamicUpdateSlice | Scatter
-"""Ops whose result, compiled alone too, is the memory of operand 0."""
+"""Ops whose result overwrites the memory of operand 0, even if compiled alone."""
 
 
 def _written(ins: Instruction) -> Type:
-    """What an instruction writes: what is sent is the operand's memory, beside it are contexts."""
+    """Return the type that an instruction writes, without contexts. Sends write nothing."""
     if isinstance(ins.op, Send | Outfeed):
         return TupleType(())
     elements = ins.type.elements if isinstance(ins.type, TupleType) else ()
@@ -356,7 +359,7 @@ def _written(ins: Instruction) -> Type:
 
 
 def _combines(scatter: Instruction) -> bool:
-    """Does a scatter need old values: is the new one not an update itself?"""
+    """Does a scatter need the old values? It does not if its body returns the update."""
     if len(scatter.calls) != 1:
         return True
     root = scatter.calls[0].root

@@ -1,4 +1,4 @@
-"""Groups of rows about a program: rows of one cause together, the largest total first."""
+"""Groups of rows about a program: rows with one key, the largest total first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msgspec import Struct
 from hloscope.ir import Computation, Instruction
 
 GROUPINGS: Final = ("group", "kernel", "source", "scope", "opcode", "computation")
-"""What rows can be grouped by; `group` is what is equal and comes from one source line."""
+"""Names of the groupings; `group` joins equal kernels of one source line."""
 
 
 class CostRow(Protocol):
-    """A fact about an instruction that runs some number of times."""
+    """A figure about an instruction, with the number of its runs."""
 
     @property
     def instruction(self) -> Instruction: ...
@@ -30,11 +30,11 @@ R = TypeVar("R", bound=CostRow)
 
 
 class Group(Struct, Generic[R], frozen=True):
-    """Rows that have one key.
+    """Rows with one key.
 
     Attributes:
         key: The key.
-        members: The rows, that with the largest total first.
+        members: The rows, the one with the largest total first.
         total: The sum over all members and all their runs.
     """
 
@@ -44,21 +44,21 @@ class Group(Struct, Generic[R], frozen=True):
 
     @property
     def first(self) -> R:
-        """The member with the largest total, which stands for the group."""
+        """Return the member with the largest total, which represents the group."""
         return self.members[0]
 
 
 def grouped(
     rows: Iterable[R], key: Callable[[R], Hashable], total: Callable[[R], int]
 ) -> list[Group[R]]:
-    """The rows in groups, the group with the largest total first; equal totals in order of rows.
+    """Return the rows in groups, the largest total first. Equal totals keep the order of the rows.
 
     The totals of the groups add up to the sum over all rows, as each row is in one group.
 
     Args:
         rows: The rows.
-        key: What the rows of a group have in common.
-        total: The amount of a row, all its runs together.
+        key: Returns the key that the rows of a group share.
+        total: Returns the amount of a row, over all its runs.
     """
     members: dict[Hashable, list[tuple[int, R]]] = {}
     for row in rows:
@@ -75,13 +75,13 @@ def grouped(
 
 
 def kernels_and_runs(groups: Iterable[Group[R]]) -> tuple[int, int]:
-    """The number of instructions in some groups, each counted once, and how often they run."""
+    """Return the number of instructions in some groups, each counted once, and their total runs."""
     runs = {row.instruction: row.runs for group in groups for row in group.members}
     return len(runs), sum(runs.values())
 
 
 def shares(totals: Sequence[int]) -> Iterator[tuple[float, float]]:
-    """The share of each total in their sum, and the share of all up to it.
+    """Yield the share of each total in their sum, and the cumulative share up to it.
 
     >>> list(shares([3, 1]))
     [(0.75, 0.75), (0.25, 1.0)]

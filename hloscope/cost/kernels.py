@@ -14,9 +14,9 @@ from hloscope.memory import kind_of
 
 
 def kernels_in(computation: Computation) -> list[Instruction]:
-    """The instructions of a computation that are kernels, in order.
+    """Return the instructions of a computation that are kernels, in order.
 
-    Left out are instructions that move nothing, such as tuples and the done of a start, and
-    those whose kernels are the ones of what they call: loops, branches, calls.
+    Instructions that transfer nothing, such as tuples and dones, are left out. So are loops,
+    branches and calls: their kernels are those of the computations that they call.
     """
     return [ins for ins in computation.instructions if kind_of(ins).is_kernel]

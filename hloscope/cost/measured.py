@@ -1,4 +1,4 @@
-"""The measured time of an instruction beside its cost."""
+"""The measured time of an instruction, with its modelled cost."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class MeasuredCost(Struct, frozen=True):
     Attributes:
         instruction: The instruction that the profile's events belong to.
         computation: The computation of the instruction.
-        runs: How often it ran while it was recorded.
+        runs: Number of recorded runs.
         time: Picoseconds of all runs, without the time of other instructions that run inside.
-        events: Events that the profile holds of it.
-        kernel: Its cost; `None` where the model has no kernel for it, as of a loop.
+        events: Number of events of it in the profile.
+        kernel: Its modelled cost; `None` if the model has no kernel for it, as for a loop.
     """
 
     instruction: Instruction
@@ -29,12 +29,12 @@ class MeasuredCost(Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Nothing: runs are counted, not assumed."""
+        """Return no notes: runs are counted, not assumed."""
         return ()
 
     @property
     def bound(self) -> int:
-        """Least time of all runs, in picoseconds; 0 if it is not known."""
+        """Return the least time of all runs, in picoseconds; 0 if it is unknown."""
         return 0 if self.kernel is None else self.kernel.bound * self.runs
 
     @property
@@ -44,10 +44,10 @@ class MeasuredCost(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Bytes that all runs read and write at least."""
+        """Return the bytes that all runs must read and write."""
         return 0 if self.kernel is None else self.kernel.footprint.bytes * self.runs
 
     @property
     def flops(self) -> int:
-        """Operations of all runs."""
+        """Return the operations of all runs."""
         return 0 if self.kernel is None else self.kernel.footprint.flops * self.runs

@@ -1,4 +1,4 @@
-"""One model of a program's cost: every kernel with its bytes, flops, waste and runs."""
+"""Cost model of a program: every kernel with its bytes, flops, wasted bytes and runs."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class KernelCost(Struct, frozen=True):
     Attributes:
         instruction: The fusion or instruction that the kernel computes.
         computation: The computation that the instruction belongs to.
-        footprint: Bytes read and written at least, and flops, of one run.
-        coalescing: What its warps transfer; `None` where no thread map is known.
+        footprint: The fewest bytes read and written, and flops, of one run.
+        coalescing: Transfers of its warps; `None` if no thread map is known.
         reason: Why no thread map is known.
-        time: The lower bound of one run that finds nothing in a cache.
-        runs: How often it counts as run in one run of the program; of a conditional's branches
-            only the one that moves most bytes counts.
-        fewest_runs: How often it runs at least.
-        most_runs: How often it runs at most; `None` if that is not known.
-        notes: What was assumed about that.
+        time: The lower bound of one run with cold caches.
+        runs: Number of runs in one run of the program. Of a conditional's branches only the one
+            with the most bytes counts.
+        fewest_runs: Lower bound of the runs.
+        most_runs: Upper bound of the runs; `None` if there is none.
+        notes: Assumptions about the runs.
     """
 
     instruction: Instruction
@@ -53,36 +53,36 @@ class KernelCost(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Bytes read and written at least, over all runs."""
+        """Return the fewest bytes read and written, over all runs."""
         return self.footprint.bytes * self.runs
 
     @property
     def flops(self) -> int:
-        """Floating-point operations of all runs."""
+        """Return the floating-point operations of all runs."""
         return self.footprint.flops * self.runs
 
     @property
     def bound(self) -> int:
-        """Least time of one run that finds nothing in a cache, in picoseconds."""
+        """Return the least time of one run with cold caches, in picoseconds."""
         return int(self.time.seconds * 10**12)
 
     @property
     def maker(self) -> str:
-        """Who makes the kernel: an emitter of XLA's, Triton or a library."""
+        """Return the maker of the kernel: an emitter of XLA, Triton or a library."""
         if self.coalescing is not None:
             return self.coalescing.kernel.emitter
         return str(kind_of(self.instruction))
 
     @property
     def limited_by(self) -> str:
-        """The unit that bounds the time: `memory`, `matrix TYPE`, `vector TYPE` or `unknown`."""
+        """Return the limiting unit: `memory`, `matrix TYPE`, `vector TYPE` or `unknown`."""
         return self.time.limited_by
 
     @property
     def wasted(self) -> int | None:
-        """Bytes transferred that no lane and no tile asked for, over all runs.
+        """Return the bytes transferred that no lane or tile requested, over all runs.
 
-        `None` if they are not known of every array.
+        `None` if they are unknown for an array.
         """
         if self.coalescing is None or any(_is_not_counted(a) for a in self.coalescing.arrays):
             return None
@@ -90,16 +90,16 @@ class KernelCost(Struct, frozen=True):
 
 
 def _is_not_counted(array: ArrayUse) -> bool:
-    """Is it not known what an array's accesses transfer, though it is accessed?"""
+    """Is an array accessed, but its traffic unknown?"""
     return array.is_unknown or (array.tile is not None and array.moved is None)
 
 
 class AccessCost(Struct, frozen=True):
-    """The cost of one array of a kernel: what its accesses transfer.
+    """The traffic of one array of a kernel, over all runs.
 
     Attributes:
         kernel: The kernel.
-        array: How its threads or tiles access the array.
+        array: The accesses of the array by threads or tiles.
     """
 
     kernel: KernelCost
@@ -107,44 +107,44 @@ class AccessCost(Struct, frozen=True):
 
     @property
     def instruction(self) -> Instruction:
-        """The instruction of the kernel."""
+        """Return the instruction of the kernel."""
         return self.kernel.instruction
 
     @property
     def computation(self) -> Computation:
-        """The computation of the kernel."""
+        """Return the computation of the kernel."""
         return self.kernel.computation
 
     @property
     def runs(self) -> int:
-        """How often the kernel runs."""
+        """Return the number of runs of the kernel."""
         return self.kernel.runs
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was assumed about how often the kernel runs."""
+        """Return the assumptions about the runs of the kernel."""
         return self.kernel.notes
 
     @property
     def moved(self) -> int:
-        """Bytes of the sectors or of the tiles' transactions, over all runs; 0 if not known."""
+        """Return the bytes of sectors or tile transactions, over all runs; 0 if unknown."""
         return (self.array.moved or 0) * self.runs
 
     @property
     def wasted(self) -> int:
-        """Bytes transferred that no lane and no tile asked for, over all runs."""
+        """Return the bytes transferred that no lane or tile requested, over all runs."""
         return self.array.wasted * self.runs
 
 
 class ProgramCost:
-    """The cost of kernels of a program on a device.
+    """The cost of the kernels of a program on a device.
 
     Attributes:
         module: The program.
         device: The device that bounds are for.
         target: The backend that the program was compiled for.
         kernels: The kernels, in program order, callers first.
-        is_judged: Was it counted what threads transfer?
+        is_judged: Were the transfers of threads counted?
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class ProgramCost:
 
     @property
     def accesses(self) -> list[AccessCost]:
-        """Every access of which the transfers are known."""
+        """Return every access whose traffic is known."""
         return [
             AccessCost(kernel, array)
             for kernel in self.kernels
@@ -175,22 +175,24 @@ class ProgramCost:
 
     @property
     def step(self) -> Bound:
-        """The lower bound of one run of the program, whatever caches hold between its kernels."""
+        """Return the lower bound of one run of the program, for any contents of caches."""
         read, written = compulsory_bytes(self.module, self.kernels)
         work = total([(kernel.footprint.work, kernel.runs) for kernel in self.kernels])
         return program_bound(read, written, units_of(work), self.device, exact_f32=is_exact(work))
 
 
 def compulsory_bytes(module: Module, kernels: Iterable[KernelCost]) -> tuple[int, int]:
-    """The bytes of arguments that kernels need, and of results that they compute, each once.
+    """Return the bytes of arguments that kernels need, and of results that they compute, each once.
 
-    An argument counts the largest part of it that one kernel needs; a part that is not exactly
-    known counts nothing.  A result that is an argument counts nothing.
+    An argument counts as the largest part of it that one kernel needs, if that part is exact. A
+    result that is an argument counts nothing.
     """
     needed: dict[tuple[Instruction, int], int] = {}
     for kernel in kernels:
         for array in kernel.footprint.reads:
             source = _argument(kernel.instruction.operands[array.number], array.leaf)
+            # Parts that several kernels need may overlap, so only the largest is certainly read. A
+            # kernel that may not run, and a part that is an upper bound, prove nothing.
             if source is not None and array.touched.is_exact and kernel.fewest_runs:
                 needed[source] = max(needed.get(source, 0), array.touched.bytes or 0)
     root = module.entry.root
@@ -201,7 +203,7 @@ def compulsory_bytes(module: Module, kernels: Iterable[KernelCost]) -> tuple[int
 
 
 def _argument(value: Instruction, leaf: int) -> tuple[Instruction, int] | None:
-    """The parameter that a value is, and which of its arrays."""
+    """Return the parameter that a value is, and its array's number; `None` for other values."""
     while isinstance(value.op, Bitcast):
         value = value.operands[0]
     if isinstance(value.op, GetTupleElement) and isinstance(value.operands[0].op, Parameter):
@@ -210,9 +212,9 @@ def _argument(value: Instruction, leaf: int) -> tuple[Instruction, int] | None:
 
 
 def units_of(work: Work) -> dict[tuple[str, str], float]:
-    """Operations by unit and element type, as bounds take them.
+    """Return the operations by unit and element type, as `bound_of` takes them.
 
-    A product counts for the type of its first operand.
+    A product counts under the type of its first operand.
     """
     found: dict[tuple[str, str], float] = {}
     for product, count in work.matrix:
@@ -223,15 +225,15 @@ def units_of(work: Work) -> dict[tuple[str, str], float]:
 
 
 def is_exact(work: Work) -> bool:
-    """Do all products of f32 forbid tf32?  Else the bound takes the faster unit for all."""
+    """Do all products of f32 forbid tf32? Otherwise the bound assumes the faster unit for all."""
     return not any(product.allows_tf32 for product, _ in work.matrix)
 
 
 def is_judged_by_threads(module: Module, target: Target, device: Device) -> bool:
-    """May XLA:GPU's thread maps judge the program's kernels?
+    """Do XLA:GPU's thread maps apply to the program's kernels?
 
-    They may if it was compiled for a GPU, or has fusions and shows no other backend: fusions are
-    made by XLA only, but text cut from a dump may have lost the marks of its backend.
+    They do if it was compiled for a GPU, or if it has fusions and no mark of another backend. Only
+    XLA makes fusions, but a part of a dump may lack the marks of its backend.
     """
     if not device.has_warps or target.kind in ("cpu", "tpu"):
         return False
@@ -247,16 +249,15 @@ def program_cost(
     transfers: bool | None = None,
     shown: Callable[[Sequence[Any]], Iterable[Any]] = iter,
 ) -> ProgramCost:
-    """The cost of every kernel that runs when a program runs, or of some instructions.
+    """Return the cost of every kernel that runs when a program runs, or of some instructions.
 
     Args:
         module: The program.
-        memory: The model of what threads transfer, on a GPU.
+        memory: The model of transfers by threads, on a GPU.
         device: The device that bounds are for.
-        only: The instructions with their computations; one in a computation that does not run
-            by itself counts as run once.
-        transfers: Count what threads transfer, too, or only bytes and flops.  If not given, it
-            depends on what the program was compiled for.
+        only: The instructions with their computations; `None` for all kernels. An instruction in
+            a computation that is part of a kernel counts as run once.
+        transfers: Count the transfers of threads, too? `None` decides by the program's backend.
         shown: Yields the kernels; it may show progress.
 
     Raises:
@@ -281,17 +282,20 @@ def program_cost(
 
 
 class KernelCosts:
-    """Costs of kernels, one by one."""
+    """Costs of single kernels."""
 
     def __init__(self, memory: Memory, device: Device, *, is_judged: bool) -> None:
-        """Take a model of transfers, the device of the bounds, and whether transfers count."""
+        """Create costs from a transfer model and the device of the bounds.
+
+        Transfers are counted if `is_judged` is set.
+        """
         self._memory: Final = memory
         self._device: Final = device
         self._is_judged: Final = is_judged
         self._footprints: Final = Footprints(memory.analysis, memory.device, memory.kernels)
 
     def of(self, ins: Instruction, place: Place) -> KernelCost:
-        """The cost of one kernel of a computation.
+        """Return the cost of one kernel of a computation.
 
         Raises:
             VerifyError: The instruction is invalid.
@@ -323,7 +327,7 @@ class KernelCosts:
 def _with_one_branch(
     kernels: list[KernelCost], places: Mapping[Computation, Place]
 ) -> list[KernelCost]:
-    """The kernels; of each conditional only those of the branch that moves most bytes have runs."""
+    """Return the kernels, with runs only in the largest branch of each conditional."""
     each: dict[Computation, int] = {}
     for kernel in kernels:
         each[kernel.computation] = each.get(kernel.computation, 0) + kernel.footprint.bytes
@@ -339,17 +343,17 @@ def _with_one_branch(
 def counted_runs(
     each: Mapping[Computation, int], places: Mapping[Computation, Place]
 ) -> dict[Computation, int]:
-    """How often computations count as run: of a conditional, only the largest branch does.
+    """Return the runs of computations, counting only the largest branch of a conditional.
 
     One branch runs, so the sum over all of them is more than any run of the program needs.
 
     Args:
         each: Bytes of one run of each computation.
-        places: How often computations run; one that is not there runs once.
+        places: Runs of the computations; a missing one runs once.
     """
     runs = {c: places[c].times if c in places else 1 for c in each}
     around = {c: places[c].branches for c in runs if c in places and places[c].branches}
-    # Conditionals inside of branches are decided first: the outer ones count what they chose.
+    # Inner conditionals are decided first: outer branches count the inner choices.
     for depth in reversed(range(max(map(len, around.values()), default=0))):
         totals: dict[Instruction, dict[int, int]] = {}
         for computation, branches in around.items():

@@ -1,9 +1,9 @@
-"""Computations that run by themselves, and how often; loops, and how often each one turns.
+"""Computations that run outside of kernels, with their numbers of runs; loops with trip counts.
 
-A computation may run with several states: a loop's body with another counter in every turn, a
-function from several calls.  Where the counts of loops, or the branches taken, depend on such
-values, they are told apart, so that the runs of an inner loop whose limit is the outer counter
-are a sum over turns.  Callers are looked at before what they call, each state once.
+A computation may run with several states: a loop's body with another counter in every iteration, a
+function from several calls. If trip counts, or the branches taken, depend on such values, the
+states are distinguished, so that the runs of an inner loop whose limit is the outer counter are a
+sum over iterations. Callers are handled before their callees, and each state once.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ UNKNOWN_TRIPS: Final = "how often it runs is not known"
 ONE_BRANCH: Final = "one of several branches runs: the one that moves most bytes is counted"
 RECURSIVE: Final = "calls itself: counted without that call"
 MOST_RUNS: Final = (1 << 63) - 1
-"""Greatest number of runs that is told; more are counted as so many."""
+"""Greatest number of runs; larger numbers are replaced by it."""
 TOO_MANY: Final = f"runs more than {MOST_RUNS:,} times: counted as so many"
 
 Branch: TypeAlias = tuple[Instruction, int]
-"""A conditional, and which of its branches."""
+"""A conditional, and the number of one of its branches."""
 
 
 class Runs(NamedTuple):
-    """How often something runs in one run of the program.
+    """Number of runs in one run of the program.
 
     Attributes:
-        times: For totals; what is not known is counted as the notes say.
-        low: At least.
-        high: At most; `None` if there is no bound.
+        times: The number for totals; an unknown number is replaced as the notes state.
+        low: Lower bound.
+        high: Upper bound; `None` if there is none.
     """
 
     times: int
@@ -54,14 +54,15 @@ class Runs(NamedTuple):
     high: int | None
 
     def __add__(self, other: object) -> Runs:
-        """Runs in several places."""
+        """Return the total of runs in two places."""
         assert isinstance(other, Runs)
         high = None if self.high is None or other.high is None else self.high + other.high
         return _capped(self.times + other.times, self.low + other.low, high)
 
     def __mul__(self, other: object) -> Runs:
-        """Runs in each of some runs."""
+        """Return the runs inside something that itself runs `other` times."""
         assert isinstance(other, Runs)
+        # Nothing times an unknown number of runs is nothing.
         if 0 in (self.high, other.high):
             return NEVER
         high = None if self.high is None or other.high is None else self.high * other.high
@@ -79,17 +80,17 @@ ONCE: Final = Runs(1, 1, 1)
 
 
 class Place(NamedTuple):
-    """A computation whose instructions are kernels: no part of one, as what fusions call is.
+    """A computation whose instructions are kernels, and not parts of one as in a fusion.
 
     Attributes:
         computation: The computation.
-        times: How often it runs, for totals.
-        notes: What was assumed about that.
-        low: How often it runs at least.
-        high: How often it runs at most; `None` if there is no bound.
-        branches: Conditionals around it of which nobody knows which branch runs, the outermost
-            first, each with the index of the branch.  `times` counts every branch as taken.
-        is_branch: True if it is itself the last of `branches`.
+        times: Number of runs, for totals.
+        notes: Assumptions about the number.
+        low: Lower bound of the runs.
+        high: Upper bound of the runs; `None` if there is none.
+        branches: Conditionals around it whose taken branch is unknown, the outermost first, each
+            with the index of the branch.  `times` counts every branch as taken.
+        is_branch: Is the computation itself the last of `branches`?
     """
 
     computation: Computation
@@ -102,12 +103,12 @@ class Place(NamedTuple):
 
     @property
     def branch(self) -> Branch | None:
-        """The conditional and the index, if the computation is a branch that may be taken."""
+        """Return the conditional and the index if the computation is a branch that may be taken."""
         return self.branches[-1] if self.is_branch else None
 
     @property
     def kernels(self) -> list[Instruction]:
-        """What moves something, and is not made of the kernels of what it calls."""
+        """Return the instructions that are kernels, without callers of other computations."""
         return kernels_in(self.computation)
 
 
@@ -116,10 +117,10 @@ class LoopUse(NamedTuple):
 
     Attributes:
         instruction: The `while`.
-        computation: Where it stands.
-        trip_count: Turns each time that it is entered.
-        entered: How often it is entered in one run of the program.
-        turns: How often its body runs in all, from this loop.
+        computation: The computation that contains it.
+        trip_count: Iterations each time that it is entered.
+        entered: Number of entries in one run of the program.
+        turns: Total number of runs of its body by this loop.
     """
 
     instruction: Instruction
@@ -130,22 +131,22 @@ class LoopUse(NamedTuple):
 
 
 def running(module: Module) -> Iterator[Place]:
-    """The computations that run by themselves, callers first."""
-    return iter(_Walk(module).places)
+    """Yield the computations that run outside of kernels, callers first."""
+    return iter(_RunTraversal(module).places)
 
 
 def loops_of(module: Module) -> list[LoopUse]:
-    """The loops that run, outer ones first."""
-    return _Walk(module).loops
+    """Return the loops that run, outer ones first."""
+    return _RunTraversal(module).loops
 
 
 def trip_counts_of(module: Module) -> dict[Instruction, TripCount]:
-    """Trip count of every loop that runs."""
+    """Return the trip count of every loop that runs."""
     return {loop.instruction: loop.trip_count for loop in loops_of(module)}
 
 
 class _State:
-    """Runs of a computation, by the inputs that decide how often loops and branches in it run."""
+    """Runs of a computation, by the inputs that decide its trip counts and branches."""
 
     def __init__(self) -> None:
         self.runs: dict[tuple[Value, ...], Runs] = {}
@@ -154,7 +155,7 @@ class _State:
         self.is_branch = False
 
     def add(self, values: tuple[Value, ...], runs: Runs, elements: Sequence[Node]) -> None:
-        """Add runs with these values; too many different ones become one with bounds."""
+        """Add runs with these values. Too many distinct values are merged into one with bounds."""
         known = self.runs.get(values)
         if known is not None:
             self.runs[values] = known + runs
@@ -173,29 +174,29 @@ class _State:
         self.runs[values] = runs
 
     def within(self, branches: tuple[Branch, ...], *, is_branch: bool) -> None:
-        """Note the conditionals around one more caller: those around all of them stay."""
+        """Note the conditionals around one more caller; only those around all callers remain."""
         if self.branches is None:
             self.branches, self.is_branch = branches, is_branch
             return
         common = 0
-        for ours, theirs in zip(self.branches, branches, strict=False):
-            if ours != theirs:
+        for ours, new in zip(self.branches, branches, strict=False):
+            if ours != new:
                 break
             common += 1
         self.is_branch = self.is_branch and is_branch and common == len(self.branches)
         self.branches = self.branches[:common]
 
 
-class _Inside:
-    """What of a computation decides about what it calls.
+class _CalleeInputs:
+    """The values in a computation that decide the runs of its callees.
 
     Attributes:
-        inputs: Its own inputs that do, as nodes.
-        tape: Computes what is handed on to each call.
-        calls: By instruction and index of the callee, where the values of the callee's inputs are.
-        indices: By conditional, where its index is.
-        machines: By loop, what decides its turns, where what it is given is, and where the other
-            outer values that its regions read are.
+        inputs: Inputs of the computation that they depend on, as nodes.
+        tape: Computes the inputs of the callees.
+        calls: By instruction and index of the callee, positions of the callee's inputs on the tape.
+        indices: By conditional, position of its branch index.
+        machines: By loop, the part that decides its trip count, the positions of its initial
+            values, and those of other outer values that its regions read.
     """
 
     def __init__(self) -> None:
@@ -207,24 +208,24 @@ class _Inside:
         self.tape = Tape([])
 
     def ask(self, nodes: Sequence[Node]) -> list[int]:
-        """Have nodes computed; where their values will be."""
+        """Request the values of nodes, and return their positions among the results."""
         first = len(self.roots)
         self.roots += nodes
         return [*range(first, len(self.roots))]
 
     def close(self) -> None:
-        """Put the nodes in order."""
+        """Order the requested nodes for evaluation."""
         self.tape = Tape(self.roots)
         by_key = {node.key: node for node in self.tape.nodes if node.key is not None}
         self.inputs = [*by_key.values()]
 
 
-class _Walk:
-    """One walk over a program, from the entry down."""
+class _RunTraversal:
+    """One traversal of a program, from the entry to the callees."""
 
     def __init__(self, module: Module) -> None:
         self._loops: Final = Loops()
-        self._inside: dict[Computation, _Inside] = {}
+        self._inside: dict[Computation, _CalleeInputs] = {}
         self._states: dict[Computation, _State] = {}
         self._done: set[Computation] = set()
         self._again: dict[Computation, None] = {}
@@ -232,7 +233,7 @@ class _Walk:
         self.loops: Final[list[LoopUse]] = []
         self._annotated: dict[Instruction, int | None] = {}
         order = list(inside_out(module.entry, {}))
-        # What runs by itself; the rest is part of kernels.
+        # Computations that run outside of kernels; the others are parts of kernels.
         alone = {module.entry}
         for computation in reversed(order):
             if computation in alone:
@@ -246,16 +247,16 @@ class _Walk:
         for computation in reversed(order):
             if computation in self._states:
                 self._visit(computation)
-        # How deep a circle of calls goes is not known, so what it calls may run more often.
+        # The depth of a recursion is unknown, so everything that it calls may run more often.
         again = reached(self._again, lambda computation: computation.callees)
         self.places[:] = [
             place._replace(high=None) if place.computation in again else place
             for place in self.places
         ]
 
-    def _look(self, computation: Computation) -> _Inside:
-        """What of a computation decides about what it calls, whose insides are known."""
-        inside, slices = _Inside(), self._loops.slices
+    def _look(self, computation: Computation) -> _CalleeInputs:
+        """Return the values that decide the runs of a computation's callees, which are done."""
+        inside, slices = _CalleeInputs(), self._loops.slices
         frame = slices.root(computation)
         for ins in computation:
             if not called_for_kernels(ins):
@@ -268,6 +269,7 @@ class _Walk:
             for number, callee in enumerate(ins.calls):
                 known = self._inside.get(callee)
                 operands, nodes = arguments(ins, number), []
+                # Only the inputs on which the callee's own loops and branches depend are followed.
                 for node in known.inputs if known is not None else ():
                     assert node.key is not None
                     what, path = node.key
@@ -281,7 +283,7 @@ class _Walk:
         inside.close()
         return inside
 
-    def _look_at_loop(self, ins: Instruction, frame: Frame, inside: _Inside) -> None:
+    def _look_at_loop(self, ins: Instruction, frame: Frame, inside: _CalleeInputs) -> None:
         slices = self._loops.slices
         needed = dict.fromkeys(
             [
@@ -305,7 +307,7 @@ class _Walk:
         inside.machines[ins] = machine, positions, outer
 
     def _visit(self, computation: Computation) -> None:
-        """Hand the runs of a computation, whose callers are done, on to what it calls."""
+        """Pass the runs of a computation, whose callers are done, on to its callees."""
         state, inside = self._states[computation], self._inside[computation]
         self._done.add(computation)
         calling = [i for i in computation if called_for_kernels(i)]
@@ -349,8 +351,13 @@ class _Walk:
             computation, times, tuple(notes), low, high, state.branches or (), state.is_branch
         )
 
-    def _call(self, ins: Instruction, inside: _Inside, values: Sequence[Value], runs: Runs) -> bool:
-        """Hand runs on to what an instruction calls; `False` if it may be one of several."""
+    def _call(
+        self, ins: Instruction, inside: _CalleeInputs, values: Sequence[Value], runs: Runs
+    ) -> bool:
+        """Pass runs on to the callees of an instruction.
+
+        Return `False` if only one of them runs.
+        """
         index = inside.indices.get(ins)
         taken = None if index is None else branch_of(ins, values[index])
         if index is None or taken is not None:
@@ -359,7 +366,7 @@ class _Walk:
                 self._add(callee, [values[n] for n in inside.calls[ins, number]], here)
             return True
         maybe = Runs(runs.times, 0, runs.high)
-        for callee in dict.fromkeys(ins.calls):  # one computation may be several branches
+        for callee in dict.fromkeys(ins.calls):  # several branches may be one computation
             given = [
                 [values[n] for n in inside.calls[ins, number]]
                 for number, other in enumerate(ins.calls)
@@ -376,7 +383,7 @@ class _Walk:
         return len({*ins.calls}) == 1
 
     def _unknown(self, computation: Computation) -> tuple[Value, ...]:
-        """Values of the inputs of a computation of whose calls nothing is known."""
+        """Return the inputs of a computation about whose calls nothing is known."""
         inside = self._inside[computation]
         found = inside.tape.unknown(computation.parameters)
         return tuple([found[node.key] for node in inside.inputs if node.key is not None])
@@ -395,15 +402,15 @@ class _Walk:
         *,
         is_branch: bool = False,
     ) -> None:
-        """Note how a computation is called."""
+        """Note the assumptions and the conditionals of a call of a computation."""
         state = self._states.setdefault(callee, _State())
         state.notes.update(notes)
         state.within(branches, is_branch=is_branch)
 
     def _enter(
-        self, ins: Instruction, inside: _Inside, values: Sequence[Value], runs: Runs
+        self, ins: Instruction, inside: _CalleeInputs, values: Sequence[Value], runs: Runs
     ) -> tuple[TripCount, Runs]:
-        """Enter a loop with one state, and hand its turns on to its condition and body."""
+        """Enter a loop with one state, and pass its iterations on to its condition and body."""
         if ins not in self._annotated:
             self._annotated[ins] = known_trip_count(ins)
         annotated = self._annotated[ins]
@@ -425,6 +432,8 @@ class _Walk:
         states = found.states
         if not wanted:
             self._add(body, self._of(body, now), runs * turns)
+        # Every iteration is one state of the body, as long as the budget lasts; otherwise the
+        # changing values become a range over all iterations, and inner counts become bounds.
         elif states and self._loops.spend(len(states) * len(self._inside[body].tape)):
             for state in states:
                 now.update(zip(machine.keys, state, strict=True))
@@ -442,6 +451,7 @@ class _Walk:
         for key, element in zip(machine.keys, machine.elements, strict=True):
             if key in changing:
                 now[key] = any_value(element, f"the loop `{ins.name}` changes it")
+        # The condition is evaluated once more than the body: when it ends the loop.
         once_more = Runs(
             turns.times + 1, turns.low + 1, None if turns.high is None else turns.high + 1
         )
@@ -449,7 +459,7 @@ class _Walk:
         return trip, runs
 
     def _of(self, callee: Computation, values: Mapping[Key, Value]) -> tuple[Value, ...]:
-        """Values of the inputs of a computation, by key."""
+        """Return the values of a computation's inputs, in order."""
         inputs = self._inside[callee].inputs
         return tuple([values[node.key] for node in inputs if node.key is not None])
 
@@ -460,7 +470,7 @@ class _Walk:
         entries: Sequence[tuple[TripCount, Runs]],
         state: _State,
     ) -> None:
-        """Put together what was found in all states of the computation."""
+        """Merge the results for all states of the computation."""
         trip = joined([trip for trip, _ in entries])
         entered = turns = NEVER
         notes = dict(state.notes)
@@ -475,7 +485,7 @@ class _Walk:
 
 
 def _turns(trip: TripCount) -> Runs:
-    """Runs of a loop's body each time that it is entered."""
+    """Return the runs of a loop's body each time that it is entered."""
     if trip.count is not None:
         return Runs(trip.count, trip.count, trip.count)
     return Runs(trip.times, trip.low, trip.high)

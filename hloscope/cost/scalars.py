@@ -1,7 +1,8 @@
-"""Scalars that a program computes before it has data: exact values, or bounds with a reason.
+"""Scalars that a program computes without its data: exact values, or bounds with a reason.
 
-Integers and booleans are Python's, wrapped to the width of their element type.  Floats are
-numpy's, computed by the interpreter.  What is not known is a `Span`.
+Integers and booleans are Python integers, wrapped to the width of their element type. Floats are
+numpy scalars, computed by the interpreter. Unknown values are a `Span`.
+
 Source: StableHLO spec; XLA `elemental_ir_emitter.cc` for `x / 0`, `x % 0` and long shifts.
 """
 
@@ -23,12 +24,12 @@ from hloscope.ops import Compare, Op, Parameter
 
 
 class Span(Struct, frozen=True):
-    """A value that is not known.
+    """An unknown value, with bounds.
 
     Attributes:
         low: Least value; `None` for floats.
         high: Greatest value; `None` for floats.
-        reason: Why the value is not known.
+        reason: Why the value is unknown.
     """
 
     low: int | None
@@ -41,11 +42,11 @@ Value: TypeAlias = Any
 Range: TypeAlias = tuple[int, int]
 """Least and greatest value."""
 Step: TypeAlias = Callable[..., Value]
-"""Computes a scalar of scalars."""
+"""Function from scalars to a scalar."""
 
 _INTEGERS: Final = ("pred", "signed", "unsigned")
 _FLOATS: Final = ("f32", "f64")
-"""Narrower floats are left out: backends may compute them with more bits than they have."""
+"""Narrower floats are left out: backends may compute them with more bits than their type has."""
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "EQ": operator.eq, "NE": operator.ne, "LT": operator.lt, "LE": operator.le,
     "GT": operator.gt, "GE": operator.ge,
@@ -53,7 +54,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 def scalar_element(type_: Type) -> ElementType | None:
-    """Element type of an array of one element that can be followed; else `None`."""
+    """Return the element type of an array of one element that can be evaluated; else `None`."""
     if not isinstance(type_, TensorType) or not type_.is_static or prod(type_.shape) != 1:
         return None
     element = type_.element
@@ -63,12 +64,12 @@ def scalar_element(type_: Type) -> ElementType | None:
 
 
 def is_integer(element: ElementType) -> bool:
-    """True for integers and booleans."""
+    """Is it a type of integers or booleans?"""
     return element.kind in _INTEGERS
 
 
 def limits_of(element: ElementType) -> tuple[int, int]:
-    """Least and greatest value of an integer type."""
+    """Return the least and the greatest value of an integer type."""
     if element.kind == "pred":
         return 0, 1
     if element.kind == "signed":
@@ -77,14 +78,14 @@ def limits_of(element: ElementType) -> tuple[int, int]:
 
 
 def any_value(element: ElementType | None, reason: str) -> Span:
-    """Any value of a type; of what is not a scalar if it is `None`."""
+    """Return an unknown value of a type; without bounds if the type is `None` or not integer."""
     if element is None or not is_integer(element):
         return Span(None, None, reason)
     return Span(*limits_of(element), reason)
 
 
 def _range(value: Value) -> Range:
-    """Least and greatest value of an integer."""
+    """Return the least and the greatest value of an integer."""
     if isinstance(value, Span):
         assert value.low is not None
         assert value.high is not None
@@ -93,7 +94,7 @@ def _range(value: Value) -> Range:
 
 
 def hull(values: Sequence[Value], element: ElementType | None, reason: str) -> Value:
-    """A value that stands for any of several: theirs if they are equal, else the range of all."""
+    """Return a value that represents several: their common value, else the range of all."""
     first = values[0]
     if all([type(value) is type(first) and value == first for value in values]):
         return first
@@ -106,26 +107,26 @@ def hull(values: Sequence[Value], element: ElementType | None, reason: str) -> V
 
 
 def is_bounded(span: Span, element: ElementType) -> bool:
-    """True if the bounds say more than the type does."""
+    """Are the bounds narrower than those of the type?"""
     return is_integer(element) and (span.low, span.high) != limits_of(element)
 
 
 def wrapped(value: int, element: ElementType) -> int:
-    """The value of an integer type that has the same low bits."""
+    """Return the value of an integer type that has the same low bits."""
     low, high = limits_of(element)
     return (value - low) % (high - low + 1) + low
 
 
 def step_of(op: Op, operands: Sequence[ElementType], result: ElementType) -> Step:
-    """The function that computes an element-wise op of scalars.
+    """Return the function that computes an element-wise op on scalars.
 
-    Its answer is a `Span` if an operand is one, unless the other operands decide.
+    Its result is a `Span` if an operand is one, unless the other operands decide the result.
     """
     integers = all(map(is_integer, (*operands, result)))
     exact = _exact(op, operands[-1], result) if integers else None
     if exact is None:
         exact = _by_interpreter(op, operands, result)
-    known = exact  # a name whose type holds in the function below
+    known = exact  # the type checker does not narrow `exact` inside the function below
 
     def step(*values: Value) -> Value:
         for value in values:
@@ -137,7 +138,7 @@ def step_of(op: Op, operands: Sequence[ElementType], result: ElementType) -> Ste
 
 
 def _exact(op: Op, element: ElementType, result: ElementType) -> Step | None:
-    """The function of integers, without bounds; `None` if the interpreter has to compute it."""
+    """Return the integer function of an op, without bounds; `None` if there is none."""
     if isinstance(op, Compare):
         compare = _COMPARISONS[op.comparison_direction]
         return lambda a, b: int(compare(a, b))
@@ -188,7 +189,7 @@ _BOOLEAN: Final[dict[str, Callable[..., int]]] = {
 
 
 def _by_interpreter(op: Op, operands: Sequence[ElementType], result: ElementType) -> Step:
-    """The interpreter's function of an op, made when it is first needed."""
+    """Return the interpreter's function of an op, compiled when it is first called."""
     given = [Instruction(str(n), TensorType(e, ()), Parameter(n)) for n, e in enumerate(operands)]
     ins = Instruction("scalar", TensorType(result, ()), op, tuple(given))
     compute: Step | None = None
@@ -209,7 +210,7 @@ def _by_interpreter(op: Op, operands: Sequence[ElementType], result: ElementType
 
 
 _Bounds: TypeAlias = Callable[..., Range | None]
-"""Takes the integer function of the op, then the range of each operand; `None` for any value."""
+"""Function of an op's integer function and operand ranges to a range; `None`: any value."""
 
 
 def _bounded(
@@ -219,7 +220,7 @@ def _bounded(
     result: ElementType,
     exact: Step,
 ) -> Value:
-    """Bounds of an op of which an operand is not known; the value if that is all there is.
+    """Return bounds of an op with an unknown operand; the value if the bounds coincide.
 
     Bounds that would wrap around become those of the type.
     """
@@ -241,8 +242,10 @@ def _bounded(
 
 
 def _compared(direction: str, a: Range, b: Range) -> Range:
-    """Least and greatest outcome of a comparison of two ranges."""
+    """Return the least and the greatest outcome of a comparison of two ranges."""
     match direction:
+        # The outcome for the direction that holds for smaller values; the opposite one is its
+        # negation.
         case "LT" | "GE":
             found = int(a[1] < b[0]), int(a[0] < b[1])
         case "LE" | "GT":
@@ -253,7 +256,7 @@ def _compared(direction: str, a: Range, b: Range) -> Range:
 
 
 def _corners(plain: Callable[[int, int], int]) -> _Bounds:
-    """Bounds of an op whose extremes over a box are at its corners."""
+    """Return the bounds function of an op whose extremes over a box are at its corners."""
 
     def bounds(exact: Step, a: Range, b: Range) -> Range:
         found = [plain(x, y) for x, y in product(a, b)]
@@ -263,7 +266,7 @@ def _corners(plain: Callable[[int, int], int]) -> _Bounds:
 
 
 def _increasing(exact: Step, *ranges: Range) -> Range:
-    """Bounds of an op that grows with every operand."""
+    """Return bounds of an op that is monotonic in every operand."""
     return exact(*[low for low, _ in ranges]), exact(*[high for _, high in ranges])
 
 
@@ -274,7 +277,7 @@ def _selected(exact: Step, which: Range, a: Range, b: Range) -> Range:
 
 
 def _masked(exact: Step, a: Range, b: Range) -> Range | None:
-    """An operand that is not negative bounds the bits of both."""
+    """Return bounds of `and`: an operand that is not negative bounds the bits of the result."""
     tops = [high for low, high in (a, b) if low >= 0]
     return (0, min(tops)) if tops else None
 
@@ -290,6 +293,7 @@ def _shifted(exact: Step, a: Range, b: Range) -> Range | None:
 def _rest(exact: Step, a: Range, b: Range) -> Range | None:
     if b[0] <= 0:
         return None
+    # The remainder has the sign of the dividend and is smaller than the divisor.
     return 0 if a[0] >= 0 else 1 - b[1], 0 if a[1] <= 0 else b[1] - 1
 
 

@@ -1,10 +1,10 @@
-"""Where scalars come from: a value as arithmetic on what is given to its computation.
+"""Scalars of a program as arithmetic on the inputs of their computation.
 
 A `Node` is one scalar: a constant, an input (a parameter, or an outer value that a region reads),
-or an op on other nodes.  Moves are looked through: copies, tuples and their elements, calls,
-fusions, loops that carry a value unchanged.  `Slices` makes nodes on demand, so an answer takes
-time with what it depends on and not with the program.  Nothing recurses: generators wait on a
-stack for the nodes that they need.
+or an op on other nodes. Data movement is looked through: copies, tuples and their elements, calls,
+fusions, loops that carry a value unchanged. `Slices` makes nodes on demand, so a query takes time
+proportional to its dependences and not to the program. Nothing recurses: generators wait on a stack
+for the nodes that they need.
 """
 
 from __future__ import annotations
@@ -43,39 +43,39 @@ from hloscope.ops import (
 )
 
 Path: TypeAlias = tuple[int, ...]
-"""Which part of a tuple of tuples."""
+"""Shape index: the path to an element of nested tuples."""
 Key: TypeAlias = tuple[int | Instruction, Path]
-"""An input of a computation: part of a parameter, by number, or of an outer value."""
+"""An input of a computation: an element of a parameter, by number, or of an outer value."""
 
 MOST_NODES: Final = 20_000
-"""Nodes that are made for one question."""
+"""Maximum number of nodes for one query."""
 MOST_NODES_IN_ALL: Final = 1_000_000
-"""Nodes that are made for one program."""
+"""Maximum number of nodes for one program."""
 MOST_CALLS: Final = 256
-"""How deep calls are followed for one value."""
+"""Maximum depth of calls that are followed for one value."""
 MOST_LOOPS: Final = 16
-"""How deep loops are followed that compute a value for an outer one."""
+"""Maximum depth of nested loops that compute a value."""
 
 _EXACT_FLOATS: Final = {
     "add", "subtract", "multiply", "divide", "negate", "abs", "maximum", "minimum", "compare",
     "select", "convert", "floor", "ceil", "clamp", "sign",
 }  # fmt: skip
-"""Ops of floats that every backend rounds alike."""
+"""Float ops that every backend rounds in the same way."""
 _RESHAPES: Final = (Reshape, BroadcastInDim, Broadcast, Bitcast, BitcastConvert)
 
 
 class Node:
-    """A scalar.
+    """A scalar: a constant, an input, an unknown value, or an op on other nodes.
 
     Attributes:
         name: `known`, `input`, `unknown`, `choice`, `loop`, or the name of the op.
-        element: Its type; `None` if it is not a scalar that can be followed.
+        element: Its type; `None` if it is not a scalar that can be evaluated.
         args: Nodes that it is computed from.
-        step: Computes it from their values; `None` for those without operands.
-        value: Of a constant or of an unknown value.
-        key: Of an input.
-        level: How many loops are nested to compute it.
-        about: Direction of a comparison; the instruction of others.
+        step: Computes it from their values; `None` without operands.
+        value: Value of a constant or of an unknown scalar.
+        key: Key of an input.
+        level: Depth of the nested loops that compute it.
+        about: Direction of a comparison; `None` for other nodes.
     """
 
     __slots__ = ("about", "args", "element", "key", "level", "name", "step", "value")
@@ -103,14 +103,14 @@ class Node:
 
 
 class Frame:
-    """A computation in one of its calls, or by itself.
+    """A computation in one of its calls, or without a caller.
 
     Attributes:
-        computation: The computation; `None` stands for whatever an instruction stands in.
-        parent: Frame of the call; `None` if parameters are inputs.
-        given: Operands of the call that are the parameters, by number.
-        depth: How many calls lie around it.
-        known: Nodes by instruction and part.
+        computation: The computation; `None` for a loop whose surroundings are unknown.
+        parent: Frame of the caller; `None` if parameters are inputs.
+        given: Operands of the call, by parameter number.
+        depth: Number of calls around it.
+        known: Nodes by instruction and shape index.
         inside: Frames of the calls in it.
     """
 
@@ -131,7 +131,7 @@ class Frame:
         self.own: frozenset[Instruction] | None = None
 
     def has(self, ins: Instruction) -> bool:
-        """True if the instruction stands in the computation itself, not around it."""
+        """Is the instruction in the computation itself, and not outside of it?"""
         if self.computation is None:
             return True
         if self.own is None:
@@ -139,7 +139,7 @@ class Frame:
         return ins in self.own
 
     def call(self, ins: Instruction, number: int, given: Sequence[Instruction]) -> Frame:
-        """Frame of a computation that an instruction calls."""
+        """Return the frame of computation `number` that an instruction calls."""
         frame = self.inside.get((ins, number))
         if frame is None:
             frame = self.inside[ins, number] = Frame(ins.calls[number], self, given)
@@ -147,7 +147,7 @@ class Frame:
 
 
 class Place(NamedTuple):
-    """An instruction's value, or a part of it, in a frame."""
+    """An instruction's value, or an element of it, in a frame."""
 
     frame: Frame
     ins: Instruction
@@ -158,7 +158,10 @@ Made: TypeAlias = Generator[Any, Any, Any]
 
 
 def finished(made: Made) -> Any:
-    """What a generator returns that yields the generators whose results it waits for."""
+    """Run a generator, and those that it yields, on an explicit stack; return its result.
+
+    A generator yields another one to receive its result.
+    """
     stack: list[Made] = [made]
     result: Any = None
     while stack:
@@ -174,37 +177,37 @@ def finished(made: Made) -> Any:
 
 
 def returned(computation: Computation, path: Path) -> tuple[Instruction, Path]:
-    """The value, and the part of it, that is a part of what a computation returns."""
+    """Return the value, and the shape index in it, of an element of a computation's result."""
     root = computation.root
     if not isinstance(root.op, Return):
         return root, path
     if len(root.operands) == 1:
         return root.operands[0], path
     if not path or path[0] >= len(root.operands):
-        return root, path  # no such part: the verifier tells
+        return root, path  # no such element: the verifier reports it
     return root.operands[path[0]], path[1:]
 
 
 def carried(loop: Instruction, path: Path) -> Key:
-    """Which part of a loop's state a part of its result is."""
+    """Return the loop state's element that an element of the loop's result comes from."""
     return (0, path) if len(loop.operands) == 1 else (path[0], path[1:])
 
 
 def arguments(ins: Instruction, number: int) -> Sequence[Instruction]:
-    """The operands that are the parameters of computation `number` that an instruction calls."""
+    """Return the operands that are the parameters of the instruction's callee `number`."""
     if isinstance(ins.op, Case):
         return ins.operands[1 + number : 2 + number]  # StableHLO's branches have no parameters
     return ins.operands
 
 
 class Model:
-    """A loop as arithmetic on its own state.
+    """A loop as arithmetic on its state.
 
     Attributes:
         loop: The instruction.
-        condition: Its frame.
-        body: Its frame.
-        goes_on: Node of the condition.
+        condition: Frame of the condition.
+        body: Frame of the body.
+        goes_on: Node of the condition's result.
     """
 
     __slots__ = ("body", "condition", "goes_on", "loop", "machines")
@@ -218,13 +221,13 @@ class Model:
 
 
 class Tape:
-    """Nodes in the order in which they are computed.
+    """Nodes in evaluation order.
 
     Attributes:
-        nodes: Each after what it is computed from.
+        nodes: The nodes, each after its operands.
         inputs: Keys of the inputs, in order.
         number: Position of each node.
-        outputs: Positions of the nodes that are asked for.
+        outputs: Positions of the requested nodes.
     """
 
     __slots__ = ("_args", "_blank", "_keys", "inputs", "nodes", "number", "outputs")
@@ -245,7 +248,7 @@ class Tape:
         self.number: Final = order
         self.outputs: Final = [order[root] for root in roots]
         self._blank: Final = [node.value for node in order]
-        # One input may be several nodes: of a loop's condition and of its body.
+        # One input may have several nodes: in a loop's condition and in its body.
         self._keys: Final = [(n, node.key) for node, n in order.items() if node.key is not None]
         self.inputs: Final = tuple(dict.fromkeys([key for _, key in self._keys]))
         self._args: Final = [
@@ -258,10 +261,10 @@ class Tape:
         return len(self.nodes)
 
     def unknown(self, parameters: Sequence[Instruction] = ()) -> dict[Key, Value]:
-        """Inputs of which nothing is known.
+        """Return unknown values for all inputs.
 
         Args:
-            parameters: Those of the computation, for their names.
+            parameters: Parameters of the computation, for their names.
         """
         found: dict[Key, Value] = {}
         for n, key in self._keys:
@@ -276,7 +279,7 @@ class Tape:
         return found
 
     def run(self, given: dict[Key, Value]) -> list[Value]:
-        """Values of all nodes, where inputs have these values."""
+        """Return the values of all nodes, given the values of the inputs."""
         values = self._blank.copy()
         for n, key in self._keys:
             values[n] = given[key]
@@ -286,16 +289,16 @@ class Tape:
 
 
 class Machine(NamedTuple):
-    """The part of a loop that decides how often it runs, and what else is asked for.
+    """The part of a loop's state that decides its trip count, with requested other elements.
 
     Attributes:
         loop: The instruction.
-        keys: Parts of its state that are followed.
-        elements: Their types; `None` for those that are not scalars.
+        keys: Elements of its state that are followed.
+        elements: Types of `keys`; `None` for those that are not scalars.
         outer: Outer values that its regions read.
         tape: Computes the condition, then the next values of `keys`.
-        level: How many loops are nested in it.
-        changing: Those of `keys` that a turn may change.
+        level: Depth of the loops nested in it.
+        changing: The elements of `keys` that an iteration may change.
     """
 
     loop: Instruction
@@ -308,18 +311,18 @@ class Machine(NamedTuple):
 
 
 Ending: TypeAlias = Callable[[Machine, Key, Sequence[Value]], Value]
-"""The value that a part of a loop's state has at its end, from what the loop is given."""
+"""Function from a loop's machine, a state element and initial values to its final value."""
 
 
 class Slices:
     """Nodes of the values of one program.
 
     Attributes:
-        roots: Frames of computations by themselves.
+        roots: Frames of computations without a caller.
     """
 
     def __init__(self, ending: Ending) -> None:
-        """Take the function that runs inner loops whose results are needed."""
+        """Create slices, with the function that evaluates inner loops whose results are needed."""
         self._ending: Final = ending
         self._roots: Final[dict[Computation, Frame]] = {}
         self._models: Final[dict[Instruction, Model | None]] = {}
@@ -327,26 +330,26 @@ class Slices:
         self._most = MOST_NODES
 
     def root(self, computation: Computation) -> Frame:
-        """The frame of a computation by itself."""
+        """Return the frame of a computation without a caller."""
         frame = self._roots.get(computation)
         if frame is None:
             frame = self._roots[computation] = Frame(computation)
         return frame
 
     def node(self, frame: Frame, ins: Instruction, path: Path = ()) -> Node:
-        """The node of a value, or of a part of it."""
+        """Return the node of a value, or of an element of it."""
         self._begin()
         found: Node = finished(self._node(Place(frame, ins, path)))
         return found
 
     def machine(self, loop: Instruction, asked: Iterable[Key] = ()) -> Machine | None:
-        """What decides how often a loop runs; `None` for what is not a loop of two computations."""
+        """Return the part of a loop that decides its trip count; `None` if it is not a loop."""
         self._begin()
         found: Machine | None = finished(self._machine(loop, tuple(asked)))
         return found
 
     def given(self, machine: Machine, frame: Frame) -> list[Node]:
-        """What a loop is given in a frame: the first values of `keys`, then those of `outer`."""
+        """Return the nodes of a loop's initial `keys`, then those of its `outer` values."""
         self._begin()
         found: list[Node] = finished(self._given(machine, frame))
         return found
@@ -357,7 +360,7 @@ class Slices:
     # ---------------------------------------------------------------------------------- values
 
     def _node(self, place: Place) -> Made:
-        """Follow moves to what makes a value."""
+        """Follow data movement from a value to the node that computes it."""
         trail: list[Place] = []
         node: Node | None = None
         while node is None:
@@ -377,26 +380,27 @@ class Slices:
             else:
                 try:
                     place_or_node = _moved(place)
-                except IndexError:  # the parts do not fit: the verifier tells
+                except IndexError:  # a missing tuple element: the verifier reports it
                     place_or_node = _unknown(ins, path, f"`{ins.name}` has no such part")
                 if place_or_node is None:
-                    place_or_node = yield self._made(place)
+                    place_or_node = yield self._computed(place)
                 if isinstance(place_or_node, Node):
                     node = place_or_node
                 else:
                     place = place_or_node
+        # Everything on the path has the same node, so later queries end at once.
         for frame, ins, path in trail:
             frame.known[ins, path] = node
         return node
 
-    def _made(self, place: Place) -> Made:
-        """The node of what is not a move; or where to go on."""
+    def _computed(self, place: Place) -> Made:
+        """Return the node of a value that is not a data movement, or the value to follow next."""
         frame, ins, path = place
         op = ins.op
         if isinstance(op, Case) and ins.calls:
             return (yield self._chosen(place))
         if isinstance(op, While):
-            return (yield self._left(place))
+            return (yield self._loop_result(place))
         element = _element(ins, path)
         if isinstance(op, Constant) and not path and element is not None:
             return _constant(ins, element)
@@ -421,7 +425,7 @@ class Slices:
         return Node(op.name, element, tuple(args), step, about=about)
 
     def _chosen(self, place: Place) -> Made:
-        """The value of a conditional: of the one branch that can be taken, or a choice."""
+        """Return the value of a conditional: that of the only possible branch, or a choice node."""
         frame, ins, path = place
         index = yield self._node(Place(frame, ins.operands[0], ()))
         taken = branch_of(ins, index.value) if index.name == "known" else None
@@ -448,8 +452,8 @@ class Slices:
 
         return Node("choice", element, (index, *values), choose)
 
-    def _left(self, place: Place) -> Made:
-        """What a loop leaves in a part of its state."""
+    def _loop_result(self, place: Place) -> Made:
+        """Return the final value of an element of a loop's state."""
         frame, ins, path = place
         if len(ins.operands) > 1 and not path:
             return _unknown(ins, path)
@@ -458,8 +462,8 @@ class Slices:
         if model is None:
             return _unknown(ins, path)
         after = yield self._after(model, key)
-        if after.key == key:  # the loop hands it on as it is
-            return Place(frame, *_first(ins, key))
+        if after.key == key:  # the loop carries it unchanged
+            return Place(frame, *_initial(ins, key))
         element = _element(ins, path)
         if element is None or after.name == "unknown":
             return _unknown(ins, path, f"the loop `{ins.name}` changes it")
@@ -487,7 +491,7 @@ class Slices:
         return model
 
     def _after(self, model: Model, key: Key) -> Made:
-        """The node of a part of the state after one turn."""
+        """Return the node of an element of the state after one iteration."""
         number, path = key
         assert isinstance(number, int)
         whole = path if len(model.loop.operands) == 1 else (number, *path)
@@ -499,7 +503,7 @@ class Slices:
             return None
         if (known := model.machines.get(asked)) is not None:
             return known
-        # All that the condition, what is asked for, and these in turn depend on.
+        # The transitive dependences of the condition and of the requested elements.
         keys: dict[Key, Node] = {}
         todo = [*Tape([model.goes_on]).inputs, *asked]
         outer: dict[Key, None] = {}
@@ -508,12 +512,12 @@ class Slices:
             if isinstance(key[0], Instruction):
                 outer[key] = None
             elif key[0] >= len(loop.operands):
-                return None  # a parameter that nothing is given for: the verifier tells
+                return None  # a parameter without an operand: the verifier reports it
             elif key not in keys:
                 keys[key] = after = yield self._after(model, key)
                 todo += Tape([after]).inputs
         tape = Tape([model.goes_on, *keys.values()])
-        elements = tuple([_element(*_first(loop, key)) for key in keys])
+        elements = tuple([_element(*_initial(loop, key)) for key in keys])
         level = max([node.level for node in tape.nodes], default=0)
         changing = tuple([key for key, after in keys.items() if after.key != key])
         machine = Machine(loop, tuple(keys), elements, tuple(outer), tape, level, changing)
@@ -523,18 +527,18 @@ class Slices:
     def _given(self, machine: Machine, frame: Frame) -> Made:
         nodes: list[Node] = []
         for key in (*machine.keys, *machine.outer):
-            nodes.append((yield self._node(Place(frame, *_first(machine.loop, key)))))
+            nodes.append((yield self._node(Place(frame, *_initial(machine.loop, key)))))
         return nodes
 
 
-def _first(loop: Instruction, key: Key) -> tuple[Instruction, Path]:
-    """What a loop is given for a part of its state, or the outer value that is an input."""
+def _initial(loop: Instruction, key: Key) -> tuple[Instruction, Path]:
+    """Return the initial value of a state element, or the outer value that is an input."""
     what, path = key
     return (what if isinstance(what, Instruction) else loop.operands[what]), path
 
 
 def branch_of(ins: Instruction, index: Value) -> int | None:
-    """The branch of a conditional that a value of its operand 0 takes; `None` if not known."""
+    """Return the branch of a conditional for a value of its operand 0; `None` if unknown."""
     if not isinstance(index, int):
         return 0 if len(ins.calls) == 1 else None
     if isinstance(ins.op, Case) and ins.op.predicated:
@@ -544,7 +548,7 @@ def branch_of(ins: Instruction, index: Value) -> int | None:
 
 
 def _moved(place: Place) -> Place | Node | None:
-    """Where the value of a move comes from, or the input; `None` for what is not a move."""
+    """Return the source of a data movement, or the input node; `None` for any other op."""
     frame, ins, path = place
     op = ins.op
     match op:
@@ -565,7 +569,7 @@ def _moved(place: Place) -> Place | Node | None:
 
 
 def _source(ins: Instruction, path: Path) -> tuple[Instruction, Path] | None:
-    """The operand that is handed on, and which part of it; `None` for what is not a move."""
+    """Return the forwarded operand and its element; `None` if the op does not forward one."""
     op, operands = ins.op, ins.operands
     match op:
         case GetTupleElement():
@@ -612,7 +616,7 @@ def _constant(ins: Instruction, element: ElementType) -> Node:
 
 
 def lost(ins: Instruction) -> Node:
-    """A value that nobody hands on: the operands of a call do not fit."""
+    """Return an unknown node for a parameter without an operand in the call."""
     why = f"the operands of `{ins.name}` do not fit"
     return Node("unknown", None, value=any_value(None, why))
 
@@ -624,7 +628,7 @@ def _unknown(ins: Instruction, path: Path, reason: str = "") -> Node:
 
 
 def _element(ins: Instruction, path: Path) -> ElementType | None:
-    """Type of a part of a value, if it is a scalar that can be followed."""
+    """Return the type of an element of a value; `None` if it is not a scalar to evaluate."""
     type_: Type = ins.type
     for number in path:
         if not isinstance(type_, TupleType) or number >= len(type_.elements):

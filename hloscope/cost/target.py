@@ -1,8 +1,8 @@
-"""The backend that a program was compiled for, by the marks that backends leave in the text.
+"""The backend that a program was compiled for, from the marks that backends leave in the text.
 
 A mark counts if only one backend leaves it: the target of a library call, a key of a backend
-config, a kind of fusion, a tiled layout.  A target such as `lapack_sgetrf_ffi` does not count: JAX
-writes it before XLA compiles the program.  A program without any mark is `uncompiled`.
+config, a kind of fusion, a tiled layout. A target such as `lapack_sgetrf_ffi` does not count: JAX
+writes it before XLA compiles the program. A program without a mark is `uncompiled`.
 
 Source: the programs of jaxlib 0.10.2 (CPU, H100), XLA's tests, and XLA
 `xla/service/gpu/backend_configs.proto`, `xla/service/cpu/backend_config.proto`,
@@ -45,7 +45,7 @@ _LOWERED: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
     ("cpu", pattern(r"lapack_|blas_")),
     ("tpu", pattern(r"tpu_custom_call|xla\.tpu|tpu_")),
 )
-"""Targets that JAX writes before XLA compiles: they count in scheduled programs only."""
+"""Targets that JAX writes before XLA compiles; they count in scheduled programs only."""
 _AMD: Final = pattern(r"__(?:hipblas|miopen)|hip|rocsolver_")
 _GPU_FUSED: Final = pattern(r"fused_(?!computation)[a-z]")
 _CPU_FUSED: Final = pattern(r"(?:fused_computation|wrapped_\w+|parallel_\w+)(?:\.|$)")
@@ -54,13 +54,13 @@ _GPU_FUSION: Final = pattern(r"(?:loop|input|gemm|triton|wrapped_triton)_\w*fusi
 
 
 class Target(Struct, frozen=True):
-    """The backend that a program was compiled for.
+    """The backend of a compiled program, with the mark that shows it.
 
     Attributes:
         kind: `gpu`, `cpu`, `tpu`, or `uncompiled` if nothing shows a backend.
-        device: What the marks say about the device: `amd`, else `None`.
-        evidence: The mark, and where it stands.
-        scheduled: Is the order of the instructions that in which they run?
+        device: `amd` if a mark shows it, else `None`.
+        evidence: The mark and its location.
+        scheduled: Is the order of the instructions the order of execution?
     """
 
     kind: Kind
@@ -81,15 +81,15 @@ class _Mark(NamedTuple):
 
 
 def is_scheduled(module: Module) -> bool:
-    """Is the order of the instructions that in which they run?  Else overlaps mean nothing."""
+    """Is the order of the instructions the order of execution? Otherwise overlaps mean nothing."""
     return dict(module.extras).get("is_scheduled", "").strip() == "true"
 
 
 def target_of(module: Module) -> Target:
-    """The backend that a program was compiled for: one pass, which stops at the first mark.
+    """Return the backend of a program, in one pass that stops at the first mark.
 
-    A scheduled program with computations named as the emitters' passes name them, but without any
-    mark of a GPU or TPU, is one of XLA:CPU, which leaves no other mark in small programs.
+    A scheduled program without any mark of a GPU or TPU, whose computations have names of XLA's
+    emitter passes, is one of XLA:CPU, which leaves no other mark in small programs.
     """
     extras = dict(module.extras)
     scheduled = is_scheduled(module)
@@ -109,7 +109,10 @@ def _mark_of_header(extras: dict[str, str]) -> _Mark | None:
 
 
 def _cpu_by_header(extras: dict[str, str]) -> _Mark | None:
-    """XLA:CPU lets sharding propagate to parameters; jaxlib 0.10.2 writes false for GPUs."""
+    """Return a mark of XLA:CPU, which lets sharding propagate to parameters.
+
+    Jaxlib 0.10.2 writes `false` for GPUs.
+    """
     if extras.get(f"{_PROPAGATES}parameters", "").startswith("{true"):
         return _Mark(
             "cpu",
@@ -120,7 +123,7 @@ def _cpu_by_header(extras: dict[str, str]) -> _Mark | None:
 
 
 def _readable(module: Module) -> Iterator[Instruction]:
-    """The instructions of all computations that can be read: one that can't shows nothing."""
+    """Yield the instructions of all readable computations. Unreadable ones show nothing."""
     for computation in module:
         try:
             instructions = computation.instructions
@@ -148,7 +151,7 @@ def _marks(module: Module, scheduled: bool) -> Iterator[_Mark]:
 
 
 def _is_lowered(ins: Instruction) -> bool:
-    """Is it a call that a framework writes, whose config the framework writes too?"""
+    """Is it a call that a framework writes, together with its config?"""
     target = ins.op.call_target_name if isinstance(ins.op, CustomCall) else ""
     return any(targets.match(target) for _, targets in _LOWERED)
 
@@ -185,15 +188,16 @@ def _marks_of_config(ins: Instruction, config: str) -> Iterator[_Mark]:
 
 
 def _is_tpu_tile(tile: tuple[int, ...]) -> bool:
-    """Does the tile fill whole rows of 128 lanes, as vector registers of a TPU do?"""
+    """Does the tile fill whole rows of 128 lanes, as a TPU's vector registers do?"""
     return bool(tile) and tile[-1] > 0 and tile[-1] % 128 == 0
 
 
 def _cpu_by_names(module: Module, extras: dict[str, str]) -> _Mark | None:
-    """XLA:CPU's names of what it fuses, where no name of XLA:GPU was found.
+    """Return a mark by XLA:CPU's names of fused computations, if no mark of XLA:GPU was found.
 
-    Both call what they fuse of one instruction `wrapped_add_computation`.  Where a header says how
-    sharding propagates, but not to parameters as XLA:CPU writes it, that name shows nothing.
+    Both backends call the computation of a single fused instruction `wrapped_add_computation`. If
+    the header states how sharding propagates, but not to parameters as XLA:CPU writes it, that name
+    shows nothing.
     """
     is_said = any(key.startswith(_PROPAGATES) for key in extras)
     for ins in _readable(module):

@@ -1,11 +1,11 @@
-"""How often loops run: computed from the program where it says so, else as annotated.
+"""Trip counts of loops: computed from the program where possible, else as annotated.
 
-A loop's condition and the values that it depends on are arithmetic on the loop's own state
-(`hloscope.cost.slices`).  Where a counter changes by the same amount in every turn, the first turn
-that ends the loop has a closed form, wrap-around included: the values of the counter that end it
-are a cyclic interval of residues, and the first of x0 + s·t (mod 2^n) in it is found as by
-Euclid's algorithm.  Everything else is evaluated turn by turn within a budget, with bounds for
-what is not known: as long as the condition is certainly true the loop goes on, and it has ended
+A loop's condition and the values that it depends on are arithmetic on the loop's state
+(`hloscope.cost.slices`). If a counter changes by the same amount in every iteration, the first
+iteration that ends the loop has a closed form, wrap-around included: the values of the counter that
+end it are a cyclic interval of residues, and the first of x0 + s·t (mod 2^n) in it is found as by
+Euclid's algorithm. Everything else is evaluated iteration by iteration within a budget, with bounds
+for unknown values: the loop goes on as long as the condition is certainly true, and it has ended
 when the condition is certainly false.
 """
 
@@ -26,18 +26,18 @@ NOT_A_LOOP: Final = "it has no condition and body that can be followed"
 MOST_STEPS: Final = 200_000
 """Ops evaluated to count the turns of one loop: a fifth of a second."""
 MOST_STEPS_IN_ALL: Final = 2_000_000
-"""The same for all loops of a program."""
+"""Ops evaluated for all loops of a program."""
 MOST_STEPS_IN_DOUBT: Final = 20_000
-"""The same after the first turn in which the loop may have ended."""
+"""Ops evaluated after the first iteration in which the loop may have ended."""
 MOST_TURNS_LISTED: Final = 4_096
-"""Turns of one loop whose states are told apart."""
+"""Maximum number of iterations of one loop whose states are distinguished."""
 
 
 class TripCount(Struct, frozen=True):
-    """How often the body of a loop runs each time that the loop is entered.
+    """Number of iterations of a loop each time that it is entered.
 
     Attributes:
-        count: The count; `None` if it is not known, differs between entries, or is infinite.
+        count: The count; `None` if it is unknown, differs between entries, or is infinite.
         low: Least count.
         high: Greatest count; `None` if there is no bound.
         annotated: `known_trip_count` of the backend config, as written; `None` without one.
@@ -55,7 +55,7 @@ class TripCount(Struct, frozen=True):
 
     @property
     def differs(self) -> bool:
-        """True if the annotation contradicts the program."""
+        """Does the annotation contradict the program?"""
         if self.annotated is None:
             return False
         if self.origin == "program":
@@ -64,9 +64,9 @@ class TripCount(Struct, frozen=True):
 
     @property
     def times(self) -> int:
-        """Count for totals: once if it is not known, within the bounds.
+        """Return the count for totals: one if it is unknown, within the bounds.
 
-        A loop that does not end is counted as annotated: no other number is there.
+        A loop that does not end counts as annotated, as there is no other number.
         """
         if self.count is not None:
             return self.count
@@ -76,16 +76,16 @@ class TripCount(Struct, frozen=True):
 
 
 class LoopRun(NamedTuple):
-    """One entry of a loop.
+    """One execution of a loop, from entry to end.
 
     Attributes:
-        low: Least number of turns.
-        high: Greatest number of turns; `None` if there is no bound.
+        low: Least number of iterations.
+        high: Greatest number of iterations; `None` if there is no bound.
         reason: Why they differ, or why the loop does not end; empty if the count is exact.
         ends: `False` if the loop was proved not to end.
-        states: Values of the machine's `keys` at the beginning of each turn; `None` if they were
-            not asked for, or are too many.
-        last: Their values at the end; `None` if they were not asked for or are not known.
+        states: Values of the machine's `keys` at the beginning of each iteration; `None` if they
+            were not requested, or are too many.
+        last: Values of `keys` at the end; `None` if they were not requested or are unknown.
     """
 
     low: int
@@ -97,15 +97,15 @@ class LoopRun(NamedTuple):
 
     @property
     def exact(self) -> int | None:
-        """The count, if it is known."""
+        """Return the count if it is known, else `None`."""
         return self.low if self.low == self.high else None
 
 
 class Loops:
-    """Runs loops of one program on what is known of their state.
+    """Evaluator of the loops of one program, with a common budget.
 
     Attributes:
-        slices: Where values come from.
+        slices: Nodes of the program's values.
     """
 
     def __init__(self) -> None:
@@ -114,19 +114,19 @@ class Loops:
         self._known: dict[tuple[Tape, tuple[Value, ...], bool], LoopRun] = {}
 
     def spend(self, steps: int) -> bool:
-        """Take steps from the budget of the program; `False` if they are not there."""
+        """Take steps from the budget of the program. Return `False` if it has fewer."""
         if steps > self._steps:
             return False
         self._steps -= steps
         return True
 
     def run(self, machine: Machine, given: Sequence[Value], *, listed: bool = False) -> LoopRun:
-        """Count the turns of a loop.
+        """Count the iterations of a loop.
 
         Args:
-            machine: What decides it.
-            given: First values of its `keys`, then values of `outer`.
-            listed: Are the states needed, of each turn and at the end?
+            machine: The part of the loop that decides its trip count.
+            given: Initial values of its `keys`, then values of `outer`.
+            listed: Are the states needed, at each iteration and at the end?
         """
         key = machine.tape, tuple(given), listed
         found = self._known.get(key)
@@ -144,7 +144,7 @@ class Loops:
             if turned.exact == found.exact:
                 return turned
             return found._replace(last=closed.last(found.low) if found.ends else None)
-        # The loop ends at the latest when a part of its condition does.
+        # The condition is a conjunction, so the loop ends no later than when one part is false.
         high = turned.high
         if closed.high is not None:
             high = closed.high if high is None else min(high, closed.high)
@@ -153,7 +153,7 @@ class Loops:
     def _turned(
         self, machine: Machine, given: Sequence[Value], listed: bool, known: LoopRun | None
     ) -> LoopRun:
-        """Evaluate turn by turn, unless a known count says that it would take too long."""
+        """Evaluate iteration by iteration, unless a known count exceeds the budget."""
         cost = len(machine.tape)
         if known is not None and (not known.ends or known.low * cost > MOST_STEPS):
             return LoopRun(0, None)
@@ -161,7 +161,7 @@ class Loops:
         turn, low, reason = 0, None, ""
         states: list[tuple[Value, ...]] | None = [] if listed else None
         for state, goes_on in _turns(machine, given):
-            if goes_on is None:  # all that follows has been seen before
+            if goes_on is None:  # the state repeats, so the loop never ends
                 if low is None:
                     return LoopRun(turn, None, "the loop does not end", ends=False)
                 return LoopRun(low, None, reason)
@@ -196,9 +196,9 @@ class Loops:
 def _turns(
     machine: Machine, given: Sequence[Value]
 ) -> Iterator[tuple[tuple[Value, ...], Value | None]]:
-    """The state at the beginning of each turn, with the value of the condition.
+    """Yield the state at the beginning of each iteration, with the value of the condition.
 
-    `None` in its place ends a loop that has come back to an earlier state (Brent's algorithm).
+    `None` in its place ends a loop that has returned to an earlier state (Brent's algorithm).
     """
     tape, width = machine.tape, len(machine.keys)
     now = dict(zip(machine.outer, given[width:], strict=True))
@@ -213,6 +213,8 @@ def _turns(
         if state == saved:
             yield state, None
             return
+        # Brent: comparing with a state saved at powers of two finds any cycle without storing all
+        # states.
         if turn == again:
             saved, again = state, 2 * again
 
@@ -221,19 +223,19 @@ def _turns(
 
 
 class _Line(NamedTuple):
-    """Value of turn t: `slope * t + start` in the arithmetic of the type."""
+    """The linear function `slope * t + start` of iteration t, in the arithmetic of the type."""
 
     slope: int
     start: int
 
 
 class _Closed:
-    """Counters that change by the same amount in every turn, and where they end a loop.
+    """Counters that change by a constant in every iteration, and the iteration that ends the loop.
 
     Attributes:
-        run: The turns, if every part of the condition has a closed form.
-        low: Least number of turns as far as some parts say.
-        high: Greatest number; `None` if no part bounds it.
+        run: The result, if every part of the condition has a closed form.
+        low: Least number of iterations that the closed parts give.
+        high: Greatest number of iterations; `None` if no part bounds it.
     """
 
     def __init__(self, machine: Machine, given: Sequence[Value]) -> None:
@@ -255,13 +257,13 @@ class _Closed:
         self._solve()
 
     def _slopes(self, outer: dict[Key, Value]) -> dict[Key, int]:
-        """Counters, and by how much they change: `next - state` is the same in every turn."""
+        """Return the counters with their constant change an iteration."""
         machine, tape = self._machine, self._machine.tape
         slopes: dict[Key, int] = {}
         for key, number in zip(machine.keys, tape.outputs[1:], strict=True):
             if tape.nodes[number].key == key:
                 slopes[key] = 0
-        # What does not change is a number for the others, if it is one at the beginning.
+        # Elements that do not change are constants for the other ones.
         fixed = {**outer, **{key: self._first[key] for key in slopes}}
         for key, number, element in zip(
             machine.keys, tape.outputs[1:], machine.elements, strict=True
@@ -275,7 +277,7 @@ class _Closed:
         return slopes
 
     def last(self, turns: int) -> tuple[Value, ...]:
-        """The state after some turns."""
+        """Return the state after some iterations."""
         machine = self._machine
         found: list[Value] = []
         for key, element in zip(machine.keys, machine.elements, strict=True):
@@ -322,7 +324,7 @@ class _Closed:
             self.low = min(lows)
 
     def _other(self, node: Node) -> Node | None:
-        """The operand of `and` or `or` that decides, where the other one does not."""
+        """Return the deciding operand of `and` or `or` if the other one is neutral; else `None`."""
         neutral = {"and": 1, "or": 0}.get(node.name)
         if neutral is not None:
             for one, other in (node.args, node.args[::-1]):
@@ -331,7 +333,7 @@ class _Closed:
         return None
 
     def _narrow(self, node: Node) -> Node:
-        """A counter before it was converted to a wider type, which keeps the order of values."""
+        """Return a counter before its conversion to a wider type, which keeps the order."""
         if node in self._values or node.name != "convert":
             return node
         (inner,) = node.args
@@ -345,9 +347,9 @@ class _Closed:
         return inner if least <= low and high <= most else node
 
     def _part(self, node: Node, wanted: bool) -> tuple[int | None, int | None] | None:
-        """Least and greatest turn in which a part of the condition is first not as wanted.
+        """Return the least and the greatest iteration in which a part first differs from `wanted`.
 
-        `None` in a pair stands for never, alone for a part without closed form.
+        `None` in the pair means never. The result is `None` for a part without closed form.
         """
         value = self._values.get(node)
         if isinstance(value, int):
@@ -367,6 +369,8 @@ class _Closed:
         if isinstance(b, _Line) and not isinstance(a, _Line):
             a, b, direction = b, a, _TURNED[direction]
         if isinstance(a, _Line) and isinstance(b, _Line) and direction in ("EQ", "NE"):
+            # Modulo 2^n, two lines are equal if and only if their difference is 0; that does not
+            # hold for their order.
             a, b = _Line(a.slope - b.slope, a.start - b.start), 0
         if not isinstance(a, _Line):
             return None
@@ -376,13 +380,13 @@ class _Closed:
             end = _first_false(a, direction, b, element)
             return end, end
         if isinstance(b, Span) and direction not in ("EQ", "NE") and is_bounded(b, element):
-            # The larger the limit of <, the fewer values end the loop; of > the other way round.
-            # That holds for limits that change, too.
+            # A larger limit of < leaves fewer values that end the loop, and a smaller one of >.
+            # That holds also for a limit that changes between iterations.
             assert b.low is not None
             assert b.high is not None
             near, far = (b.low, b.high) if direction in ("LT", "LE") else (b.high, b.low)
             low = _first_false(a, direction, near, element)
-            # A bound that only the type gives is none.
+            # A limit that may be any value of the type gives no bound.
             is_open = far in limits_of(element)
             return low, None if is_open else _first_false(a, direction, far, element)
         return None
@@ -394,7 +398,7 @@ _OPPOSITE: Final = {"LT": "GE", "LE": "GT", "GT": "LE", "GE": "LT", "EQ": "NE", 
 
 
 def _offset(after: Node, key: Key, fixed: dict[Key, Value]) -> int | None:
-    """The constant that a node adds to an input; `None` if it does something else."""
+    """Return the constant that a node adds to an input; `None` if it does anything else."""
     tape = Tape([after])
     # A line in the input itself: `1 * x + 0`.
     line = _lines(tape, {**fixed, key: _Line(1, 0)}).get(after)
@@ -402,7 +406,7 @@ def _offset(after: Node, key: Key, fixed: dict[Key, Value]) -> int | None:
 
 
 def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _Line]:
-    """The nodes that are numbers, spans or lines in the number of the turn."""
+    """Return the nodes that are numbers, spans or linear in the iteration."""
     found: dict[Node, Value | _Line] = {}
     for node in tape.nodes:
         if node.key is not None:
@@ -420,7 +424,7 @@ def _lines(tape: Tape, given: dict[Key, Value | _Line]) -> dict[Node, Value | _L
 
 
 def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
-    """An op on lines, if it gives one: sums, differences, products with numbers."""
+    """Return the result of an op on linear functions if it is linear, else `None`."""
     element = node.element
     if element is None or element.kind not in ("signed", "unsigned"):
         return None
@@ -448,13 +452,13 @@ def _line(node: Node, args: Sequence[Value | _Line]) -> _Line | None:
 
 
 def _first_false(line: _Line, direction: str, limit: int, element: ElementType) -> int | None:
-    """First turn in which a comparison of a line with a limit is false; `None` for never."""
+    """Return the first iteration in which a comparison is false; `None` for never."""
     low, high = limits_of(element)
     size = high - low + 1
     if not low <= limit <= high:  # of a wider type: all values lie on one side of it
         is_true = direction == "NE" or (direction in ("LT", "LE")) == (limit > high)
         return None if is_true and direction != "EQ" else 0
-    # The values that make it false, as a cyclic interval of `width` residues from `first` on.
+    # The values that make it false are a cyclic interval of `width` residues from `first` on.
     match direction:
         case "LT":
             first, width = limit, high - limit + 1
@@ -471,17 +475,18 @@ def _first_false(line: _Line, direction: str, limit: int, element: ElementType) 
     if width <= 0:
         return None
     least = (first - line.start) % size
+    # Shifted by the start, the interval wraps around 0, so the start itself lies in it.
     if least == 0 or least + width > size:
         return 0
     return first_turn(line.slope % size, size, least, least + width - 1)
 
 
 def first_turn(slope: int, size: int, low: int, high: int) -> int | None:
-    """The least t >= 0 for which `slope * t mod size` lies in `low..high`; `None` if none does.
+    """Return the least t >= 0 with `slope * t mod size` in `low..high`; `None` if there is none.
 
-    Needs `0 <= slope < size` and `0 <= low <= high < size`.  Takes logarithmic time: with t the
-    least, `slope * t - size * y` lies in the range for the least y for which `-size * y mod slope`
-    does in that of the residues, a problem of half the size.
+    Needs `0 <= slope < size` and `0 <= low <= high < size`. Takes logarithmic time: for the least
+    t, `slope * t - size * y` lies in the range for the least y for which `-size * y mod slope` lies
+    in the range's residues, a problem of half the size.
 
     >>> first_turn(100, 256, 120, 127)
     14
@@ -492,6 +497,8 @@ def first_turn(slope: int, size: int, low: int, high: int) -> int | None:
         return 0
     if slope == 0:
         return None
+    # Mirrored, a slope above half the modulus becomes one below it, so that each step halves the
+    # problem.
     if 2 * slope > size:
         slope, low, high = size - slope, size - high, size - low
     t = -(-low // slope)
@@ -505,7 +512,7 @@ def first_turn(slope: int, size: int, low: int, high: int) -> int | None:
 
 
 def known_trip_count(ins: Instruction) -> int | None:
-    """`known_trip_count` of a loop's backend config as written; `None` without one."""
+    """Return the `known_trip_count` of a loop's backend config; `None` without one."""
     try:
         return int(backend_config(ins.extras)["known_trip_count"]["n"])
     except (HloscopeError, KeyError, TypeError, ValueError):
@@ -513,13 +520,14 @@ def known_trip_count(ins: Instruction) -> int | None:
 
 
 def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
-    """What the program says about a loop; what its annotation says where the program does not."""
+    """Return the trip count by the program, or by the annotation if the program leaves it open."""
     low, high = found.low, found.high
     if not found.ends:
         return TripCount(None, 1, None, annotated, "program", found.reason)
     if low == high:
         return TripCount(low, low, high, annotated, "program")
     reason = found.reason or "it depends on data"
+    # An annotation that contradicts a proved bound is wrong and must not be used.
     fits = annotated is not None and low <= annotated and (high is None or annotated <= high)
     if annotated is None or not fits:
         return TripCount(None, low, high, annotated, "unknown", reason)
@@ -527,7 +535,7 @@ def with_annotation(found: LoopRun, annotated: int | None) -> TripCount:
 
 
 def joined(counts: Sequence[TripCount]) -> TripCount:
-    """What the counts of one loop have in common that is entered with several states."""
+    """Return one trip count for a loop that is entered with several states."""
     first = counts[0]
     if all(count == first for count in counts):
         return first
@@ -543,9 +551,9 @@ def joined(counts: Sequence[TripCount]) -> TripCount:
 
 
 def loop_trip_count(ins: Instruction) -> TripCount:
-    """How often a loop runs, from the loop itself and the operands that it is given.
+    """Return the trip count of a loop, from the loop itself and its operands.
 
-    What stands in a computation's parameters is not known here; `loops_of` knows their callers.
+    Parameters of its computation are unknown here; `loops_of` follows the callers.
     """
     loops = Loops()
     machine = loops.slices.machine(ins) if isinstance(ins.op, While) else None
@@ -559,5 +567,5 @@ def loop_trip_count(ins: Instruction) -> TripCount:
 
 
 def trip_count(ins: Instruction) -> int:
-    """How often a loop runs, for totals: once where neither program nor annotation says it."""
+    """Return the trip count for totals: one if neither program nor annotation gives it."""
     return loop_trip_count(ins).times

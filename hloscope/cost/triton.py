@@ -1,4 +1,4 @@
-"""Rating of Triton fusions: bytes at least, as compiled, and of the best tiling that was found."""
+"""Rating of Triton fusions: fewest bytes, bytes as compiled, and those of the best tiling."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ ESTIMATED: Final = "estimated"
 UNKNOWN: Final = "unknown"
 TRITON: Final = "__triton"
 SEARCHED: Final = 1 << 12
-"""Tilings that one kernel's search looks at, at most; of more, sizes are left out evenly."""
+"""Maximum number of tilings searched for one kernel; above it, sizes are left out evenly."""
 
 
 class TritonUse(Struct, frozen=True):
-    """What a Triton fusion moves, for one run.
+    """Bytes that a Triton fusion transfers in one run, compared with other tilings.
 
-    The bytes as compiled are those that tiles ask L2 for: whole transactions of each tile, and a
-    tile that many programs read counts for each of them.  How much of that L2 serves is not part of
-    the figure.
+    The bytes as compiled are those that tiles request of L2: whole transactions of each tile, and a
+    tile that many programs read counts for each of them. The figure does not include how much of
+    them L2 serves.
 
     Attributes:
-        name: Of the fusion, or of an equal one.
-        chosen: The tiling in the dump; `None` if it holds none.
-        sizes: The same, one size for each tile parameter; empty if not known.
-        least: Bytes read and written at least, each byte once.
-        least_precision: `exact`, or `estimated`: then they are the most that they can be.
-        compiled: Bytes of the transactions of all tiles of `sizes`; `None` if not known.
-        asked: Bytes of the elements of these tiles; `None` if not known.
-        arrays: The same array by array, operands before outputs.
-        precision: Of `compiled`: `exact`, `estimated` or `unknown`.
-        best: The tiling with the fewest bytes that was found; `None` if none was.
-        best_arrays: What the tiles of the best tiling move, array by array.
-        rank: One more than the number of tilings that move fewer bytes; `None` if not known.
-        among: How many tilings were compared, those that XLA accepts and the device can run.
-        searched: How many candidates were looked at: powers of two and whole dimensions.
-        is_thinned: Were some of these left out?
-        reason: Why something is not known or not exact; empty if all is.
+        name: Name of the fusion, or of an equal one.
+        chosen: The tiling in the dump; `None` if it has none.
+        sizes: Its sizes, one for each tile parameter; empty if unknown.
+        least: Fewest bytes read and written, each byte counted once.
+        least_precision: `exact`, or `estimated` if `least` is an upper bound of itself.
+        compiled: Bytes of the transactions of all tiles of `sizes`; `None` if unknown.
+        asked: Bytes of the elements of these tiles; `None` if unknown.
+        arrays: Traffic of each array, operands before outputs.
+        precision: Precision of `compiled`: `exact`, `estimated` or `unknown`.
+        best: The tiling with the fewest bytes that was found; `None` if none was found.
+        best_arrays: Traffic of each array by the best tiling.
+        rank: One more than the number of tilings with fewer bytes; `None` if unknown.
+        among: Number of tilings compared: those that XLA accepts and the device can run.
+        searched: Number of candidates searched: powers of two and whole dimensions.
+        is_thinned: Were some candidates left out?
+        reason: Why a figure is unknown or not exact; empty if all figures are exact.
     """
 
     name: str
@@ -82,7 +82,7 @@ class TritonUse(Struct, frozen=True):
 
     @property
     def utilisation(self) -> float | None:
-        """Share of the transactions' bytes that tiles asked for; `None` if not known."""
+        """Return the requested share of the transactions' bytes; `None` if unknown."""
         return None if not self.compiled or self.asked is None else self.asked / self.compiled
 
     @property
@@ -92,10 +92,10 @@ class TritonUse(Struct, frozen=True):
 
     @property
     def saved(self) -> int:
-        """Bytes that the best tiling moves fewer than that of the dump at least, in one run.
+        """Return a lower bound of the bytes that the best tiling saves in one run.
 
-        It is 0 if none is proved: of arrays whose tiles may begin anywhere, the compiled tiling
-        counts as few transactions as that leaves possible, the best one as many.
+        It is 0 if no saving is proved. Tiles of an array may begin anywhere within a transaction:
+        the compiled tiling then counts its fewest possible transactions, the best one its most.
         """
         if self.compiled is None or self.best is None or len(self.sizes) > MOST_CUT:
             return 0
@@ -108,12 +108,12 @@ class TritonUse(Struct, frozen=True):
 
 
 class TritonRatings:
-    """Ratings of the Triton fusions of one program; equal kernels are rated once."""
+    """Ratings of the Triton fusions of one program. Equal kernels are rated once."""
 
     def __init__(
         self, analysis: Analysis, device: Device, kernels: XlaKernels | None = None
     ) -> None:
-        """Take an analysis and a device, and their kernels where there are some already."""
+        """Create ratings of an analysis on a device, with its kernels if they exist already."""
         self._device: Final = device
         self._kernels: Final = kernels or XlaKernels(analysis, device)
         self._footprints: Final = Footprints(analysis, device, self._kernels)
@@ -168,7 +168,7 @@ class TritonRatings:
         use: TritonUse,
         reason: str,
     ) -> TritonUse:
-        """Return a rating with the best tiling, and the rank of its own one."""
+        """Return a rating with the best tiling, and the rank of the fusion's own tiling."""
         limits = LIMITS.get(self._device.name, LIMITS[DEFAULT])
         stages = max(use.chosen.stages, 1) if use.chosen is not None else 1
         found = search(symbolic, limits, top=1, budget=SEARCHED, stages=stages, own=sizes)
@@ -196,8 +196,8 @@ def triton_rating(analysis: Analysis, ins: Instruction, device: Device) -> Trito
     """Return the rating of one Triton fusion; for many of a program, use `TritonRatings`.
 
     Args:
-        analysis: What values read of others.
+        analysis: The indexing analysis of the program.
         ins: The fusion.
-        device: For the size of a transaction, and the limits of a program.
+        device: The device, for the size of a transaction and the limits of a block.
     """
     return TritonRatings(analysis, device).of(ins)

@@ -1,4 +1,4 @@
-"""Arithmetic of an instruction, apart by the unit that computes it and by element type."""
+"""Operations of an instruction, by the unit that computes them and by element type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Product(NamedTuple):
-    """Element types of a dot or convolution, and how precise it has to be.
+    """Element types of a dot or convolution, with its stated precision.
 
     Attributes:
         lhs: Element type of operand 0.
@@ -29,7 +29,7 @@ class Product(NamedTuple):
     def allows_tf32(self) -> bool:
         """May a device multiply these f32 operands as tf32?
 
-        An algorithm decides by its types.  Without one, `HIGHEST` forbids it.
+        If an algorithm is stated, its types decide. Otherwise precision `HIGHEST` forbids it.
         """
         if (self.lhs, self.rhs) != ("f32", "f32"):
             return False
@@ -39,14 +39,14 @@ class Product(NamedTuple):
 
 
 class Work(Struct, frozen=True):
-    """Operations by unit and element type.  Works are added, and multiplied by numbers of runs.
+    """Operations by unit and element type. Works can be added, and multiplied by numbers of runs.
 
     Attributes:
-        matrix: Operations of dots, convolutions and library calls that are one of them.
+        matrix: Operations of dots, convolutions, and library calls of these.
         vector: Operations of element-wise ops, comparisons, reductions.
         transcendentals: Results of exponentials, roots, trigonometric and similar functions.
-        converts: Elements that change their type, or are parts of complex numbers.
-        unknown: Names of ops and targets of custom calls whose work is not known, sorted.  It is
+        converts: Elements that are converted to another type, or to or from complex numbers.
+        unknown: Names of ops and targets of custom calls of unknown work, sorted.  Their work is
             not in the figures.
         estimates: Names of the rules by which part of the figures is estimated, sorted.
         at_least: Names of the rules by which part of the figures is a lower bound, sorted.
@@ -62,32 +62,32 @@ class Work(Struct, frozen=True):
 
     @property
     def matrix_flops(self) -> int:
-        """Operations of matrix units."""
+        """Return the operations of matrix units."""
         return sum([n for _, n in self.matrix])
 
     @property
     def vector_flops(self) -> int:
-        """Operations of vector units."""
+        """Return the operations of vector units."""
         return sum([n for _, n in self.vector])
 
     @property
     def flops(self) -> int:
-        """Operations of matrix and vector units, without transcendentals and converts."""
+        """Return the operations of matrix and vector units, without transcendentals or converts."""
         return self.matrix_flops + self.vector_flops
 
     @property
     def transcendental_count(self) -> int:
-        """Results of transcendental functions."""
+        """Return the number of results of transcendental functions."""
         return sum([n for _, n in self.transcendentals])
 
     @property
     def convert_count(self) -> int:
-        """Elements that are converted."""
+        """Return the number of converted elements."""
         return sum([n for _, n in self.converts])
 
     @property
     def is_exact(self) -> bool:
-        """Is all of the work known, none of it estimated or a lower bound?"""
+        """Is all work known, and no part estimated or a lower bound?"""
         return not (self.unknown or self.estimates or self.at_least)
 
     def __add__(self, other: Work) -> Work:
@@ -104,7 +104,7 @@ NOTHING: Final = Work()
 
 
 def total(parts: Iterable[tuple[Work, int]]) -> Work:
-    """Sum of works, each as often as it runs; what does not run adds no names either.
+    """Return the sum of works, each times its number of runs. Work with 0 runs adds no names.
 
     Raises:
         ValueError: A number of runs is negative.
@@ -138,10 +138,10 @@ def _counted(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def largest(branches: Sequence[Work]) -> Work:
-    """Work of the branch that takes most, for each figure by itself.
+    """Return the work of the largest branch, for each figure separately.
 
     Flops are those of the branch with most flops; transcendentals and converts each come from the
-    branch with most of them.  The names are those of all branches.
+    branch with most of them. The names are those of all branches.
     """
     if not branches:
         return NOTHING

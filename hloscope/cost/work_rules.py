@@ -1,4 +1,4 @@
-"""Rules of work: what each op computes, and in which unit.
+"""Rules that count the operations of each op, by unit.
 
 Source: XLA 0.10.2 `xla/service/hlo_cost_analysis.cc`; each rule states where it differs.
 """
@@ -49,7 +49,7 @@ from hloscope.ops import (
 
 
 class LoopRuns(NamedTuple):
-    """How often the parts of a loop run.
+    """Numbers of runs of a loop's condition and body.
 
     Attributes:
         condition: Runs of the condition.
@@ -63,21 +63,21 @@ class LoopRuns(NamedTuple):
 
 
 Runs = Callable[[Instruction], LoopRuns]
-"""How often condition and body of a loop run."""
+"""Function from a loop to the runs of its condition and body."""
 Count = Callable[[Instruction, Any, tuple[Work, ...], Runs], Work]
-"""Work of an instruction whose op is the second argument and whose callees' work is the third."""
+"""Function from an instruction, its op and its callees' work to its work."""
 
 
 class Rule(NamedTuple):
-    """How the work of some ops is counted.
+    """The rule by which the work of some ops is counted.
 
     Attributes:
         name: Name of the rule, used in `Work.estimates` and `Work.at_least`.
         ops: Names of the ops.
-        figure: Number of operations: `n(x)` elements of x, `o` the result, `f` the called
-            computation.
-        unit: Unit that the operations are counted for.
-        xla: How XLA's count differs; empty if it does not.
+        figure: Formula of the number of operations: `n(x)` elements of x, `o` the result, `f` the
+            called computation.
+        unit: Unit that the operations count for.
+        xla: Difference of XLA's count; empty if it is equal.
         work: Function that counts.
     """
 
@@ -99,7 +99,7 @@ def _size(value: Instruction) -> int:
 
 
 def _vector(value: Instruction, n: int, estimate: str = "", at_least: str = "") -> Work:
-    """`n` operations on elements of the type of a value."""
+    """Return `n` operations on elements of the type of a value."""
     return Work(
         vector=((_element(value), n),) if n else (),
         estimates=(estimate,) if estimate else (),
@@ -150,7 +150,7 @@ def _random(ins: Instruction, op: Op, called: tuple[Work, ...], runs: Runs) -> W
 
 
 def _leaves(values: Iterable[Instruction]) -> tuple[tuple[str, int], ...]:
-    """Elements of all arrays of some values, by element type."""
+    """Return the number of elements of all arrays of some values, by element type."""
     arrays = [
         Instruction(value.name, leaf, value.op)
         for value in values
@@ -171,9 +171,10 @@ def _product(ins: Instruction, op: Op, called: tuple[Work, ...], runs: Runs) -> 
     if not count:
         return NOTHING
     lhs, rhs = map(_element, ins.operands[:2])
-    precision, algorithm = _asked(ins, op)
+    precision, algorithm = _requested_precision(ins, op)
     product = Product(lhs, rhs, _element(ins), precision, algorithm)
     # A complex product is 4 multiplications and 2 additions, and its addition 2 more.
+    # Each multiply-add is two operations of the unit.
     each = 8 if _is_complex(ins.operands[0]) and _is_complex(ins.operands[1]) else 2
     has_more = isinstance(op, CustomCall) and len(ins.operands) > 2
     return Work(
@@ -183,8 +184,8 @@ def _product(ins: Instruction, op: Op, called: tuple[Work, ...], runs: Runs) -> 
     )
 
 
-def _asked(ins: Instruction, op: Op) -> tuple[tuple[str, ...], str]:
-    """Precision of the operands and algorithm that a product asks for."""
+def _requested_precision(ins: Instruction, op: Op) -> tuple[tuple[str, ...], str]:
+    """Return the precision of the operands and the algorithm that a product requests."""
     if not isinstance(op, CustomCall):
         precision = getattr(op, "precision_config", None) or ()
         return tuple(map(str, precision)), getattr(op, "algorithm", None) or ""
@@ -227,23 +228,25 @@ def _times(called: tuple[Work, ...], runs: int) -> Work:
     return total([(work, runs) for work in called])
 
 
-def _meetings(window: Window, base: Instruction, out: Instruction) -> tuple[int, bool]:
-    """Number of (position, tap) pairs that meet an element; does every position meet one?"""
+def _hits(window: Window, base: Instruction, out: Instruction) -> tuple[int, bool]:
+    """Return the (position, tap) pairs that hit an element, and whether every position hits one."""
     bases, outs = leaf_types(base.type)[0], leaf_types(out.type)[0]
     if not isinstance(bases, TensorType) or not isinstance(outs, TensorType):
         return 0, False
-    if None in (*bases.sizes, *outs.sizes):  # of sizes that are not known, all taps count
+    if None in (*bases.sizes, *outs.sizes):  # with unknown sizes, all taps count
         return elements_of([out]) * prod(window.sizes), False
     sizes = list(zip(window.sizes, bases.sizes, outs.sizes, strict=True))
     met = [valid_pairs(window, d, w, n or 0, o or 0) for d, (w, n, o) in enumerate(sizes)]
-    return prod(met), all(_meets(window, d, n or 0, o or 0) for d, (_, n, o) in enumerate(sizes))
+    return prod(met), all(
+        _hits_everywhere(window, d, n or 0, o or 0) for d, (_, n, o) in enumerate(sizes)
+    )
 
 
-def _meets(window: Window, d: int, size: int, positions: int) -> bool:
-    """Is it plain that every position along dimension `d` meets an element?
+def _hits_everywhere(window: Window, d: int, size: int, positions: int) -> bool:
+    """Does every position along dimension `d` plainly hit an element?
 
-    The first window ends behind the beginning, the last begins before the end, and the taps are so
-    close that they cannot step over the base.
+    The first window ends after the beginning, the last one begins before the end, and the taps are
+    so close that they cannot step over the base.
     """
     low, step = window.padding[d][0], window.window_dilations[d]
     last = (positions - 1) * window.strides[d] - low
@@ -262,16 +265,16 @@ def _reduce_window(
     if length is not None:
         n = elements_of(ins.operands[:1])
         return _times(called, n - n // length)
-    met, is_plain = _meetings(op.window, ins.operands[0], ins)
+    met, is_plain = _hits(op.window, ins.operands[0], ins)
     work = _times(called, max(met - _size(ins), 0))
     return work if is_plain else work + Work(at_least=("empty windows",))
 
 
 def broadcast_back(ins: Instruction, op: ReduceWindow) -> int | None:
-    """Length L of the dimension that a reduce-window reduces whole, for each of its positions.
+    """Return the length L of a dimension that a reduce-window reduces completely at each position.
 
     It is the only windowed dimension, padded by L - 1 on both sides, with a window of 2 L - 1.
-    `None` if the op is not of this form.
+    `None` if the op does not have this form.
     """
     window = op.window
     first = leaf_types(ins.operands[0].type)[0]
@@ -292,7 +295,7 @@ def _select_and_scatter(
 ) -> Work:
     select, scatter = called
     source = ins.operands[1]
-    met, is_plain = _meetings(op.window, ins.operands[0], source)
+    met, is_plain = _hits(op.window, ins.operands[0], source)
     work = total([(select, max(met - _size(source), 0)), (scatter, _size(source))])
     return work if is_plain else work + Work(at_least=("empty windows",))
 
@@ -411,7 +414,7 @@ _APART: Final = {*_TRANSCENDENTAL, *_CONVERTS, "copy", "chlo.constant_like"}
 
 
 def _with_broadcasts(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of ops, and those of CHLO's ops that broadcast and then apply one of them."""
+    """Return the names of ops, and those of CHLO's broadcasting forms of them."""
     wide = [IMPLICIT_BROADCAST[name].name for name in names if name in IMPLICIT_BROADCAST]
     return (*names, *wide)
 
@@ -481,5 +484,5 @@ _MOVES: Final = Rule(
 
 
 def rule_of(op: Op) -> Rule:
-    """The rule by which the work of an op is counted."""
+    """Return the rule by which the work of an op is counted."""
     return _BY_NAME.get(op.name, _MOVES)

@@ -1,4 +1,4 @@
-"""Thread maps, coalescing, sectors, banks and footprints: what kernels move.
+"""Thread maps, coalescing, sectors, shared-memory banks and footprints of GPU kernels.
 
 >>> from hloscope.devices import device_of
 >>> device_of("h100").warp

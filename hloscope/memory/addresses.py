@@ -1,4 +1,4 @@
-"""From threads to addresses: where readings and outputs of a kernel lie in memory."""
+"""Maps from threads to the addresses at which a kernel loads and stores its arrays."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hloscope.ir import TensorType
 from hloscope.memory.kernel import THREAD, Proof, Reading, Stores
 
 MOST_BEHIND: Final = 1 << 40
-"""An index that no thread reaches."""
+"""An index beyond every index that a thread can compute."""
 
 
 class Part(NamedTuple):
-    """Steps of an access of which LLVM makes one proof.
+    """Loop steps of an access that LLVM proves aligned, or fails to prove, all together.
 
     Attributes:
-        map: From threads to addresses, in these steps.
-        is_apart: Does LLVM cut its vectors into elements, because it cannot prove them aligned?
-        may_be_apart: Is it not known whether it does?
+        map: Map from threads to addresses, restricted to these steps.
+        is_apart: Does LLVM split the vectors into elements because it cannot prove them aligned?
+        may_be_apart: Is it unknown whether LLVM splits them?
     """
 
     map: IndexingMap
@@ -32,13 +32,13 @@ class Part(NamedTuple):
 
 
 class Address(NamedTuple):
-    """One way in which threads access an array.
+    """One set of accesses of an array by all threads of a kernel.
 
     Attributes:
-        map: From threads to addresses, in elements.
-        parts: Its steps as LLVM proves them aligned; none where it proves all vectors.
-        before: The store that it loads the old element for, where LLVM makes it of an atomic.
-        by_element: Does XLA emit its elements one by one already?
+        map: Map from threads to addresses, in elements.
+        parts: The steps by LLVM's proofs of alignment; empty if LLVM proves all vectors aligned.
+        before: The store for which this load fetches the old element, if LLVM expands an atomic.
+        by_element: Does XLA itself emit the elements one by one?
     """
 
     map: IndexingMap
@@ -48,14 +48,17 @@ class Address(NamedTuple):
 
 
 class Addresses:
-    """Addresses of the arrays of one program's kernels; equal ones are composed once."""
+    """Addresses of the arrays of one program's kernels. Equal compositions are computed once."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._interner: Final = analysis.interner
         self._placed: dict[tuple[IndexingMap, TensorType], IndexingMap] = {}
 
     def read(self, reading: Reading, access: Access, type: TensorType) -> Address | None:
-        """Where a reading loads an array through an access; `None` where nothing is known."""
+        """Return the addresses from which a reading loads an array through an access.
+
+        `None` if they are unknown.
+        """
         whole = self.of_hero(reading, access, type)
         if whole is None:
             return None
@@ -71,10 +74,13 @@ class Addresses:
     def _leaves_row(self, reading: Reading, access: Access, type: TensorType) -> bool:
         """May the elements of a vector lie in different rows of the array?
 
-        XLA divides the sum of row and column by the sizes of the array.  It does not join the parts
-        to one address again where some of the divisions are rid of the vector and others are not.
+        XLA divides the sum of row and column by the sizes of the array. If only some of the
+        quotients depend on the vector's element number, XLA does not join the parts to one address
+        again.
         """
         interner = self._interner
+        # The vector is the innermost loop of a reading, so it is the last range variable. A row
+        # stays whole if either every row index depends on the vector or none does.
         both = interner.compose(interner.keep(Access(reading.map)), interner.keep(access))
         if both is None or both.map is None or not both.map.ranges:
             return False
@@ -85,7 +91,10 @@ class Addresses:
         return any(vector in row for row in rows) and any(row and vector not in row for row in rows)
 
     def of_hero(self, reading: Reading, access: Access, type: TensorType) -> IndexingMap | None:
-        """The map that XLA's verdict looks at: all steps at once."""
+        """Return the map from threads to addresses, over all steps, that XLA's map verdict checks.
+
+        `None` if it is unknown.
+        """
         return self._composed(reading.map, access, type, is_unchecked=reading.is_unchecked)
 
     def _composed(
@@ -104,7 +113,7 @@ class Addresses:
         return None if placed is None else placed.map
 
     def written(self, map: IndexingMap, type: TensorType, stores: Stores) -> Address:
-        """Where threads write an array."""
+        """Return the addresses to which threads write an array."""
         stages = [
             stage._replace(map=self._of_output(stage.map, type))
             for stage in _stages(map, stores.proof)
@@ -114,7 +123,7 @@ class Addresses:
     def _of_output(self, map: IndexingMap, type: TensorType) -> IndexingMap:
         known = self._placed.get((map, type))
         if known is None:
-            # What is written lies inside of the array: no condition is to say so again.
+            # Stores are in bounds by construction, so the bounds of the array add no constraint.
             address = _unchecked(Access(address_map(type))).map
             assert address is not None
             known = map.compose(address).simplify().remove_unused_symbols()
@@ -123,7 +132,7 @@ class Addresses:
 
 
 def _unchecked(access: Access) -> Access:
-    """The access continued behind the end of what is read, as threads load it without a check."""
+    """Return the access with its domain extended: threads load beyond its end without a check."""
     if access.map is None:
         return access
     dims = [Variable(Interval(0, MOST_BEHIND), v.name) for v in access.map.dims]
@@ -131,7 +140,11 @@ def _unchecked(access: Access) -> Access:
 
 
 class _Stage(NamedTuple):
-    """Steps of a first loop; with how many terms they are proved surely, and perhaps."""
+    """A range of iterations of the first loop that LLVM proves aligned together.
+
+    Vectors are proved aligned with up to `surely` terms in the address, and are not with more than
+    `perhaps` terms.
+    """
 
     map: IndexingMap
     surely: int
@@ -139,17 +152,21 @@ class _Stage(NamedTuple):
 
 
 def _stages(map: IndexingMap, proof: Proof | None) -> list[_Stage]:
-    """The stages of a proof that have steps."""
+    """Return the stages of a proof that contain at least one iteration."""
     if proof is None or map.is_known_empty:
         return []
     last = map.ranges[0].interval.hi if map.ranges else 0
     found: list[_Stage] = []
     start = 0
     for k, (count, surely, perhaps) in enumerate(proof.stages):
+        # The stages follow each other in the first loop; the last one takes all iterations that are
+        # left, so that no iteration is lost if the counts of the proof are too small.
         end = last if k == len(proof.stages) - 1 else min(start + count - 1, last)
         if start <= end:
             is_all = (start, end) == (0, last)
             part = map if is_all else map.add_constraint(Range(0), Interval(start, end))
+            # `replace_points=False` keeps the terms of the address: LLVM's proof counts them, and a
+            # variable with one value must not vanish from the count.
             part = part if is_all else part.simplify(replace_points=False)
             found.append(_Stage(part, surely, perhaps))
             start = end + 1
@@ -157,16 +174,21 @@ def _stages(map: IndexingMap, proof: Proof | None) -> list[_Stage]:
 
 
 def _judged(stages: Iterable[_Stage], proof: Proof | None) -> tuple[Part, ...]:
-    """What LLVM proves of stages, whose maps lead to addresses; nothing if it proves all."""
+    """Return LLVM's result for each stage, whose map leads to addresses.
+
+    Empty if all vectors are proved aligned.
+    """
     if proof is None:
         return ()
     parts = []
     for map, surely, perhaps in stages:
+        # LLVM's recursion over an address is limited in depth: each term of the sum that names the
+        # thread, or the block, uses up one level.
         count = _thread_terms(map.results[0]) + proof.blocks
         parts.append(Part(map, count > perhaps, surely < count <= perhaps))
     return tuple(parts) if any(p.is_apart or p.may_be_apart for p in parts) else ()
 
 
 def _thread_terms(address: Expr) -> int:
-    """How many terms of an address name the thread."""
+    """Count the terms of an address that contain the thread variable."""
     return sum([THREAD in variables(e) for e, _ in as_sum(address)[0]])

@@ -1,4 +1,4 @@
-"""Answers about coalescing: verdicts and figures for each array of a kernel."""
+"""Results of the coalescing analysis: verdicts and figures for each array of a kernel."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ UNKNOWN: Final = "unknown"
 
 
 class Touch(Struct, frozen=True):
-    """One way in which the threads touch an array.
+    """One set of accesses of an array by the threads of a kernel.
 
     Attributes:
-        maps: From threads to addresses, in elements; several where a thread touches an element on
-            this condition or on that.
-        traffic: What its requests move; `None` if only XLA's verdicts were asked for.
-        spoiler: What spoils its worst request.
+        maps: Maps from threads to addresses, in elements; several if a thread accesses an element
+            under either of several conditions.
+        traffic: Sectors and bytes of the requests; `None` if only XLA's verdicts were requested.
+        spoiler: The cause of unused sectors in its worst request.
     """
 
     maps: tuple[IndexingMap, ...]
@@ -35,24 +35,22 @@ class Touch(Struct, frozen=True):
 
 
 class ArrayUse(Struct, frozen=True):
-    """How an array is read or written.
+    """Accesses, traffic and verdicts of one array that a kernel reads or writes.
 
     Attributes:
-        number: Of the operand or output.
-        leaf: Which array of an operand that is a tuple.
-        name: The operand's name; of an output the root's.
-        type: Of the array.
-        touches: The ways in which it is touched; none if it is not.
-        traffic: What is moved as LLVM compiles the kernel; `None` if it is not known, or was not
-            asked for.
-        touched: The part that is touched at all.
-        by_map: XLA's map verdict; `None` of outputs, which it does not judge.
-        reason: Why it is not exact, or not known.
-        tile: How a tile of it is read, by a block-level kernel.
-        is_output: Is it written?
-        emitted: The ways in which it is touched as XLA emits the kernel; `None` where these move
-            the same.
-        change: Why the two differ.
+        number: Number of the operand or output.
+        leaf: Number of the array in an operand that is a tuple.
+        name: Name of the operand; for an output, name of the root.
+        type: Type of the array.
+        touches: The accesses as LLVM compiles the kernel; empty if the array is not accessed.
+        traffic: Their traffic; `None` if it is unknown or was not requested.
+        touched: Distinct elements, bytes and sectors that are accessed.
+        by_map: XLA's map verdict; `None` for outputs, which XLA does not judge.
+        reason: Why the figures are not exact, or unknown.
+        tile: Use of transactions by a tile, in a block-level kernel.
+        is_output: Is the array written?
+        emitted: The accesses as XLA emits the kernel; `None` if their traffic is the same.
+        change: Why the compiled and the emitted accesses differ.
     """
 
     number: int
@@ -71,42 +69,48 @@ class ArrayUse(Struct, frozen=True):
 
     @property
     def as_emitted(self) -> tuple[Touch, ...]:
-        """The ways in which it is touched as XLA emits the kernel."""
+        """Return the accesses of the array as XLA emits the kernel."""
         return self.touches if self.emitted is None else self.emitted
 
     @property
     def emitted_traffic(self) -> Traffic | None:
-        """What is moved as XLA emits the kernel; `None` where that is the same, or not known."""
+        """Return the traffic as XLA emits the kernel.
+
+        `None` if it is unknown or equals `traffic`.
+        """
         if self.emitted is None:
             return None
         return together([t.traffic for t in self.emitted if t.traffic is not None])
 
     @property
     def spoiler(self) -> Spoiler | None:
-        """What spoils the worst of it."""
+        """Return the cause of unused sectors of the most wasteful access; `None` without one."""
         found = [t for t in self.touches if t.spoiler and t.traffic]
         return max(found, key=_wasted).spoiler if found else None
 
     @property
     def precision(self) -> str:
-        """`exact`, `sampled`, `bounds` or `unknown`."""
+        """Return `exact`, `sampled`, `bounds` or `unknown`."""
         return self.traffic.precision if self.traffic is not None else UNKNOWN
 
     @property
     def asked(self) -> int | None:
-        """Bytes asked for, by lanes or by tiles; `None` if they are not known."""
+        """Return the bytes that lanes or tiles request; `None` if they are unknown."""
         moving = self._moving
         return None if moving is None else moving.asked
 
     @property
     def moved(self) -> int | None:
-        """Bytes moved, in sectors by lanes or in transactions by tiles; `None` if not known."""
+        """Return the bytes transferred: sectors of requests or transactions of tiles.
+
+        `None` if they are unknown.
+        """
         moving = self._moving
         return None if moving is None else moving.moved
 
     @property
     def wasted(self) -> int:
-        """Bytes moved beyond those that as many bytes side by side take; 0 if not known."""
+        """Return the bytes transferred beyond what contiguous accesses need; 0 if unknown."""
         moving = self._moving
         return 0 if moving is None else moving.wasted
 
@@ -118,12 +122,12 @@ class ArrayUse(Struct, frozen=True):
 
     @property
     def is_unknown(self) -> bool:
-        """Is what is moved not known, though it was asked for?"""
+        """Is the traffic unknown, although it was requested?"""
         return self.traffic is None and self.tile is None and not self.touches
 
     @property
     def efficiency(self) -> float | None:
-        """Sectors needed over sectors moved; of a tile its utilisation; `None`: not known."""
+        """Return needed over transferred sectors, or a tile's utilisation; `None` if unknown."""
         if self.tile is not None:
             return self.tile.utilisation
         if self.traffic is None or not self.traffic.requests:
@@ -136,19 +140,19 @@ def _wasted(touch: Touch) -> int:
 
 
 class Coalescing(Struct, frozen=True):
-    """The answer for one kernel.
+    """The coalescing result of one kernel.
 
     Attributes:
-        name: Of the fusion.
-        kernel: How it is made.
-        device: Where.
-        by_heuristic: XLA's heuristic, one verdict for all that is read.
-        operands: What is read.
-        outputs: What is written.
-        banks: Conflicts in shared memory.
-        notes: What was assumed, or is stated by the dump folder.
-        findings: Where the dump folder states something else than the model; empty if the program
-            was not read from one.
+        name: Name of the fusion.
+        kernel: Emitter, launch and thread maps.
+        device: The device that it runs on.
+        by_heuristic: XLA's heuristic: one verdict for all arrays that are read.
+        operands: The arrays that are read.
+        outputs: The arrays that are written.
+        banks: Bank conflicts of accesses to shared memory.
+        notes: Assumptions, and facts that the dump folder states.
+        findings: Differences between the dump folder and the model; empty if the program was not
+            read from a dump folder.
     """
 
     name: str
@@ -163,28 +167,28 @@ class Coalescing(Struct, frozen=True):
 
     @property
     def arrays(self) -> tuple[ArrayUse, ...]:
-        """Operands and outputs."""
+        """Return the operands followed by the outputs."""
         return self.operands + self.outputs
 
     @property
     def model(self) -> str:
-        """The model that the answer was computed under."""
+        """Return a line with the device, the emitter, the launch and the rules' version."""
         launch = f", {self.kernel.launch}" if self.kernel.launch else ""
         unroll = f", {self.kernel.unroll} elements a thread" if self.kernel.unroll > 1 else ""
         return f"{self.device.name}: {self.kernel.emitter}{launch}{unroll} (rules of {AS_OF})"
 
     @property
     def wasted(self) -> int:
-        """Bytes moved that nobody asked for."""
+        """Return the wasted bytes of all arrays: see `ArrayUse.wasted`."""
         return sum([a.wasted for a in self.arrays])
 
     @property
     def utilisation(self) -> float:
-        """Share of the bytes moved that was asked for, over all arrays."""
+        """Return requested over transferred bytes of all arrays; 1 if nothing is transferred."""
         moved = sum([a.moved or 0 for a in self.arrays])
         return sum([a.asked or 0 for a in self.arrays]) / moved if moved else 1.0
 
     @property
     def lowest(self) -> float:
-        """The lowest efficiency of an array that moves something."""
+        """Return the lowest efficiency of the arrays; 1 if none has a known efficiency."""
         return min([a.efficiency for a in self.arrays if a.efficiency is not None], default=1.0)

@@ -1,7 +1,7 @@
-"""Conflicts between lanes in the banks of shared memory.
+"""Bank conflicts: lanes of a request that need different words of one shared-memory bank.
 
-Lanes that ask for different words of one bank wait for each other; the same word is handed to all.
-Accesses of 8 bytes are served by half warps, those of 16 by quarter warps.
+Such lanes are served one after another; lanes that need the same word are served at once. Accesses
+of 8 bytes are served by half warps, those of 16 bytes by quarter warps.
 
 Source: CUDA C++ Programming Guide, shared memory.
 """
@@ -29,14 +29,14 @@ class BankUse(Struct, frozen=True):
     """Conflicts of an access to shared memory.
 
     Attributes:
-        what: Which access.
+        what: Label of the access.
         shape: Sizes of the tile, padding included.
-        bytes: Of the tile.
+        bytes: Size of the tile in bytes.
         requests: Phases of requests with an active lane, in one block.
-        mean: Different words that the busiest bank is asked for, on average.
-        most: The same at worst.
-        worst: Words asked for, by lane, where it is worst: `None` for lanes masked off.
-        is_exact: Else only the first requests were looked at.
+        mean: Distinct words requested of the busiest bank, mean over the phases.
+        most: Distinct words requested of the busiest bank, maximum over the phases.
+        worst: Word requested by each lane in the worst phase; `None` for inactive lanes.
+        is_exact: Were all requests counted, and not only the first ones?
     """
 
     what: str
@@ -49,14 +49,18 @@ class BankUse(Struct, frozen=True):
     is_exact: bool = True
 
 
+# Kernels of one emitter and size have equal tiles: most kernels of a program repeat a few.
 @lru_cache(maxsize=1 << 10)
 def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> BankUse:
-    """Conflicts of one access, over the warps of a block.
+    """Count the bank conflicts of one access, over the warps of one block.
 
     Args:
-        shared: From threads to an index in the tile.
+        shared: The access: a map from threads to an index in the tile.
         launch: Launch dimensions.
-        device: Banks and lanes of a warp.
+        device: The device, for its banks and the lanes of a warp.
+
+    Raises:
+        UnsupportedError: The kernel has no launch dimensions.
 
     >>> from hloscope.affine import Dim
     >>> from hloscope.devices import device_of
@@ -76,6 +80,8 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
     size = -(-prod(shared.shape) * shared.bits // 8)
     if not len(addresses):
         return BankUse(shared.what, shared.shape, size, 0, 0.0, 0)
+    # A bank serves one word (4 bytes) at a time, so a warp's access of `phases` words per lane is
+    # split into `phases` parts of the warp, each of which is one conflict-free transfer at best.
     unit = max(requests.unit_bits // 8, 1)
     phases = max(unit // device.bank_bytes, 1)
     first = addresses * shared.bits // 8 // device.bank_bytes
@@ -83,12 +89,14 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
     degrees: list[Ints] = []
     for phase in range(phases):
         part = slice(phase * lanes, (phase + 1) * lanes)
+        # Each lane of a wide access needs `phases` consecutive words, all in this phase.
         words = [first[:, part] + k for k in range(phases)]
         masks = [active[:, part]] * phases
         degrees.append(
             _degree(np.concatenate(words, axis=1), np.concatenate(masks, axis=1), device.banks)
         )
     every = np.stack(degrees, axis=1)
+    # Phases in which no lane is active issue no request and must not lower the mean.
     used = every[every > 0]
     row = int(np.argmax(every.max(axis=1)))
     worst = tuple(
@@ -110,11 +118,13 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
 
 
 def _linear(shared: SharedAccess) -> IndexingMap:
-    """The map to the position in the tile."""
+    """Return the map to the linear position in the tile, for the first block of the grid."""
     terms: list[tuple[Expr, int]] = [
         (e, prod(shared.shape[k + 1 :])) for k, e in enumerate(shared.map.results)
     ]
     map = shared.map.with_(results=[linear(*terms) if terms else Const(0)])
+    # Dimensions 3 to 5 are the block indices. Shared memory belongs to one block, and all blocks
+    # have the same conflicts.
     pinned = [map.dims[k].interval.lo for k in range(3, 6)] if not map.is_known_empty else []
     for k, lo in enumerate(pinned, 3):
         map = map.add_constraint(*_point(k, lo))
@@ -126,13 +136,14 @@ def _point(dimension: int, value: int) -> tuple[Expr, Interval]:
 
 
 def _addresses(requests: Requests) -> tuple[Ints, Bools, bool]:
-    """Element addresses of all lanes of all requests of a block."""
+    """Return element addresses and active lanes, [requests, lanes], and whether all are counted."""
     map = requests.map
     sizes = [interval.hi - interval.lo + 1 for _, interval in requests.free]
     total = prod(sizes)
     if map.is_known_empty or total <= 0:
         empty = np.zeros((0, requests.warp), dtype=np.int64)
         return empty, empty.astype(np.bool_), True
+    # Requests are numbered row-major over the free variables, the last one fastest.
     flat = np.arange(min(total, MOST_REQUESTS))
     at: dict[Var, Ints] = {}
     for (x, interval), size in zip(reversed(requests.free), reversed(sizes), strict=True):
@@ -151,7 +162,9 @@ def _addresses(requests: Requests) -> tuple[Ints, Bools, bool]:
 
 
 def _degree(words: Ints, active: Bools, banks: int) -> Ints:
-    """For each row the number of different words that the busiest bank is asked for."""
+    """Count for each row the distinct words requested of the busiest bank."""
+    # Sorting puts equal words next to each other and inactive lanes last, so that a word counts
+    # where it differs from its left neighbour.
     nowhere = (1 << 62) - 1
     keys = np.where(active, words, nowhere)
     keys.sort(axis=1)

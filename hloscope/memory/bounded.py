@@ -1,8 +1,9 @@
-"""Traffic of accesses whose addresses, or lanes, values read at run time decide: best and worst.
+"""Bounds of the traffic of accesses whose addresses, or active lanes, depend on run-time values.
 
-Lanes that read the same values form a group.  The values shift its addresses together, so a group
-touches as many sectors as its alignment says.  At worst each group has its worst alignment and no
-two groups share a sector; at best all groups touch the sectors of the largest.
+Lanes that read the same run-time values form a group. The values shift its addresses together, so
+the sectors of a group depend on its alignment only. In the worst case each group has its worst
+alignment and no two groups share a sector. In the best case all groups touch the sectors of the
+largest group.
 """
 
 from __future__ import annotations
@@ -34,19 +35,21 @@ BLOCKS: Final = (SECTOR * 8, LINE * 8)
 
 
 def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
-    """Count what the requests of an access move.
+    """Count the traffic of the requests of an access, with bounds if run-time values decide it.
 
     Args:
         requests: The access.
-        budget: Lanes to look at, at most; beyond it a sample is drawn.  Alignments that values read
-            at run time may have share it.
+        budget: Maximum number of lanes to evaluate; above it a sample is drawn. Alignments that
+            run-time values may cause share it.
 
     Raises:
-        TooLargeError: A variable of the address has values that int64 doesn't hold, or so many.
+        TooLargeError: Values of a variable of the address, or their number, exceed int64.
     """
     reads = set(map(Runtime, range(len(requests.map.runtime))))
     is_decided = not reads & variables(requests.address, *requests.conditions)
     if any(map(_is_choice, requests.map.runtime)):  # it may be that no lane takes part
+        # A clamped predicate selects one of two maps. Without the clamp the map holds for both
+        # values, which is the worst case; the best case is the other branch, with no access.
         plain = requests.map.with_(runtime=[_unclamped(v) for v in requests.map.runtime])
         worst = traffic_of(replace(requests, map=plain), budget)
         return replace(worst, precision=BOUNDS, best=Traffic(vector=requests.vector))
@@ -55,6 +58,7 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
     terms = runtime_terms(requests.address)
     certain = _without_runtime(requests)
     if terms is None:
+        # The address is not linear in the run-time values, so no alignment can be derived.
         best, worst = _anywhere(certain, budget)
     else:
         best, worst = _Groups(certain, terms, budget).extremes()
@@ -66,7 +70,7 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
 
 
 def _is_choice(variable: RuntimeVariable) -> bool:
-    """Is it a predicate, of which a map holds for one value only?"""
+    """Is the variable a predicate, for one value of which the map holds?"""
     type = None if variable.origin is None else variable.origin.type
     is_predicate = isinstance(type, TensorType) and type.element.name == "pred"
     return is_predicate and variable.clamp is not None
@@ -77,7 +81,10 @@ def _unclamped(variable: RuntimeVariable) -> RuntimeVariable:
 
 
 def _without_runtime(requests: Requests) -> Requests:
-    """The requests without conditions on values read at run time; the same if there are none."""
+    """Return the requests without constraints on run-time values.
+
+    The result is `requests` itself if it has no such constraints.
+    """
 
     def is_certain(constraint: Constraint) -> bool:
         return not depends_on_runtime(constraint[0])
@@ -89,7 +96,7 @@ def _without_runtime(requests: Requests) -> Requests:
 
 
 def _anywhere(requests: Requests, budget: int) -> tuple[Traffic, Traffic]:
-    """Nothing is known of addresses: at best one sector a request, at worst one for each lane."""
+    """Return bounds for unknown addresses: one sector a request at best, one a lane at worst."""
     lowest: dict[Var, int] = {Runtime(k): v.interval.lo for k, v in enumerate(requests.map.runtime)}
     found = Counter(requests, budget).count(lowest)
     each, count = max(requests.unit_bits // 8, 1), found.requests
@@ -111,10 +118,12 @@ def _anywhere(requests: Requests, budget: int) -> tuple[Traffic, Traffic]:
 
 
 def _shifts(requests: Requests, terms: Mapping[Runtime, int]) -> list[int]:
-    """How far values read at run time may shift an address, in elements, modulo a line."""
+    """Return the shifts, in elements modulo a line, that run-time values can give an address."""
     found = {0}
     for runtime, factor in terms.items():
         interval = requests.map.runtime[runtime.index].interval
+        # Multiples of `factor` repeat modulo a line after `period` values; an interval with fewer
+        # values gives fewer shifts.
         period = requests.modulus // gcd(factor, requests.modulus)
         count = min(period, interval.hi - interval.lo + 1)
         found = {(a + factor * k) % requests.modulus for a in found for k in range(count)}
@@ -122,19 +131,19 @@ def _shifts(requests: Requests, terms: Mapping[Runtime, int]) -> list[int]:
 
 
 class _Blocks(NamedTuple):
-    """The fewest and the most blocks of one size that each group touches: requests × groups."""
+    """The fewest and the most blocks of one size touched by each group: [requests, groups]."""
 
     fewest: Ints
     most: Ints
 
 
 class _Spans(NamedTuple):
-    """Where the lanes of each group stand: requests × groups, in elements.
+    """Position and length of the addresses of each group: [requests, groups], in elements.
 
     Attributes:
-        first: The first element.
-        length: From there to behind the last element.
-        elements: Different ones, 0 where no lane takes part.
+        first: First element of the group.
+        length: Distance from the first element to the end of the last one.
+        elements: Number of distinct elements; 0 if no lane is active.
     """
 
     first: Ints
@@ -143,7 +152,7 @@ class _Spans(NamedTuple):
 
 
 class _Groups:
-    """Counts an access whose address is shifted by values read at run time."""
+    """Counter of the sectors of an access whose address is shifted by run-time values."""
 
     def __init__(self, requests: Requests, terms: Mapping[Runtime, int], budget: int) -> None:
         self._requests: Final = requests
@@ -160,7 +169,9 @@ class _Groups:
         """May a group have every alignment?"""
 
     def extremes(self) -> tuple[Traffic, Traffic]:
-        """At best and at worst."""
+        """Return the traffic in the best and in the worst case."""
+        # Groups without gaps have a closed form for all alignments. Otherwise each shift is tried,
+        # and the shifts divide the budget between them.
         if (found := self._counted(self._budget, is_whole=True)) is not None:
             return found
         every = self._counted(self._budget // len(self._shifts), is_whole=False)
@@ -168,11 +179,11 @@ class _Groups:
         return every
 
     def _counted(self, budget: int, *, is_whole: bool) -> tuple[Traffic, Traffic] | None:
-        """The traffic; `None` where a group of lanes has gaps, of which alignments are tried.
+        """Return the best and the worst traffic; `None` if `is_whole` is set and must not be.
 
         Args:
-            budget: Lanes to look at.
-            is_whole: Refuse gaps.
+            budget: Maximum number of lanes to evaluate.
+            is_whole: Return `None` if a group has gaps or cannot have every alignment.
         """
         best, worst = Counter(self._requests, budget), Counter(self._requests, budget)
         unit = max(self._requests.unit_bits // 8, 1)
@@ -191,6 +202,8 @@ class _Groups:
             least, most = [
                 Figures(*figures, lanes.active)
                 for figures in (
+                    # Best: all groups share the sectors of the largest group. Worst: no two groups
+                    # share one.
                     (sectors.fewest.max(1), lines.fewest.max(1), asked.max(1)),
                     (sectors.most.sum(1), lines.most.sum(1), asked.sum(1)),
                 )
@@ -201,7 +214,9 @@ class _Groups:
         return best.found(), worst.found()
 
     def _of_spans(self, spans: _Spans, size: int) -> _Blocks:
-        """Blocks of elements without gaps, by where the first one may stand in a block."""
+        """Return the blocks touched by groups without gaps, over all alignments of their start."""
+        # The first element can lie at `start`, `start + step`, … within a block. Its lowest offset
+        # touches the fewest blocks, its highest offset `size - step + start` the most.
         step = min(self._step, size)
         length = spans.length * self._requests.bits
         start = spans.first * self._requests.bits % step
@@ -211,7 +226,7 @@ class _Groups:
         return _Blocks(fewest, most)
 
     def _of_each_alignment(self, counter: Counter, lanes: Lanes, groups: Ints) -> Sequence[_Blocks]:
-        """Blocks at every alignment that values may lead to."""
+        """Return the fewest and the most blocks of each size, over all run-time shifts."""
         found: list[_Blocks] = []
         for shift in self._shifts:
             numbers = [counter.numbers(lanes.steps + shift, size) for size in BLOCKS]
@@ -225,7 +240,11 @@ class _Groups:
         return found
 
     def _groups(self, at: Mapping[Var, Ints], shape: tuple[int, ...]) -> Ints:
-        """Which lanes read the same elements at run time: the same numbers below the lanes."""
+        """Number the lanes by the run-time elements that they read: [requests, lanes].
+
+        Lanes of a request with equal numbers read equal elements. The numbers are smaller than the
+        number of lanes.
+        """
         every: dict[Var, Ints] = dict(at)
         every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]
         number, end = np.zeros(shape, dtype=np.int64), 1
@@ -236,6 +255,8 @@ class _Groups:
             for e in variable.arguments:
                 value = np.broadcast_to(evaluate_array(e, every), shape)
                 size = int(value.max(initial=0)) + 1
+                # The pair (number, value) is encoded as one integer. Ranks within a row keep
+                # equality and make both parts small, so that the product fits into int64.
                 if size * end > NOWHERE:
                     (number, end), (value, size) = [(ranked(x), shape[1]) for x in (number, value)]
                 number, end = number * size + value, end * size
@@ -243,10 +264,12 @@ class _Groups:
 
 
 def ranked(number: Ints) -> Ints:
-    """The numbers of each row as small ones: how many of the row are smaller."""
+    """Replace the numbers of each row by their ranks: how many numbers of the row are smaller."""
     order = np.argsort(number, axis=1)
     ordered = np.take_along_axis(number, order, axis=1)
     smaller = np.broadcast_to(np.arange(number.shape[1]), number.shape).copy()
+    # Equal numbers must get the rank of the first of them: their own positions are set to 0, and
+    # the running maximum then carries the first position on.
     smaller[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = 0
     ranks = np.empty_like(smaller)
     np.put_along_axis(ranks, order, np.maximum.accumulate(smaller, axis=1), axis=1)
@@ -254,7 +277,7 @@ def ranked(number: Ints) -> Ints:
 
 
 def _different(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Ints]:
-    """Each different number of each group: its place in requests × groups, and the number."""
+    """Return each distinct number of each group, with its position in requests × groups."""
     room = NOWHERE // active.shape[1]  # for the numbers of each group in an int64
     if int(numbers.max(initial=0)) >= room:
         numbers = ranked(numbers)
@@ -268,16 +291,16 @@ def _different(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Ints]:
 
 
 def _distinct(numbers: Ints, active: Bools, groups: Ints) -> Ints:
-    """How many different numbers each group has: requests × groups."""
+    """Count the distinct numbers of each group: [requests, groups]."""
     places, _ = _different(numbers, active, groups)
     return np.bincount(places, minlength=active.size).reshape(active.shape)
 
 
 def _spans(lanes: Lanes, groups: Ints, vector: int) -> _Spans:
-    """Where each group stands, in elements from the line that its request touches first."""
+    """Return the span of each group, in elements from the first line that its request touches."""
     if int(lanes.steps.max(initial=0)) >= NOWHERE // lanes.active.shape[1]:
         ranks = _distinct(lanes.steps, lanes.active, groups)
-        return _Spans(ranks * 0, ranks * 0, ranks)  # gaps that int64 does not hold
+        return _Spans(ranks * 0, ranks * 0, ranks)  # int64 does not hold the gaps
     places, steps = _different(lanes.steps, lanes.active, groups)
     shape, size = lanes.active.shape, lanes.active.size
     first, last = np.full(size, NOWHERE), np.full(size, -1)

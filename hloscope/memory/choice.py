@@ -1,4 +1,4 @@
-"""What decides on the emitter of a kernel: roots, heroes, element sizes, the device.
+"""Selection of a kernel's emitter by roots, heroes, element sizes and the device.
 
 Source: XLA `xla/service/gpu/hlo_fusion_analysis.cc`, `gpu_fusible.cc`.
 """
@@ -22,9 +22,9 @@ from hloscope.memory.transposes import TransposeShape
 from hloscope.ops import Concatenate, DotGeneral, Reduce, ReduceWindow, Scatter, Sort
 
 UNROLL: Final = 4
-"""Elements of a thread of a loop, at most; see `Choice.unroll`."""
+"""Most elements that a thread of a loop kernel computes; see `Choice.unroll`."""
 WIDE_UNROLL: Final = 8
-"""The same where loads have 256 bits."""
+"""Most elements of a thread if loads can have 256 bits."""
 LARGEST_WINDOW: Final = 8
 MOST_CONCATENATED: Final = 10
 MOST_CONCATENATE_HERO: Final = 4
@@ -33,17 +33,17 @@ NO_BITS: Final = 1 << 31
 
 
 class Choice:
-    """One kernel to be: what its emitter is chosen by, and what all emitters share.
+    """A fusion on a device, with the facts that select the emitter and that all emitters share.
 
     Attributes:
-        fused: What is computed.
-        device: Where.
-        analysis: What values read of others.
-        roots: The values written, `get-tuple-element` looked through.
+        fused: The instructions that the kernel computes.
+        device: The device.
+        analysis: The indexing analysis of the program.
+        roots: The values that are written; `get-tuple-element` is looked through.
         heroes: The hero of each root.
-        threads: Threads of a block of a loop, where the user says so.
-        blocks: Blocks of the grid of a loop, where the user says so.
-        unroll_asked: Elements of a thread, where the user says so.
+        threads: Threads of a block of a loop kernel; `None` if the user gives no number.
+        blocks: Blocks of the grid of a loop kernel; `None` if the user gives no number.
+        unroll_asked: Elements of a thread; `None` if the user gives no number.
     """
 
     def __init__(
@@ -69,11 +69,13 @@ class Choice:
 
     @cached_property
     def emitter(self) -> str:
-        """The kind of emitter: `reduction`, `transpose`, `scatter`, `concatenate`, `loop`."""
+        """Return the emitter: `reduction`, `transpose`, `scatter`, `concatenate` or `loop`."""
+        # XLA tries the emitters in this order; the first that accepts all roots is taken.
         if self._is_reduction():
             return "reduction"
         if self._is_transpose():
             return "transpose"
+        # Only reductions and transposes have emitters for several roots.
         if len(self.roots) > 1:
             return "loop"
         if isinstance(self.roots[0].op, Scatter):
@@ -83,13 +85,16 @@ class Choice:
         return "concatenate" if isinstance(hero.op, Concatenate) and few else "loop"
 
     def is_reduction_root(self, number: int) -> bool:
-        """Does a reduction emitter write this root?"""
+        """Does a reduction emitter write root `number`?"""
         root = behind_tuples(self.roots[number])
         return is_reduction_hero(root, self.heroes[number], self.device)
 
     @cached_property
     def first_reduction(self) -> Instruction | None:
-        """The hero that all reductions of the kernel must be like."""
+        """Return the hero of the first reduction root; `None` if other_type is none.
+
+        Other reductions must match it.
+        """
         return next((hero for k, hero in enumerate(self.heroes) if self.is_reduction_root(k)), None)
 
     def _is_reduction(self) -> bool:
@@ -100,6 +105,9 @@ class Choice:
         assert isinstance(type, TensorType)
         for k, hero in enumerate(self.heroes):
             if self.is_reduction_root(k):
+                # All reductions share one thread map, so their shapes agree; other roots are
+                # written on the way and must have one element for each element of the reduced
+                # operand.
                 if ReductionShape.of(hero) != shape:
                     return False
             elif self.elements(k) != element_count(type):
@@ -108,7 +116,7 @@ class Choice:
 
     @cached_property
     def transpose(self) -> TransposeShape | None:
-        """The transpose that all transposed roots share, `None` if there is none such."""
+        """Return the transpose shared by all transposed roots; `None` if they differ or none is."""
         shapes = [TransposeShape.of(h) for h in self.heroes if is_tiled_transpose(h)]
         return shapes[0] if shapes and len(set(shapes)) == 1 else None
 
@@ -125,37 +133,38 @@ class Choice:
     # -------------------------------------------------------------------------------- figures
 
     def array(self, number: int) -> TensorType | None:
-        """The type of the first array of a root."""
+        """Return the type of the first array of root `number`; `None` if its sizes are unknown."""
         return first_array(self.analysis, self.roots[number])
 
     def elements(self, number: int) -> int:
-        """Elements of the first array of a root."""
+        """Return the number of elements of the first array of root `number`; 1 if it is unknown."""
         type = self.array(number)
         return 1 if type is None else element_count(type)
 
     @cached_property
     def input_bits(self) -> int:
-        """Bits of the narrowest elements read; very many where nothing is read."""
+        """Return the bits of the narrowest elements that are read; `NO_BITS` if nothing is read."""
         return min([type.element.bits for type in self.fused.tensors], default=NO_BITS)
 
     @cached_property
     def output_bits(self) -> int:
-        """Bits of the narrowest elements written."""
+        """Return the bits of the narrowest elements that are written; 8 if nothing is written."""
         types = [type for *_, type in self.fused.outputs(self.analysis)]
         return min([type.element.bits for type in types], default=8)
 
     @cached_property
     def prevents_vectors(self) -> bool:
-        """Would a thread with several elements need too many registers?"""
+        """Does an instruction need so many registers that each thread has only one element?"""
         return any(map(_prevents_vectors, self.fused.inside))
 
     def unroll(self, elements: int) -> int:
-        """Elements that a thread of a loop over so many elements touches."""
+        """Return how many elements a thread of a loop over `elements` elements computes."""
         if self.unroll_asked is not None:
             return self.unroll_asked
         found = 1
         if elements >= self.device.threads and not self.prevents_vectors:
             found = gcd(elements, self._most_unrolled())
+        # A thread must store whole bytes: two threads would race for the bits of one byte.
         if self.output_bits < 8 and found == 1:
             found = -(-8 // self.output_bits)
         return found
@@ -169,15 +178,16 @@ class Choice:
         return UNROLL
 
     def launch(self, elements: int, unroll: int) -> Launch:
-        """Launch dimensions of a loop."""
+        """Return the launch of a loop over `elements` elements, `unroll` of them a thread."""
         needed = -(-elements // unroll)
         threads = self.threads or max(min(WARPS_OF_LOOP * self.device.warp, needed), 1)
         return Launch.of(threads, self.blocks or max(-(-needed // threads), 1))
 
     def over_elements(self, type: TensorType, launch: Launch, unroll: int) -> IndexingMap:
-        """From threads to elements of an array, one after another in memory order."""
+        """Return the map from threads to elements of an array, consecutive in memory order."""
         count, sizes = element_count(type), physical_sizes(type)
         each = launch.block_size * launch.blocks[0] * launch.blocks[1] * unroll
+        # A grid that is too small for the array, as a user may ask for, loops over it.
         rounds = max(-(-count // each), 1)
         linear = (launch.block * launch.block_size + THREAD) * unroll
         ranges = [rounds] if rounds > 1 else []
@@ -189,30 +199,38 @@ class Choice:
         order = major_to_minor(type)
         parts = split(linear, sizes)
         index = [parts[order.index(k)] for k in range(type.rank)]
+        # The bounds check is needed only if the last round is not full.
         inside = [(linear, count)] if each * rounds != count else []
         return launch.map(ranges, index, inside).simplify(replace_points=False)
 
 
 def first_array(analysis: Analysis, value: Instruction) -> TensorType | None:
-    """The type of the first array of a value, if its sizes are known."""
+    """Return the type of the first array of a value; `None` if its sizes are unknown."""
     for type in analysis.tensors(value.type):
         if isinstance(type, TensorType):
             return type if is_array(type) else None
     return None
 
 
-def in_memory_of(map: IndexingMap, here: TensorType, there: TensorType) -> IndexingMap | None:
-    """The map to the element at the same place of another array; `None` if sizes do not agree."""
-    if element_count(here) != element_count(there):
+def in_memory_of(
+    map: IndexingMap, array_type: TensorType, other_type: TensorType
+) -> IndexingMap | None:
+    """Return the map to the elements at the same memory positions of another array.
+
+    `None` if the arrays have different numbers of elements.
+    """
+    if element_count(array_type) != element_count(other_type):
         return None
-    if here.shape == there.shape and major_to_minor(here) == major_to_minor(there):
+    if array_type.shape == other_type.shape and major_to_minor(array_type) == major_to_minor(
+        other_type
+    ):
         return map
-    parts = [map.results[k] for k in major_to_minor(here)]
-    return map.with_(results=index_in(parts, physical_sizes(here), there)).simplify()
+    parts = [map.results[k] for k in major_to_minor(array_type)]
+    return map.with_(results=index_in(parts, physical_sizes(array_type), other_type)).simplify()
 
 
 def written_by(ins: Instruction, operand: int, map: IndexingMap) -> tuple[IndexingMap, ...] | None:
-    """Where the elements of an operand go, from threads on; `None` if nobody knows."""
+    """Return the maps from threads to where an operand is written; `None` if unknown."""
     accesses = input_to_output(ins, operand)
     if not accesses or any(access.map is None for access in accesses[0]):
         return None

@@ -1,4 +1,4 @@
-"""Coalescing of a kernel, operand by operand and output by output: three verdicts side by side."""
+"""Coalescing of each operand and output of a kernel: XLA's two verdicts and the counted traffic."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """Answers about the kernels of one program; equal ones are computed once.
+    """Coalescing analysis of the kernels of one program. Equal kernels are analysed once.
 
     Attributes:
-        analysis: What values read of others.
-        device: Where the kernels run.
-        threads: Threads of a block of a loop, where the user says so.
-        blocks: Blocks of the grid, where the user says so.
-        vector: Elements of a thread, where the user says so.
-        thread_map: From threads to elements of the output, instead of an emitter: a map, or a
-            layout of a tile.
-        tile: Tile sizes of block-level fusions, instead of those of their backend configs.
-        verdicts_only: Leave out what is not XLA's own verdict.
-        budget: Lanes that are looked at for one access, at most.
-        stated: What the dump folder of the program states of its kernels; `None` without one.
+        analysis: The indexing analysis of the program.
+        device: The device that the kernels run on.
+        threads: Threads of a block of a loop; `None` if the user gives no number.
+        blocks: Blocks of the grid; `None` if the user gives no number.
+        vector: Elements of a thread; `None` if the user gives no number.
+        thread_map: Map from threads to elements of the output, or layout of a tile, that replaces
+            the emitter's.
+        tile: Tile sizes of block-level fusions, in place of those of their backend configs.
+        verdicts_only: Compute XLA's own verdicts only.
+        budget: Maximum number of lanes to evaluate for one access.
+        stated: Facts about the kernels in the program's dump folder; `None` without a folder.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class Memory:
         self.stated: Final = None if dump is None else StatedKernels(dump, device, self.counted)
 
     def of_instruction(self, ins: Instruction) -> Coalescing:
-        """The answer for a fusion, or for an instruction compiled alone.
+        """Return the result for a fusion, or for an instruction compiled alone.
 
         Raises:
-            UnsupportedError: It has no kernel of XLA's own emitters.
+        UnsupportedError: The instruction has no kernel of XLA's own emitters.
         """
         known = self.of_equal(ins)
         answer = known if known.name == ins.name else self._renamed(known, ins)
@@ -96,12 +96,15 @@ class Memory:
 
     @property
     def _is_asked_for_own_kernel(self) -> bool:
-        """Does the user give the launch, the map or the tiles, or ask for XLA's verdicts only?"""
+        """Does the user give the launch, the map or the tiles, or request XLA's verdicts only?"""
         is_given = self._thread_map is not None or self._tile is not None
         return is_given or any(self._options.values()) or self._verdicts_only
 
     def _under_stated_launch(self, ins: Instruction, answer: Coalescing) -> Coalescing:
-        """The answer for the launch that the dump folder states, if the emitter can have it."""
+        """Return the result for the launch in the dump folder if the emitter can produce it.
+
+        Otherwise return `answer`.
+        """
         assert self.stated is not None
         stated, model = self.stated.launch(ins), answer.kernel.launch
         if stated is None or model is None or stated == model:
@@ -111,30 +114,34 @@ class Memory:
             fused, self.device, self.analysis, threads=stated.block_size, blocks=prod(stated.blocks)
         )
         kernel = kernel_of(choice)
+        # An emitter may ignore the requested launch: its maps then do not describe the real kernel.
         if kernel.launch != stated:
             return answer
         found = f"XLA launches {stated}, the model says {model}"
         return replace(self.of_kernel(fused, choice, kernel), findings=(found,))
 
     def counted(self, map: IndexingMap, bits: int, launch: Launch, vector: int) -> Touch:
-        """Return the requests of an access, from threads to elements of so many bits.
+        """Return the requests of an access by threads to elements of `bits` bits.
 
         Args:
-            map: From threads and blocks in x, y and z, and loops, to the element.
-            bits: Of an element.
+            map: Map from threads and blocks in x, y and z, and loops, to the element.
+            bits: Bits of an element.
             launch: Blocks and threads.
-            vector: Neighbouring elements that a thread holds.
+            vector: Consecutive elements that a thread accesses at once.
         """
         return self._levels.counted(map, bits, launch, vector)
 
     def of_equal(self, ins: Instruction) -> Coalescing:
-        """The answer for an equal kernel: the names in it may be that one's.
+        """Return the result for a kernel equal to that of `ins`.
+
+        Its names may be those of the equal one.
 
         Raises:
-            UnsupportedError: As `of_instruction`.
+        UnsupportedError: The instruction has no kernel of XLA's own emitters.
         """
         ins = synchronous(ins)
         key = self.kernels.key(ins)
+        # Networks repeat the kernels of a layer: equal kernels have one key and share one result.
         known = self._answers.get(key) if key is not None else None
         if known is None:
             known = self._of(ins, key)
@@ -159,7 +166,7 @@ class Memory:
         return self.of_kernel(fused, choice, kernel_of(choice))
 
     def of_kernel(self, fused: Fused, choice: Choice, kernel: Kernel) -> Coalescing:
-        """The answer for a kernel, XLA's or one of the user's."""
+        """Return the result for a kernel, either XLA's or one of the user's."""
         subject = fused.instruction or fused.roots[0]
         emitter = choice.emitter if kernel.emitter != BLOCK_LEVEL else BLOCK_LEVEL
         heuristic = by_heuristic(emitter, subject, None, self.device)
@@ -194,6 +201,7 @@ class Memory:
         assert isinstance(type, TensorType)
         name = fused.operands[number].name
         logical = dict.fromkeys([a.map for _, a in readings if a.map is not None])
+        # Atomics also read the elements that they update, so these belong to the footprint.
         old = [reading.map.compose(a.map) for reading, a in reads.old(place) if a.map is not None]
         logical |= dict.fromkeys(old)
         reasons = dict.fromkeys([a.reason for _, a in readings if a.reason])
@@ -225,6 +233,7 @@ class Memory:
         for reading, access in readings:
             if not reading.is_hero:
                 continue
+            # XLA calls an access that it has no map for uncoalesced.
             if access.map is None:
                 return False
             map = self._addresses.of_hero(reading, access, type)
@@ -245,14 +254,14 @@ class Memory:
         kernel: Kernel,
         reads: Reads,
     ) -> Measured:
-        """The ways in which threads read an array, and what they move."""
+        """Return the loads of an array by the threads, with their traffic."""
         loops = dict.fromkeys([_loop(*one) for one in reads.loaded(place)]) or {0: None}
         return together([self._read_in(loop, place, type, kernel, reads) for loop in loops])
 
     def _read_in(
         self, loop: int, place: Place, type: TensorType, kernel: Kernel, reads: Reads
     ) -> Measured:
-        """The same of the readings that one loop makes."""
+        """Return the loads of an array in one loop, with their traffic."""
 
         def addresses(reading: Reading, accesses: Iterable[Access]) -> list[Address]:
             here = [access for access in accesses if _loop(reading, access) == loop]
@@ -279,14 +288,14 @@ class Memory:
     # ----------------------------------------------------------------------------------- tiles
 
     def _tile_uses(self, fused: Fused, kernel: Kernel) -> TileUses | None:
-        """Tiles of the arrays of a block-level fusion by XLA's symbolic tiles."""
+        """Return the use of arrays by a block-level fusion's tiles; `None` for other kernels."""
         ins = fused.instruction
         if kernel.launch is not None or ins is None or self._verdicts_only:
             return None
         return tile_uses(ins, self._tile, self.device)
 
     def _tiles(self, fused: Fused) -> list[tuple[int, ...]]:
-        """Tile sizes of each output of a block-level fusion, as far as they are known."""
+        """Return the known tile sizes of each output of a block-level fusion."""
         if self._tile is not None:
             return [self._tile] * max(len(fused.outputs(self.analysis)), 1)
         chosen = None if fused.instruction is None else chosen_tiles(fused.instruction)
@@ -300,7 +309,10 @@ class Memory:
         type: TensorType,
         uses: TileUses | None,
     ) -> TileUse | None:
-        """The use of transactions by the tiles of an operand; the worst, if there are several."""
+        """Return the use of transactions by an operand's tiles, the worst of several.
+
+        `None` if it is unknown.
+        """
         if not is_array(type) or type.rank == 0 or self._verdicts_only:
             return None
         if uses is not None and place in uses.operands:
@@ -335,6 +347,7 @@ class Memory:
             if any(map.runtime for map in maps):
                 touched = self._touched_of([*maps], type, is_unknown=False)
             else:
+                # Without run-time indices a kernel writes each element of its output.
                 touched = whole(type, element_count(type))
             found.append(
                 ArrayUse(
@@ -348,7 +361,7 @@ class Memory:
     def _written(
         self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel, stores: Stores
     ) -> Measured:
-        """The ways in which threads write an array, each a store of its own, and the sum."""
+        """Return the stores to an array by the threads, with their traffic. Each map is a store."""
         placed = [self._addresses.written(map, type, stores) for map in maps]
         if self._verdicts_only:
             return _uncounted(placed)
@@ -364,7 +377,7 @@ class Memory:
         type: TensorType,
         tile: TileUse | None,
     ) -> ArrayUse:
-        """An output of which no lane is known."""
+        """Return the result for an output whose thread map is unknown."""
         if not is_array(type):
             touched = Touched(is_exact=False)
             reason = "its sizes are not known"
@@ -379,12 +392,12 @@ class Memory:
 
 
 def _loop(reading: Reading, access: Access) -> int:
-    """The number of the loop that makes an access; what does not depend on it stands before it."""
+    """Return the number of the loop that makes an access; 0 if it does not depend on the loop."""
     return reading.loop if access.map is not None and access.map.ranges else 0
 
 
 def _uncounted(addresses: Iterable[Address]) -> Measured:
-    """Accesses of which only verdicts were asked for."""
+    """Return the accesses without traffic, for requests of verdicts only."""
     maps = dict.fromkeys([address.map for address in addresses])
     return Measured(tuple([Touch((map,), None, None) for map in maps]))
 

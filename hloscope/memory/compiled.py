@@ -1,8 +1,8 @@
-"""Accesses as LLVM compiles them: neighbouring elements of one basic block become vectors.
+"""Accesses as LLVM compiles them: consecutive elements of one basic block become vectors.
 
-XLA emits an access for each element, or a vector along the loop that it unrolls.  LLVM unrolls the
-inner loops of a thread, then merges loads, and stores, of neighbouring elements that stand in one
-basic block, as far as it can prove the vector aligned.
+XLA emits an access for each element, or a vector along the loop that it unrolls. LLVM unrolls the
+inner loops of a thread, then merges loads, and stores, of consecutive elements in one basic block,
+as far as it can prove the vector aligned.
 
 Source: LLVM `llvm/lib/Transforms/Vectorize/LoadStoreVectorizer.cpp`, `InferAlignment.cpp`.
 """
@@ -39,29 +39,29 @@ from hloscope.indexing import (
 from hloscope.memory.requests import Requests
 
 MOST_UNROLLED: Final = 1 << 10
-"""Elements of a thread's inner loops that are looked at one by one."""
+"""Maximum number of iterations of a thread's inner loops that are enumerated."""
 LARGEST_GAP: Final = 2
-"""Elements in a row that a vector loads though nobody needs them, at most."""
+"""Maximum number of consecutive unused elements that a merged load may contain."""
 _Domains: TypeAlias = tuple[tuple[Constraint, ...], ...]
 
 
 class _Element(NamedTuple):
-    """Neighbouring elements that one instruction touches, `offset` behind a common address."""
+    """`width` consecutive elements of one instruction, `offset` elements after a common address."""
 
     offset: int
     width: int
 
 
 class _Block(NamedTuple):
-    """What elements of one basic block share: all but how far behind `address` they stand.
+    """Everything that the accesses of one basic block share, except their offsets from `address`.
 
     Attributes:
-        address: Without its constant.
+        address: Address without its constant.
         dims: Lanes, warps and blocks.
         ranges: Loops that are not unrolled.
-        runtime: What is read at run time.
-        domains: The condition: all constraints of one of these hold.
-        bits: Of an element.
+        runtime: Run-time values.
+        domains: Condition of the accesses: all constraints of one of the domains hold.
+        bits: Bits of an element.
         warp: Lanes of a warp.
     """
 
@@ -75,18 +75,19 @@ class _Block(NamedTuple):
 
 
 def compiled(found: Sequence[Requests], widest: int, *, are_loads: bool = False) -> list[Requests]:
-    """The requests of accesses of one array after LLVM merged neighbours.
+    """Return the requests of accesses of one array after LLVM merged consecutive elements.
 
     Args:
-        found: The accesses as emitted, all loads or all stores, none twice.
+        found: The accesses as emitted, all loads or all stores, without duplicates.
         widest: Bytes of the widest access of a lane.
-        are_loads: What a thread has loaded already is not loaded again.
+        are_loads: Are they loads? A thread does not load an element twice.
 
     Returns:
-        The very same objects where nothing changes.
+        The objects of `found` if LLVM merges nothing.
     """
     kept: list[Requests] = []
     blocks: dict[_Block, dict[_Element, Requests]] = {}
+    # Elements below a byte have no address, so LLVM cannot merge them.
     candidates = [one for one in found if not one.map.is_known_empty and one.bits >= 8]
     several = _may_be_neighbours(candidates, LARGEST_GAP if are_loads else 0)
     for one in found:
@@ -102,19 +103,21 @@ def compiled(found: Sequence[Requests], widest: int, *, are_loads: bool = False)
         divisor = proved_divisor(block.address)
         vectors = [*_vectors(elements_of, divisor, block.bits, widest, fills_gaps=are_loads)]
         merged += _requests(block, vectors, [*dict.fromkeys(elements_of.values())])
+    # Merging only ever lowers the number of accesses; an equal number means that none was merged,
+    # and the emitted form (with its loops) is the shorter description.
     if sum(map(_count, merged)) == sum(map(_count, several)):
         return [*found]
     return kept + merged
 
 
 def _without_repeated(blocks: dict[_Block, dict[_Element, Requests]]) -> None:
-    """Take out elements that a block loads whose condition holds wherever this one does.
+    """Remove loads of elements that another block, on a weaker condition, has loaded.
 
     Source: LLVM's `GVN` and `EarlyCSE`, for loads of memory that the kernel does not write.
     """
     by_address: dict[tuple[object, ...], list[_Block]] = {}
     for block in blocks:
-        if not block.ranges:  # after a loop that stays one, the values are gone
+        if not block.ranges:  # registers do not hold the values of a loop that is not unrolled
             key = block.address, block.runtime, block.bits
             by_address.setdefault(key, []).append(block)
     for several in by_address.values():
@@ -130,7 +133,10 @@ def _without_repeated(blocks: dict[_Block, dict[_Element, Requests]]) -> None:
 
 
 def _holds_within(block: _Block, other: _Block) -> bool:
-    """Is it plain that the condition of the other holds wherever that of the block does?"""
+    """Does the condition of `other` plainly hold wherever that of `block` does?
+
+    The test is syntactic: `False` may mean that the implication is not seen.
+    """
     if any(
         not b.interval.contains(a.interval) for a, b in zip(block.dims, other.dims, strict=True)
     ):
@@ -139,9 +145,7 @@ def _holds_within(block: _Block, other: _Block) -> bool:
 
 
 def proved_divisor(address: Expr) -> int:
-    """What divides an address as LLVM sees it; 0 if it is 0.
-
-    LLVM writes `e / c * c` as `e - e mod c`, of which no divisor is known but those of `e`.
+    """Return the largest divisor of an address that LLVM proves; 0 if the address is 0.
 
     >>> from hloscope.affine import Dim
     >>> x = Dim(0)
@@ -153,6 +157,7 @@ def proved_divisor(address: Expr) -> int:
     for e, factor in terms:
         divisor = known_divisor(e)
         match e:
+            # For a power of two LLVM writes a shift or a mask, whose trailing zeros are known.
             case FloorDiv(num, Const(by)) if by == factor and by & (by - 1):
                 found = gcd(found, known_divisor(num), by)
             case _:
@@ -161,12 +166,12 @@ def proved_divisor(address: Expr) -> int:
 
 
 def _count(requests: Requests) -> int:
-    """Accesses of a thread."""
+    """Return the number of accesses of a thread."""
     return prod([v.interval.hi - v.interval.lo + 1 for v in requests.map.ranges])
 
 
 def _may_be_neighbours(found: Sequence[Requests], gap: int) -> set[Requests]:
-    """The accesses that touch neighbours, along a loop or a constant distance apart."""
+    """Return the accesses with neighbours along a loop or a constant distance away."""
     chosen: set[Requests] = set()
     by_rest: dict[Expr, list[Requests]] = {}
     for one in found:
@@ -176,13 +181,14 @@ def _may_be_neighbours(found: Sequence[Requests], gap: int) -> set[Requests]:
         rest = [(e, c) for e, c in as_sum(one.address)[0] if e not in terms]
         by_rest.setdefault(from_terms(rest, 0), []).append(one)
     for several in by_rest.values():
+        # Addresses that differ by a constant only may be neighbours.
         if len(several) > 1:
             chosen.update(several)
     return chosen
 
 
 def _loops(one: Requests) -> dict[Var, int]:
-    """Coefficients of the loops that only shift the address, if they can be unrolled."""
+    """Return the address coefficients of the loops that can be unrolled and only add an offset."""
     terms = dict(as_sum(one.address)[0])
     read = {x for v in one.map.runtime for x in variables(*v.arguments)}
     found: dict[Var, int] = {}
@@ -190,6 +196,8 @@ def _loops(one: Requests) -> dict[Var, int]:
     for k, loop in enumerate(one.map.ranges):
         x = Range(k)
         others = [e for e in terms if e is not x]
+        # A loop that decides a run-time value, or occurs in another term, changes more than the
+        # offset.
         if x not in terms or x in read or x in variables(*others):
             continue
         size *= loop.interval.hi - loop.interval.lo + 1
@@ -200,7 +208,7 @@ def _loops(one: Requests) -> dict[Var, int]:
 
 
 def _elements(one: Requests) -> Iterator[tuple[_Block, _Element]]:
-    """Each access of a thread: what it shares with others, and where it stands."""
+    """Yield each access of a thread as its basic block and its offset and width there."""
     loops = _loops(one)
     terms, const = as_sum(one.address)
     rest = from_terms([(e, c) for e, c in terms if e not in loops], 0)
@@ -214,6 +222,8 @@ def _elements(one: Requests) -> Iterator[tuple[_Block, _Element]]:
     domains = _normal(one.domains, renamed)
     for values in product(*sizes):
         at = dict(zip(loops, values, strict=True))
+        # A condition on a loop differs between the unrolled iterations: each gets its own block,
+        # and iterations that never run are left out.
         if in_condition:
             here: dict[Var, Expr] = {x: x * 0 + value for x, value in at.items()}
             domains = _normal(one.domains, renamed | here)
@@ -227,12 +237,17 @@ def _elements(one: Requests) -> Iterator[tuple[_Block, _Element]]:
 
 
 def _normal(domains: _Domains, new: dict[Var, Expr]) -> _Domains:
-    """Conditions with values for loops, in a form that equal ones share; those never true go."""
+    """Return the domains with values for loops, in a canonical form.
+
+    Domains that never hold are left out.
+    """
     found: list[tuple[Constraint, ...]] = []
     for domain in domains:
         constraints: dict[Expr, Interval] = {}
         for e, interval in domain:
             terms, const = as_sum(substituted([e], new)[0])
+            # Canonical: no constant, coprime coefficients, a positive first one, and one interval
+            # for each expression. Equal conditions of unrolled iterations then compare equal.
             lo, hi = interval.lo - const, interval.hi - const
             factor = gcd(*[c for _, c in terms])
             if not factor:
@@ -253,15 +268,15 @@ def _normal(domains: _Domains, new: dict[Var, Expr]) -> _Domains:
 def _vectors(
     elements: Iterable[_Element], divisor: int, bits: int, widest: int, *, fills_gaps: bool
 ) -> Iterator[_Element]:
-    """What is touched at once: the widest aligned vectors, from the first element of a run on.
+    """Yield the vectors of a basic block, each the widest aligned one from the first element on.
 
     Args:
-        elements: What the instructions of a block touch.
-        divisor: What divides the common address; 0 if that is 0.
-        bits: Of an element.
-        widest: Bytes of a vector.
-        fills_gaps: May a vector hold elements that nobody needs?  So may loads: a vector is taken
-            if its second half is needed, too.
+        elements: The elements that the instructions of a block access.
+        divisor: Proved divisor of the common address; 0 if the address is 0.
+        bits: Bits of an element.
+        widest: Maximum number of bytes of a vector.
+        fills_gaps: May a vector contain unused elements? Loads may, if an element of the second
+            half of the vector is needed.
     """
     ordered = sorted(elements)
     at = 0
@@ -269,6 +284,8 @@ def _vectors(
         offset, width = ordered[at]
         end, last, chosen = offset + width, at, (at, width)
         size = width
+        # The vector starts at `divisor * k + offset`, so it is aligned to `size` elements if and
+        # only if `size` divides both. Sizes double, so the last one that fits is the widest.
         while size * 2 * bits <= widest * 8 and gcd(divisor, offset) % (size * 2) == 0:
             size *= 2
             while last + 1 < len(ordered) and sum(ordered[last + 1]) <= offset + size:
@@ -286,7 +303,7 @@ def _vectors(
 def _requests(
     block: _Block, vectors: Sequence[_Element], origins: Sequence[Requests]
 ) -> Iterator[Requests]:
-    """The vectors of a block, those at equal distances as one loop."""
+    """Yield the vectors of a block as requests. Vectors at equal distances form one loop."""
     originals = tuple(dict.fromkeys([map for one in origins for map in one.originals]))
     for width in sorted({v.width for v in vectors}, reverse=True):
         offsets = [v.offset for v in vectors if v.width == width]
@@ -317,9 +334,9 @@ def _progressions(offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def apart(one: Requests, widths: Sequence[int]) -> list[Requests]:
-    """An access of vectors as accesses of so many elements, one after another.
+    """Return an access of vectors as accesses of `widths` elements, one after another.
 
-    The very same access if its vectors have another size.
+    The result is the access itself if its vectors have another size.
     """
     if one.vector == 1 or sum(widths) < one.vector:
         return [one]
@@ -333,7 +350,7 @@ def apart(one: Requests, widths: Sequence[int]) -> list[Requests]:
 
 
 def in_words(one: Requests, word: int) -> Requests:
-    """An access of elements as one of the words, of so many bits, that hold them."""
+    """Return an access of elements as an access of the `word`-bit words that contain them."""
     address = floordiv(one.address, word // one.bits)
     map = one.map.with_(results=[address]).simplify(replace_points=False)
     return replace(one, map=map, bits=word, vector=1)

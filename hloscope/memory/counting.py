@@ -1,6 +1,6 @@
-"""How many sectors and lines the requests of an access move: counted over the whole grid.
+"""Count the sectors and cache lines of the requests of an access, over the whole grid.
 
-Requests that behave alike are counted once (`periods`); what is left is evaluated with numpy.
+Requests with the same pattern are counted once (`periods`). The rest is evaluated with numpy.
 """
 
 from __future__ import annotations
@@ -30,41 +30,43 @@ from hloscope.memory.requests import LANE, Requests
 from hloscope.memory.traffic import EXACT, SAMPLED, Request, Traffic
 
 BUDGET: Final = 1 << 20
-"""Lanes of different requests that are all looked at; of more a sample is drawn."""
+"""Maximum number of lanes to evaluate; above it a sample of the requests is drawn."""
 SAMPLE: Final = 2
-"""A sample is so many times smaller than what is looked at whole."""
+"""A sample has `1 / SAMPLE` of the lanes of the budget."""
 CHUNK: Final = 1 << 13
-"""Requests looked at at once."""
+"""Requests evaluated in one numpy call."""
 FEW: Final = 32
-"""Of so many requests it is not asked which ones are alike."""
+"""Up to this many requests are counted without grouping equal patterns."""
 MOST_CONDITIONS: Final = 32
-"""Constraints that are told apart, a bit of a number each."""
+"""Maximum number of constraints in a pattern: each is one bit of an int64."""
 MOST_ALIGNMENTS: Final = 64
-"""Alignments of what is read at run time that are tried."""
+"""Maximum number of alignments by run-time values that are tried."""
 FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
 NOWHERE: Final = (1 << 63) - 1
 _SLOWER: Final = 16
-"""How many times as long numpy takes for Python's integers, which int64 doesn't hold."""
+"""Factor by which numpy is slower for Python integers, used beyond int64."""
 
 
 def counted(requests: Requests, budget: int = BUDGET) -> Traffic:
-    """Count what the requests of an access move that no value read at run time decides.
+    """Count the traffic of the requests of an access that no run-time value decides.
 
     Args:
         requests: The access.
-        budget: Lanes to look at, at most; beyond it a sample is drawn.
+
+        budget: Maximum number of lanes to evaluate; above it a sample is drawn.
 
     Raises:
-        TooLargeError: A variable of the address has values that int64 doesn't hold, or so many.
+        TooLargeError: Values of a variable of the address, or their number, exceed int64.
     """
     if requests.map.is_known_empty or requests.lanes_at_most <= 0:
         return Traffic(vector=requests.vector)
     return Counter(requests, budget).count({})
 
 
+# `bounded` makes two or more counters of one access, for the best and the worst case.
 @lru_cache(maxsize=64)
 def _values_of(requests: Requests) -> tuple[Values, ...]:
-    """What each free variable can be, the same whatever is read at run time."""
+    """Return the representative values of each free variable, for any run-time values."""
     map = requests.map
     origins = [e for v in map.runtime for e in v.arguments]
     return tuple(
@@ -78,13 +80,13 @@ def _values_of(requests: Requests) -> tuple[Values, ...]:
 
 
 class Lanes(NamedTuple):
-    """The lanes of some requests: requests × lanes.
+    """Addresses and activity of the lanes of several requests: [requests, lanes].
 
     Attributes:
-        addresses: In elements.
-        steps: From the line that the request touches first; of lanes that are not active, those of
-            the active lane that touches it first.
-        active: Do they take part?
+        addresses: Addresses in elements.
+        steps: Elements from the start of the first line that the request touches. An inactive
+            lane has the step of the active lane with the lowest address.
+        active: Is the lane active?
     """
 
     addresses: Ints
@@ -93,7 +95,7 @@ class Lanes(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What some requests touch: sectors, lines, bytes, and which lanes take part."""
+    """Sectors, lines and bytes touched by each of several requests, and their active lanes."""
 
     sectors: Ints
     lines: Ints
@@ -102,7 +104,7 @@ class Figures(NamedTuple):
 
 
 class _Example(NamedTuple):
-    """A request: its free variables, and the address of each lane, if it is active."""
+    """A request: values of its free variables, and the address and activity of each lane."""
 
     at: Mapping[Var, int]
     addresses: Sequence[int]
@@ -110,7 +112,7 @@ class _Example(NamedTuple):
 
 
 class Counter:
-    """Counts the requests of one access."""
+    """Counter of the requests of one access."""
 
     def __init__(self, requests: Requests, budget: int) -> None:
         self._requests = requests
@@ -124,7 +126,7 @@ class Counter:
         unit = max(requests.unit_bits // 8, 1)
         most = prod([v.total for v in self._values]) * requests.warp * unit
         self._weight: Final = np.dtype(np.int64 if most <= NOWHERE else object)
-        """What holds how many lanes, and bytes, a request stands for."""
+        """Integer type that holds the lanes and bytes of all requests that one represents."""
         if any(v.total > NOWHERE or v.runs[-1].stop > NOWHERE for v in self._values if v.runs):
             raise TooLargeError("more requests than 2**63 are not counted")
         is_beyond = bounds(requests.address, map.box).hi >= NOWHERE  # bounds end there
@@ -135,7 +137,7 @@ class Counter:
         self._examples: dict[int, _Example] = {}
 
     def count(self, given: Mapping[Var, int]) -> Traffic:
-        """Count with values for what is read at run time."""
+        """Count the requests, with the given values for run-time variables."""
         for each in self.chunks():
             at, weights = self._merged(*each, given)
             self._add(at, weights, self.lanes(at, given))
@@ -145,12 +147,12 @@ class Counter:
 
     @property
     def _seen(self) -> int:
-        """Lanes that are looked at."""
+        """Return the number of lanes that are evaluated."""
         is_sample = self._total > self._budget
         return (self._sampled if is_sample else self._total) * self._requests.warp
 
     def chunks(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
-        """Requests that differ, and how many others each stands for."""
+        """Yield groups of distinct requests, with how many requests each represents."""
         if not self._total:
             return
         if self._total > self._budget:
@@ -177,7 +179,7 @@ class Counter:
         return at, weights
 
     def _sample(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
-        """Requests drawn with a fixed seed, each as likely as it is frequent."""
+        """Yield requests drawn with a fixed seed, with probabilities proportional to frequency."""
         draw = np.random.default_rng(0)
         count = self._sampled
         self.scale = prod([values.total for values in self._values]) / count
@@ -190,10 +192,11 @@ class Counter:
     def _merged(
         self, at: dict[Var, Ints], weights: Ints, given: Mapping[Var, int]
     ) -> tuple[dict[Var, Ints], Ints]:
-        """The first of the requests that are alike, with the weights of all of them.
+        """Return one request of each pattern, with the summed weights of the requests that have it.
 
-        They are where the lanes' addresses differ by whole lines only: where the terms without the
-        lane do, if no other one depends on anything else, and the same constraints hold.
+        Requests have the same pattern if the addresses of their lanes differ by whole lines, and
+        the same constraints hold. That follows if the terms without the lane differ by whole lines,
+        as `_parts` checks that no other term depends on them.
         """
         parts = self._parts if len(weights) > FEW else None
         if parts is None:
@@ -203,6 +206,8 @@ class Counter:
         alike = evaluate_array(address, every)
         if alike.dtype != np.int64:
             return at, weights
+        # The pattern is a number: the address modulo a line, then one bit for each constraint.
+        # `MOST_CONDITIONS` bits and the modulus fit into int64.
         alike = alike % self._requests.modulus
         for e, interval in conditions:
             value = evaluate_array(e, every)
@@ -211,14 +216,17 @@ class Counter:
         _, first, group = np.unique(alike, return_index=True, return_inverse=True)
         summed = np.zeros(len(first), dtype=weights.dtype)
         np.add.at(summed, group, weights)
+        # Keep the order of the first occurrences, so that examples do not depend on hash values.
         order = np.argsort(first)
         return {x: values[first[order]] for x, values in at.items()}, summed[order]
 
     @cached_property
     def _parts(self) -> tuple[Expr, list[Constraint]] | None:
-        """The terms of the address, and the constraints, without the lane; `None`: lanes differ.
+        """Return the address terms and the constraints that do not depend on the lane.
 
-        Every other term, and constraint, depends on the lane alone then, and on what is given.
+        `None` if a term or a constraint depends on both the lane and another free variable: lanes
+        of different requests then have different patterns. Otherwise every other term, and
+        constraint, depends only on the lane and on run-time values.
         """
         others = {x for x, _ in self._free}
         terms = as_sum(self._requests.address)[0]
@@ -232,7 +240,7 @@ class Counter:
         return from_terms(rest, 0), conditions
 
     def _read(self, given: Mapping[Var, int]) -> dict[Var, Ints]:
-        """What is read at run time, where that matters: as given, or the least it can be."""
+        """Return the values of the run-time variables of the access: as given, or the lowest."""
         return {
             Runtime(k): np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
             for k, v in enumerate(self._requests.map.runtime)
@@ -240,10 +248,10 @@ class Counter:
         }
 
     def _addresses(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> tuple[Ints, Bools]:
-        """The address of each lane, and whether it is active: requests × lanes.
+        """Return the address and the activity of each lane: [requests, lanes].
 
-        In memory the same lane of all requests stands together: what is then said of the lanes of
-        each request is said by steps over long rows, not over a few numbers at a time.
+        In memory the arrays are transposed, so that reductions over the lanes of a request run
+        along long rows.
         """
         map = self._requests.map
         every: dict[Var, Ints] = {x: values.T for x, values in at.items()}
@@ -263,19 +271,21 @@ class Counter:
         return addresses.T, active.T
 
     def lanes(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> Lanes:
+        """Return the lanes of the requests at the given values of the variables."""
         addresses, active = self._addresses(at, given)
         return Lanes(addresses, self._from_line(addresses, active), active)
 
     def _from_line(self, addresses: Ints, active: Bools) -> Ints:
-        """Where each active lane reads, in elements from the line that its request reads first.
+        """Return each active lane's address, in elements from the first line of its request.
 
-        So int64 holds what arrays of any size need: for differences beyond that, which no device
-        has memory for, these are Python's integers.
+        Differences fit into int64 for arrays of any size that a device can hold. Larger ones are
+        Python integers.
         """
         every = bool(active.all())
         touched = addresses if every else np.where(active, addresses, NOWHERE)
         first = touched.min(axis=1, keepdims=True)
         modulus = self._requests.modulus
+        # Inactive lanes get the address of an active lane, so that they touch no further sector.
         touched = addresses if every else np.where(active, addresses, first)
         steps: Ints = touched - first // modulus * modulus
         if steps.dtype != np.int64 and int(steps.max(initial=0)) <= NOWHERE:
@@ -283,7 +293,7 @@ class Counter:
         return steps
 
     def numbers(self, steps: Ints, size: int) -> Ints:
-        """The number of the block of so many bits that each lane reads, from that line on."""
+        """Return the number of each lane's `size`-bit block, counted from the first line."""
         bits = self._requests.bits
         common = gcd(bits, size)
         factor, divisor = bits // common, size // common  # of most widths the factor is 1
@@ -293,7 +303,7 @@ class Counter:
         return numbers if divisor == 1 else numbers // divisor
 
     def _add(self, at: Mapping[Var, Ints], weights: Ints, lanes: Lanes) -> None:
-        """Count requests of these lanes, of which some are active."""
+        """Add requests of these lanes to the sums."""
         unit = max(self._requests.unit_bits // 8, 1)
         taking_part = lane_count(lanes.active)
         is_request = taking_part > 0
@@ -310,13 +320,13 @@ class Counter:
         figures: Figures,
         addresses: Callable[[int], Ints],
     ) -> None:
-        """Add the figures of requests, and keep one of each number of sectors as an example.
+        """Add the figures of requests, and keep one example for each number of sectors.
 
         Args:
             at: Values of the free variables.
-            weights: How many requests each stands for.
-            figures: What each touches.
-            addresses: The address of each lane of a request.
+            weights: Number of requests that each represents.
+            figures: Sectors, lines and bytes of each.
+            addresses: Function from the number of a request to the addresses of its lanes.
         """
         taking_part = lane_count(figures.active)
         is_request = taking_part > 0
@@ -342,13 +352,14 @@ class Counter:
                 )
 
     def _counting(self, steps: Ints, is_request: Bools) -> Callable[[int], Ints]:
-        """What counts the different blocks of so many bits that each request touches.
+        """Return a function that counts the distinct memory blocks of `size` bits of each request.
 
-        Lanes that are not active stand at the first step of those that are.
+        Inactive lanes have the first step of the active ones, so they add no block.
         """
         if not bool((steps[:, 1:] >= steps[:, :-1]).all()):
             steps = np.sort(steps, axis=1)
 
+        # In sorted steps a new block begins where the number differs from its left neighbour.
         def distinct(size: int) -> Ints:
             numbers = self.numbers(steps, size)  # in order, as the steps are
             return (lane_count(numbers[:, 1:] != numbers[:, :-1]) + 1) * is_request
@@ -356,6 +367,7 @@ class Counter:
         return distinct
 
     def found(self) -> Traffic:
+        """Return the traffic of all requests counted so far."""
         sums = {name: self._scaled(value) for name, value in self._sums.items()}
         histogram = {count: self._scaled(n) for count, n in sorted(self._histogram.items())}
         worst = typical = None
@@ -385,7 +397,9 @@ class Counter:
     def _request(self, example: _Example, sectors: int) -> Request:
         bits = self._requests.bits
         names = self._requests.map.names
-        placed = {names[x]: value for x, value in example.at.items() if _is_worth_saying(self, x)}
+        placed = {
+            names[x]: value for x, value in example.at.items() if _has_several_values(self, x)
+        }
         first = [
             int(a) * bits // 8 if on else None
             for a, on in zip(example.addresses, example.active, strict=True)
@@ -394,13 +408,14 @@ class Counter:
 
 
 def lane_count(some: Bools) -> Ints:
-    """How many lanes of each request; in bytes, which are added faster, where they hold that."""
+    """Count the true values of each row."""
+    # Sums of bytes are faster, and a row of less than 256 lanes cannot overflow them.
     small = some.shape[1] < 256
     bytes_ = some.view(np.uint8)
     counted: Ints = bytes_.sum(axis=1, dtype=np.uint8 if small else np.int64).astype(np.int64)
     return counted
 
 
-def _is_worth_saying(counter: Counter, x: Var) -> bool:
+def _has_several_values(counter: Counter, x: Var) -> bool:
     interval: Interval = dict(counter._free)[x]
     return interval.hi > interval.lo

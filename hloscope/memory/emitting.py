@@ -1,4 +1,4 @@
-"""The kernel of a fusion: which emitter XLA:GPU takes, and its maps."""
+"""The kernel of a fusion: selection of XLA:GPU's emitter, and its thread maps."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ _NO_THREADS: Final = {
 
 
 def kernel_of(choice: Choice) -> Kernel:
-    """The kernel that XLA makes.
+    """Return the kernel that XLA generates.
 
     Raises:
-        UnsupportedError: No kernel of XLA's own emitters belongs to the instruction.
+        UnsupportedError: The instruction has no kernel of XLA's own emitters.
     """
     ins = choice.fused.instruction
     if ins is not None:
@@ -80,10 +80,10 @@ def _tensors(choice: Choice, root: Instruction) -> tuple[object, ...]:
 
 
 def _refuse_no_threads(ins: Instruction, kind: KernelKind) -> None:
-    """Refuse an instruction whose kernel is not made by XLA's emitters, and say who makes it.
+    """Raise an error for an instruction whose kernel XLA's emitters do not generate.
 
     Raises:
-        UnsupportedError: It is one.
+        UnsupportedError: The kernel is made by another library, or there is no kernel.
     """
     name, op = Label(ins.name), ins.op.name
     if kind.maker == NONE:

@@ -1,4 +1,4 @@
-"""What one kernel would compute: a fusion, a computation, or an instruction on its own."""
+"""The instructions of one kernel: a fusion, a computation, or an instruction alone."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from hloscope.walks import nested
 
 T = TypeVar("T")
 Edge = dict[tuple[int, int], Accesses]
-"""By number of an operand and of its tensor: how its elements are touched."""
+"""Accesses by operand number and tensor number in that operand."""
 
 
 InstructionReads: TypeAlias = Callable[[Instruction, int], Iterable[Flow]]
-"""What a leaf of an instruction reads of its operands."""
+"""Function from an instruction and a leaf of its value to the leaf's operand accesses."""
 
 
 class Fused:
-    """Instructions that one kernel computes, with what is handed to them and what they write.
+    """Instructions that one kernel computes, with the arrays that it reads and writes.
 
     Attributes:
-        name: Of the fusion, instruction or computation.
-        instruction: The fusion or instruction, `None` of a computation.
+        name: Name of the fusion, instruction or computation.
+        instruction: The fusion or instruction; `None` for a computation.
         inside: Instructions in order of definition.
-        edge: What is read: parameters of the fused computation, or operands of the instruction.
-        operands: What stands outside for each of them.
-        roots: The values written.  A tuple at the end is no value of its own.
+        edge: The values read: parameters of the fused computation, or operands of the instruction.
+        operands: The caller's operand for each value of `edge`.
+        roots: The values written; a tuple counts as its elements.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class Fused:
 
     @classmethod
     def of_instruction(cls, ins: Instruction) -> Fused:
-        """A fusion with what is in it; any other instruction as if it were fused alone."""
+        """Return a fusion's instructions; any other instruction is treated as if fused alone."""
         if isinstance(ins.op, Fusion) and len(ins.calls) == 1:
             return cls.of_computation(ins.calls[0], ins)
         return cls(ins.name, (ins,), ins.operands, ins, ins)
 
     @classmethod
     def of_computation(cls, computation: Computation, fusion: Instruction | None = None) -> Fused:
-        """A computation whose parameters are in memory."""
+        """Return the instructions of a computation whose parameters are in memory."""
         inside = [i for i in computation.instructions if not isinstance(i.op, Parameter)]
         edge = computation.parameters
         if fusion is not None and len(fusion.operands) != len(edge):
@@ -70,12 +70,12 @@ class Fused:
         return cls(name, tuple(inside), edge, computation.root, fusion)
 
     def contains(self, ins: Instruction) -> bool:
-        """Is it computed here?"""
+        """Is `ins` computed by this kernel?"""
         return ins in self._position
 
     @cached_property
     def users(self) -> Mapping[Instruction, tuple[Instruction, ...]]:
-        """The instructions inside that read each value."""
+        """Return the instructions of the kernel that read each value."""
         found: dict[Instruction, list[Instruction]] = {}
         for ins in self.inside:
             for operand in dict.fromkeys(ins.operands):
@@ -84,12 +84,12 @@ class Fused:
 
     @cached_property
     def tensors(self) -> tuple[TensorType, ...]:
-        """Types of all arrays that are read at the edge."""
+        """Return the types of all arrays that the kernel reads."""
         types = [leaf for value in self.edge for leaf in _arrays(value)]
         return tuple(types)
 
     def outputs(self, analysis: Analysis) -> list[tuple[int, Instruction, int, TensorType]]:
-        """Number of the root, the root, tensor of it, and type: for each array written."""
+        """Return the root's number, the root, tensor number and type of each array written."""
         return [
             (k, root, leaf, type)
             for k, root in enumerate(self.roots)
@@ -105,10 +105,11 @@ class Fused:
         ends: frozenset[Instruction] = frozenset(),
         of_instruction: InstructionReads | None = None,
     ) -> Edge:
-        """What an element of a value reads of everything at the edge.
+        """Return the accesses of the kernel's inputs by an element of a value.
 
-        Operands, regions and calls are followed as `Analysis` does, or as `of_instruction` says of
-        one instruction; not what is behind `ends`.
+        Operands, regions and calls are followed as `Analysis` does, or by the accesses that
+        `of_instruction` returns for an instruction. The operands of values in `ends` are not
+        followed.
         """
         place = analysis.leaf_of(value.type, leaf)
         if place is None:
@@ -127,7 +128,7 @@ class Fused:
         ends: frozenset[Instruction] = frozenset(),
         of_instruction: InstructionReads | None = None,
     ) -> dict[tuple[int, int], tuple[Load, ...]] | None:
-        """What `reads` says, told apart by the loads that it takes; `None`: there are too many."""
+        """Return the accesses of `reads` grouped by load; `None` if there are too many loads."""
         place = analysis.leaf_of(value.type, leaf)
         if place is None:
             return {}
@@ -142,7 +143,7 @@ class Fused:
     def _positions(
         self, value: Instruction, ends: frozenset[Instruction]
     ) -> Callable[[Instruction], int | None]:
-        """Places of instructions on the way from a value to the edge, or to where it ends."""
+        """Return a function from instructions to their position; `None` for inputs and `ends`."""
 
         def position(ins: Instruction) -> int | None:
             return None if ins in ends and ins is not value else self._position.get(ins)
@@ -152,10 +153,10 @@ class Fused:
     def _arrays_at_edge(
         self, analysis: Analysis, found: Mapping[Instruction, Mapping[int, T]]
     ) -> Iterator[tuple[tuple[int, int], T]]:
-        """Operand and tensor of each array handed in of which something is found, and what.
+        """Yield operand number, tensor number and result of each input array with a result.
 
-        What is found is gone through, not the edge: of thousands of operands an output may read
-        one.
+        The loop runs over the results and not over the inputs: an output may read one of thousands
+        of operands.
         """
         handed_in = [source for source in found if source in self._number]
         for source in sorted(handed_in, key=self._number.__getitem__):
@@ -168,20 +169,20 @@ class Fused:
 
 
 def roots_of(root: Instruction) -> tuple[Instruction, ...]:
-    """The values that a root stands for: those of a tuple, nested ones too."""
+    """Return the values that a root represents: the elements of a tuple, also of nested tuples."""
     every = nested([root], lambda ins: ins.operands if isinstance(ins.op, Tuple) else ())
     return tuple([ins for ins in every if not isinstance(ins.op, Tuple)])
 
 
 def behind_tuples(ins: Instruction) -> Instruction:
-    """The value whose tensor a `get-tuple-element` names; others are themselves."""
+    """Return the value from which `get-tuple-element` takes a tensor; any other value itself."""
     while isinstance(ins.op, GetTupleElement):
         ins = ins.operands[0]
     return ins
 
 
 def unknown(reason: str) -> Accesses:
-    """Nothing is known."""
+    """Return the accesses of an operand about which nothing is known."""
     return (Access.unknown(reason),)
 
 

@@ -11,16 +11,18 @@ from hloscope.ops import BroadcastInDim, Constant
 
 
 def groups_of(choice: Choice) -> list[int]:
-    """The number of the group of each root."""
+    """Return the group number of each root."""
     roots = range(len(choice.roots))
     is_reduction = [choice.is_reduction_root(k) for k in roots]
-    # Roots that are no reductions stay together: their order of reading and writing is kept.
+    # All roots that are not reductions form one group, which keeps the order of their accesses.
     together = [[k for k in roots if not is_reduction[k]]]
     for ins, reached in _reached(choice).items():
         joined: list[int] = []
         has_reduction = False
         for k in reached:
             if is_reduction[k]:
+                # A cheap value that two reductions share is computed twice; it does not tie them
+                # together.
                 if has_reduction and _is_cheap(ins):
                     continue
                 has_reduction = True
@@ -30,7 +32,7 @@ def groups_of(choice: Choice) -> list[int]:
 
 
 def _numbered(count: int, together: list[list[int]]) -> list[int]:
-    """A number for each root, the same for those that are together, in order of the first.
+    """Number the roots by group, in order of the first root of each.
 
     >>> _numbered(4, [[3, 1], [2]])
     [0, 1, 2, 1]
@@ -45,7 +47,7 @@ def _numbered(count: int, together: list[list[int]]) -> list[int]:
 
 
 def _reached(choice: Choice) -> dict[Instruction, list[int]]:
-    """The roots that each value leads to, if there are several; what is handed in counts too."""
+    """Return the roots that depend on each value, inputs included, for values with several."""
     values = (*choice.fused.edge, *choice.fused.inside)
     reached: dict[Instruction, set[int]] = {ins: set() for ins in values}
     for k, root in enumerate(choice.roots):
@@ -61,7 +63,7 @@ def _reached(choice: Choice) -> dict[Instruction, list[int]]:
 
 
 def _is_cheap(ins: Instruction) -> bool:
-    """Is it a constant, or a scalar or constant spread out?"""
+    """Is it a constant, or a broadcast scalar or constant?"""
     while isinstance(ins.op, BroadcastInDim) and ins.operands:
         ins = ins.operands[0]
     return isinstance(ins.op, Constant) or not getattr(ins.type, "sizes", (1,))

@@ -1,4 +1,4 @@
-"""Heroes: the instruction of each root that decides how its kernel is made.
+"""Heroes: the instruction of each root that decides which emitter generates its kernel.
 
 Source: XLA `xla/service/gpu/ir_emission_utils.cc`, `FindNonTrivialHero`.
 """
@@ -16,13 +16,13 @@ from hloscope.ops import Bitcast, Concatenate, Elementwise, Reduce, Reshape, Tra
 from hloscope.walks import reached
 
 WIDE: Final = 3
-"""Operands of what may stand between a root and a transpose or a concatenation."""
+"""Maximum number of operands of an op between a root and a transpose or concatenation."""
 
 
 def hero_of(root: Instruction, fused: Fused) -> Instruction:
-    """The hero of a root: a reduction, tiled transpose or concatenation above it, or the root.
+    """Return the hero of a root: a reduction, tiled transpose or concatenation, or the root itself.
 
-    Between them are only element-wise ops and those that leave memory as it is.
+    Only element-wise ops and ops that keep the bytes in place may lie between them.
     """
     hero = root
     while is_intermediate(hero, 1) and fused.contains(hero.operands[0]):
@@ -45,7 +45,7 @@ def _is_concatenate(ins: Instruction) -> bool:
 
 
 def is_intermediate(ins: Instruction, most_operands: int) -> bool:
-    """Is it element-wise, or a change of shape that leaves memory as it is?"""
+    """Is it element-wise, or a reshape or transpose that keeps the bytes in place?"""
     if not 0 < len(ins.operands) <= most_operands:
         return False
     if isinstance(ins.op, Elementwise):
@@ -60,11 +60,12 @@ def is_intermediate(ins: Instruction, most_operands: int) -> bool:
 
 
 def leaves_memory(ins: Instruction) -> bool:
-    """Is a reshape or transpose the same bytes at the same addresses?"""
+    """Does a reshape or transpose keep the same bytes at the same addresses?"""
     here, there = array_of(ins), array_of(ins.operands[0])
     if here is None or there is None:
         return False
     if isinstance(ins.op, Transpose):
+        # Dimensions of size 1 have no place in memory; only the order of the others counts.
         moved = [k for k in _memory_order(here) if here.shape[k] != 1]
         place = {dimension: at for at, dimension in enumerate(_memory_order(there))}
         places = [place[ins.op.permutation[k]] for k in moved]
@@ -90,11 +91,12 @@ def _keeps_layout(ins: Instruction) -> bool:
 def _searched(
     start: Instruction, fused: Fused, predicate: Callable[[Instruction], bool]
 ) -> Instruction | None:
-    """The one instruction that fits, reached through intermediate ops only; else `None`."""
+    """Return the only instruction above intermediate ops that satisfies `predicate`, or `None`."""
     hero = None
     todo, seen = [start], {start}
     while todo:
         ins = todo.pop(0)
+        # Two candidates would need two different thread maps, so neither is the hero.
         if predicate(ins):
             if hero is not None:
                 return None
@@ -111,6 +113,6 @@ def _searched(
 
 
 def _is_followed_simply(hero: Instruction, fused: Fused) -> bool:
-    """Do only intermediate ops use it, and what they make?"""
+    """Are all direct and indirect users of the hero intermediate ops?"""
     after = reached(fused.users.get(hero, ()), lambda ins: fused.users.get(ins, ()))
     return all(ins.op.name == "tuple" or is_intermediate(ins, WIDE) for ins in after)

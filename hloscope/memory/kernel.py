@@ -1,4 +1,4 @@
-"""What a kernel is to this room: launch dimensions and maps from threads to elements."""
+"""Model of a kernel: launch dimensions and maps from threads to elements."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Launch(Struct, frozen=True):
 
     @classmethod
     def of(cls, threads: int, blocks: int, groups: int = 1) -> Launch:
-        """Return a launch of blocks along x; a grid too long for x is divided among x and y.
+        """Return a launch of `blocks` blocks along x; a grid too long for x also uses y.
 
         Args:
             threads: Threads of a block.
@@ -46,12 +46,12 @@ class Launch(Struct, frozen=True):
 
     @property
     def block_size(self) -> int:
-        """Threads of a block."""
+        """Return the number of threads of a block."""
         return prod(self.threads)
 
     @property
     def block(self) -> Expr:
-        """The number of a block among those of x and y."""
+        """Return the linear number of a block in x and y."""
         return BLOCK if self.blocks[1] == 1 else BLOCK + BLOCK_Y * self.blocks[0]
 
     def map(
@@ -60,12 +60,12 @@ class Launch(Struct, frozen=True):
         results: Iterable[Expr | int],
         constraints: Iterable[tuple[Expr, int]] = (),
     ) -> IndexingMap:
-        """A map from this grid.
+        """Return an indexing map from this grid.
 
         Args:
             ranges: Sizes of the loops of a thread.
-            results: The index touched.
-            constraints: Expressions that are at least 0 and below a size.
+            results: The index that is accessed.
+            constraints: Expressions with exclusive upper bounds; the lower bound is 0.
         """
         sizes = (*self.threads, *self.blocks)
         names = zip(sizes, GRID, strict=True)
@@ -86,14 +86,14 @@ class Launch(Struct, frozen=True):
 
 
 class SharedAccess(Struct, frozen=True):
-    """How threads touch a tile in shared memory.
+    """An access of a tile in shared memory by the threads of a block.
 
     Attributes:
-        what: `write` or `read`, and of what.
-        map: From threads to the index in the tile.
+        what: Label of the access, beginning with `write` or `read`.
+        map: Map from threads to the index in the tile.
         shape: Sizes of the tile, padding included.
-        bits: Of an element.
-        vector: Elements that a lane touches at once, along the last dimension.
+        bits: Bits of an element.
+        vector: Elements that a lane accesses at once, along the last dimension.
     """
 
     what: str
@@ -104,21 +104,21 @@ class SharedAccess(Struct, frozen=True):
 
 
 class Proof(Struct, frozen=True):
-    """How long an address may be for LLVM to prove that the vectors of an access are aligned.
+    """Limits on the length of an address for LLVM to prove a vector access aligned.
 
-    LLVM looks six values deep for the trailing zeros of an address.  Each of its terms, and a
-    constant of an unrolled step, makes the sum one value deeper.  The accesses of one basic block
-    that differ by constants share what was found for one of them.
+    LLVM searches six values deep for the trailing zeros of an address. Each term, and a constant of
+    an unrolled step, makes the sum one value deeper. Accesses of one basic block that differ by
+    constants share the result for one of them.
 
     Source: LLVM `llvm/lib/Analysis/ValueTracking.cpp` (`MaxAnalysisRecursionDepth`),
     `llvm/lib/Transforms/Scalar/InferAlignment.cpp`.
 
     Attributes:
-        stages: Of one step of the first loop of a map after another: how many steps, with how many
-            terms it is proved at most, and with how many it may be, by the code around.  The last
-            stage goes on.
-        blocks: How many terms name the block: XLA keeps one for each dimension of the grid of
-            tiles.
+        stages: For consecutive steps of the first loop: the number of steps, the terms up to which
+            the alignment is certainly proved, and the terms up to which it may be proved,
+            depending on the surrounding code. The last stage covers all remaining steps.
+        blocks: Number of address terms with the block: XLA keeps one for each dimension of the
+            grid of tiles.
     """
 
     stages: tuple[tuple[int, int, int], ...]
@@ -126,19 +126,18 @@ class Proof(Struct, frozen=True):
 
 
 class Stores(Struct, frozen=True):
-    """How threads store an output.
+    """Stores of an output by the threads.
 
     Attributes:
-        is_apart: Has each element an instruction of its own, so that neighbours are never stored
-            at once?
+        is_apart: Does each element have its own store instruction, never merged with neighbours?
         reads_old: Is the old element loaded?
-        least: How often a store is made, at least …
-        most: … and at most.
-        tries: How often one may be tried again by compare-and-swap, the first time included.
-        run: Stores of a thread that may be added in registers and become one.
-        word: Bits that an atomic replaces, where an element has fewer; 0: the element's.
-        reason: Why there are bounds.
-        proof: As of a reading.
+        least: Minimum number of times that a store is made.
+        most: Maximum number of times that a store is made.
+        tries: Maximum number of attempts of a compare-and-swap, the first one included.
+        run: Maximum number of stores of a thread that may be combined in registers into one.
+        word: Bits that an atomic replaces if an element has fewer; 0 for the bits of the element.
+        reason: Why the traffic is given as bounds.
+        proof: Limits on vector addresses that LLVM proves aligned; `None` if it proves all.
     """
 
     is_apart: bool = False
@@ -156,18 +155,18 @@ PLAIN: Final = Stores()
 
 
 class Reading(Struct, frozen=True):
-    """Where threads read a value: of a hero's operand, or of a root that is written.
+    """A load of elements of one value: a hero's operand, or a root that is written.
 
     Attributes:
-        value: The value of which elements are needed.
-        leaf: Which tensor of it.
-        map: From threads to these elements.
-        is_hero: Is it what XLA's verdict looks at: an operand of a hero?
-        is_unchecked: Does no condition keep threads from loading what stands behind the value?
-        before: The store that it loads the old element for, where LLVM makes it of an atomic.
-        proof: How long addresses of vectors may be; `None`: LLVM proves all of them aligned.
+        value: The value whose elements are needed.
+        leaf: Number of the tensor in the value.
+        map: Map from threads to these elements.
+        is_hero: Is the value an operand of a hero, which XLA's verdict checks?
+        is_unchecked: May threads load beyond the end of the value, without a bounds check?
+        before: The store for which this load fetches the old element, if LLVM expands an atomic.
+        proof: Limits on vector addresses that LLVM proves aligned; `None` if it proves all.
         is_row: Are vectors parts of a row, along the last loop?
-        loop: Number of the loop that makes it; loads in different loops are never one.
+        loop: Number of the loop that contains it; loads in different loops are never merged.
     """
 
     value: Instruction
@@ -182,22 +181,22 @@ class Reading(Struct, frozen=True):
 
 
 class Kernel(Struct, frozen=True):
-    """Which emitter makes a kernel of a fusion, how it is launched, what its threads touch.
+    """A generated kernel: its emitter, launch dimensions, and the accesses of its threads.
 
     Attributes:
-        emitter: Its name.
-        launch: Launch dimensions; `None` where lanes are nobody's business.
+        emitter: Name of the emitter.
+        launch: Launch dimensions; `None` if lanes are not modelled.
         heroes: The hero of each root.
-        readings: What is read inside, from the threads on.
-        inputs: By hero and operand number: from threads to the elements of that operand.
-        outputs: For each root and tensor of it: from threads to the elements written; `None` where
-            values that are read at run time say where.
-        tile: The loop of a reduction: from threads to the matrix that it reduces.
-        shared: Tiles in shared memory.
-        unroll: Elements that a thread of a loop touches one after another.
-        stores: By number of the output: how it is stored, where not by plain stores.
-        notes: What was assumed.
-        is_given: Did the user say what threads touch at once?  LLVM's changes are left out then.
+        readings: The loads of values inside the kernel.
+        inputs: By hero and operand number: map from threads to the elements of that operand.
+        outputs: For each tensor of the roots: maps from threads to the elements written; `None` if
+            run-time values decide them.
+        tile: Map from threads to the matrix that a reduction reduces.
+        shared: Accesses of tiles in shared memory.
+        unroll: Consecutive elements that a thread of a loop computes.
+        stores: Stores by output number, for outputs that plain stores do not write.
+        notes: Assumptions of the model.
+        is_given: Did the user give the vectors of a thread? LLVM's merging is then left out.
     """
 
     emitter: str
@@ -215,7 +214,7 @@ class Kernel(Struct, frozen=True):
 
 
 def split(position: Expr, sizes: Sizes) -> list[Expr]:
-    """The index at a row-major position inside these sizes; sizes may be 1.
+    """Return the index at a row-major position in an array of these sizes; sizes may be 1.
 
     >>> print(*split(Dim(0), (4, 1, 8)))
     d0 / 8 0 d0 mod 8
@@ -235,5 +234,5 @@ def split(position: Expr, sizes: Sizes) -> list[Expr]:
 
 
 def loop_variable(number: int) -> Range:
-    """The variable of a loop of a thread."""
+    """Return the variable of loop `number` of a thread."""
     return Range(number)

@@ -1,8 +1,8 @@
-"""Kinds of kernels: who makes the kernel of each instruction that runs by itself.
+"""Kinds of kernels: which emitter, library or runtime makes an instruction's kernel.
 
 A fusion and an instruction that the loop, transpose, reduction, scatter or concatenate emitter
-takes have thread maps.  A library call, a collective or a transfer has none: its threads are the
-business of whoever wrote it.
+takes have thread maps. A library call, a collective or a transfer has none: the library decides
+about its threads.
 
 Source: XLA `xla/service/gpu/ir_emission_utils.h`, `cublas_cudnn.h`, `backend_config` kinds in
 `fusion_emitter.cc` and `thunk_emitter.cc`, `custom_kernel_fusion`; JAX `jaxlib/gpu`, `jaxlib/cpu`.
@@ -100,12 +100,13 @@ MAKERS: Final = (
 
 
 class KernelKind(Struct, frozen=True):
-    """Who makes the kernel of an instruction.
+    """The maker of an instruction's kernel.
 
     Attributes:
         maker: One of `MAKERS`.
         name: Name of the library, the custom call's target, the opcode, or the fusion's kind in
-            the backend config; empty where the maker says all.
+
+            the backend config; empty if the maker needs no further name.
     """
 
     maker: str
@@ -113,17 +114,17 @@ class KernelKind(Struct, frozen=True):
 
     @property
     def has_threads(self) -> bool:
-        """May there be a thread map: do XLA's own emitters make it?"""
+        """May source_type be a thread map, because XLA's own emitters make the kernel?"""
         return self.maker == XLA
 
     @property
     def is_kernel(self) -> bool:
-        """Does the instruction itself move anything?"""
+        """Does the instruction itself transfer or compute anything?"""
         return self.maker not in (NONE, CALLS)
 
     @property
     def reads_all(self) -> bool:
-        """Does it hand its whole operands to other devices, the host or another memory?"""
+        """Does it transfer whole operands to other devices, the host or another memory?"""
         return self.maker in (COLLECTIVE, COPY, TRANSFER)
 
     def __str__(self) -> str:
@@ -165,7 +166,7 @@ _TARGETS: Final = (
     (NONE, "", r"Sharding|SPMD(?:FullToShard|ShardToFull)Shape|xla\.sdy\..*|AllocateBuffer"),
     (NONE, "", r"annotate_device_placement|__nop|LayoutConstraint|AssumeGatherIndicesInBound"),
 )
-"""Maker and name of custom calls by their targets; of others nobody knows what they do."""
+"""Maker and name of custom calls by their targets; other targets are unknown."""
 _CALLS: Final = tuple([(maker, name, pattern(text)) for maker, name, text in _TARGETS])
 
 _NONE: Final[tuple[type[Op], ...]] = (
@@ -214,9 +215,9 @@ _SCRATCH: Final = "__nop"
 
 
 def kind_of(ins: Instruction) -> KernelKind:
-    """Who makes the kernel of an instruction.
+    """Return the kind of kernel of an instruction.
 
-    An asynchronous start is of the kind of what it starts; its done is `none`.
+    An asynchronous start has the kind of the operation that it starts; its done has kind `none`.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo("ENTRY e { p = c64[8] parameter(0) "
@@ -246,6 +247,7 @@ def _of_op(ins: Instruction, op: Op) -> KernelKind:
     return _of_class(type(op))
 
 
+# Asked for every instruction of a program, of which source_type are few classes.
 @cache
 def _of_class(op: type[Op]) -> KernelKind:
     for base in op.__mro__:
@@ -280,27 +282,28 @@ def _of_target(target: str) -> KernelKind:
 
 
 def _keeps_memory(ins: Instruction) -> bool:
-    """Is the copy one of bytes: has it the layout of what is copied?  Then no kernel makes it."""
-    here, there = ins.type, ins.operands[0].type if ins.operands else None
-    if not isinstance(here, TensorType) or not isinstance(there, TensorType):
-        return True  # a tuple: each array as it is
-    if here.layout is None or there.layout is None:
-        return here.layout is there.layout
-    return here.layout.minor_to_major == there.layout.minor_to_major
+    """Does the copy keep the layout? Then it copies bytes and needs no kernel."""
+    result_type, source_type = ins.type, ins.operands[0].type if ins.operands else None
+    if not isinstance(result_type, TensorType) or not isinstance(source_type, TensorType):
+        return True  # the arrays of a tuple keep their layouts
+    if result_type.layout is None or source_type.layout is None:
+        return result_type.layout is source_type.layout
+    return result_type.layout.minor_to_major == source_type.layout.minor_to_major
 
 
 def called_for_kernels(ins: Instruction) -> bool:
     """Are the kernels of this instruction those of the computations that it calls?
 
-    Bodies of reductions, scatters, sorts and collectives hold no kernels.
+    Bodies of reductions, scatters, sorts and collectives contain no kernels.
     """
     return bool(ins.calls) and kind_of(ins).maker == CALLS
 
 
 def synchronous(ins: Instruction) -> Instruction:
-    """An asynchronous start as the operation that it starts; other instructions as they are.
+    """Return the operation that an asynchronous start begins; any other instruction unchanged.
 
-    The value of a start holds operands and contexts beside the result, except for all-reduce.
+    The value of a start holds operands and contexts in addition to the result, except for
+    all-reduce.
     """
     op, type = ins.op, ins.type
     elements = type.elements if isinstance(type, TupleType) else ()
@@ -315,7 +318,7 @@ def synchronous(ins: Instruction) -> Instruction:
 
 
 def scratch_of(ins: Instruction) -> int | None:
-    """The number of the result that is a library's workspace; `None` if none is.
+    """Return the number of the result that is a library's workspace; `None` without one.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = 'ENTRY e { ROOT c = (f32[4], s8[64]) custom-call(), custom_call_target="%s" }'
@@ -334,7 +337,7 @@ def scratch_of(ins: Instruction) -> int | None:
 
 
 def is_scratch(value: Instruction, leaf: int = 0) -> bool:
-    """Is an array of a value memory that a library call only works in?"""
+    """Is the array the workspace of a library call, which no other instruction reads?"""
     if isinstance(value.op, CustomCall) and value.op.call_target_name == _SCRATCH:
         return True
     if isinstance(value.op, GetTupleElement):

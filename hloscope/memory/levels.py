@@ -1,4 +1,4 @@
-"""What accesses of an array move, as XLA emits them and as LLVM compiles them."""
+"""Traffic of the accesses of an array, as XLA emits them and as LLVM compiles them."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from hloscope.memory.traffic import BOUNDS, Traffic, stored
 from hloscope.simplifier import Verdict
 
 MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
-"""Why figures are bounds where loads are not told apart."""
+"""Reason for bounds if it is unknown which loads are identical."""
 OPEN: Final = "whether LLVM proves the alignment depends on the code around: at worst it does not"
 MERGED: Final = "LLVM merges neighbours in one basic block into {} at most"
 NOT_ALIGNED: Final = "{} × {}: the alignment of `{}` is not provable, LLVM's search ends before"
 CHOSEN: Final = "a select chooses by it: LLVM loads four predicates in parts"
 EXPANDED: Final = "LLVM expands the atomic: the old element is loaded first"
 Loads: TypeAlias = Callable[[], Sequence[Sequence[Address]] | None]
-"""The accesses of each load; `None` where loads are not told apart."""
+"""Function that returns the accesses of each load; `None` if loads cannot be distinguished."""
 
 
 class Measured(Struct, frozen=True):
-    """What the accesses of one array move.
+    """Accesses and traffic of one array.
 
     Attributes:
-        touches: The ways in which it is touched, as compiled.
-        traffic: As compiled, in all.
-        emitted: The ways as XLA emits them; `None` where they move the same.
-        change: Why the two differ.
-        reason: Why there are bounds, if nothing else says so.
+        touches: The accesses as LLVM compiles them.
+        traffic: Their total traffic.
+        emitted: The accesses as XLA emits them; `None` if their traffic is the same.
+        change: Why the compiled and the emitted accesses differ.
+        reason: Why the traffic is given as bounds; empty if it is exact.
     """
 
     touches: tuple[Touch, ...] = ()
@@ -53,7 +53,7 @@ class Measured(Struct, frozen=True):
 
 
 def together(parts: Sequence[Measured]) -> Measured:
-    """What several loops move of one array."""
+    """Return the accesses of one array by several loops, with their total traffic."""
     if len(parts) == 1:
         return parts[0]
     traffic = [part.traffic for part in parts if part.traffic is not None]
@@ -70,7 +70,7 @@ def together(parts: Sequence[Measured]) -> Measured:
 
 
 class Levels:
-    """Requests and traffic of accesses on one device; equal ones are counted once."""
+    """Requests and traffic of accesses on one device. Equal accesses are counted once."""
 
     def __init__(self, device: Device, budget: int) -> None:
         self._device: Final = device
@@ -80,13 +80,13 @@ class Levels:
         self._traffic: dict[Requests, tuple[Traffic, Spoiler | None]] = {}
 
     def counted(self, map: IndexingMap, bits: int, launch: Launch, vector: int) -> Touch:
-        """What one access moves, from threads to elements of so many bits.
+        """Return one access by threads to elements of `bits` bits, with its traffic.
 
         Args:
-            map: From threads and blocks in x, y and z, and loops, to the element.
-            bits: Of an element.
+            map: Map from threads and blocks in x, y and z, and loops, to the element.
+            bits: Bits of an element.
             launch: Blocks and threads.
-            vector: Neighbouring elements that a thread holds.
+            vector: Consecutive elements that a thread accesses at once.
         """
         return self._touch(self._requests_of(map, bits, launch, vector, self._widest))
 
@@ -98,20 +98,22 @@ class Levels:
         loads: Loads,
         predicate: tuple[int, ...] = (),
     ) -> Measured:
-        """What threads load of an array.
+        """Return the loads of an array by the threads of a kernel, with their traffic.
 
         Args:
-            addresses: The ways in which they load it.
-            type: Of the array.
-            kernel: Theirs.
-            loads: Tells the loads apart, where several may be one.
-            predicate: Into what a load of four predicates falls apart by which selects choose.
+            addresses: The accesses by which the threads load it.
+            type: Type of the array.
+            kernel: The kernel of the threads.
+            loads: Groups the accesses by load, if several may be one load.
+            predicate: Widths of the loads into which LLVM splits a load of four predicates.
         """
         by_map = {a.map: a for a in addresses}
         every = self._emitted(by_map, by_map, type, kernel)
         before = next((a.before for a in addresses if a.before is not None), None)
         if before is not None:
             return self._before(before, every, type, kernel)
+        # Loads of one address on different conditions are one load at best. If no two loads have
+        # the same address, the loads need not be distinguished.
         fewest = united(every)
         if len(fewest) == len(every):
             return self._measured(every, by_map, type, kernel, predicate=predicate)
@@ -135,7 +137,7 @@ class Levels:
     def written(
         self, addresses: Sequence[Address], type: TensorType, kernel: Kernel, stores: Stores
     ) -> Measured:
-        """What threads store of an array, each way a store of its own."""
+        """Return the stores to an array, with their traffic. Each address is a separate store."""
         by_map = {a.map: a for a in addresses}
         found = self._emitted(by_map, by_map, type, kernel)
         return self._measured(found, by_map, type, kernel, stores)
@@ -163,6 +165,8 @@ class Levels:
         if predicate and type.element.name == "pred":
             last = [part for one in last for part in apart(one, predicate)]
         touches, traffic = self._touches(last)
+        # Whether LLVM proves these aligned is unknown: they stay vectors at best, and are split at
+        # worst.
         if maybe:
             best = compiled([*whole, *maybe], self._widest, are_loads=are_loads)
             best += self._elements(cut, type, kernel)
@@ -183,7 +187,7 @@ class Levels:
         type: TensorType,
         kernel: Kernel,
     ) -> list[Requests]:
-        """The requests of accesses as XLA emits them, each once."""
+        """Return the requests of the accesses as XLA emits them, without duplicates."""
         every = self._each(maps, type, kernel)
         return [
             one
@@ -202,7 +206,7 @@ class Levels:
         type: TensorType,
         kernel: Kernel,
     ) -> tuple[list[Requests], list[Requests], list[Requests]]:
-        """Accesses that stay vectors, those that LLVM cuts, and those that it may cut."""
+        """Return the accesses that stay vectors, those that LLVM splits, and those it may split."""
         whole: list[Requests] = []
         cut: list[Requests] = []
         maybe: list[Requests] = []
@@ -219,7 +223,7 @@ class Levels:
     def _before(
         self, stores: Stores, found: Sequence[Requests], type: TensorType, kernel: Kernel
     ) -> Measured:
-        """What LLVM loads of old elements, of which XLA emits nothing."""
+        """Return the loads of old elements that LLVM adds for atomics; XLA emits none."""
         last = found
         if stores.is_apart:
             last = self._stored_apart(found, stores, type, kernel)
@@ -230,7 +234,7 @@ class Levels:
     def _stored_apart(
         self, found: Iterable[Requests], stores: Stores, type: TensorType, kernel: Kernel
     ) -> list[Requests]:
-        """Accesses by element, or by the word that holds it."""
+        """Return the accesses split into elements, or into the words that contain them."""
         apart = self._elements(found, type, kernel)
         is_word = stores.word > storage_bits(type)
         return [in_words(one, stores.word) for one in apart] if is_word else apart
@@ -247,12 +251,15 @@ class Levels:
     def _elements(
         self, found: Iterable[Requests], type: TensorType, kernel: Kernel
     ) -> list[Requests]:
-        """The same accesses, each element by itself."""
+        """Return the accesses split into single elements."""
         maps = [map for one in found for map in one.originals]
         return self._each(maps, type, replace(kernel, unroll=1), storage_bits(type) // 8)
 
     def _told_apart(self, found: Iterable[Requests]) -> tuple[list[Requests], bool]:
-        """Without those that another is in other words, and whether that is known of all."""
+        """Return the distinct loads, and whether all pairs of them were decided.
+
+        Two loads are the same if their maps are proved equal, though written differently.
+        """
         kept: list[Requests] = []
         is_known = True
         for one in found:
@@ -262,6 +269,7 @@ class Levels:
                 verdict = prove_equal(one.originals, other.originals).verdict
                 is_known &= verdict is not Verdict.UNDECIDED
                 if verdict is Verdict.PROVED:
+                    # The wider form of two equal loads is what the hardware executes.
                     kept[at] = max(other, one, key=lambda requests: requests.vector)
                     break
             else:
@@ -269,7 +277,7 @@ class Levels:
         return kept, is_known
 
     def _may_be_same(self, one: Requests, other: Requests) -> bool:
-        """Have two loads the same addresses, and touch as many elements in all?"""
+        """Do two loads have equal addresses, and touch equally many elements in total?"""
         if one.original.results != other.original.results:
             return False
         a, b = self._touch(one).traffic, self._touch(other).traffic
@@ -282,7 +290,7 @@ class Levels:
         kernel: Kernel,
         widest: int | None = None,
     ) -> list[Requests]:
-        """The requests of each map, and each map once; of `widest` bytes a lane, at most."""
+        """Return the requests of each distinct map, of at most `widest` bytes a lane."""
         launch, bits = kernel.launch, storage_bits(type)
         assert launch is not None
         most = self._widest if widest is None else widest
@@ -294,6 +302,8 @@ class Levels:
         self, map: IndexingMap, bits: int, launch: Launch, unroll: int, widest: int
     ) -> Requests:
         key = map, bits, launch, unroll, widest
+        # Proofs of alignment make requests expensive; arrays of one kernel often share a map, and
+        # the emitted and compiled accesses of an array share most maps.
         known = self._requests.get(key)
         if known is None:
             known = self._requests[key] = requests_of(
@@ -302,11 +312,12 @@ class Levels:
         return known
 
     def _touches(self, found: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
-        """Ways in which threads touch an array, and what they move in all."""
+        """Return the accesses with their traffic, and the total traffic."""
         touches = [self._touch(requests) for requests in found]
         return touches, figures.together([t.traffic for t in touches if t.traffic is not None])
 
     def _touch(self, requests: Requests) -> Touch:
+        # Counting dominates the run time; the operands of a loop kernel mostly have equal requests.
         known = self._traffic.get(requests)
         if known is None:
             traffic = traffic_of(requests, self._budget)

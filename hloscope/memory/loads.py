@@ -1,8 +1,8 @@
-"""Loads: which of the accesses of an array one instruction makes.
+"""Loads: group the accesses of an array by the instruction that loads them.
 
-Accesses do not say by which instructions they come.  Two that lead to one element on different
-conditions are one load where an instruction has several pieces (a pad's value stands on several
-sides, what an update leaves lies around it), and two where instructions of their own read them.
+Accesses do not name their instructions. Two accesses of one element under different conditions are
+one load if an instruction has several pieces (a pad's value lies on several sides, the rest of an
+updated array lies around the update). They are two loads if two instructions read them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from hloscope.indexing import Access
 from hloscope.ir import Instruction
 
 MOST_LOADS: Final = 64
-"""Loads of one value that are told apart."""
+"""Maximum number of loads of one value that are distinguished."""
 
 Load: TypeAlias = tuple[Access, ...]
-"""The accesses of one load; in an interner, where identity is equality."""
+"""The accesses of one load; interned, so that identity is equality."""
 Loads: TypeAlias = dict[frozenset[int], Load]
 """Different loads, by the identities of their accesses."""
 
@@ -32,27 +32,30 @@ def loads_of(
     position: Callable[[Instruction], int | None],
     reads: Callable[[Instruction, int], Iterable[Flow]],
 ) -> dict[Instruction, dict[int, tuple[Load, ...]]] | None:
-    """The loads by which an element of a value reads each value where the way to it ends.
+    """Return the loads of each input value by an element of a value.
 
-    Equal loads on several ways are one.
+    Equal loads along several paths are one.
 
     Args:
-        value: What is computed.
-        leaf: Which leaf of it.
-        start: From the element to itself.
-        interner: Composes.
-        position: Place of an instruction in the order of definition; `None` where the way ends.
-        reads: What leaf `i` of an instruction reads.
+        value: The value that is computed.
+        leaf: Flat tuple index of its tensor.
+        start: Access from the element to itself.
+        pool: Interns and composes accesses.
+        position: Position of an instruction in order of definition; `None` for input values.
+        reads: Returns the operand accesses of a leaf of an instruction.
 
     Returns:
-        `None` if a value is read by more than `MOST_LOADS`, or in several ways by what is called.
+        For each input value the loads of each leaf. `None` if a leaf has more than `MOST_LOADS`, or
+        if a called computation reads an operand through several accesses.
     """
     found: dict[Instruction, dict[int, Loads]] = {}
     heap: list[tuple[int, Instruction]] = []
 
     def add(ins: Instruction, leaf: int, load: Load) -> bool:
-        """Note a load of a value; are there few enough of them?"""
+        """Add a load of a value. Return `False` if it has too many."""
         if ins not in found and (at := position(ins)) is not None:
+            # Last definitions first: when a value is taken from the heap, all of its users inside
+            # have been handled, so its loads are complete.
             heappush(heap, (-at, ins))
         every = found.setdefault(ins, {}).setdefault(leaf, {})
         every.setdefault(frozenset(map(id, load)), load)
@@ -64,7 +67,7 @@ def loads_of(
         for leaf, loads in found[ins].items():
             for operand, source, further in reads(ins, leaf):
                 if further is not None and len(further) > 1 and isinstance(ins.op, INSIDE):
-                    return None  # by which instructions of what is called, it does not say
+                    return None  # the accesses do not say which called instructions load them
                 target = ins.operands[operand] if isinstance(operand, int) else operand
                 for load in loads.values():
                     inner = load if further is None else composed(interner, load, further)

@@ -1,7 +1,7 @@
-"""Which values of a variable make a difference, and how often each stands for others.
+"""Representative values of a variable, and how many values each represents.
 
 `e(x + p) = e(x) + s`, whatever the other variables: every quasi-affine expression repeats itself in
-each of its variables, shifted.  Where the shift is a whole number of cache lines, requests repeat.
+each of its variables, shifted. If the shift is a multiple of the cache line, requests repeat.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ LONGEST = 1 << 40
 
 
 class Period(NamedTuple):
-    """After `length` more the value is `shift` more."""
+    """A period of an expression: `length` further values add `shift`."""
 
     length: int
     shift: int
 
 
 class Run(NamedTuple):
-    """Neighbouring values from `start` to before `stop`; each stands for `weight` values."""
+    """Consecutive values from `start` to before `stop`; each represents `weight` values."""
 
     start: int
     stop: int
@@ -55,9 +55,9 @@ class Run(NamedTuple):
 
 
 class Values(Struct, frozen=True):
-    """Values of a variable, in runs, and how many values each stands for.
+    """Values of a variable, in runs, with the number of values that each represents.
 
-    However many there are, none is written out before it is asked for.
+    The values are enumerated only when they are requested.
 
     Attributes:
         runs: The runs, none of them empty.
@@ -67,16 +67,16 @@ class Values(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Return how many values there are."""
         return sum([run.stop - run.start for run in self.runs])
 
     @property
     def total(self) -> int:
-        """How many they stand for."""
+        """Return how many values they represent."""
         return sum([(run.stop - run.start) * run.weight for run in self.runs])
 
     def at(self, places: Ints) -> tuple[Ints, Ints]:
-        """Some of them by number, and their weights.
+        """Return the values with the given numbers, and their weights.
 
         >>> import numpy as np
         >>> values, weights = Values((Run(0, 4, 10), Run(40, 42, 1))).at(np.array([3, 5]))
@@ -87,13 +87,13 @@ class Values(Struct, frozen=True):
         return number + inside, weights
 
     def drawn(self, draw: np.random.Generator, size: int) -> Ints:
-        """Values drawn, each as likely as what it stands for is frequent."""
+        """Return `size` random values, each with a probability proportional to its weight."""
         sizes = [(run.stop - run.start) * run.weight for run in self.runs]
         start, inside, weights = self._found(sizes, draw.integers(0, self.total, size))
         return start + inside // weights
 
     def _found(self, sizes: Sequence[int], places: Ints) -> tuple[Ints, Ints, Ints]:
-        """For each place the start of its run, how far inside it is, and the weight."""
+        """Return the start of each position's run, its offset inside, and the run's weight."""
         ends = np.cumsum(np.array(sizes, dtype=np.int64))
         run = np.searchsorted(ends, places, "right")
         before = ends - np.array(sizes, dtype=np.int64)
@@ -103,13 +103,14 @@ class Values(Struct, frozen=True):
 
 
 def period(e: Expr, x: Var) -> Period | None:
-    """The shortest period of an expression in a variable that its form shows.
+    """Return the period of an expression in a variable that its form shows; `None` if none is seen.
 
     >>> period((Dim(0) * 12 + Dim(1)) // 8 * 100 + Dim(0) % 3, Dim(0))
     Period(length=6, shift=900)
     """
     if x not in variables(e):
         return Period(1, 0)
+    # Bottom up, so that the periods of all operands are known.
     known: dict[Expr, Period | None] = {}
     for node in postorder(e):
         known[node] = _of_node(node, x, known)
@@ -139,6 +140,7 @@ def _of_node(node: Expr, x: Var, known: dict[Expr, Period | None]) -> Period | N
                 return None
             length = lcm(*[part.length for part in parts if part])
             shifts = {part.shift * (length // part.length) for part in parts if part}
+            # `min(a, b)` repeats only if all arguments move by the same amount.
             return Period(length, shifts.pop()) if len(shifts) == 1 else None
         case FloorDiv() | CeilDiv() | Mod() | Product():
             return None if x in variables(node) else Period(1, 0)
@@ -157,7 +159,7 @@ def _added(parts: Sequence[tuple[Period | None, int]]) -> Period | None:
 
 
 def _repeated(found: Period | None, den: int) -> Period | None:
-    """As many periods as make the shift a multiple of `den`."""
+    """Return as many periods as make the shift a multiple of `den`."""
     if found is None:
         return None
     times = abs(den) // gcd(found.shift, den)
@@ -173,18 +175,18 @@ def representatives(
     others: Sequence[Expr],
     box: Box,
 ) -> Values:
-    """Values of a variable such that all others behave as one of them.
+    """Return values of a variable such that every other value behaves as one of them.
 
-    Two values behave alike if, at whatever values of the other variables, addresses differ by a
+    Two values behave alike if, at all values of the other variables, their addresses differ by a
     multiple of `modulus` and the same constraints hold.
 
     Args:
         x: The variable.
         interval: Its values.
-        address: What is touched, in elements.
+        address: Address of the access, in elements.
         modulus: Elements after which sectors and lines repeat.
-        domains: Who takes part: whoever fulfils all constraints of one of these.
-        others: Expressions that need to repeat only up to any shift.
+        domains: Conditions of active lanes: all constraints of one of the domains hold.
+        others: Expressions that must repeat up to an arbitrary shift.
         box: Values of all variables.
     """
     lo, count = interval.lo, interval.hi - interval.lo + 1
@@ -197,6 +199,8 @@ def representatives(
     full = count // length
     block = {**box, x: Interval(lo, lo + length - 1)}
     spans = {c: _spans(c, x, length, block, full) for c in every}
+    # Between two cuts each constraint holds in every repetition, in none, or in some. In the first
+    # two cases one repetition represents all; in the third every value is kept.
     cuts = sorted({0, full, *[end for pair in spans.values() for span in pair for end in span]})
     runs: list[Run] = []
 
@@ -206,7 +210,7 @@ def representatives(
 
     for first, end in pairwise(cuts):
         if all(any(_is_outside(spans[c], first) for c in domain) for domain in domains):
-            continue  # nobody takes part
+            continue  # no lane is active
         if all(_is_outside(span, first) or _is_inside(span, first) for span in spans.values()):
             add(first * length, (first + 1) * length, end - first)
         else:
@@ -216,7 +220,7 @@ def representatives(
 
 
 _Spans: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
-"""Repetitions at which a constraint holds everywhere, and those at which it may hold somewhere."""
+"""Repetitions in which a constraint holds for all values, and in which it may hold for some."""
 
 
 def _spans(constraint: Constraint, x: Var, length: int, block: Box, full: int) -> _Spans:
@@ -225,7 +229,7 @@ def _spans(constraint: Constraint, x: Var, length: int, block: Box, full: int) -
     assert found is not None
     step = found.shift * (length // found.length)
     here = bounds(e, block)
-    if not step:  # it holds at all repetitions alike
+    if not step:  # all repetitions have the same values
         return (0, full), (0, full)
     inside = _steps(wanted.lo - here.lo, wanted.hi - here.hi, step)
     touched = _steps(wanted.lo - here.hi, wanted.hi - here.lo, step)
@@ -233,7 +237,7 @@ def _spans(constraint: Constraint, x: Var, length: int, block: Box, full: int) -
 
 
 def _within(steps: tuple[int, int], full: int) -> tuple[int, int]:
-    """From the first to before the last, of `full` repetitions."""
+    """Return the half-open range of the steps, clipped to `full` repetitions."""
     first = min(max(steps[0], 0), full)
     return first, min(max(steps[1] + 1, first), full)
 
@@ -253,7 +257,7 @@ def _common_length(
     constraints: Sequence[Expr],
     others: Sequence[Expr],
 ) -> int | None:
-    """After how many values everything repeats; `None` if nobody knows."""
+    """Return the number of values after which everything repeats; `None` if unknown."""
     found = period(address, x)
     if found is None:
         return None
@@ -269,7 +273,7 @@ def _common_length(
 
 
 def _steps(lo: int, hi: int, step: int) -> tuple[int, int]:
-    """The first and the last `k` with `lo <= k * step <= hi`."""
+    """Return the first and the last `k` with `lo <= k * step <= hi`."""
     if step < 0:
         lo, hi, step = -hi, -lo, -step
     return -(-lo // step), hi // step

@@ -1,4 +1,4 @@
-"""What a kernel's threads read of everything that is handed to it."""
+"""Accesses of a kernel's inputs by its threads."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from hloscope.memory.storage import is_array
 from hloscope.ops import Select
 
 MOST_STEPS: Final = 1 << 10
-"""Steps of a thread's loops of which it is looked at whether a mask leaves anything."""
+"""Maximum number of steps of a thread's loops that are tested against masks."""
 Place: TypeAlias = tuple[int, int]
 """Number of an operand, and of an array of it."""
 
 
 class Reads:
-    """What the readings of a kernel reach.
+    """Accesses of a kernel's input arrays by its readings.
 
     Attributes:
-        by_array: For each array at the edge: how each reading reaches it.  Old elements that LLVM
-            loads before a store are not among them.
+        by_array: For each input array the readings with their accesses, without the old elements
+            that LLVM loads before a store.
     """
 
     def __init__(self, analysis: Analysis, fused: Fused, kernel: Kernel) -> None:
@@ -45,12 +45,12 @@ class Reads:
         self.by_array: Final = self._found()
 
     def loaded(self, place: Place) -> list[tuple[Reading, Access]]:
-        """How threads load an array; where selects choose, by the lanes that choose it."""
+        """Return the loads of an array, by the choosing lanes only if selects choose."""
         found = (self.by_array if self._selects is None else self._chosen).get(place, [])
         return [*found, *self.old(place)]
 
     def old(self, place: Place) -> list[tuple[Reading, Access]]:
-        """How the old elements of an array are loaded that LLVM loads before a store."""
+        """Return the loads of an array's old elements that LLVM adds before a store."""
         return [
             (reading, access)
             for reading in self._kernel.readings
@@ -59,17 +59,17 @@ class Reads:
         ]
 
     def loads(self, place: Place) -> list[tuple[Reading, Load]] | None:
-        """The loads of an array, each by itself; `None` if there are too many to tell apart."""
+        """Return the accesses of an array grouped by load; `None` if there are too many loads."""
         return None if self._loads is None else self._loads.get(place, [])
 
     def predicate(self, place: Place) -> tuple[int, ...]:
-        """Into what a load of four elements falls apart, by which selects choose; else nothing."""
+        """Return the widths into which LLVM splits a load of four predicates, or an empty tuple."""
         if self._selects is None:
             return ()
         return self._selects.predicates.get(self._fused.edge[place[0]], ())
 
     def _of_roots(self) -> tuple[Reading, ...]:
-        """All elements that are written, where lanes are nobody's business."""
+        """Return readings of all written elements, for kernels without a model of lanes."""
         return tuple(
             [
                 Reading(root, leaf, IndexingMap.identity(type.shape))
@@ -79,7 +79,7 @@ class Reads:
         )
 
     def _ends(self, reading: Reading) -> frozenset[Instruction]:
-        """What is in registers or shared memory already."""
+        """Return the values that are already in registers or shared memory."""
         return frozenset() if reading.is_hero else self._from_heroes
 
     def _found(self) -> dict[Place, list[tuple[Reading, Access]]]:
@@ -97,7 +97,7 @@ class Reads:
 
     @cached_property
     def _selects(self) -> Selects | None:
-        """The selects that say who loads what; `None` where none does."""
+        """Return the selects that decide which lanes load; `None` without such selects."""
         if self._kernel.launch is None:
             return None
         if not any(isinstance(ins.op, Select) for ins in self._fused.inside):
@@ -129,7 +129,7 @@ class Reads:
         return found
 
     def _unmasked(self, reading: Reading) -> dict[Place, Reading | None]:
-        """For arrays behind masks: the reading without the steps of which a mask leaves nothing."""
+        """Return, for arrays behind masks, the reading without steps that the mask excludes."""
         if self._selects is None or not self._selects.masks:
             return {}
         masked = self._edge(reading, with_masks=True)
@@ -158,14 +158,14 @@ class Reads:
 
 
 def _without_masked_steps(reading: Reading, accesses: Iterable[Access]) -> Reading | None:
-    """The reading with the steps of its loops in which some thread may need an element.
+    """Return the reading with the loop steps in which a thread may need an element.
 
     Args:
         reading: The reading.
-        accesses: What it needs, masks as conditions.
+        accesses: The needed elements, with masks as conditions.
 
     Returns:
-        `None` if no thread needs one in any step.
+        `None` if no thread needs an element in any step.
     """
     loops = [v.interval for v in reading.map.ranges]
     maps = [reading.map.compose(a.map) for a in accesses if a.map is not None]
@@ -179,12 +179,13 @@ def _without_masked_steps(reading: Reading, accesses: Iterable[Access]) -> Readi
     if not needed:
         return None
     found = reading.map
+    # Bounds per loop keep a superset of the needed steps: the loops stay a box.
     for k, steps in enumerate(zip(*needed, strict=True)):
         found = found.add_constraint(Range(k), Interval(min(steps), max(steps)))
     return replace(reading, map=found.simplify(replace_points=False))
 
 
 def _may_hold(map: IndexingMap, step: tuple[int, ...]) -> bool:
-    """May the constraints of a map hold for some thread in one step of its first loops?"""
+    """May the constraints of a map hold for a thread at the given values of its first loops?"""
     box: Box = {**map.box, **{Range(k): Interval.point(value) for k, value in enumerate(step)}}
     return not any((bounds(e, box) & interval).is_empty for e, interval in map.constraints)

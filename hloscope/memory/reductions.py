@@ -18,7 +18,7 @@ from hloscope.memory.storage import is_array, physical_sizes
 from hloscope.ops import Reduce
 
 LARGEST_ROW: Final = 16 * 1024
-"""Elements of a row that one block reduces without atomic updates."""
+"""Maximum number of elements of a row that one block reduces without atomic updates."""
 LARGEST_MAJOR: Final = 8
 """Reduced dimensions in front of the kept ones that one block reduces."""
 LARGEST_COLUMN: Final = 128
@@ -38,12 +38,12 @@ class ReductionShape(Struct, frozen=True):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """Sizes of what is kept."""
+        """Return the sizes of the non-reduced parts."""
         return (self.sizes[1],) if self.by_rows else (self.sizes[0], self.sizes[2])
 
     @classmethod
     def of(cls, ins: Instruction) -> ReductionShape | None:
-        """The shape of a reduction whose dimensions stand side by side in memory.
+        """Return the shape of a reduction; `None` if its dimensions are not consecutive in memory.
 
         >>> from hloscope.hlo_parser import parse_hlo
         >>> module = parse_hlo("add { a = f32[] parameter(0) b = f32[] parameter(1) "
@@ -66,6 +66,7 @@ class ReductionShape(Struct, frozen=True):
         sizes = physical_sizes(type)
         if kept_run is not None:
             front, kept, behind = _parts(sizes, kept_run)
+            # All elements are reduced to one: XLA treats this as a single row.
             if kept == 1:
                 return cls(True, (1, 1, front * behind))
             if behind == 1:
@@ -76,7 +77,7 @@ class ReductionShape(Struct, frozen=True):
         return cls(True, (1, front, middle)) if behind == 1 else cls(False, (front, middle, behind))
 
     def is_worth_it(self, device: Device) -> bool:
-        """Is an emitter of its own faster than a loop that reduces in each thread?"""
+        """Is a reduction emitter faster than a loop that reduces in each thread?"""
         warp, (_, reduced, minor) = device.warp, self.sizes
         if self.by_rows:
             return minor >= warp or (minor > 0 and warp % minor == 0)
@@ -89,7 +90,7 @@ class ReductionShape(Struct, frozen=True):
         return not is_small
 
     def is_race_free(self, device: Device) -> bool:
-        """Does one block see all that goes into an element?"""
+        """Does one block read all elements that are reduced to one?"""
         major, reduced, minor = self.sizes
         if self.by_rows:
             return minor <= LARGEST_ROW and major <= LARGEST_MAJOR
@@ -105,7 +106,10 @@ def is_reduction_hero(root: Instruction, hero: Instruction, device: Device) -> b
 
 
 def _run(flags: Sequence[bool], wanted: bool) -> tuple[int, int] | None:
-    """Where all flags that are `wanted` stand, if they stand side by side; an empty run is one."""
+    """Return the half-open range of the flags equal to `wanted`; `None` if it has gaps.
+
+    Without such flags the range is empty: (0, 0).
+    """
     places = [k for k, flag in enumerate(flags) if flag is wanted]
     if not places:
         return 0, 0

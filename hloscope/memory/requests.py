@@ -1,7 +1,7 @@
-"""Requests of warps: an access map with lanes, warps, blocks and loops told apart.
+"""Requests of warps: an access map in lanes, warps, blocks and loops.
 
-A request is one instruction of one warp: it has a block, a warp of it, and a value of each loop of
-the thread but the one along which a lane loads a vector.
+A request is one instruction of one warp. It has a block, a warp of that block, and a value of each
+loop of the thread except the one along which a lane loads a vector.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Requests(Struct, frozen=True):
 
     Attributes:
         map: The map; its result is the address in elements of the first element of a vector.
-        bits: Of an element.
-        vector: Elements that a lane touches in one request.
+        bits: Bits of an element.
+        vector: Elements that a lane accesses in one request.
         warp: Lanes of a warp.
-        originals: The maps from threads that it was made of.
-        others: Where lanes take part besides: all constraints of one of these hold.
+        originals: The maps from threads that the requests come from.
+        others: Further domains of active lanes, beyond that of `map`.
     """
 
     map: IndexingMap
@@ -65,38 +65,38 @@ class Requests(Struct, frozen=True):
 
     @property
     def original(self) -> IndexingMap:
-        """The first of the maps that it was made of."""
+        """Return the first of the maps from threads that the requests come from."""
         return self.originals[0]
 
     @property
     def address(self) -> Expr:
-        """The address, in elements."""
+        """Return the address, in elements."""
         return self.map.results[0]
 
     @property
     def domains(self) -> tuple[tuple[Constraint, ...], ...]:
-        """A lane takes part where all constraints of one of these hold."""
+        """Return the domains: a lane is active if all constraints of one of them hold."""
         return (tuple(self.map.constraints), *self.others)
 
     @property
     def conditions(self) -> list[Expr]:
-        """What the constraints are about."""
+        """Return the expressions of all constraints."""
         return [e for domain in self.domains for e, _ in domain]
 
     @property
     def modulus(self) -> int:
-        """Elements after which lines repeat."""
+        """Return the number of elements after which cache lines repeat."""
         line = LINE * 8
         return line // gcd(line, self.bits)
 
     @property
     def unit_bits(self) -> int:
-        """Bits that a lane touches in one request."""
+        """Return the bits that a lane accesses in one request."""
         return self.bits * self.vector
 
     @property
     def free(self) -> list[tuple[Var, Interval]]:
-        """The variables whose values make requests."""
+        """Return the variables whose values enumerate the requests, with their intervals."""
         found: list[tuple[Var, Interval]] = [
             (Dim(k), v.interval) for k, v in enumerate(self.map.dims) if k
         ]
@@ -105,7 +105,7 @@ class Requests(Struct, frozen=True):
 
     @property
     def lanes_at_most(self) -> int:
-        """Lanes of all requests, active or not."""
+        """Return the number of lanes of all requests, active or not."""
         return self.warp * prod([i.hi - i.lo + 1 for _, i in self.free])
 
 
@@ -118,16 +118,16 @@ def requests_of(
     widest: int = VECTORS[-1],
     unroll: int = 1,
 ) -> Requests:
-    """The requests of an access.
+    """Return the requests of an access.
 
     Args:
-        map: From threads (x, y, z), blocks (x, y, z) and loops to an address in elements.
-        bits: Of an element.
+        map: Map from threads (x, y, z), blocks (x, y, z) and loops to an address in elements.
+        bits: Bits of an element.
         launch: Launch dimensions.
         warp: Lanes of a warp.
-        widest: Bytes that a lane loads at once, at most.
-        unroll: Elements that the kernel means a thread to touch side by side: a loop over so many
-            is cut into vectors where it is too wide for one; other loops become one or none.
+        widest: Maximum number of bytes that a lane accesses at once.
+        unroll: Consecutive elements of a thread in the kernel. A loop of this size is split into
+            several vectors if it is too wide for one; any other loop becomes one vector or none.
     """
     by_lane = _by_lane(map, launch, warp)
     vector, with_vector = _with_vector(by_lane, bits, widest, unroll)
@@ -135,9 +135,9 @@ def requests_of(
 
 
 def united(found: Sequence[Requests]) -> list[Requests]:
-    """Accesses of one load, those of equal addresses as one.
+    """Return the accesses of one load, with accesses of equal addresses as one.
 
-    Where a thread loads an element on one condition or another, its warp makes one request.
+    A thread may load an element under either of several conditions: its warp makes one request.
     """
     groups: dict[object, list[Requests]] = {}
     for one in found:
@@ -151,10 +151,12 @@ def united(found: Sequence[Requests]) -> list[Requests]:
 
 
 def _union(group: Sequence[Requests]) -> Requests:
-    """One access with the domains of several, on the box that holds theirs."""
+    """Return one access with the domains of several, over the smallest box that contains theirs."""
     dims = []
     for k, variable in enumerate(group[0].map.dims):
         every = [one.map.dims[k].interval for one in group]
+        # A common box needs each access's own bounds as constraints, or lanes outside of them would
+        # count.
         hull = Interval(min([i.lo for i in every]), max([i.hi for i in every]))
         dims.append(Variable(hull, variable.name))
     domains = []
@@ -172,12 +174,13 @@ def _union(group: Sequence[Requests]) -> Requests:
 
 
 def _by_lane(map: IndexingMap, launch: Launch, warp: int) -> IndexingMap:
-    """The map with lane and warp instead of the thread."""
+    """Return the map with lane and warp in place of the thread."""
     if map.is_known_empty:
         empty = [Variable(Interval(0, -1))] * 5
         return IndexingMap(empty, map.ranges, map.runtime, map.results)
     x, y, _ = launch.threads
     thread = WARP * warp + LANE
+    # Threads are numbered with x fastest, and warps are consecutive threads in that order.
     if y == 1 and launch.threads[2] == 1:
         places: list[Expr] = [thread, Dim(0) * 0, Dim(0) * 0]
     else:
@@ -185,6 +188,7 @@ def _by_lane(map: IndexingMap, launch: Launch, warp: int) -> IndexingMap:
     new: dict[Var, Expr] = {Dim(k): e for k, e in enumerate(places)}
     new |= {Dim(3 + k): Dim(2 + k) for k in range(3)}
     warps = -(-launch.block_size // warp)
+    # The last warp may have more lanes than threads are left.
     inside = [(thread, Interval(0, launch.block_size - 1))]
     inside += [
         (place, variable.interval)
@@ -206,9 +210,10 @@ def _by_lane(map: IndexingMap, launch: Launch, warp: int) -> IndexingMap:
 
 
 def _with_vector(map: IndexingMap, bits: int, widest: int, unroll: int) -> tuple[int, IndexingMap]:
-    """How many elements a lane touches at once, and the map to the first of them."""
+    """Return how many elements a lane accesses at once, and the map to the first of them."""
     if map.is_known_empty or map.is_undefined:
         return 1, map
+    # The innermost suitable loop is the one along which XLA and LLVM make vectors.
     for k in range(len(map.ranges) - 1, -1, -1):
         loop = map.ranges[k].interval
         size = loop.hi - loop.lo + 1
@@ -225,7 +230,7 @@ def _with_vector(map: IndexingMap, bits: int, widest: int, unroll: int) -> tuple
 
 
 def _base(address: Expr, x: Var) -> Expr | None:
-    """`address - x`, if it does not depend on `x`."""
+    """Return `address - x` if it does not depend on `x`, else `None`."""
     if address is x:
         return x * 0
     if not isinstance(address, Sum) or dict(address.terms).get(x) != 1:
@@ -235,7 +240,7 @@ def _base(address: Expr, x: Var) -> Expr | None:
 
 
 def _without_implied(map: IndexingMap, x: Var) -> IndexingMap:
-    """The same map without constraints that would forbid vectors, if isl proves that they hold."""
+    """Return the map without constraints that forbid vectors and that isl proves redundant."""
     for constraint in map.constraints:
         if _cuts_between(constraint, x, 2) or map.runtime:
             continue
@@ -251,7 +256,7 @@ def _is_read_elsewhere(map: IndexingMap, x: Var) -> bool:
 
 
 def _width(map: IndexingMap, number: int, base: Expr, size: int, bits: int, widest: int) -> int:
-    """The most elements that lie in one aligned vector, wholly inside or outside the domain."""
+    """Return the most elements of one aligned vector that lies inside or outside the domain."""
     x = Range(number)
     vector = 1
     while (
@@ -261,12 +266,12 @@ def _width(map: IndexingMap, number: int, base: Expr, size: int, bits: int, wide
         and all(_cuts_between(c, x, vector * 2) for c in map.constraints)
     ):
         vector *= 2
-    narrowest = VECTORS[0] if bits >= 8 else 1  # of elements below a byte a whole one is stored
+    narrowest = VECTORS[0] if bits >= 8 else 1  # elements below a byte are stored as whole bytes
     return vector if vector * bits >= 8 * narrowest else 1
 
 
 def _cuts_between(constraint: Constraint, x: Var, vector: int) -> bool:
-    """Does a constraint hold for all elements of each aligned vector, or for none?"""
+    """Does a constraint hold for all elements of each aligned vector, or for none of them?"""
     e, interval = constraint
     if x not in variables(e):
         return True
@@ -277,7 +282,7 @@ def _cuts_between(constraint: Constraint, x: Var, vector: int) -> bool:
 
 
 def _stepped(map: IndexingMap, number: int, vector: int) -> IndexingMap:
-    """The map whose loop goes in steps of a vector."""
+    """Return the map whose loop advances by one vector a step."""
     size = map.ranges[number].interval.hi + 1
     ranges = list(map.ranges)
     ranges[number] = Variable(Interval(0, size // vector - 1), ranges[number].name)
@@ -292,7 +297,7 @@ def _stepped(map: IndexingMap, number: int, vector: int) -> IndexingMap:
 
 
 def runtime_terms(address: Expr) -> dict[Runtime, int] | None:
-    """Coefficients of what is read at run time, `None` if it is divided or multiplied."""
+    """Return the coefficients of run-time variables; `None` if they occur non-linearly."""
     terms: Iterable[tuple[Expr, int]]
     terms = address.terms if isinstance(address, Sum) else [(address, 1)]
     found: dict[Runtime, int] = {}

@@ -1,4 +1,4 @@
-"""Which instructions have equal kernels, so that each is asked about once."""
+"""Keys that are equal for instructions with equal kernels, so that each kernel is analysed once."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from hloscope.tiling import chosen_tiles, fusion_config
 
 
 class SameKernels:
-    """Keys of the kernels of one program: those of equal keys differ in names only.
+    """Keys of the kernels of one program. Kernels with equal keys differ in names only.
 
-    A fusion's kernel is made of what it calls and of its backend config.  That of an instruction
-    compiled alone follows from its op, the types of its operands and value, what it calls, and
-    which operands are the same value, if the indexing rules of the op look at nothing else.
+    A fusion's kernel is determined by the called computation and the backend config. The kernel of
+    an instruction compiled alone is determined by its op, the types of its operands and value, its
+    called computations, and which operands are the same value, if the indexing rules of the op use
+    nothing else.
     """
 
     def __init__(self, structure_ids: StructureIds) -> None:
@@ -32,8 +33,8 @@ class SameKernels:
         self._keys: Final[dict[Instruction, tuple[object, ...] | None]] = {}
 
     def key(self, ins: Instruction) -> tuple[object, ...] | None:
-        """The key of an instruction's kernel; `None` where it may depend on more than a key."""
-        if ins not in self._keys:  # each question about a kernel asks for it
+        """Return the key of an instruction's kernel; `None` if no key determines the kernel."""
+        if ins not in self._keys:  # every query about a kernel needs its key
             self._keys[ins] = self._found(ins)
         return self._keys[ins]
 
@@ -66,7 +67,7 @@ class SameKernels:
 
 
 class Made(NamedTuple):
-    """A kernel, what it is made of, and how it was chosen."""
+    """A kernel with its instructions and the choice of its emitter."""
 
     fused: Fused
     choice: Choice
@@ -74,7 +75,7 @@ class Made(NamedTuple):
 
 
 class XlaKernels:
-    """The kernels that XLA makes of a program's instructions on a device; equal ones are one."""
+    """The kernels that XLA generates for a program on a device. Equal kernels are built once."""
 
     def __init__(self, analysis: Analysis, device: Device) -> None:
         self._analysis: Final = analysis
@@ -83,10 +84,10 @@ class XlaKernels:
         self.key: Final = SameKernels(analysis.structure_ids).key
 
     def of(self, ins: Instruction, key: tuple[object, ...] | None) -> Made:
-        """The kernel of an instruction with this key, or of an equal one.
+        """Return the kernel of an instruction with this key, or an equal kernel.
 
         Raises:
-            UnsupportedError: It has no kernel of XLA's own emitters.
+            UnsupportedError: The instruction has no kernel of XLA's own emitters.
         """
         known = None if key is None else self._made.get(key)
         if known is None:
@@ -99,22 +100,23 @@ class XlaKernels:
 
 
 def _follows_from_types(ins: Instruction) -> bool:
-    """Do maps of the instruction follow from its op, the types and what it calls?"""
+    """Are the instruction's maps determined by its op, its types and its called computations?"""
     if not _are_shared(type(ins.op)):
         return False
     leaves = [leaf for value in (*ins.operands, ins) for leaf in leaf_types(value.type)]
     return all([isinstance(leaf, TensorType) and leaf.is_static for leaf in leaves])
 
 
+# Asked for every instruction of a program, of which there are few classes.
 @cache
 def _are_shared(op: type[Op]) -> bool:
-    """Do the rules of an op, in both directions, look at nothing but op, types and callees?"""
+    """Do the rules of an op, in both directions, use only its op, types and callees?"""
     entries = [lookup(direction, op) for direction in Direction]
     return all(entry is not None and entry.is_shared for entry in entries)
 
 
 def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:
-    """The different values in order, each with the place where it stands first."""
+    """Return the distinct values in order, each with the position of its first occurrence."""
     found: dict[Instruction, int] = {}
     for k, value in enumerate(values):
         found.setdefault(value, k)
@@ -122,7 +124,7 @@ def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:
 
 
 def output_names(ins: Instruction, analysis: Analysis) -> list[str]:
-    """For each array that a fusion, or an instruction compiled alone, writes: its root's name."""
+    """Return the root's name for each array that a fusion or single instruction writes."""
     is_fusion = isinstance(ins.op, Fusion) and len(ins.calls) == 1
     return [
         root.name

@@ -1,8 +1,8 @@
-"""Selects in a kernel: which lanes load what they choose between.
+"""Selects in a kernel: the lanes that load each of the alternatives.
 
-Two loads that are chosen between become one load of the chosen address, so each array is read by
-the lanes that chose it.  Any other load is made by all lanes, unless the choice is plain for all of
-them: where a mask is made of indices, the steps of a loop that it leaves nothing of are removed.
+Two loads that a select chooses between become one load of the chosen address, so each array is read
+by the lanes that choose it. Any other load is made by all lanes, unless the choice is the same for
+all of them: if indices decide a mask, LLVM removes the loop steps that it excludes.
 
 Source: LLVM `llvm/lib/CodeGen/SelectionDAG/DAGCombiner.cpp` (`SimplifySelectOps`),
 `llvm/lib/Transforms/Scalar/CorrelatedValuePropagation.cpp`.
@@ -50,11 +50,11 @@ LOGIC: Final = ("and", "not", "or", "xor")
 LARGEST: Final = 1 << 62
 Reads: TypeAlias = Callable[[Instruction, int], Iterable[Flow]]
 Condition: TypeAlias = tuple[Constraint, ...]
-"""All of it holds; about the index of the element."""
+"""Constraints on the index of an element, all of which hold."""
 
 
 class Selects:
-    """What the selects of a kernel say of the loads behind them."""
+    """The selects of a kernel, and their effect on the loads of their operands."""
 
     def __init__(
         self,
@@ -64,12 +64,12 @@ class Selects:
         *,
         of_elements: bool,
     ) -> None:
-        """Look at the selects of a kernel.
+        """Classify the selects of a kernel.
 
         Args:
-            analysis: What values read of others.
+            analysis: The indexing analysis of the program.
             inside: The instructions of the kernel.
-            users: The instructions inside that read a value.
+            users: Returns the instructions of the kernel that read a value.
             of_elements: Does each thread load element by element, and in no loop?
         """
         self._analysis: Final = analysis
@@ -83,20 +83,20 @@ class Selects:
             for ins in selects
             if is_direct and all(self._is_load(ins, operand) for operand in ins.operands[1:])
         }
-        """Selects of two loads; `None`: values decide."""
+        """Selects between two loads, with their conditions; `None` if data decides."""
         self.masks: Final = {
             ins: condition
             for ins in selects
             if ins not in self.between_loads and (condition := self._condition(ins.operands[0]))
         }
-        """Other selects whose condition is made of indices."""
+        """Other selects whose condition depends on indices and constants only."""
 
     @cached_property
     def predicates(self) -> dict[Instruction, tuple[int, ...]]:
-        """Predicates handed in, by which selects choose: into what a load of four falls apart.
+        """Return the predicate inputs of selects, with the widths of LLVM's partial loads.
 
-        LLVM chooses four elements at once by four bits, and loads the four bytes that hold them as
-        two and one and one; where they are joined with something computed, one by one.
+        LLVM selects four elements by four bits. It loads the four bytes that hold the bits as two,
+        one and one, or byte by byte if the predicate is combined with a computed one.
         """
         found: dict[Instruction, tuple[int, ...]] = {}
         for ins in self._inside:
@@ -110,7 +110,7 @@ class Selects:
         return found
 
     def _leaves(self, predicate: Instruction) -> list[Instruction]:
-        """What a predicate is made of by logic and moves."""
+        """Return the values that a predicate is computed from by logic and data movement."""
         found: dict[Instruction, None] = {}
         todo = [predicate]
         while todo:
@@ -123,10 +123,10 @@ class Selects:
         return [*found]
 
     def reads(self, *, with_masks: bool = False) -> Reads:
-        """What instructions read, by the lanes that choose it.
+        """Return a function that gives the operand accesses of an instruction, by choosing lanes.
 
         Args:
-            with_masks: Let masks choose lanes, too.
+            with_masks: Restrict lanes by masks, too.
         """
         chosen: dict[Instruction, Condition | None] = dict(self.between_loads)
         if with_masks:
@@ -141,7 +141,7 @@ class Selects:
         return reads
 
     def _is_load(self, select: Instruction, value: Instruction) -> bool:
-        """Is a value an element of an array handed in, which only this select uses?"""
+        """Is a value a rearranged element of an input array, used by this select only?"""
         type = array_of(value)
         if type is None or type.element.bits < 8 or type.element.name == "pred":
             return False
@@ -159,13 +159,14 @@ class Selects:
     # --------------------------------------------------------------------- values of indices
 
     def _condition(self, value: Instruction) -> Condition | None:
-        """Where a predicate holds that is made of indices and constants; `None` if it is not."""
+        """Return the index condition under which a predicate holds; `None` if data decides."""
         if value not in self._inside:
             return None
         if isinstance(value.op, Compare) and len(value.operands) == 2:
             a, b = [self._integer(operand) for operand in value.operands]
             if a is None or b is None:
                 return None
+            # `a < b` is `a - b < 0`, so each comparison is one interval of the difference.
             difference = a - b
             limits = {
                 "EQ": Interval(0, 0),
@@ -189,7 +190,7 @@ class Selects:
         return None
 
     def _integer(self, value: Instruction) -> Expr | None:
-        """An integer made of indices and constants, as an expression over its own index."""
+        """Return an integer value as an expression in its own index; `None` if data decides it."""
         type = array_of(value)
         if (
             value not in self._inside
@@ -224,7 +225,7 @@ class Selects:
 
 
 def _of_choice(flow: Flow, select: Instruction, condition: Condition | None) -> Flow:
-    """The flow from an operand, for the elements that the select takes from it."""
+    """Return the dependence on an operand, restricted to the elements the select takes from it."""
     if flow.operand not in (1, 2) or flow.accesses is not None:
         return flow
     type = array_of(select)
@@ -233,6 +234,8 @@ def _of_choice(flow: Flow, select: Instruction, condition: Condition | None) -> 
     whole = IndexingMap.identity(type.shape)
     is_first = flow.operand == 1
     if condition is None:
+        # A predicate with as many elements as the operands decides element by element; a scalar one
+        # decides for all.
         index = tuple([Dim(k) for k in range(type.rank)])
         if not (isinstance(select.operands[0].type, TensorType) and select.operands[0].type.rank):
             index = ()
@@ -242,6 +245,8 @@ def _of_choice(flow: Flow, select: Instruction, condition: Condition | None) -> 
     elif is_first:
         maps = [_limited(whole, condition)]
     else:
+        # The negation of one interval is a union of at most two; a condition of one constraint is
+        # all that `_condition_of_load` accepts, so the union is exact.
         maps = [_limited(whole, (other,)) for one in condition for other in _opposite(one)]
     return flow._replace(accesses=tuple([Access(map) for map in maps]))
 
@@ -251,7 +256,7 @@ def _limited(map: IndexingMap, condition: Condition) -> IndexingMap:
 
 
 def _opposite(constraint: Constraint) -> list[Constraint]:
-    """Where a constraint does not hold: below its interval, and above."""
+    """Return the constraints below and above the interval of a constraint: its negation."""
     e, interval = constraint
     found = []
     if interval.lo > -LARGEST:
@@ -269,7 +274,7 @@ def _without_constant(e: Expr, limits: Interval) -> Constraint:
 
 
 def _only_map(value: Instruction) -> IndexingMap | None:
-    """The map of an op that moves elements; `None` where it has loops or conditions."""
+    """Return the map of a data-movement op; `None` if it has range variables or constraints."""
     accesses = output_to_input(value)[0]
     map = accesses[0].map if len(accesses) == 1 else None
     if map is None or map.ranges or map.runtime or map.constraints:

@@ -1,4 +1,4 @@
-"""Library calls and copies on slices: fusions that hand parts of arrays to what runs inside them.
+"""Library calls and copies on slices: fusions that pass parts of arrays to the ops inside them.
 
 Source: XLA `xla/service/gpu/transforms/dynamic_slice_fusion_rewriter.cc`.
 """
@@ -18,15 +18,15 @@ from hloscope.memory.storage import array_of, is_array
 from hloscope.ops import DynamicSlice, DynamicUpdateSlice, Slice
 
 _PARTS: Final[tuple[type[Op], ...]] = (*ALIASES, DynamicSlice, DynamicUpdateSlice, Slice)
-"""Ops that only say which part of an array is meant."""
+"""Ops that only select a part of an array."""
 ON_SLICES = "reads and writes slices: the rest of an updated array stays as it is"
 
 
 def sliced(fused: Fused, analysis: Analysis) -> Kernel:
-    """A kernel that reads whole slices and writes updates into the memory of what they update.
+    """Return a kernel that reads whole slices and writes updates in place.
 
-    The values read are the operands of what computes inside, the updates, and the starts of
-    slices and updates.
+    The values read are the operands of the computing ops inside, the updates, and the start indices
+    of slices and updates.
     """
     values: dict[Instruction, None] = {}
     for ins in fused.inside:
@@ -51,7 +51,7 @@ def sliced(fused: Fused, analysis: Analysis) -> Kernel:
 
 
 def _written(root: Instruction, fused: Fused) -> tuple[IndexingMap, ...] | None:
-    """Where a root is written; `None`: everywhere."""
+    """Return the maps to the written elements of a root; `None` if all are written."""
     update = update_behind(root, fused)
     type = None if update is None else array_of(update.operands[1])
     if update is None or type is None:

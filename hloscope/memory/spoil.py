@@ -1,7 +1,7 @@
-"""The term of an address that keeps neighbouring lanes apart, found by what it does.
+"""The address term that makes a request uncoalesced, found by evaluating the terms.
 
-Terms of the address are evaluated over the lanes of one request; the one whose steps between
-neighbouring lanes are farther than a lane's own bytes, and largest, is named.
+The terms of the address are evaluated over the lanes of one request. The result is the term with
+the largest steps between neighbouring lanes, among those whose steps exceed the bytes of a lane.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from hloscope.memory.traffic import Request
 
 
 class Spoiler(Struct, frozen=True):
-    """What spoils a request.
+    """The cause of unused sectors of a request.
 
     Attributes:
         term: The term of the address, in the variables of the thread map.
-        every: How many lanes lie between its steps.
+        every: Number of lanes from one of its steps to the next.
         step: Bytes from one lane to the next where it steps.
     """
 
@@ -38,7 +38,7 @@ class Spoiler(Struct, frozen=True):
 
 
 def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
-    """What makes a request take more sectors than its bytes need; `None` if nothing does.
+    """Return the term that causes more sectors than the bytes need; `None` if there is none.
 
     >>> from hloscope.indexing import IndexingMap
     >>> from hloscope.memory.kernel import Launch
@@ -51,6 +51,7 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
     `th_x * 4096`: neighbouring lanes are 16 KiB apart
     """
     needed = -(-len({a for a in request.addresses if a is not None}) * request.unit // SECTOR)
+    # One extra sector is a matter of alignment and not of the order of the lanes.
     if request.sectors <= needed + 1:
         return None
     original = requests.original
@@ -69,6 +70,7 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
         far = [(k, step) for k, step in enumerate(steps) if abs(step) > request.unit]
         if not far:
             continue
+        # The cap keeps one huge jump between rows from outweighing steps between all lanes.
         weight = sum(min(abs(step), 1 << 20) for _, step in far)
         text = to_text(term * factor, names)
         every = (len(values) // (len(far) + 1)) if len(far) < len(steps) else 1
@@ -79,7 +81,7 @@ def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
 
 
 def _threads_of(requests: Requests, request: Request) -> list[dict[Var, int] | None] | None:
-    """Values of the variables of the original map for each lane of a request."""
+    """Return the variables of the original map for each lane; `None` for an inactive lane."""
     original = requests.original
     x, y = (_extent(original.dims[k].interval.hi) for k in (0, 1))
     base: dict[Var, int] = {v: interval.lo for v, interval in original.box.items()}

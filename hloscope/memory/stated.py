@@ -1,4 +1,4 @@
-"""Kernels as a dump folder states them: launches, memory and Triton's accesses beside the model."""
+"""Kernels as a dump folder states them, compared with the model: launches, memory, accesses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Count: TypeAlias = Callable[[IndexingMap, int, Launch, int], Touch]
 
 
 class StatedKernels:
-    """What a dump folder states of the kernels of its module.
+    """Facts that a dump folder states about the kernels of its module.
 
     Attributes:
         dump: The module in its folder.
@@ -38,9 +38,9 @@ class StatedKernels:
 
         Args:
             dump: The module.
-            device: Where it runs.
-            count: Counts the requests of a map from threads to elements, of so many bits, under a
-                launch; the last number is how many neighbouring elements a thread holds.
+            device: The device that the module runs on.
+            count: Counts the requests of a map from threads to elements. Its arguments are the
+                map, the bits of an element, the launch, and the consecutive elements of a thread.
 
         Raises:
             ParseError: The thunk sequence or the buffer assignment is damaged or cut.
@@ -48,7 +48,7 @@ class StatedKernels:
         self.dump: Final = dump
         self._device: Final = device
         self._count: Final = count
-        if not self.other_target:  # what is damaged is told before the first kernel is asked for
+        if not self.other_target:  # damaged files raise before the first kernel is analysed
             _ = dump.thunks, dump.buffers
 
     def launch(self, ins: Instruction) -> Launch | None:
@@ -58,7 +58,7 @@ class StatedKernels:
 
     @cached_property
     def other_target(self) -> str:
-        """Why the folder says nothing about the device: it is compiled for another one."""
+        """Return why the folder's facts do not apply to the device; empty if they do."""
         target, device = self.dump.target, self._device
         if target is None or (target.cores, target.warp) == (device.sms, device.warp):
             return ""
@@ -72,7 +72,7 @@ class StatedKernels:
 
         Args:
             ins: The instruction of the kernel.
-            model: What the model says, under the launch that the folder states if it can.
+            model: The model's result, under the launch that the folder states if it can have it.
         """
         other = self.other_target
         if other:
@@ -93,7 +93,7 @@ class StatedKernels:
             try:
                 answer, noted = self._as_compiled(ins, answer, stated)
                 notes.append(noted)
-            except ParseError as error:  # other kernels of the program are answered all the same
+            except ParseError as error:  # damaged code of one kernel does not stop the others
                 findings.append(str(error).partition("\n")[0])
         elif stated is not None and stated != model.kernel.launch:
             findings.append(f"XLA launches {stated}, the model says {model.kernel.launch}")
@@ -117,7 +117,7 @@ class StatedKernels:
     def _as_compiled(
         self, ins: Instruction, model: Coalescing, launch: Launch
     ) -> tuple[Coalescing, str]:
-        """The accesses of a Triton kernel's code, and what to note of them."""
+        """Return the result with the accesses of a Triton kernel's code, and a note about them."""
         try:
             code = self.dump.triton(ins.name)
         except UnsupportedError as error:
@@ -147,7 +147,7 @@ class StatedKernels:
         lost: Sequence[TritonAccess],
         launch: Launch,
     ) -> ArrayUse:
-        """An array with the requests of its loads and stores."""
+        """Return an array's result with the requests of its loads and stores in the code."""
         if lost:
             reason = f"line {lost[0].line} of the kernel's code: {lost[0].reason}"
             return replace(array, reason=reason)
@@ -163,7 +163,7 @@ class StatedKernels:
         return replace(array, touches=tuple(touches), traffic=traffic, tile=None)
 
     def _tile_findings(self, ins: Instruction, model: Coalescing) -> list[str]:
-        """Findings where the tile program has other tiles than the model.
+        """Return findings where the tile program has other tiles than the model.
 
         XLA pads tiles to powers of two and may leave out dimensions of size 1.
         """
@@ -187,7 +187,7 @@ class StatedKernels:
     # --------------------------------------------------------------------------------- memory
 
     def _one_memory(self, ins: Instruction, model: Coalescing) -> list[str]:
-        """Notes on operands and outputs that share bytes."""
+        """Return notes on operands and outputs that share bytes."""
         return [
             f"operand {operand.number} and output {output.number} are one memory "
             f"(allocation {written.allocation})"
@@ -199,7 +199,7 @@ class StatedKernels:
         ]
 
     def _memory_findings(self, ins: Instruction, model: Coalescing) -> list[str]:
-        """Findings where the model updates in place and XLA's buffers do not."""
+        """Return findings where the model updates in place and XLA's buffers do not."""
         if model.kernel.emitter != IN_PLACE_EMITTER:
             return []
         found = []
@@ -234,7 +234,10 @@ def _launch(thunk: Thunk) -> Launch:
 
 
 def _parameters(ins: Instruction, model: Coalescing) -> dict[tuple[bool, int, int], int]:
-    """The kernel's parameter of each array, by role, number and leaf: operands before outputs."""
+    """Return the kernel parameter of each array, by role, number and leaf.
+
+    Operands come before outputs.
+    """
     operands = [
         (False, k, leaf)
         for k, operand in enumerate(ins.operands)
@@ -246,12 +249,12 @@ def _parameters(ins: Instruction, model: Coalescing) -> dict[tuple[bool, int, in
 
 
 def _padded(sizes: Sequence[int]) -> list[int]:
-    """Sizes padded to powers of two, without those of 1."""
+    """Return the sizes padded to powers of two, without those of 1."""
     return [1 << (size - 1).bit_length() for size in sizes if size > 1]
 
 
 def _not_of_this_launch(model: Coalescing) -> Coalescing:
-    """The answer, whose arrays say that they were counted for a launch that is not XLA's."""
+    """Return the result with a reason in each array: it is counted for the model's launch."""
 
     def of(array: ArrayUse) -> ArrayUse:
         reasons = [reason for reason in (array.reason, COUNTED_BY_MODEL) if reason]

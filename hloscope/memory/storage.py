@@ -11,19 +11,19 @@ from hloscope.ir import Instruction, TensorType, Type, array_bytes
 
 
 def data_bytes(type: TensorType) -> int:
-    """Bytes of all elements of an array, without padding; 0 if a size has no bound."""
+    """Return the bytes of all elements of an array, without padding; 0 if a size has no bound."""
     found = array_bytes(type)
     return found.data if found else 0
 
 
 def storage_bytes(type: TensorType) -> int:
-    """Bytes that an array takes in memory, padding of tiles included; 0 if a size has no bound."""
+    """Return the bytes of an array in memory, with padding of tiles; 0 if a size has no bound."""
     found = array_bytes(type)
     return found.padded if found else 0
 
 
 def array_of(value: Instruction) -> TensorType | None:
-    """The type of a value that is one array of known rank and bounded sizes."""
+    """Return the type of a value that is one array of known rank and bounded sizes, else `None`."""
     return value.type if is_array(value.type) else None  # type: ignore[return-value]
 
 
@@ -33,17 +33,17 @@ def is_array(type: Type) -> bool:
 
 
 def physical_sizes(type: TensorType) -> tuple[int, ...]:
-    """Sizes from the slowest to the fastest varying dimension, without regard to tiles."""
+    """Return the sizes from the slowest to the fastest-varying dimension, without tiles."""
     return tuple(type.shape[k] for k in major_to_minor(type))
 
 
 def element_count(type: TensorType) -> int:
-    """Number of elements; a bounded size counts as its bound."""
+    """Return the number of elements; a bounded size counts as its bound."""
     return prod(type.shape)
 
 
 def index_in(parts: Sequence[Expr], sizes: Sequence[int], type: TensorType) -> list[Expr]:
-    """The logical index of an element that stands at `parts` of its memory, cut as `sizes`.
+    """Return the logical index of the element at position `parts` in memory of shape `sizes`.
 
     The sizes have as many elements as the type.
     """
@@ -64,7 +64,7 @@ def _fill(parts: Sequence[Expr], sizes: Sequence[int]) -> list[Expr]:
 
 
 def same_memory(a: TensorType, b: TensorType) -> bool:
-    """Have two arrays the same sizes in memory order, sizes of 1 left out?"""
+    """Do two arrays have the same sizes in memory order, sizes of 1 left out?"""
     return _without_ones(physical_sizes(a)) == _without_ones(physical_sizes(b))
 
 

@@ -1,7 +1,7 @@
-"""Thread maps given as layouts of a tile: Triton's blocked and linear ones, CuTe's.
+"""Thread maps given as layouts of a tile: Triton's blocked and linear layouts, and CuTe's.
 
-Which elements of a tensor they stand for is known when the tensor's sizes are: blocks take its
-tiles one after another, in row-major order.
+The tensor's sizes decide which of its elements they represent: blocks take its tiles one after
+another, in row-major order.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ FORMS: Final = (
     "a map `(th_x, bl_x)[s0] -> (…), domain: …`, Triton's `#ttg.blocked<{…}>` or the text of a "
     "linear layout, or CuTe's `(threads,values):(strides)`"
 )
-"""What a thread map may be written as."""
+"""Description of the accepted forms of a thread map."""
 MOST_THREADS: Final = 1024
 
 
 class ThreadLayout(Struct, frozen=True):
-    """Which elements of a tile each thread of a block holds.
+    """A layout of a tile over the threads of a block.
 
     Attributes:
-        layout: From registers, lanes and warps, or from threads and values, to the tile.
-        tile: Sizes of the tile, where they are given.
+        layout: Map from registers, lanes and warps, or from threads and values, to the tile.
+        tile: Sizes of the tile; `None` if the layout determines them.
     """
 
     layout: Blocked | LinearLayout | CuteLayout
     tile: tuple[int, ...] | None = None
 
     def over(self, shape: Sequence[int], warp: int) -> tuple[IndexingMap, int]:
-        """From threads and blocks to elements of a tensor; and a thread's neighbouring elements.
+        """Return the map from threads and blocks to a tensor's elements, with the vector size.
 
         Args:
             shape: Sizes of the tensor.
@@ -84,10 +84,10 @@ class ThreadLayout(Struct, frozen=True):
 
 
 def parse_thread_map(text: str, tile: tuple[int, ...] | None = None) -> IndexingMap | ThreadLayout:
-    """A thread map in any of the forms that it may be written in.
+    """Return the thread map that a text describes, in any of the accepted forms.
 
     Raises:
-        ParseError: The text is none of these forms.
+        ParseError: The text has none of the accepted forms.
 
     >>> type(parse_thread_map("((4,8),2):((32,1),16)", (16, 8))).__name__
     'ThreadLayout'
@@ -114,7 +114,10 @@ def _unit_tile(layout: Blocked) -> tuple[int, ...]:
 def _over_cute(
     layout: CuteLayout, tile: tuple[int, ...], shape: Sequence[int]
 ) -> tuple[IndexingMap, int]:
-    """Threads and values to places in the tile, which CuTe counts with the first size fastest."""
+    """Return the map of a CuTe layout over a tensor, and a thread's vector size.
+
+    CuTe numbers the positions of a tile with the first size fastest.
+    """
     if len(tile) != len(shape):
         raise UnsupportedError(f"the tile has rank {len(tile)}, the tensor {len(shape)}")
     reach = layout.cosize if layout.swizzle is None else 1 << (layout.cosize - 1).bit_length()
@@ -146,7 +149,7 @@ def _check_threads(threads: int) -> None:
 
 
 def _value_sizes(layout: CuteLayout) -> list[int]:
-    """Sizes of the modes of the values, the fastest first; each is a loop of a thread."""
+    """Return the sizes of the value modes, the fastest first. Each is a loop of a thread."""
     assert isinstance(layout.shape, tuple)
     assert isinstance(layout.stride, tuple)
     values = CuteLayout(layout.shape[1], layout.stride[1])

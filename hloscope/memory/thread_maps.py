@@ -1,7 +1,7 @@
-"""Kernels of the user's own: a map from threads to elements instead of an emitter.
+"""User-defined kernels: a map from threads to elements in place of an emitter.
 
-A map whose dimensions are called as XLA, Triton or CUDA call them is brought to threads and blocks
-in x, y and z: `th_x` …, `bl_x` …; `lane`, `warp`, `register` and `block`; `tid` and `pid`.
+Dimensions with names of XLA, Triton or CUDA are converted to threads and blocks in x, y and z:
+`th_x` …, `bl_x` …; `lane`, `warp`, `register` and `block`; `tid` and `pid`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ SAME: Final[Mapping[str, str]] = {
 """Other names of the dimensions of a grid."""
 LANE_NAMES: Final = ("lane", "warp")
 LOOPS: Final = ("register", "reg", "vector", "loop")
-"""Dimensions that are loops of a thread."""
+"""Names of dimensions that are loops of a thread."""
 
 
 def on_grid(map: IndexingMap, warp: int) -> tuple[IndexingMap, Launch]:
-    """The map from threads and blocks in x, y and z, and the launch dimensions it stands for.
+    """Return the map from threads and blocks in x, y and z, and its launch dimensions.
 
     Args:
-        map: Dimensions with names; without names, the first is the thread, a second the block.
-        warp: Lanes of a warp, where lanes and warps are dimensions.
+        map: A map with named dimensions; without names, the first is the thread, a second the
+            block.
+        warp: Lanes of a warp, for maps with dimensions `lane` and `warp`.
 
     Raises:
-        UnsupportedError: A dimension has no such name.
+        UnsupportedError: A dimension has an unknown name, or bounds that no launch has.
 
     >>> text = "(lane, warp)[s0] -> (warp * 128 + lane * 4 + s0), domain: lane in [0, 31], "
     >>> map, launch = on_grid(IndexingMap.parse(text + "warp in [0, 3], s0 in [0, 3]"), 32)
@@ -105,7 +106,7 @@ def _names(map: IndexingMap) -> list[str]:
 def _threads(
     names: list[str], sizes: Mapping[str, Interval], warp: int
 ) -> tuple[list[int], dict[str, Expr]]:
-    """Threads of a block, and what lanes and warps are by the thread."""
+    """Return the threads of a block, and lane and warp as expressions in the thread."""
     if not set(names) & set(LANE_NAMES):
         return [sizes[n].hi + 1 if n in sizes else 1 for n in GRID[:3]], {}
     lanes = sizes["lane"].hi + 1 if "lane" in sizes else 1
@@ -117,9 +118,9 @@ def _threads(
 
 
 def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
-    """A kernel whose threads compute the elements of every output that a map leads to.
+    """Return a kernel whose threads compute the output elements that a thread map leads to.
 
-    A layout of Triton holds the tiles of a Triton fusion's loads as well, each on its own tile.
+    A Triton layout also applies to the tiles of a Triton fusion's loads, each with its own sizes.
 
     Raises:
         UnsupportedError: The map or layout does not fit an output.
@@ -153,7 +154,7 @@ def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
 def _over(
     given: IndexingMap | ThreadLayout, type: TensorType, warp: int
 ) -> tuple[IndexingMap, int]:
-    """The map to elements of a tensor; and how many neighbours a thread touches at once."""
+    """Return the map to elements of a tensor, and the consecutive elements of a thread."""
     if isinstance(given, IndexingMap):
         return given, 1
     return given.over(type.shape, warp)

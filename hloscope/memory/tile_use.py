@@ -1,4 +1,6 @@
-"""Block-level fusions: how well tiles of given sizes use transactions; lanes are the compiler's.
+"""Block-level fusions: use of memory transactions by tiles of given sizes.
+
+The compiler assigns lanes, so they are not modelled.
 
 Source: XLA `xla/service/gpu/model/coalescing_analysis.cc`, tiled memory access.
 """
@@ -31,22 +33,22 @@ from hloscope.tiling import (
 )
 
 MOST_POINTS: Final = 1 << 16
-"""Elements of a tile whose indices are looked at."""
+"""Maximum number of points at which a tile's indices are evaluated."""
 
 
 class TileUse(Struct, frozen=True):
-    """How a tile of an array is read.
+    """Use of memory transactions by the tiles of one array.
 
     Attributes:
-        sizes: Of the tile, by dimension.
-        strides: Between its elements.
-        run: Bytes that stand side by side.
+        sizes: Sizes of the tile, by dimension.
+        strides: Distances between its elements, by dimension.
+        run: Bytes of a contiguous run of its elements.
         utilisation: Share of the transactions of a run that is used.
-        asked: Bytes of the elements of all tiles; a tile counts each time that a program fetches
-            it, as a request to L2. 0 where it is not known how many tiles there are.
-        needed: Bytes of as many transactions as each tile's elements fill side by side.
+        asked: Bytes of the elements of all tiles. A tile counts each time that a program fetches
+            it, as a request to L2. 0 if the number of tiles is unknown.
+        needed: Bytes of the transactions that each tile would need if its elements were contiguous.
         moved: Bytes of the transactions that the tiles touch.
-        reason: Why the bytes are not exact; empty if they are, or are not known.
+        reason: Why the bytes are not exact; empty if they are exact or unknown.
     """
 
     sizes: tuple[int, ...]
@@ -60,20 +62,21 @@ class TileUse(Struct, frozen=True):
 
     @property
     def wasted(self) -> int:
-        """Bytes moved beyond the transactions that the bytes asked for need."""
+        """Return the bytes transferred beyond those needed."""
         return max(self.moved - self.needed, 0)
 
 
 def tile_use(
     type: TensorType, sizes: Sequence[int], strides: Sequence[int], transaction: int
 ) -> TileUse:
-    """How well transactions are used by a tile of an array.
+    """Return the use of transactions by a tile of an array.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> tile_use(parse_type("s8[256,16]"), (6, 16), (1, 1), 64).utilisation
     0.75
     """
     run = 1
+    # A run extends over a dimension only if the tile covers all faster ones completely.
     for k in reversed(major_to_minor(type)):
         if strides[k] != 1:
             break
@@ -88,13 +91,13 @@ def tile_use(
 def operand_tile(
     access: Access, tile: Sequence[int], type: TensorType, device: Device
 ) -> TileUse | None:
-    """How the first tile of an output reads an operand; `None` where that is no strided box.
+    """Return an operand's tile for the first tile of an output; `None` if it is not a strided box.
 
     Args:
-        access: From the output's index to the operand's.
+        access: Access from the output's index to the operand's.
         tile: Sizes of the output's tile.
-        type: Of the operand.
-        device: For the size of a transaction.
+        type: Type of the operand.
+        device: The device, for the size of a transaction.
 
     Raises:
         UnsupportedError: The tile has another number of dimensions than the output.
@@ -115,7 +118,7 @@ def operand_tile(
 
 
 def _extent(e: Expr, map: IndexingMap, tile: Sequence[int]) -> tuple[int, int] | None:
-    """How many values an expression takes over a tile, and their distance."""
+    """Return how many values an expression takes over a tile, and their distance, or `None`."""
     used = sorted(variables(e), key=str)
     if any(not isinstance(v, Dim | Range) for v in used):
         used = [v for v in used if isinstance(v, Dim | Range)]
@@ -134,7 +137,7 @@ def _extent(e: Expr, map: IndexingMap, tile: Sequence[int]) -> tuple[int, int] |
 
 
 def _progression(e: Expr, extents: Mapping[Var, int], map: IndexingMap) -> tuple[int, int] | None:
-    """How many values an expression takes, and their distance, if that is always the same."""
+    """Return how many values an expression takes, and their distance; `None` if it varies."""
     if prod(extents.values()) > MOST_POINTS:
         return None
     axes = np.indices(tuple(extents.values()), dtype=np.int64, sparse=True)
@@ -147,7 +150,7 @@ def _progression(e: Expr, extents: Mapping[Var, int], map: IndexingMap) -> tuple
 
 
 class TileUses(NamedTuple):
-    """Tiles of a Triton kernel, as XLA's symbolic tiles have them.
+    """Tiles of a Triton kernel's arrays, by XLA's symbolic tiles.
 
     Attributes:
         operands: By operand number and leaf; an operand that is passed twice is counted once.
@@ -159,12 +162,12 @@ class TileUses(NamedTuple):
 
 
 def tile_uses(ins: Instruction, tile: tuple[int, ...] | None, device: Device) -> TileUses | None:
-    """Return the tiles of each array of a Triton fusion; `None` where they are not known.
+    """Return the tiles of each array of a Triton fusion; `None` if they are unknown.
 
     Args:
         ins: The fusion.
-        tile: Sizes of the output's tile, instead of those in the dump.
-        device: For the size of a transaction.
+        tile: Sizes of the output's tile, in place of those in the dump.
+        device: The device, for the size of a transaction.
     """
     chosen = chosen_tiles(ins)
     if tile is not None:

@@ -1,7 +1,7 @@
-"""Threads of a Triton fusion under one layout: each load and store on a tile of its own.
+"""Threads of a Triton fusion under one layout, applied to the tile of each load and store.
 
 The tile of an output is not that of every load: a softmax loads whole rows for its sums, whichever
-elements a thread writes.  So a layout is laid over the tile of each array, as Triton lays it.
+elements a thread writes. So the layout is applied to the tile of each array, as Triton applies it.
 
 Source: XLA `xla/backends/gpu/codegen/triton/fusion_emitter.cc`: tiles are padded to powers of two,
 and elements beyond the tile or the array are masked.
@@ -40,7 +40,7 @@ NAME = "layout as given, on the tile of each array"
 
 
 def kernel_by_tiles(choice: Choice, ins: Instruction, given: ThreadLayout) -> Kernel:
-    """Return a Triton fusion's kernel whose threads hold every tile by one layout.
+    """Return the kernel of a Triton fusion whose threads hold every tile by one layout.
 
     Args:
         choice: The fusion and its device.
@@ -72,7 +72,7 @@ def kernel_by_tiles(choice: Choice, ins: Instruction, given: ThreadLayout) -> Ke
 
 
 def _tiles(ins: Instruction, given: ThreadLayout) -> TiledComputation:
-    """The tiles of every array, by the sizes in the dump or those given with the layout."""
+    """Return the tiles of every array, by the sizes in the dump or those given with the layout."""
     chosen = chosen_tiles(ins)
     if chosen is None and given.tile is not None:
         chosen = replace(ChosenTiles(""), outputs=(given.tile,))
@@ -96,7 +96,7 @@ def _tiles(ins: Instruction, given: ThreadLayout) -> TiledComputation:
 def _held(
     tiled: TiledInstruction, layout: Blocked | LinearLayout, warp: int, *, is_store: bool
 ) -> Held:
-    """What threads hold of a tile, which is padded to powers of two."""
+    """Return the elements of a tile, padded to powers of two, that each thread holds."""
     padded = [1 << max(size - 1, 0).bit_length() for size in tiled.sizes]
     if not padded:
         return Held.of(None, warp, is_store=is_store)
@@ -114,7 +114,7 @@ def _held(
 
 
 def _map(tiled: TiledInstruction, held: Held, launch: Launch) -> IndexingMap:
-    """From threads and programs to the elements of an array."""
+    """Return the map from threads and programs to the elements of an array."""
     type = array_of(tiled.instruction)
     if type is None or tiled.offsets.runtime or type.rank != len(held.index):
         raise UnsupportedError(f"where the tiles of `{tiled.instruction.name}` lie is not known")
@@ -123,6 +123,7 @@ def _map(tiled: TiledInstruction, held: Held, launch: Launch) -> IndexingMap:
     index = []
     places = zip(starts, held.index, tiled.sizes, tiled.strides, type.shape, strict=True)
     for start, within, size, stride, extent in places:
+        # Triton masks elements beyond the tile, which is padded, and beyond the array.
         inside.append((within, Interval(0, size - 1)))
         index.append(start + within * stride)
         inside.append((index[-1], Interval(0, extent - 1)))

@@ -1,7 +1,7 @@
-"""Which part of an array is touched at all: different elements, bytes and sectors.
+"""Footprint of accesses: distinct elements, bytes and sectors of an array.
 
-The variables of a map fall into groups that have nothing to do with each other; each group reaches
-a set of addresses of its own, and the array's addresses are the sums.
+The variables of a map fall into independent groups. Each group yields a set of addresses, and the
+addresses of the map are the sums of one address of each set.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from hloscope.ir import TensorType, storage_bits
 from hloscope.memory.storage import data_bytes, element_count, storage_bytes
 
 MOST_POINTS: Final = 1 << 20
-"""Values of a group of variables, and sums of groups, that are written out."""
+"""Maximum number of values of a group, and of sums of groups, that are enumerated."""
 
 
 class Touched(Struct, frozen=True):
-    """What of an array is touched.
+    """Footprint of an array: the distinct elements, bytes and sectors that are accessed.
 
     Attributes:
-        elements: Different elements.
-        bytes: Their bytes.
-        sectors: Different sectors they lie in.
-        reads: How often an element is touched, all together.
-        is_exact: Else the figures are the most that it can be.
+        elements: Distinct elements.
+        bytes: Bytes of these elements.
+        sectors: Distinct sectors that contain them.
+        reads: Number of accesses of all elements together.
+        is_exact: Are the figures exact, and not only upper bounds?
     """
 
     elements: int = 0
@@ -64,19 +64,20 @@ class Touched(Struct, frozen=True):
 
     @property
     def reuse(self) -> float:
-        """How often an element is touched."""
+        """Return the mean number of accesses of an element; 0 if none is accessed."""
         return self.reads / self.elements if self.elements else 0.0
 
 
 def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
-    """Every element of an array."""
+    """Return the footprint of every element of an array."""
     sectors, is_known = _all_sectors(type)
     return Touched(element_count(type), data_bytes(type), sectors, reads, is_exact and is_known)
 
 
+# Every output that is written whole asks for it, and programs have few types.
 @lru_cache(maxsize=1 << 12)
 def _all_sectors(type: TensorType) -> tuple[int, bool]:
-    """Sectors that hold an element, not only padding of tiles; else the most, and `False`."""
+    """Return the sectors that contain an element, and whether the number is exact."""
     if not type.is_tiled or not element_count(type):
         return -(-data_bytes(type) // SECTOR), True
     found = _measured(_part(IndexingMap.identity(type.shape), type), type)
@@ -88,11 +89,11 @@ def _most_sectors(type: TensorType) -> int:
 
 
 def touched_by(maps: Sequence[IndexingMap], type: TensorType) -> Touched:
-    """What several accesses touch together.
+    """Return the footprint of several accesses together.
 
     Args:
-        maps: To logical indices of the array.
-        type: Of the array.
+        maps: Maps to logical indices of the array.
+        type: Type of the array.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> column = IndexingMap.parse("(d0) -> (d0, 3), domain: d0 in [0, 7]")
@@ -102,6 +103,7 @@ def touched_by(maps: Sequence[IndexingMap], type: TensorType) -> Touched:
     return _touched_by(tuple(dict.fromkeys(maps)), type)
 
 
+# Equal accesses recur in the kernels of a program, and the cost and memory queries share them.
 @lru_cache(maxsize=1 << 12)
 def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
     if not maps or element_count(type) == 0:
@@ -110,6 +112,8 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
         alike: dict[Shift | IndexingMap, list[IndexingMap]] = {}
         for map in maps:
             alike.setdefault((map.runtime and _shift(map)) or map, []).append(map)
+        # Maps that the same run-time values shift overlap in the same way at every value. Maps with
+        # different shifts may or may not overlap, so their footprints only add up to a bound.
         if len(alike) == 1 and isinstance(shift := next(iter(alike)), tuple):
             return _wherever(maps, type, shift)
         if len(alike) < len(maps):
@@ -120,6 +124,7 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
     reads = sum([part.reads for part in parts])
     all_of_it = element_count(type)
     known = [part for part in parts if part.is_exact]
+    # One access of the whole array covers every other.
     if any(part.elements == all_of_it for part in known):
         return whole(type, reads)
     if len(parts) == 1 and known:
@@ -140,13 +145,13 @@ def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
 
 
 Shift: TypeAlias = tuple[tuple[tuple[RuntimeVariable, int], ...], ...]
-"""By dimension of an array: values read at run time that are added to the index, and factors."""
+"""For each dimension of an array the run-time values added to its index, with factors."""
 
 
 def _shift(map: IndexingMap) -> Shift | None:
-    """How far values read at run time move all that a map touches; `None` if they do more.
+    """Return the run-time offsets of all indices of a map; `None` if it is not a mere shift.
 
-    Every point of the map reads the same values, and they stand nowhere but in sums.
+    All points of the map read the same values, which occur in sums only.
     """
     alone = all(v.origin is not None and not v.via and not v.is_every for v in map.runtime)
     used = variables(*[e for v in map.runtime for e in (*v.index, *v.positions)])
@@ -166,7 +171,7 @@ def _shift(map: IndexingMap) -> Shift | None:
 
 
 def _together(parts: Iterable[Touched], type: TensorType) -> Touched:
-    """What several parts touch at most, which may overlap."""
+    """Return an upper bound of the footprint of several parts that may overlap."""
     some = [*parts]
     elements, bytes_, sectors, reads = (
         sum([getattr(part, name) for part in some])
@@ -183,11 +188,11 @@ def _together(parts: Iterable[Touched], type: TensorType) -> Touched:
 
 
 def _wherever(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> Touched:
-    """What maps touch that the same values move by the same way.
+    """Return the footprint of maps that the same run-time values shift in the same way.
 
-    They touch as many elements at every value, and overlap alike: the lowest values stand for all.
-    Sectors are as many if a step moves by whole sectors.  Else what lies in one sector may lie in
-    two.
+    The maps touch equally many elements at every value, and overlap equally, so the lowest values
+    represent all. The sectors are equally many if each step shifts by whole sectors. Otherwise the
+    elements of one sector may lie in two.
     """
     there = tuple([_at_lowest(map) for map in maps])
     found = _touched_by(tuple(dict.fromkeys(there)), type)
@@ -206,14 +211,14 @@ def _wherever(maps: tuple[IndexingMap, ...], type: TensorType, shift: Shift) -> 
 
 
 def _at_lowest(map: IndexingMap) -> IndexingMap:
-    """The map at the lowest value of everything that is read at run time."""
+    """Return the map at the lowest value of each run-time variable."""
     lowest: dict[Var, Expr] = {Runtime(k): Const(v.interval.lo) for k, v in enumerate(map.runtime)}
     inside = substituted_constraints(map.constraints, lowest)
     return IndexingMap(map.dims, map.ranges, (), substituted(map.results, lowest), inside)
 
 
 class _Part(Struct, frozen=True):
-    """What one map touches: its addresses, or a set and how far copies of it lie apart."""
+    """Footprint of one map: a list of addresses, or a list with the offsets of copies of it."""
 
     addresses: Ints | None
     copies: tuple[Ints, ...] | None
@@ -223,11 +228,12 @@ class _Part(Struct, frozen=True):
 
     @property
     def is_listed(self) -> bool:
-        """Does every address stand in `addresses`?"""
+        """Does `addresses` contain every address?"""
         return self.addresses is not None and not self.copies
 
     @property
     def elements(self) -> int:
+        """Return the number of distinct elements."""
         if self.count:
             return self.count
         found = 1 if self.addresses is None else len(self.addresses)
@@ -240,14 +246,14 @@ def _union(parts: Iterable[_Part]) -> Ints:
 
 
 def _units(type: TensorType) -> tuple[int, int]:
-    """How far apart neighbours are, and sectors, in the largest unit that divides both."""
+    """Return the element size and the sector size in their greatest common divisor."""
     bits = storage_bits(type)
     common = gcd(bits, SECTOR * 8)
     return bits // common, SECTOR * 8 // common
 
 
 def _measured(part: _Part, type: TensorType) -> Touched:
-    """Elements, bytes and sectors of a part."""
+    """Return the elements, bytes and sectors of a part."""
     bits, (unit, sector) = storage_bits(type), _units(type)
     most = _most_sectors(type)
     if not part.is_exact or part.addresses is None:
@@ -261,6 +267,8 @@ def _measured(part: _Part, type: TensorType) -> Touched:
     for copy in part.copies or ():
         gaps = np.diff(np.sort(copy)) * unit
         apart = len(copy) < 2 or int(gaps.min()) >= span * unit + sector
+        # Copies at multiples of a sector touch as many sectors each; if also a sector apart, they
+        # share none. An unaligned copy touches at most twice as many.
         is_aligned = bool(((copy * unit) % sector == 0).all())
         is_exact &= is_aligned and apart
         sectors *= len(copy) if is_aligned else 2 * len(copy)
@@ -270,14 +278,14 @@ def _measured(part: _Part, type: TensorType) -> Touched:
 
 
 def _part(map: IndexingMap, type: TensorType) -> _Part:
-    """What one map touches."""
+    """Return the footprint of one map."""
     points = _points(map)
     if map.runtime or map.is_undefined:
         if map.is_undefined:
             return _Part(None, None, element_count(type), False, element_count(type))
         most = min(_most_elements(map, type), element_count(type))
         return _Part(None, None, points, False, most)
-    if prod(placed_sizes(type)) * _units(type)[0] > POS_INF:  # no 64-bit integers hold addresses
+    if prod(placed_sizes(type)) * _units(type)[0] > POS_INF:  # addresses exceed int64
         return _Part(None, None, points, False, min(points, element_count(type)))
     places = [
         substitute(place, {Dim(k): e})
@@ -304,7 +312,8 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
 
 
 def _summed(sets: list[Ints], start: int, reads: int) -> _Part:
-    """All sums of one address of each set."""
+    """Return the part with all sums of one address of each set."""
+    # Sets with a short span first: they form the inner list, and the others are copies of it.
     sets.sort(key=lambda some: int(some[-1] - some[0]))
     found = np.array([start], dtype=np.int64)
     for k, some in enumerate(sets):
@@ -314,9 +323,13 @@ def _summed(sets: list[Ints], start: int, reads: int) -> _Part:
     return _Part(found, None, reads, True)
 
 
+# Every map of an array asks for it, and programs have few types.
 @lru_cache(maxsize=1 << 12)
 def _places(type: TensorType) -> tuple[Expr, ...]:
-    """What each dimension adds to an address: tiles cut every dimension by itself."""
+    """Return what each dimension adds to the address of an element.
+
+    The sum is exact because tiles cut every dimension separately.
+    """
     (address,) = address_map(type).results
     zero: dict[Var, Expr] = {Dim(k): Const(0) for k in range(type.rank)}
     return tuple([substitute(address, {x: e for x, e in zero.items() if x is not Dim(k)})
@@ -324,7 +337,7 @@ def _places(type: TensorType) -> tuple[Expr, ...]:
 
 
 def _groups(map: IndexingMap) -> list[frozenset[Var]]:
-    """Variables that occur together in a result or a constraint, and all others one by one."""
+    """Return the groups of variables that occur together in a result or a constraint."""
     every: list[set[Var]] = [{v} for v in map.box]
     for e in (*map.results, *[e for e, _ in map.constraints]):
         used = variables(e)
@@ -337,7 +350,10 @@ def _groups(map: IndexingMap) -> list[frozenset[Var]]:
 def _addresses(
     map: IndexingMap, group: frozenset[Var], terms: Sequence[Expr]
 ) -> tuple[Ints, int] | None:
-    """The sums that a group of variables reaches, and from how many points; `None`: too many."""
+    """Return the distinct sums over a group of variables, and the number of points.
+
+    `None` if there are more than `MOST_POINTS` points.
+    """
     box = [(v, map.box[v]) for v in sorted(group, key=str)]
     sizes = [interval.hi - interval.lo + 1 for _, interval in box]
     total = prod(sizes)
@@ -368,9 +384,9 @@ def _points(map: IndexingMap) -> int:
 
 
 def _most_elements(map: IndexingMap, type: TensorType) -> int:
-    """Elements touched at most, whatever is read at run time.
+    """Return an upper bound of the distinct elements, for all run-time values.
 
-    Where everybody reads the same values, as many as at the first of them.
+    If all points read the same values, the lowest ones represent all.
     """
     if map.runtime and not variables(*[e for v in map.runtime for e in v.index]):
         here = _at_lowest(map)

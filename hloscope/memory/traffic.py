@@ -1,7 +1,4 @@
-"""How many sectors and lines the requests of an access move: counted over the whole grid.
-
-Requests that behave alike are counted once (`periods`); what is left is evaluated with np.
-"""
+"""Traffic of an access: its requests, sectors, cache lines and bytes, and sums of them."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ EXACT, SAMPLED, BOUNDS = "exact", "sampled", "bounds"
 
 
 class Request(Struct, frozen=True):
-    """One request: where it is, what its lanes touch.
+    """One request of a warp: its position in the grid, and the addresses of its lanes.
 
     Attributes:
         at: Warp, block and loops, by printed name.
-        addresses: For each lane the first byte touched; `None` where it is masked off.
-        unit: Bytes that a lane touches.
-        sectors: Different sectors.
+        addresses: First byte of each lane; `None` for inactive lanes.
+        unit: Bytes that a lane accesses.
+        sectors: Number of distinct sectors.
     """
 
     at: Mapping[str, int]
@@ -33,23 +30,23 @@ class Request(Struct, frozen=True):
 
 
 class Traffic(Struct, frozen=True):
-    """What the requests of one access move.
+    """Traffic of the requests of one access.
 
     Attributes:
         requests: Requests with an active lane.
         sectors: Sectors of all requests; the same sector in two requests counts twice.
         lines: Cache lines of all requests.
-        asked: Bytes asked for; the same byte twice in a request counts once.
-        needed: Sectors that as many bytes take where they stand side by side, request by request.
+        asked: Bytes requested; the same byte twice in a request counts once.
+        needed: Sectors needed if the bytes of each request were contiguous and aligned.
         histogram: Number of requests by sectors.
         lanes: Active lanes of all requests.
         precision: `exact`, `sampled` (figures are scaled up), or `bounds` with `best`.
         worst: A request with the most sectors.
         typical: A request with the most usual number of sectors.
-        best: The least that values read at run time may lead to; the other figures are the most.
+        best: Lower bounds over run-time values; the other figures are then upper bounds.
         vector: Elements of a lane in one request.
-        seen: Lanes that were looked at.
-        tries: How often each request may be made in all: the figures are those of one try each.
+        seen: Lanes that were evaluated.
+        tries: Maximum number of attempts of each request; the figures count one attempt each.
     """
 
     requests: int = 0
@@ -69,42 +66,45 @@ class Traffic(Struct, frozen=True):
 
     @property
     def moved(self) -> int:
-        """Bytes moved."""
+        """Return the bytes transferred, in whole sectors."""
         return self.sectors * SECTOR
 
     @property
     def utilisation(self) -> float:
-        """Share of the bytes moved that was asked for; 1 where nothing is moved."""
+        """Return the requested bytes over the transferred bytes; 1 if nothing is transferred."""
         return self.asked / self.moved if self.moved else 1.0
 
     @property
     def efficiency(self) -> float:
-        """Sectors needed over sectors moved: 1 also where a whole warp reads one element."""
+        """Return the needed over the transferred sectors.
+
+        It is 1 also if a whole warp reads one element.
+        """
         return self.needed / self.sectors if self.sectors else 1.0
 
     @property
     def wasted(self) -> int:
-        """Bytes moved beyond the sectors that the bytes asked for need."""
+        """Return the bytes transferred beyond the needed sectors."""
         return max(self.sectors - self.needed, 0) * SECTOR
 
     @property
     def fewest(self) -> int:
-        """Sectors of the best request."""
+        """Return the sectors of the best request; 0 without requests."""
         return min(self.histogram, default=0)
 
     @property
     def most(self) -> int:
-        """Sectors of the worst request."""
+        """Return the sectors of the worst request; 0 without requests."""
         return max(self.histogram, default=0)
 
     @property
     def mean(self) -> float:
-        """Sectors of a request."""
+        """Return the mean number of sectors of a request."""
         return self.sectors / self.requests if self.requests else 0.0
 
 
 def together(parts: list[Traffic]) -> Traffic:
-    """The traffic of several accesses, each with requests of its own."""
+    """Return the total traffic of several accesses, each with separate requests."""
     if len(parts) == 1:
         return parts[0]
     histogram: dict[int, int] = {}
@@ -137,7 +137,7 @@ def together(parts: list[Traffic]) -> Traffic:
 
 
 def stored(traffic: Traffic, stores: Stores) -> Traffic:
-    """The traffic of stores that are made less or more often than once, with bounds then."""
+    """Return the traffic of stores that are made more or less than once, with bounds."""
     found = traffic
     if stores.run > 1 or (stores.least, stores.most) != (1, 1):
         best = _scaled(traffic.best or traffic, stores.least, stores.run)
@@ -147,7 +147,7 @@ def stored(traffic: Traffic, stores: Stores) -> Traffic:
 
 
 def _scaled(traffic: Traffic, times: int, parts: int) -> Traffic:
-    """All requests so many times, divided by `parts` and rounded down."""
+    """Return the traffic with all counts times `times`, divided by `parts` and rounded down."""
 
     def scaled(value: int) -> int:
         return value * times // parts

@@ -1,4 +1,4 @@
-"""Transposes as XLA's emitters see them: sizes of 1 left out, dimensions that stay together merged.
+"""Transposes as XLA's emitters see them: without sizes of 1, adjacent dimensions merged.
 
 Source: XLA `xla/service/gpu/ir_emission_utils.cc`.
 """
@@ -29,7 +29,7 @@ MOVED_BITS: Final = 128
 BANKS: Final = 32
 WORD_BITS: Final = 32
 FEWEST_WORDS: Final = 10
-"""Words that a row and a column of a packed tile have at least."""
+"""Minimum number of words of a row and of a column of a packed tile."""
 _T = TypeVar("_T")
 
 
@@ -37,9 +37,9 @@ class TransposeShape(Struct, frozen=True):
     """A transpose of memory: `output[i] = input sizes[permutation[i]]`.
 
     Attributes:
-        sizes: Of the output, the slowest first.
-        permutation: For each dimension of the output, its place in the input.
-        bits: Of an element.
+        sizes: Sizes of the output, the slowest first.
+        permutation: For each dimension of the output, its position in the input.
+        bits: Bits of an element.
     """
 
     sizes: tuple[int, ...]
@@ -48,7 +48,7 @@ class TransposeShape(Struct, frozen=True):
 
     @property
     def input_sizes(self) -> tuple[int, ...]:
-        """Sizes of the input, the slowest first."""
+        """Return the sizes of the input, the slowest first."""
         found = [1] * len(self.sizes)
         for size, place in zip(self.sizes, self.permutation, strict=True):
             found[place] = size
@@ -56,12 +56,12 @@ class TransposeShape(Struct, frozen=True):
 
     @property
     def keeps_minor(self) -> bool:
-        """Does the fastest-varying dimension stay where it is?"""
+        """Does the fastest-varying dimension keep its position?"""
         return self.permutation[-1] == len(self.permutation) - 1
 
     @classmethod
     def of(cls, ins: Instruction) -> TransposeShape | None:
-        """The shape of a transpose; `None` where nothing moves in memory.
+        """Return the shape of a transpose; `None` if no element changes its address.
 
         >>> from hloscope.hlo_parser import parse_hlo
         >>> module = parse_hlo("ENTRY e { p = f32[8,1,4,6] parameter(0) "
@@ -87,11 +87,12 @@ class TransposeShape(Struct, frozen=True):
 
     @classmethod
     def normal(cls, moved: Sequence[tuple[int, int]], bits: int) -> TransposeShape | None:
-        """The shape of sizes and places of the input, with neighbours merged."""
+        """Return the shape for sizes and input positions, with adjacent dimensions merged."""
         ranked = {place: k for k, place in enumerate(sorted(place for _, place in moved))}
         runs: list[list[tuple[int, int]]] = []
         for size, place in moved:
             at = ranked[place]
+            # Dimensions that follow each other in both input and output move as one.
             if runs and runs[-1][-1][1] + 1 == at:
                 runs[-1].append((size, at))
             else:
@@ -124,8 +125,8 @@ class PackedTile(Struct, frozen=True):
     `B` is 1, and `A` is 1 where no dimension stays in place before the last one moved.
 
     Attributes:
-        sizes: Of the output, with `A` and `B`.
-        permutation: As in `TransposeShape`.
+        sizes: Sizes of the output, with `A` and `B`.
+        permutation: For each dimension of the output, its position in the input.
         tile: Sizes of a tile of the output.
         vector: Elements of a word of shared memory.
     """
@@ -137,21 +138,21 @@ class PackedTile(Struct, frozen=True):
 
     @property
     def a(self) -> int:
-        """Where `A` stands, in the input and in the output."""
+        """Return the position of `A`, the same in the input and in the output."""
         return len(self.sizes) - 3
 
     @property
     def t1(self) -> int:
-        """Where `T1` stands in the input, and `T2` in the output."""
+        """Return the position of `T1` in the input, which is that of `T2` in the output."""
         return len(self.sizes) - 2
 
     @property
     def t2(self) -> int:
-        """Where `T2` stands in the input."""
+        """Return the position of `T2` in the input."""
         return self.permutation[self.t1]
 
     def of_input(self, sizes: Sequence[_T]) -> list[_T]:
-        """What belongs to each dimension of the output, by dimensions of the input."""
+        """Return the values of the output's dimensions in the order of the input's dimensions."""
         found = list(sizes)
         for value, place in zip(sizes, self.permutation, strict=True):
             found[place] = value
@@ -159,7 +160,7 @@ class PackedTile(Struct, frozen=True):
 
     @classmethod
     def of(cls, shape: TransposeShape) -> PackedTile | None:
-        """The tiles, `None` where another emitter is used.
+        """Return the packed tiles of a transpose; `None` if another emitter is used.
 
         >>> PackedTile.of(TransposeShape((64, 96), (1, 0), 16)).tile
         (64, 1, 64, 1)

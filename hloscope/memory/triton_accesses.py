@@ -1,4 +1,4 @@
-"""Loads and stores of a Triton kernel, by thread: layouts and addresses as the compiler has them.
+"""Loads and stores of a Triton kernel by thread, with the compiler's layouts and addresses.
 
 Source: Triton `LoadStoreOpToLLVM.cpp`: registers that hold the same element make one access; of
 threads that hold the same element all load it, and the first one stores it.
@@ -29,10 +29,10 @@ class AccessByThread(Struct, frozen=True):
     """One load or store of a Triton kernel.
 
     Attributes:
-        map: From threads, blocks, loops and registers to the element accessed, counted from the
-            first one of the array.
-        bits: Of an element.
-        vector: Neighbouring elements that a thread holds.
+        map: Map from threads, blocks, loops and registers to the number of the element, counted
+            from the first one of the array.
+        bits: Bits of an element.
+        vector: Consecutive elements that a thread holds.
     """
 
     map: IndexingMap
@@ -41,7 +41,7 @@ class AccessByThread(Struct, frozen=True):
 
 
 def access_by_thread(access: TritonAccess, launch: Launch, warp: int) -> AccessByThread:
-    """Return which elements each thread of a launch accesses.
+    """Return the elements that each thread of a launch accesses.
 
     Args:
         access: The load or store.
@@ -94,7 +94,7 @@ class Held(Struct, frozen=True):
     def of(
         cls, layout: LinearLayout | None, warp: int, first: int = 0, *, is_store: bool = False
     ) -> Held:
-        """Return what threads hold under a layout.
+        """Return the elements that threads hold under a layout.
 
         Args:
             layout: From registers, lanes and warps to the tile; `None` for a scalar.
@@ -118,7 +118,7 @@ class Held(Struct, frozen=True):
 
 
 def _without_repeated_registers(layout: LinearLayout) -> LinearLayout:
-    """The layout without registers that hold an element that another one holds."""
+    """Return the layout without registers that repeat the element of another register."""
     sides = [
         Side(s.name, tuple([b for b in s.bases if any(b)])) if s.name == "register" else s
         for s in layout.ins
@@ -127,10 +127,10 @@ def _without_repeated_registers(layout: LinearLayout) -> LinearLayout:
 
 
 def _first_holders(layout: LinearLayout, warp: int) -> list[tuple[Expr, Interval]]:
-    """Where a thread is the first one that holds its elements.
+    """Return the condition that a thread is the first one that holds its elements.
 
-    A basis of zeros says that lanes or warps that differ in this bit hold the same elements: of
-    these the one stores in which the bit is 0.
+    A basis of zeros means that lanes, or warps, which differ in this bit hold the same elements. Of
+    these the one with bit 0 stores them.
     """
     found = []
     for name, first in (("lane", 1), ("warp", warp)):
@@ -142,7 +142,7 @@ def _first_holders(layout: LinearLayout, warp: int) -> list[tuple[Expr, Interval
 
 
 def bits_of(element: str) -> int:
-    """Bits that an element takes in memory.
+    """Return the bits that an element takes in memory.
 
     >>> [bits_of(element) for element in ("f32", "bf16", "i1", "f8E4M3FN", "i64")]
     [32, 16, 8, 8, 64]

@@ -1,4 +1,4 @@
-"""Which reductions of a thread XLA unrolls to straight code, in which equal loads are one.
+"""Decides which reductions of a thread XLA unrolls to straight-line code with merged loads.
 
 Source: XLA `xla/backends/gpu/codegen/emitters/transforms/optimize_loops.cc` (`GetUnrollingFactor`).
 """
@@ -15,27 +15,27 @@ from hloscope.ops import Elementwise, Reduce
 from hloscope.walks import reached
 
 MOST_UNROLLED: Final = 400
-"""Operations of an unrolled loop, at most."""
+"""Maximum number of operations of an unrolled loop."""
 SLOW: Final = 20
-"""Operations that a function counts for which floats need many instructions."""
+"""Cost, in operations, of an element-wise function that needs many instructions."""
 OF_ITSELF: Final = 4
-"""Operations of a step besides loads and arithmetic."""
+"""Operations of a step in addition to loads and arithmetic."""
 FAST: Final = frozenset(
     ("abs", "add", "and", "ceil", "compare", "convert", "copy", "divide", "floor", "maximum",
      "minimum", "multiply", "negate", "not", "or", "remainder", "select", "shift_left",
      "shift_right_arithmetic", "shift_right_logical", "sign", "subtract", "xor")
 )  # fmt: skip
-"""Element-wise ops that count one."""
+"""Element-wise ops that count as one operation."""
 
 
 def stays_loop(root: Instruction, fused: Fused) -> bool:
-    """Does a reduction that a root is computed of stay a loop?"""
+    """Is a root computed from a reduction that is not unrolled?"""
     inside = [root, *_producers(root, fused)]
     return any(isinstance(ins.op, Reduce) and not _is_unrolled(ins, fused) for ins in inside)
 
 
 def _producers(value: Instruction, fused: Fused) -> set[Instruction]:
-    """What a value is computed of, as far as it is computed in the kernel."""
+    """Return all instructions of the kernel that a value depends on."""
 
     def inside(ins: Instruction) -> list[Instruction]:
         return [operand for operand in ins.operands if fused.contains(operand)]
@@ -44,7 +44,7 @@ def _producers(value: Instruction, fused: Fused) -> set[Instruction]:
 
 
 def _is_unrolled(reduction: Instruction, fused: Fused) -> bool:
-    """Does XLA write out all steps of a reduction?"""
+    """Does XLA unroll all steps of a reduction?"""
     assert isinstance(reduction.op, Reduce)
     type = array_of(reduction.operands[0])
     if type is None:
@@ -60,7 +60,7 @@ def _is_unrolled(reduction: Instruction, fused: Fused) -> bool:
 
 
 def _size(ins: Instruction) -> int:
-    """What an instruction counts in a step."""
+    """Return the number of operations of an instruction in a step."""
     if not isinstance(ins.op, Elementwise):
         return 0
     return 1 if ins.op.name in FAST else SLOW

@@ -1,7 +1,7 @@
-"""XLA's own verdicts on coalescing, as the compiler acts on them: its heuristic and its map check.
+"""XLA's own verdicts on coalescing: the compiler's heuristic and its map check.
 
-Both are kept as they are, mistakes included: the second looks at the first warp of the first block
-only, takes 32 lanes for a warp everywhere, and knows no alignment.
+Both are reproduced unchanged, mistakes included. The map check considers the first warp of the
+first block only, takes 32 lanes for a warp on every device, and ignores alignment.
 
 Source: XLA `xla/service/gpu/model/coalescing_analysis.cc`, `gpu_fusible.cc`.
 """
@@ -40,7 +40,7 @@ from hloscope.ops import Bitcast, BroadcastInDim, Elementwise, Fusion, Iota, Tra
 
 LANES: Final = 32
 TRANSACTION: Final = 128
-"""Bytes of what the map check calls a memory transaction."""
+"""Bytes of a memory transaction in the map check."""
 THRESHOLD: Final = 0.9
 _S: Final = Range(0)
 _TH: Final = Dim(0)
@@ -55,10 +55,10 @@ def by_heuristic(
     """Does XLA's heuristic call all reads of a fusion coalesced?
 
     Args:
-        emitter: The kind of emitter that is taken.
+        emitter: The kind of emitter.
         producer: The fusion or instruction.
-        consumer: What it would be fused into, if that is the question.
-        device: Where.
+        consumer: The fusion or instruction that it would be fused into, if any.
+        device: The device.
     """
     if emitter != "transpose" and (
         transposes(producer) or (consumer is not None and transposes(consumer))
@@ -73,16 +73,16 @@ def by_heuristic(
 
 
 def transposes(ins: Instruction) -> bool:
-    """Does a fusion or instruction make another dimension the fastest-varying one?
+    """Does a fusion or instruction change the fastest-varying dimension?
 
-    What is the same for every index of that dimension is not counted, wherever it comes from.
+    Values that are equal along that dimension, such as broadcasts, do not count.
     """
     inside = ins.calls[0].instructions if isinstance(ins.op, Fusion) and ins.calls else (ins,)
     return any(_moves_minor(one) and not _is_spread(one.operands[0]) for one in inside)
 
 
 def _moves_minor(ins: Instruction) -> bool:
-    """Does another dimension become the fastest-varying one?"""
+    """Does a transpose or copy change the fastest-varying dimension?"""
     if not (isinstance(ins.op, Transpose) or ins.op.name == "copy") or not ins.operands:
         return False
     here, there = array_of(ins), array_of(ins.operands[0])
@@ -97,13 +97,13 @@ def _moves_minor(ins: Instruction) -> bool:
 
 
 def _minor(type: TensorType) -> int | None:
-    """The fastest-varying dimension whose size is not 1."""
+    """Return the fastest-varying dimension whose size is not 1; `None` if all are 1."""
     order = reversed(major_to_minor(type))
     return next((k for k in order if type.shape[k] != 1), None)
 
 
 def _is_spread(ins: Instruction) -> bool:
-    """Is it a broadcast or a row of numbers, seen through one-operand ops?"""
+    """Is it a broadcast or an iota, possibly behind one-operand ops?"""
     while True:
         if isinstance(ins.op, BroadcastInDim | Iota) or ins.op.name == "broadcast":
             return True
@@ -113,7 +113,7 @@ def _is_spread(ins: Instruction) -> bool:
 
 
 def _is_reduction(ins: Instruction, device: Device) -> bool:
-    """Is it a reduction, or a fusion that ends in one, that has an emitter of its own?"""
+    """Is it a reduction, or a fusion that ends in one, that a reduction emitter takes?"""
     root = ins.calls[0].root if isinstance(ins.op, Fusion) and ins.calls else ins
     values: Iterable[Instruction] = root.operands if root.op.name == "tuple" else (root,)
     shapes = map(ReductionShape.of, values)
@@ -127,8 +127,8 @@ def by_map(map: IndexingMap, type: TensorType) -> bool:
     """Does XLA's map check call an access coalesced?
 
     Args:
-        map: From threads (x, y, z), blocks (x, y, z) and loops to an address in elements.
-        type: Of the array.
+        map: Map from threads (x, y, z), blocks (x, y, z) and loops to an address in elements.
+        type: Type of the array.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> text = "(th_x, th_y, th_z, bl_x, bl_y, bl_z) -> (th_x * {}), domain: th_x in [0, 127], "
@@ -158,7 +158,7 @@ def by_map(map: IndexingMap, type: TensorType) -> bool:
 
 
 def _without_runtime(map: IndexingMap) -> IndexingMap:
-    """What is read at run time at the middle of its interval; constraints are forgotten."""
+    """Return the map with run-time variables at the middle of their intervals, unconstrained."""
     if not map.runtime:
         return map
     middle: dict[Var, Expr] = {
@@ -169,7 +169,7 @@ def _without_runtime(map: IndexingMap) -> IndexingMap:
 
 
 def _first_warp(map: IndexingMap) -> IndexingMap:
-    """Only `th_x` from 0 to 31 is left."""
+    """Return the map restricted to threads 0 to 31 in x of the first block."""
     dims = map.dims
     if any(not v.interval.lo <= 0 <= v.interval.hi for v in dims[1:]):
         return IndexingMap(results=[0], constraints=[(Const(0), Interval.EMPTY)])
@@ -186,7 +186,7 @@ def _first_warp(map: IndexingMap) -> IndexingMap:
 
 
 def _innermost(map: IndexingMap) -> IndexingMap:
-    """The last loop only, all others at their first value; constraints are forgotten."""
+    """Return the map of the last loop only, with the others at their first value, unconstrained."""
     if len(map.ranges) <= 1:
         return map
     new: dict[Var, Expr] = {Range(k): Const(v.interval.lo) for k, v in enumerate(map.ranges[:-1])}
@@ -196,7 +196,7 @@ def _innermost(map: IndexingMap) -> IndexingMap:
 
 
 def _split(address: Expr) -> tuple[Expr, Expr] | None:
-    """The part that depends on the lane and the part that depends on the loop."""
+    """Return the terms that depend on the lane and those on the loop; `None` if a term has both."""
     terms: Sequence[tuple[Expr, int]]
     terms = address.terms if isinstance(address, Sum) else [(address, 1)]
     of_lane, of_loop = [], []
@@ -212,12 +212,14 @@ def _split(address: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _runs(of_lane: Expr, of_loop: Expr, sample: IndexingMap) -> list[int]:
-    """Lengths of the runs of elements that the lanes touch together."""
+    """Return the lengths of the runs of elements that the lanes touch together."""
     loop = 1
     if of_loop is _S and sample.ranges:
         interval = sample.ranges[0].interval
         loop = interval.hi - interval.lo + 1
     step = _multiple_of_lane(of_lane)
+    # XLA's rules: lanes at distance 1 form one run; if the loop bridges the distance between lanes,
+    # they form one run as well; otherwise each lane is a run.
     if step in (1, -1):
         return [LANES]
     if step is not None:
@@ -242,7 +244,7 @@ def _values(e: Expr, lanes: Interval) -> list[int]:
 
 
 def _joined(values: list[int], loop: int) -> list[int]:
-    """Lengths of runs that begin at sorted values and go on for `loop` elements."""
+    """Return the lengths of the runs that begin at sorted values and have `loop` elements."""
     runs: list[list[int]] = []
     for value in values:
         if runs and value <= runs[-1][1] + 1:

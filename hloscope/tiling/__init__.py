@@ -1,4 +1,4 @@
-"""Tiles: which part of every tensor a tile of the output needs, symbolically and exactly."""
+"""Tiles: the part of every tensor that a tile of the output needs, symbolically and exactly."""
 
 from typing import TYPE_CHECKING
 

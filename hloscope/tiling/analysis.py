@@ -1,8 +1,8 @@
-"""Symbolic tiles of every instruction of a fusion, as XLA's tiling of block-level fusions has them.
+"""Symbolic tiles of every instruction of a fusion, by XLA's tiling of block-level fusions.
 
-The sizes of a tile of the root are the parameters, and those of the contracted dimensions of every
-dot.  From the root back to the operands, maps are composed and each gives a symbolic tile; two uses
-of an instruction that need the same tile are one.
+The parameters are the tile sizes of the root, and those of the contracted dimensions of every dot.
+From the root to the operands, maps are composed, and each composed map gives a symbolic tile. Two
+uses of an instruction that need the same tile share one.
 
 Source: XLA `SymbolicTileAnalysis`.
 """
@@ -48,22 +48,22 @@ DOTS: Final = (DotGeneral, ScaledDot)
 GEMM_KINDS: Final = ("__triton_nested_gemm_fusion", "__triton_gemm")
 """Kinds of fusions, by their backend config, in which a pad may be tiled."""
 MAX_TILES: Final = 10_000
-"""More tiled instructions are not looked at: nested regions may double with every level."""
+"""Maximum number of tiled instructions: nested regions may double with every level."""
 MAX_VALUES: Final = 256
-"""Nothing is tiled where more values read at run time decide together which elements are read.
+"""Maximum number of run-time values that together decide which elements are read.
 
-The map of gather k of a chain has k of them: the work grows with the square of their number.
+The map of gather k of a chain has k of them, so the work grows with the square of their number.
 """
 
 
 class Parameter(Struct, frozen=True):
-    """A tile size that is chosen.
+    """A tile size to choose.
 
     Attributes:
-        instruction: The instruction that brings it: the root, or a dot.
-        dimension: Of the root, or of the dot's left operand.
-        size: Of that dimension.
-        is_contracting: Is it summed over?
+        instruction: The instruction that introduces it: the root, or a dot.
+        dimension: Dimension of the root, or of the dot's left operand.
+        size: Size of that dimension.
+        is_contracting: Is the dimension contracted?
     """
 
     instruction: Instruction
@@ -77,13 +77,13 @@ class TiledNode:
 
     Attributes:
         instruction: Inside the fusion, or an operand of it.
-        output: Which tensor of its value.
-        map: From the parameters to its elements.
+        output: Number of the tensor in its value.
+        map: Map from the parameters to its elements.
         tile: The symbolic tile of that map.
-        operands: The tiles of what it reads.
-        runtime: The tiles of what its runtime variables are read from, outermost read first.
-        regions: Of a dot: what is computed in its loop; of a concatenate: for each operand.
-        claim: Why the map says more than is read; empty where it is exact.
+        operands: The tiles of its operands.
+        runtime: The tiles of the arrays of its runtime variables, outermost first.
+        regions: The nodes in a dot's loop, or those of each operand of a concatenate.
+        claim: Why the map has more elements than are read; empty if it is exact.
     """
 
     __slots__ = ("claim", "instruction", "map", "operands", "output", "regions", "runtime", "tile")
@@ -107,7 +107,7 @@ class TiledNode:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Two nodes are one when these agree."""
+        """Return a key that is equal for nodes with the same tile."""
         return self.instruction, self.output, self.map, self.runtime
 
     def __repr__(self) -> str:
@@ -115,22 +115,22 @@ class TiledNode:
 
 
 def every(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
-    """The nodes and all in their regions, what is computed first before its users."""
+    """Yield the nodes and all nodes in their regions, operands before users."""
     return nested(nodes, lambda node: [t for region in reversed(node.regions) for t in region])
 
 
 class SymbolicTiles:
-    """What is known of the tiles of a fusion before sizes are chosen.
+    """The symbolic tiles of a fusion, before tile sizes are chosen.
 
     Attributes:
         fused: The instructions.
         parameters: The tile sizes to choose; a dot's contracting ones come before its others.
-        roots: What is computed.
-        root: The one that decides: no instruction of the fusion uses it.
-        nodes: Tiled instructions, what is computed first before its users; the root is the last.
-        constraints: What XLA asks of the sizes.
-        dropped: What it forgets to ask.
-        keeps_points: Are dimensions of one element kept as variables?
+        roots: The values that the fusion computes.
+        root: The root that no instruction of the fusion uses.
+        nodes: Tiled instructions, operands before users; the root is the last.
+        constraints: XLA's constraints on the sizes.
+        dropped: Necessary constraints that XLA omits.
+        keeps_points: Do dimensions of one element stay variables?
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class SymbolicTiles:
         parameters: Sequence[Parameter],
         introduced: Sequence[tuple[Instruction, int]],
         root: Instruction,
-        walk: _Walk,
+        walk: _TileTraversal,
         nodes: list[TiledNode],
     ) -> None:
         self.fused: Final = fused
@@ -160,12 +160,12 @@ class SymbolicTiles:
 def symbolic_tiles(
     fused: Fused, analysis: Analysis | None = None, *, kind: str = ""
 ) -> SymbolicTiles | Refusal:
-    """The symbolic tiles of a fusion, or why XLA has none.
+    """Return the symbolic tiles of a fusion, or the reason why XLA has none.
 
     Args:
         fused: The instructions.
-        analysis: Remembers the maps of single instructions; by XLA's convention.
-        kind: Of the fusion, as in its backend config: pads are tiled in those of gemms only.
+        analysis: Indexing analysis with XLA's convention, which caches maps of instructions.
+        kind: Kind of the fusion in its backend config; pads are tiled in GEMM fusions only.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> module = parse_hlo("f { p = f32[8,6] parameter(0) ROOT r = f32[48] reshape(p) } "
@@ -180,7 +180,7 @@ def symbolic_tiles(
         _check_types(fused)
         introduced = _introduced(fused, root)
         parameters = [p for ins, count in introduced for p in _parameters(ins, count)]
-        walk = _Walk(fused, analysis or Analysis(convention="xla"), introduced, kind)
+        walk = _TileTraversal(fused, analysis or Analysis(convention="xla"), introduced, kind)
         position = (
             next(
                 i
@@ -225,7 +225,7 @@ def _check_types(fused: Fused) -> None:
 
 
 def _introduced(fused: Fused, root: Instruction) -> list[tuple[Instruction, int]]:
-    """The instructions that bring tiling parameters, and how many, users first."""
+    """Return the instructions that introduce parameters, with the number of these, users first."""
     found = {root: _rank(root)}
     for ins in fused.users_first:
         if isinstance(ins.op, DOTS):
@@ -251,8 +251,8 @@ def _sizes(ins: Instruction) -> tuple[int, ...]:
 # ------------------------------------------------------------------------------------ the walk
 
 
-class _Walk:
-    """From the root back, region by region."""
+class _TileTraversal:
+    """One traversal from the root to the operands, region by region."""
 
     def __init__(
         self,
@@ -274,11 +274,11 @@ class _Walk:
         self._ruled: dict[tuple[Instruction, int], list[tuple[int, IndexingMap, str]]] = {}
 
     def run(self, root: TiledNode) -> list[TiledNode]:
-        """The tiles from a root back."""
+        """Return the tiles of everything that a root depends on."""
         return answered(self._region, root)
 
     def _region(self, root: TiledNode) -> Asking[TiledNode, list[TiledNode]]:
-        """The tiles of one region; asks for those of the regions in it."""
+        """Return the tiles of one region. Yields the roots of nested regions to get their tiles."""
         known: dict[tuple[object, ...], TiledNode] = {}
         todo = [root]
         while todo:
@@ -292,6 +292,7 @@ class _Walk:
                 composed = self._composed(node, k, m)
                 runtime = [*node.runtime]
                 for source in self._runtime(node, m, composed):
+                    # Equal tiles are one node, so a value with several users is followed once.
                     kept = known.setdefault(source.key, source)
                     if kept is source:
                         todo.append(source)
@@ -309,7 +310,7 @@ class _Walk:
                     (child,) = yield child
                 kept = known.setdefault(child.key, child)
                 node.operands.append(kept)
-                if kept is child and not is_loop:
+                if kept is child and not is_loop:  # the region of a dot has done its operands
                     todo.append(kept)
         nodes = [*known.values()]
         order = _definitions_first(root)
@@ -320,7 +321,7 @@ class _Walk:
         return [*nodes, root]
 
     def _set_tile(self, node: TiledNode) -> None:
-        """Give a node its symbolic tile and take over what that asks for."""
+        """Give a node its symbolic tile, and add the tile's constraints."""
         ins = node.instruction
         self._count += 1
         if self._count > MAX_TILES:
@@ -341,7 +342,7 @@ class _Walk:
         self.dropped &= tile.dropped
 
     def _check_op(self, ins: Instruction) -> None:
-        """Refuse what XLA does not tile, whatever the map."""
+        """Raise an error for an op that XLA does not tile, whatever the map."""
         if isinstance(ins.op, Pad) and self._kind not in GEMM_KINDS:
             raise refused("Bailing out on a pad outside of fusions of a gemm", ins)
         if isinstance(ins.op, Fusion):
@@ -354,7 +355,8 @@ class _Walk:
                 raise RefusedError(replace(alone, reason=reason, instruction=ins))
 
     def _maps(self, ins: Instruction, output: int = 0) -> list[tuple[int, IndexingMap, str]]:
-        """For each operand: which of its tensors is read, by which map, why that is too much."""
+        """Return for each operand the tensor read, its map, and why the map is too large."""
+        # An instruction has a node for each of its different tiles, and all of them use its maps.
         found = self._ruled.get((ins, output))
         if found is None:
             found = self._ruled[ins, output] = [*self._find_maps(ins, output)]
@@ -377,8 +379,8 @@ class _Walk:
                 yield leaf, _known_map(access, ins, k), access.reason
 
     def _reads(self, ins: Instruction, output: int) -> dict[tuple[int, int], Accesses]:
-        """What an output of an instruction reads, by operand and tensor."""
-        if self.keeps_points:  # as the rules have it: an analysis replaces points by their value
+        """Return the accesses of an output, by operand and tensor."""
+        if self.keeps_points:  # the rules' own maps: an analysis replaces points by their value
             plain = output_to_input(ins, output, reader=self._analysis.bodies)
             maps = [access.map for some in plain for access in some]
             if not any([m is not None and m.runtime for m in maps]):
@@ -392,11 +394,13 @@ class _Walk:
         return {(k, leaf): some for (k, leaf), some in reads.items() if isinstance(k, int)}
 
     def _composed(self, node: TiledNode, operand: int, m: IndexingMap) -> IndexingMap:
-        """From the parameters to the elements of an operand."""
+        """Return the map from the parameters to the elements of an operand."""
         first, op = node.map, node.instruction.op
         if isinstance(op, DOTS) and m.ranges:
             start = self._first[node.instruction]
             ranges = _contracted_ranges(op, operand, m)
+            # A dot's contracted dimensions have tile sizes, so its range variables become
+            # parameters.
             contracted = [Dim(start + k) for k in ranges]
             first = first.with_(results=(*first.results, *contracted))
             m = m.ranges_to_dims([*ranges.values()])
@@ -411,7 +415,7 @@ class _Walk:
     def _runtime(
         self, node: TiledNode, m: IndexingMap, composed: IndexingMap
     ) -> Iterator[TiledNode]:
-        """Tiles of what the runtime variables of an operand's map are read from."""
+        """Yield the tiles of the arrays that an operand's runtime variables are read from."""
         read = {v.origin for v in composed.runtime}
         known = [(e, i) for e, i in m.constraints if not depends_on_runtime(e)]
         for variable in m.runtime:
@@ -419,7 +423,7 @@ class _Walk:
                 continue
             if depends_on_runtime(*variable.index):
                 raise refused("where a value is read is read itself", node.instruction)
-            # Without the conditions on values, which only make it fewer elements.
+            # Constraints on run-time values only remove elements, so a tile may leave them out.
             index = m.with_(results=variable.index, runtime=(), constraints=known)
             source = self._fused.outside(variable.origin)
             yield TiledNode(source, node.map.compose(index).simplify(), node.runtime)
@@ -434,7 +438,10 @@ def _known_map(access: Access, ins: Instruction, operand: int) -> IndexingMap:
 
 
 def _as_if_everywhere(ins: Instruction, operand: int) -> tuple[IndexingMap, str]:
-    """A map without the conditions under which the operand is read: the tile covers what is not."""
+    """Return a map without the conditions under which the operand is read.
+
+    Its tile also covers elements that are not read.
+    """
     sizes = _sizes(ins)
     if operand or isinstance(ins.op, DynamicUpdateSlice):
         results: list[Expr] = [Dim(i) for i in range(len(sizes))] if operand == 0 else []
@@ -449,7 +456,7 @@ def _as_if_everywhere(ins: Instruction, operand: int) -> tuple[IndexingMap, str]
 
 
 def _contracted_ranges(op: Dot, operand: int, m: IndexingMap) -> dict[int, int]:
-    """By the number of a contracted dimension: the range variable of a dot operand's map."""
+    """Return the range variable of each contracted dimension in a dot operand's map."""
     dims = op.dimensions
     contracting = dims.rhs_contracting if operand % 2 else dims.lhs_contracting
     found = {k: _range_in(m.results[d]) for k, d in enumerate(contracting)}
@@ -457,14 +464,14 @@ def _contracted_ranges(op: Dot, operand: int, m: IndexingMap) -> dict[int, int]:
 
 
 def _range_in(e: Expr) -> int | None:
-    """The range variable that an expression is, or is a quotient of."""
+    """Return the range variable that an expression is, or divides; `None` for any other."""
     if isinstance(e, FloorDiv):
         e = e.num
     return e.index if isinstance(e, Range) else None
 
 
 def _needs_points(ins: Instruction) -> bool:
-    """Would a dimension of one element that is simplified away lose the tile size along it?"""
+    """Is there a dimension of one element whose tile size simplification would lose?"""
     op = ins.op
     if isinstance(op, Pad):
         return True
@@ -479,6 +486,6 @@ def _needs_points(ins: Instruction) -> bool:
 
 
 def _definitions_first(root: TiledNode) -> dict[int, int]:
-    """A number for each node that the root reaches, what is read before who reads it."""
+    """Return a number for each node that the root depends on, operands before users."""
     nodes = needed_first([root], lambda node: [*node.operands, *node.runtime])
     return {id(node): number for number, node in enumerate(nodes)}

@@ -1,8 +1,8 @@
-"""Tile sizes that a dump holds: those that XLA chose for a Triton fusion.
+"""Tile sizes in a dump: those that XLA chose for a Triton fusion.
 
-A fusion's backend config names the tiles of its outputs (`block_level_fusion_config`).  A dot
-inside the fusion names the tile of its contracting dimensions in a backend config of its own
-(`{"sizes":["16"]}`).  Older dumps hold `triton_gemm_config` instead: `block_m`, `block_n` and
+A fusion's backend config has the tiles of its outputs (`block_level_fusion_config`). A dot inside
+the fusion has the tile of its contracting dimensions in its own backend config
+(`{"sizes":["16"]}`). Older dumps have `triton_gemm_config` instead: `block_m`, `block_n` and
 `block_k`.
 
 Source: XLA `xla/service/gpu/backend_configs.proto`, `xla/backends/gpu/codegen/triton/tiling`.
@@ -24,17 +24,17 @@ GEMM: Final = "triton_gemm_config"
 
 
 class ChosenTiles(Struct, frozen=True):
-    """The tiling of a Triton fusion as its dump holds it.
+    """The tiling of a Triton fusion in its dump.
 
     Attributes:
-        kind: Of the fusion, such as `__triton`.
-        outputs: Tile sizes of each output; empty if the dump names none.
-        contractions: Tile sizes of the contracting dimensions, for each dot of the fusion in the
-            order of its text; `None` if a dot names none.
-        warps: Warps of a program, 0 if not named.
-        stages: Pipeline stages of loops, 0 if not named.
-        ctas: Thread blocks of a cluster, 0 if not named.
-        split_k: Parts into which the contraction was split before, 0 if not named.
+        kind: Kind of the fusion, such as `__triton`.
+        outputs: Tile sizes of each output; empty if the dump has none.
+        contractions: Tile sizes of the contracting dimensions, for each dot of the fusion in text
+            order; `None` for a dot without them.
+        warps: Warps of a program; 0 if not stated.
+        stages: Pipeline stages of loops; 0 if not stated.
+        ctas: Thread blocks of a cluster; 0 if not stated.
+        split_k: Parts into which the contraction was split before; 0 if not stated.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class ChosenTiles(Struct, frozen=True):
 
 
 def fusion_config(ins: Instruction) -> Mapping[str, Any]:
-    """Return the entries of a fusion's backend config: its kind, tile sizes and so on."""
+    """Return the entries of a fusion's backend config, such as its kind and tile sizes."""
     settings = ins.op.settings if isinstance(ins.op, Fusion) else ()
     found = backend_config(settings, ins.extras).get("fusion_backend_config")
     return found if isinstance(found, Mapping) else {}
@@ -106,9 +106,9 @@ def output_tiles(config: Mapping[str, Any]) -> list[tuple[int, ...]] | None:
 
 
 def chosen_sizes(symbolic: SymbolicTiles, chosen: ChosenTiles) -> tuple[int, ...] | str:
-    """Return one tile size for each parameter, or the reason why the dump does not name them all.
+    """Return one tile size for each parameter, or the reason why the dump lacks some.
 
-    The tile of the real root stands at the root's place among the outputs.
+    The real root's tile has the root's position among the outputs.
     """
     place = symbolic.roots.index(symbolic.root)
     if len(chosen.outputs) not in (1, len(symbolic.roots)):
@@ -153,10 +153,10 @@ def _sizes_in(tile: object) -> tuple[int, ...] | None:
 def _of_gemm(
     ins: Instruction, gemm: Mapping[str, Any]
 ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...] | None]]:
-    """Return the tiles that `block_m`, `block_n` and `block_k` stand for; batches have tiles of 1.
+    """Return the output and contraction tiles of `block_m`, `block_n` and `block_k`.
 
-    Both lists are empty unless the fusion has one dot with at most one free dimension a side and
-    its output has the shape of the dot.
+    Batch dimensions have tiles of 1. Both lists are empty unless the fusion has one dot with at
+    most one free dimension a side and its output has the shape of the dot.
     """
     dots = _dots(ins)
     sizes = [_number(gemm, name) for name in ("block_m", "block_n", "block_k")]

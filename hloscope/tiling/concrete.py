@@ -1,4 +1,4 @@
-"""Tiles for concrete sizes: where each tile of every instruction lies, and how large it is.
+"""Tiles for given tile sizes: offsets, sizes and strides of the tiles of every instruction.
 
 Source: XLA `SymbolicTileAnalysis::ComputeTiledComputation`.
 """
@@ -38,11 +38,11 @@ from hloscope.tiling.schedule import (
 )
 
 MOST_TILINGS: Final = 1 << 20
-"""So many tilings are looked at together."""
+"""Maximum number of tilings that are checked together."""
 
 
 def candidate_sizes(size: int) -> list[int]:
-    """The tile sizes XLA tries for a dimension: powers of two below it, then all of it.
+    """Return the tile sizes XLA tries for a dimension: powers of two below it, then all of it.
 
     >>> candidate_sizes(11), candidate_sizes(0)
     ([1, 2, 4, 8, 11], [0])
@@ -52,21 +52,21 @@ def candidate_sizes(size: int) -> list[int]:
 
 
 def candidate_tilings(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All combinations of candidate sizes, those of the first dimension the slowest."""
+    """Yield all combinations of candidate sizes, the last dimension fastest."""
     return product(*map(candidate_sizes, sizes))
 
 
 class TiledInstruction:
-    """One tile of an instruction for each program that runs.
+    """One tile of an instruction for each program.
 
     Attributes:
-        node: The symbolic tile it was made from.
+        node: The symbolic tile.
         sizes: Elements along each dimension.
-        strides: How far they are apart.
-        offsets: From the number of a program to where its tile begins.
-        operands: The tiles of what it reads.
-        runtime: The tiles of what its runtime variables are read from.
-        regions: What a dot's loop computes; what is computed for each operand of a concatenate.
+        strides: Distances between elements along each dimension.
+        offsets: Map from the number of a program to the first index of its tile.
+        operands: The tiles of its operands.
+        runtime: The tiles of the arrays of its runtime variables.
+        regions: The tiles in a dot's loop, or those of each operand of a concatenate.
     """
 
     __slots__ = ("node", "offsets", "operands", "regions", "runtime", "sizes", "strides")
@@ -91,12 +91,12 @@ class TiledInstruction:
 
     @property
     def instruction(self) -> Instruction:
-        """The instruction that is tiled."""
+        """Return the tiled instruction."""
         return self.node.instruction
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Two tiles are one when these agree."""
+        """Return a key that is equal for equal tiles."""
         of_output = self.instruction, self.node.output
         return of_output, self.sizes, self.strides, self.offsets, self.operands, self.runtime
 
@@ -105,13 +105,13 @@ class TiledInstruction:
 
 
 class TiledComputation(Struct, frozen=True, eq=False):
-    """The tiles of a fusion.
+    """The tiles of a fusion for given tile sizes.
 
     Attributes:
         sizes: The tile sizes chosen, one for each parameter.
-        tiles: Along each dimension of the root.
-        instructions: What is computed first before its users; the root is the last.
-        roots: The tiles of what is computed, in order.
+        tiles: Number of tiles along each dimension of the root.
+        instructions: Tiled instructions, operands before users; the root is the last.
+        roots: The tiles of the roots, in order.
     """
 
     sizes: tuple[int, ...]
@@ -121,11 +121,11 @@ class TiledComputation(Struct, frozen=True, eq=False):
 
     @property
     def programs(self) -> int:
-        """How many programs run."""
+        """Return the number of programs."""
         return prod(self.tiles)
 
     def every(self) -> Iterator[TiledInstruction]:
-        """All tiled instructions, those in regions too, each before its users."""
+        """Yield all tiled instructions, those in regions included, each before its users."""
         todo = [*reversed(self.instructions)]
         done: set[int] = set()
         while todo:
@@ -139,7 +139,7 @@ class TiledComputation(Struct, frozen=True, eq=False):
 
 
 class Tiler:
-    """Concrete tiles of one fusion, for any sizes.
+    """Concrete tiles of one fusion, for any tile sizes.
 
     Attributes:
         symbolic: The symbolic tiles.
@@ -149,7 +149,7 @@ class Tiler:
         self.symbolic: Final = symbolic
 
     def refused(self, sizes: Sequence[int]) -> Refusal | None:
-        """Why these tile sizes are not allowed, by XLA's constraints; `None` if they are."""
+        """Return why XLA's constraints forbid these tile sizes; `None` if they are allowed."""
         parameters = self.symbolic.parameters
         if len(sizes) != len(parameters):
             reason = f"{len(sizes)} tile sizes for {len(parameters)} parameters"
@@ -165,7 +165,7 @@ class Tiler:
         return Refusal(RefusalCode.INVALID_ARGUMENT, reason)
 
     def valid_tilings(self, limit: int = MOST_TILINGS) -> list[tuple[int, ...]]:
-        """The candidate tilings that fulfil the constraints.
+        """Return the candidate tilings that satisfy the constraints.
 
         Raises:
             UnsupportedError: There are more than `limit` candidates.
@@ -186,12 +186,12 @@ class Tiler:
         schedule: ScheduleName = "major_to_minor",
         is_known_valid: bool = False,
     ) -> TiledComputation | Refusal:
-        """The tiles of every instruction.
+        """Return the tiles of every instruction, or a refusal.
 
         Args:
-            sizes: One for each parameter.
-            schedule: How programs are numbered.
-            is_known_valid: Do not ask whether the sizes fulfil the constraints.
+            sizes: Tile sizes, one for each parameter.
+            schedule: Numbering of the programs.
+            is_known_valid: Tile even if the sizes violate the constraints.
         """
         wrong = self.refused(sizes)
         is_broken = wrong is not None and wrong.code is not RefusalCode.INVALID_ARGUMENT
@@ -220,14 +220,14 @@ def _not_divisible(interval: Interval, parameter: int, size: int) -> str:
     return f"the bounds {interval} of parameter {parameter} are not divisible by tile size {size}"
 
 
-class _Place(Struct, frozen=True):
-    """Where a region's tiles are: which dimensions are iterated over, and the offsets that gives.
+class _IterationSpace(Struct, frozen=True):
+    """The iteration space of a region's tiles, and the offsets that it gives.
 
     Attributes:
         active: Parameters that are iterated over, major to minor.
-        bounds: For each parameter, the number of its tiles; 1 for those not iterated over.
-        offsets: From the number of a program to the offset along each parameter.
-        is_part: Is it computed for some of the programs only, as operands of a concatenate are?
+        bounds: Number of tiles of each parameter; 1 for those that are not iterated over.
+        offsets: Map from the number of a program to the offset along each parameter.
+        is_part: Do only some of the programs compute it, as with operands of a concatenate?
     """
 
     active: tuple[int, ...]
@@ -237,7 +237,7 @@ class _Place(Struct, frozen=True):
 
 
 class _Concrete:
-    """The tiles for one choice of sizes."""
+    """The tiles of one fusion for one choice of sizes."""
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ class _Concrete:
         self._made: dict[int, TiledInstruction] = {}
 
     def computation(self) -> TiledComputation:
-        """The tiles of all instructions and of the roots."""
+        """Return the tiles of all instructions and of the roots."""
         nodes: Sequence[TiledNode] = self._symbolic.nodes
         for node in nodes:
             if any([stride < 0 for stride in node.tile.strides_at(self._sizes)]):
@@ -265,11 +265,13 @@ class _Concrete:
 
     # ------------------------------------------------------------------------------- offsets
 
-    def _place(self, m: IndexingMap, active: tuple[int, ...], parent: _Place | None) -> _Place:
-        """The offsets of the tiles of a region whose root has the map `m`.
+    def _place(
+        self, m: IndexingMap, active: tuple[int, ...], parent: _IterationSpace | None
+    ) -> _IterationSpace:
+        """Return the tile offsets of a region whose root has the map `m`.
 
-        A region of a concatenate computes for some of its parent's programs only: its numbers of
-        tiles are the parent's, and a constraint says for which; so do the loops in it.
+        Only some of the parent's programs compute a region of a concatenate. Its numbers of tiles
+        are the parent's, and a constraint selects the programs. The same holds for loops inside it.
         """
         bounds = [1] * len(m.dims)
         results: list[Expr] = [ZERO] * len(m.dims)
@@ -293,16 +295,17 @@ class _Concrete:
             offsets = major_to_minor(tiles, space)
         else:
             offsets = transposed(tiles, space, self._exchanged)
-        return _Place(active, tuple(bounds), _granted(offsets), parent is not None)
+        return _IterationSpace(active, tuple(bounds), _granted(offsets), parent is not None)
 
-    def _offsets(self, node: TiledNode, place: _Place) -> IndexingMap:
-        """From the number of a program to where the tile of a node begins."""
+    def _offsets(self, node: TiledNode, place: _IterationSpace) -> IndexingMap:
+        """Return the map from the number of a program to the first index of a node's tile."""
         for p, (v, size) in enumerate(zip(node.map.dims, self._sizes, strict=True)):
-            if v.interval.lo % max(size, 1):  # a tile that begins before it would be left out
+            if v.interval.lo % max(size, 1):  # a tile that begins before the bound would be lost
                 raise refused(_not_divisible(v.interval, p, size), node.instruction)
         m = place.offsets.compose(node.map)
         if any([v.interval.lo for v in m.ranges]):
             raise refused("Symbol lower bound is not zero", node.instruction, "FAILED_PRECONDITION")
+        # A tile begins where all range variables are 0.
         zero: dict[Var, Expr] = {Range(i): ZERO for i in range(len(m.ranges))}
         begins = m.with_(
             ranges=(),
@@ -315,9 +318,9 @@ class _Concrete:
     # ---------------------------------------------------------------------------- instructions
 
     def _region(
-        self, question: tuple[Sequence[TiledNode], _Place]
-    ) -> Asking[tuple[Sequence[TiledNode], _Place], tuple[TiledInstruction, ...]]:
-        """The tiles of one region; asks for those of the regions in it."""
+        self, question: tuple[Sequence[TiledNode], _IterationSpace]
+    ) -> Asking[tuple[Sequence[TiledNode], _IterationSpace], tuple[TiledInstruction, ...]]:
+        """Return the tiles of one region. Yields nested regions to get their tiles."""
         nodes, place = question
         known: dict[tuple[object, ...], TiledInstruction] = {}
         for node in nodes:
@@ -328,7 +331,7 @@ class _Concrete:
             self._made[id(node)] = known.setdefault(tiled.key, tiled)
         return tuple(known.values())
 
-    def _inner_places(self, node: TiledNode, place: _Place) -> list[_Place]:
+    def _inner_places(self, node: TiledNode, place: _IterationSpace) -> list[_IterationSpace]:
         if not node.regions:
             return []
         active, parent = place.active, place if place.is_part else None
@@ -339,7 +342,10 @@ class _Concrete:
         return [self._place(region[-1].map, active, parent) for region in node.regions]
 
     def _instruction(
-        self, node: TiledNode, place: _Place, regions: Sequence[tuple[TiledInstruction, ...]]
+        self,
+        node: TiledNode,
+        place: _IterationSpace,
+        regions: Sequence[tuple[TiledInstruction, ...]],
     ) -> TiledInstruction:
         made = self._made
         return TiledInstruction(
@@ -357,10 +363,12 @@ class _Concrete:
     def _roots(
         self, instructions: Sequence[TiledInstruction], programs: int
     ) -> tuple[TiledInstruction, ...]:
-        """A tile for each root; those that are used inside take over one that the real root needs.
+        """Return a tile for each root.
 
-        The output may share a buffer with an operand, so that it must be written by the program
-        that reads it: the tile must be the one that tiling this root by itself would give.
+        A root with users inside takes a tile that the real root needs.
+
+        The output may share a buffer with an operand, so the program that reads it must write it:
+        the tile must be the one that tiling this root alone would give.
         """
         found = {instructions[-1].instruction: instructions[-1]}
         wanted = dict.fromkeys(self._symbolic.roots)
@@ -388,6 +396,6 @@ class _Concrete:
 
 
 def with_parameters(m: IndexingMap, active: tuple[int, ...]) -> tuple[int, ...]:
-    """The parameters that are iterated over, with those that a map's results use."""
+    """Return the active parameters, followed by those that a map's results use."""
     used = [e.index for e in postorder(*m.results) if isinstance(e, Dim)]
     return tuple(dict.fromkeys([*active, *used]))

@@ -1,8 +1,8 @@
 """Constraints on tile sizes: clauses that are checked directly, and XLA's normal form of them.
 
-A symbolic tile has several clauses, which must all hold.  The most frequent one, `Run`, is about
-`n` collapsed dimensions and equals a disjunction of `n (n + 1) / 2` conjunctions; the product of
-these for ten reshapes of rank 16 does not fit in memory.  So clauses are checked as clauses, and
+A symbolic tile has several clauses, which must all hold. The most frequent one, `Run`, constrains
+`n` collapsed dimensions and equals a disjunction of `n (n + 1) / 2` conjunctions. The product of
+these for ten reshapes of rank 16 does not fit in memory, so clauses are checked as clauses, and
 `expand` converts them to XLA's disjunctive normal form only on request.
 
 >>> from hloscope.affine import Dim
@@ -28,21 +28,21 @@ from hloscope.errors import UnsupportedError
 ONE: Final = Interval(1, 1)
 _ZERO: Final = Interval(0, 0)
 MAX_EXPANDED: Final = 20_000
-"""So many conjunctions are written out; of more, only the clauses can be shown."""
+"""Maximum number of conjunctions that `expand` returns; above it only clauses can be shown."""
 _TRIED: Final = 20_000
-"""So many choices of alternatives are tried before constraints count as satisfiable."""
+"""Maximum number of choices of alternatives that are tried; then it counts as satisfiable."""
 
 Sizes: TypeAlias = "Sequence[int] | Ints"
 Conjunction: TypeAlias = "tuple[Within, ...]"
 
 
 def _value(e: Expr, sizes: Sequence[int]) -> int | None:
-    """The value at tile sizes; `None` where a division by zero leaves none."""
+    """Return the value for tile sizes; `None` after a division by zero."""
     return safe_evaluate(e, {Dim(i): int(size) for i, size in enumerate(sizes)})
 
 
 def values(e: Expr, sizes: Ints) -> Ints:
-    """The values at many tilings, one in each row."""
+    """Return the values for many tilings, one in each row: [tilings]."""
     at: dict[Var, Ints] = {Dim(i): sizes[:, i] for i in range(sizes.shape[1])}
     if isinstance(e, Const) or not at:
         return np.full(len(sizes), e.value if isinstance(e, Const) else 0, dtype=np.int64)
@@ -50,7 +50,7 @@ def values(e: Expr, sizes: Ints) -> Ints:
 
 
 class Within(Struct, frozen=True):
-    """`expr in interval`, where `d_i` is the tile size of parameter `i`."""
+    """The constraint `expr in interval`, where `d_i` is the tile size of parameter `i`."""
 
     expr: Expr
     interval: Interval
@@ -74,7 +74,10 @@ class Within(Struct, frozen=True):
 
 
 class Divides(Struct, frozen=True):
-    """The size divides a number or is a multiple of it: tiles of `size` fit blocks of `number`."""
+    """The constraint that a size divides a number or is a multiple of it.
+
+    Tiles of `size` then fit blocks of `number`.
+    """
 
     size: Expr
     number: int
@@ -102,13 +105,14 @@ class Divides(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True):
-    """Tile sizes of collapsed dimensions, major to minor, for which the tile has one stride.
+    """The constraint on tile sizes of collapsed dimensions, major to minor, that gives one stride.
 
-    They are ones, then one size of any value, then full sizes, then ones; each part may be empty.
+    The sizes are ones, then one size of any value, then full sizes, then ones. Each part may be
+    empty.
 
     Attributes:
         sizes: Constants or single tile sizes.
-        full: Size of each dimension: a tile size that equals it is full.
+        full: Sizes of the dimensions; a tile size equal to it is full.
 
     >>> print(Run((Dim(0), Dim(1)), (8, 25)))
     d0 = 1, or d1 = 1, or d1 = 25
@@ -138,7 +142,8 @@ class Run(Struct, frozen=True):
 
     def holds_array(self, sizes: Ints) -> Bools:
         """For which of many tilings, one in each row, does it hold?"""
-        # States of the pattern: before the first size that is not 1, among full ones, among ones.
+        # An automaton with three states: leading ones, full sizes, trailing ones.  The sizes match
+        # if any state is possible at the end.
         before, full, ones = (np.ones(len(sizes), dtype=bool), *np.zeros((2, len(sizes)), bool))
         for e, whole in zip(self.sizes, self.full, strict=True):
             size = values(e, sizes)
@@ -162,7 +167,7 @@ class Run(Struct, frozen=True):
 
 
 class OneSign(Struct, frozen=True):
-    """All sizes of the one group, or all of the other, are 1: strides of both signs do not mix."""
+    """The constraint that strides of both signs do not mix: all sizes of one group are 1."""
 
     down: tuple[Expr, ...]
     up: tuple[Expr, ...]
@@ -193,13 +198,13 @@ Clause: TypeAlias = Within | Divides | Run | OneSign
 
 
 class TileConstraints(Struct, frozen=True):
-    """Clauses that must hold together, each once, in the order in which they were found."""
+    """A conjunction of distinct clauses, in the order in which they were found."""
 
     clauses: tuple[Clause, ...] = ()
 
     @classmethod
     def of(cls, *clauses: Clause) -> TileConstraints:
-        """These clauses, without those that always hold.
+        """Return the constraints with these clauses, without those that always hold.
 
         >>> print(TileConstraints.of(Within(Const(1), ONE)))
         always satisfied
@@ -223,7 +228,7 @@ class TileConstraints(Struct, frozen=True):
         return all([clause.holds(sizes) for clause in self.clauses])
 
     def violated(self, sizes: Sequence[int]) -> tuple[Clause, ...]:
-        """The clauses that do not hold."""
+        """Return the clauses that do not hold for these tile sizes."""
         return tuple([clause for clause in self.clauses if not clause.holds(sizes)])
 
     def holds_array(self, sizes: Ints) -> Bools:
@@ -235,10 +240,11 @@ class TileConstraints(Struct, frozen=True):
 
     @property
     def is_satisfiable(self) -> bool:
-        """May there be sizes that fulfil it, as far as XLA looks?
+        """Are there possibly sizes that satisfy all clauses?
 
-        Expressions count as independent of each other, as they do there.
+        Distinct expressions count as independent, as in XLA.
         """
+        # Depth-first search: one alternative of each clause, with the intersected intervals.
         chosen: list[dict[Expr, Interval]] = [{}]
         left = [_alternatives(clause) for clause in self.clauses[:1]]
         tried = 0
@@ -259,7 +265,7 @@ class TileConstraints(Struct, frozen=True):
         return not self.clauses
 
     def expand(self, limit: int = MAX_EXPANDED) -> ConstraintExpression:
-        """The constraint as XLA writes it, simplified.
+        """Return the constraint in XLA's form, simplified.
 
         Raises:
             UnsupportedError: It has more than `limit` conjunctions.
@@ -281,7 +287,7 @@ def _is_always(clause: Clause) -> bool:
 
 
 def _simple(some: Iterable[Within]) -> dict[Expr, Interval] | None:
-    """A conjunction without what constants decide; `None` if they refute it."""
+    """Return a conjunction without constant atoms; `None` if it is false."""
     found: dict[Expr, Interval] = {}
     for atom in some:
         if isinstance(atom.expr, Const):
@@ -312,8 +318,8 @@ def _merged(known: dict[Expr, Interval], some: dict[Expr, Interval]) -> dict[Exp
 class ConstraintExpression(Struct, frozen=True):
     """XLA's form of a constraint: conjunctions of `expr in [lo, hi]`, one of which must hold.
 
-    None at all is unsatisfiable, an empty one always satisfied.  `&` multiplies out and intersects
-    the intervals of equal expressions, `|` puts one behind the other.
+    Without conjunctions it is unsatisfiable; with an empty conjunction it always holds. `&`
+    distributes and intersects the intervals of equal expressions, `|` concatenates.
 
     >>> low, high = Within(Dim(0), Interval(0, 5)), Within(Dim(0), Interval(3, 9))
     >>> print(ConstraintExpression(((low,),)) & ConstraintExpression(((high,),)))
@@ -327,7 +333,7 @@ class ConstraintExpression(Struct, frozen=True):
 
     @property
     def is_always_satisfied(self) -> bool:
-        """Does an empty conjunction say that nothing is asked?"""
+        """Is one conjunction empty, so that the constraint always holds?"""
         return () in self.conjunctions
 
     @property
@@ -337,9 +343,9 @@ class ConstraintExpression(Struct, frozen=True):
 
     def __and__(self, other: ConstraintExpression) -> ConstraintExpression:
         found = []
-        for mine, theirs in product(self.conjunctions, other.conjunctions):
+        for own_atoms, other_atoms in product(self.conjunctions, other.conjunctions):
             merged: dict[Expr, Interval] = {}
-            for atom in mine + theirs:
+            for atom in own_atoms + other_atoms:
                 known = merged.get(atom.expr, Interval.EVERYTHING)
                 merged[atom.expr] = known & atom.interval
             if not any([interval.is_empty for interval in merged.values()]):
@@ -352,7 +358,7 @@ class ConstraintExpression(Struct, frozen=True):
         return ConstraintExpression(self.conjunctions + other.conjunctions)
 
     def simplify(self) -> ConstraintExpression:
-        """The same without what constants decide, every atom and conjunction once, sorted."""
+        """Return the expression without constant atoms and duplicates, sorted."""
         found: dict[str, Conjunction] = {}
         for conjunction in self.conjunctions:
             simple = _simple(conjunction)
@@ -369,7 +375,7 @@ class ConstraintExpression(Struct, frozen=True):
         return any([all([atom.holds(sizes) for atom in some]) for some in self.conjunctions])
 
     def unsatisfied(self, sizes: Sequence[int]) -> str:
-        """What does not hold of each conjunction that does not, with the values found."""
+        """Describe the atoms of each conjunction that do not hold, with their values."""
         lines = []
         for number, conjunction in enumerate(self.conjunctions):
             wrong = [atom for atom in conjunction if not atom.holds(sizes)]

@@ -1,4 +1,4 @@
-"""What is tiled as one kernel: the instructions of a fusion, or a single one."""
+"""The instructions that are tiled as one kernel: those of a fusion, or a single one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PROJECTIONS = (GetTupleElement, Result)
 
 
 class Fused:
-    """Instructions that are one kernel, and how they see each other.
+    """Instructions of one kernel, with their operands inside and outside of it.
 
-    Instructions inside a fusion read its operands where they are written to read its parameters.
-    The tuple at the root of a computation is no instruction of the kernel: its elements are roots.
+    Parameters of a fused computation are replaced by the fusion's operands. A tuple at the root is
+    not an instruction of the kernel: its elements are the roots.
 
     Attributes:
-        roots: What the kernel computes.
+        roots: The values that the kernel computes.
         inside: Its instructions.
     """
 
@@ -36,7 +36,7 @@ class Fused:
 
     @classmethod
     def of(cls, ins: Instruction) -> Fused:
-        """What is inside a fusion; or the instruction alone."""
+        """Return the instructions of a fusion, or the instruction alone."""
         if not isinstance(ins.op, Fusion) or not ins.calls:
             return cls((ins,), (ins,))
         computation = ins.calls[0]
@@ -45,7 +45,7 @@ class Fused:
 
     @classmethod
     def of_producer_consumer(cls, producer: Instruction, consumer: Instruction) -> Fused:
-        """Two instructions of one computation, fusions or not, as if they were one kernel."""
+        """Return two instructions of one computation, fusions or not, as one kernel."""
         first, second = cls.of(producer), cls.of(consumer)
         of_producer = {producer: first.roots[0]} if len(first.roots) == 1 else {}
         outer = {p: of_producer.get(o, o) for p, o in second._outer.items()}
@@ -53,20 +53,21 @@ class Fused:
 
     @classmethod
     def of_computation(cls, computation: Computation) -> Fused:
-        """Everything in a computation, as if it were one kernel."""
+        """Return all instructions of a computation as one kernel."""
         return cls(_roots(computation), _inside(computation))
 
     def operands(self, ins: Instruction) -> tuple[Instruction, ...]:
-        """What an instruction reads: instructions of the kernel, or from outside of it."""
+        """Return the operands of an instruction, inside or outside of the kernel."""
         return tuple([self._outer.get(o, o) for o in ins.operands])
 
     def outside(self, ins: Instruction) -> Instruction:
-        """What a parameter inside a fusion stands for; any other instruction itself."""
+        """Return the fusion's operand for a parameter inside; any other instruction unchanged."""
         return self._outer.get(ins, ins)
 
+    # Read once for each check of a symbolic tiling, and for each tiling space.
     @cached_property
     def users_first(self) -> tuple[Instruction, ...]:
-        """The instructions that roots depend on, users before what they use."""
+        """Return the instructions that roots depend on, users before operands."""
         inside = self.inside
 
         def read(ins: Instruction) -> list[Instruction]:
@@ -76,9 +77,9 @@ class Fused:
         return tuple(reversed(order))
 
     def source(self, ins: Instruction) -> tuple[Instruction, int]:
-        """The instruction that has the value, where this one only takes it from a tuple.
+        """Return the instruction and output number that a tuple element is taken from.
 
-        The number says which element of the tuple it is; 0 where it is no tuple.
+        Any other instruction is returned unchanged, with number 0.
         """
         output = 0
         while isinstance(ins.op, PROJECTIONS) and ins in self.inside:

@@ -1,4 +1,4 @@
-"""Functions that ask themselves, without Python's stack: programs nest as deep as they like."""
+"""Recursive generator functions that run without Python's stack, to any depth."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, TypeAlias, TypeVar
 Q = TypeVar("Q")
 A = TypeVar("A")
 Asking: TypeAlias = Generator[Q, Any, A]
-"""Yields questions of its own kind, is sent their answers, and returns its own."""
+"""Generator that yields arguments of recursive calls and receives their results."""
 
 
 def answered(ask: Callable[[Q], Asking[Q, A]], question: Q) -> A:
-    """The answer of a generator function that yields the questions it needs answered first.
+    """Return the result of a generator function that yields arguments of recursive calls.
 
     >>> def depth(tree):
     ...     below = []

@@ -1,4 +1,4 @@
-"""Carry a tile through an instruction: to its operands, or to its outputs."""
+"""Propagation of a tile through an instruction, to its operands or to its outputs."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def propagate_to_operands(
     *,
     beyond_xla: bool = False,
 ) -> Answer:
-    """The tiles of the operands that a tile of an output is computed from.
+    """Return the tiles of the operands that a tile of an output depends on.
 
     Args:
         space: The tiling space of the kernel that the instruction is in.
         ins: The instruction.
         tile: The tile of one of its arrays.
-        output: Which array of its value that is.
-        beyond_xla: Carry it through ops that XLA refuses, where tiles exist.
+        output: Number of that array in its value.
+        beyond_xla: Also propagate through ops that XLA refuses, if tiles exist.
 
     Source: XLA's experimental `PropagateTileToInput`.
     """
@@ -57,14 +57,14 @@ def propagate_to_outputs(
     *,
     beyond_xla: bool = False,
 ) -> Answer:
-    """The tiles of the outputs that a tile of an operand has influence on.
+    """Return the tiles of the outputs that depend on a tile of an operand.
 
     Args:
         space: The tiling space of the kernel that the instruction is in.
         ins: The instruction.
         tile: The tile of one of its operands.
-        operand: Which operand that is.
-        beyond_xla: Carry it through ops that XLA refuses, where tiles exist.
+        operand: Number of that operand.
+        beyond_xla: Also propagate through ops that XLA refuses, if tiles exist.
 
     Source: XLA's experimental `PropagateTileToOutput`.
     """
@@ -95,7 +95,7 @@ def _carried(
 
 
 def _shape(way: Way, ins: Instruction, number: int) -> Dims:
-    """The sizes of the array whose tile is carried."""
+    """Return the sizes of the array whose tile is propagated."""
     if way is Way.TO_OUTPUTS:
         type_ = ins.operands[number].type
         return output_sizes(ins.operands[number]) if isinstance(type_, TupleType) else sizes(type_)
@@ -116,13 +116,13 @@ def _simplified(space: TilingSpace, answer: Propagated) -> Propagated:
 
 
 class TileCoverage(Struct, frozen=True):
-    """Whether tiles are carried through an op.
+    """Existence of propagation rules for an op.
 
     Attributes:
-        op: Its name.
+        op: Name of the op.
         to_operands: Is there a rule from outputs to operands?
-        to_outputs: And the other way?
-        reason: Why not.
+        to_outputs: Is there a rule from operands to outputs?
+        reason: Why a rule is missing.
     """
 
     op: str
@@ -132,7 +132,7 @@ class TileCoverage(Struct, frozen=True):
 
 
 def tile_coverage() -> tuple[TileCoverage, ...]:
-    """One row per op: is there a rule in both directions, and why not.
+    """Return for each op whether it has rules in both directions, and why not.
 
     >>> next(row for row in tile_coverage() if row.op == "transpose").to_outputs
     True

@@ -1,4 +1,4 @@
-"""Why something cannot be tiled: an answer, not an error."""
+"""Refusals: reasons why something cannot be tiled, as results and not as errors."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from hloscope.ir import Instruction
 
 
 class RefusalCode(StrEnum):
-    """The kinds of refusals, named as the status codes that XLA answers with."""
+    """Kinds of refusals, named as XLA's status codes."""
 
     UNIMPLEMENTED = "UNIMPLEMENTED"
-    """It could be done, and is not."""
+    """Tiles exist, but this case is not implemented."""
     INVALID_ARGUMENT = "INVALID_ARGUMENT"
-    """There is no rule for such a thing."""
+    """There is no rule for it."""
     RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
-    """It is too large to be looked at here: nobody knows whether it could be done."""
+    """It is too large to be analysed; tiles may exist."""
     FAILED_PRECONDITION = "FAILED_PRECONDITION"
-    """There is a rule, and the sizes do not fit it."""
+    """There is a rule, but the sizes do not satisfy its conditions."""
 
 
 class Refusal(Struct, frozen=True):
-    """Why tiles are refused.
+    """The reason why tiles are refused, with its location.
 
     Attributes:
-        code: Of which kind the refusal is.
-        reason: What stands in the way.
-        instruction: Where it does; `None` if that is said by whoever asked.
-        expr: The index expression that is to blame, if one is.
-        result: Which result of the indexing map it is, or is part of.
-        constraint: The constraint of the indexing map that is to blame, if one is.
+        code: Kind of the refusal.
+        reason: The reason, in words.
+        instruction: The refused instruction; `None` if the caller knows it.
+        expr: The index expression that causes the refusal, if any.
+        result: Number of the map's result that contains the expression.
+        constraint: The constraint of the indexing map that causes the refusal, if any.
 
     >>> print(Refusal(RefusalCode.UNIMPLEMENTED, "interior padding"))
     UNIMPLEMENTED: interior padding
@@ -54,7 +54,7 @@ class Refusal(Struct, frozen=True):
 
 
 class RefusedError(Exception):
-    """Ends an analysis with a refusal, which its caller returns."""
+    """Exception that ends an analysis with a refusal, which the caller returns."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(str(refusal))
@@ -64,5 +64,5 @@ class RefusedError(Exception):
 def refused(
     reason: str, at: Instruction | None = None, code: str = "UNIMPLEMENTED"
 ) -> RefusedError:
-    """The error of a refusal, to be raised."""
+    """Return the exception of a refusal, to be raised."""
     return RefusedError(Refusal(RefusalCode(code), reason, at))

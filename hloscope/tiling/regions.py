@@ -1,7 +1,8 @@
-"""A kernel tiled: every instruction with the tiles of it that are needed, in nested regions.
+"""A tiled kernel: every instruction with its needed tiles, in nested regions.
 
-A region is what is computed again and again: in the loop over the tiles of a contraction or a
-reduction, or only for the tiles of a concatenation that meet one operand.
+A region is computed repeatedly: in the loop over the tiles of a contraction or a reduction, or only
+for the tiles of a concatenation that read one operand.
+
 Source: XLA's experimental `TiledHloComputation`.
 """
 
@@ -30,21 +31,21 @@ from hloscope.tiling.tile import Tile
 from hloscope.walks import needed_first
 
 MOST_INSTRUCTIONS: Final = 1 << 13
-"""More tiled instructions are not made: regions in regions multiply."""
+"""Maximum number of tiled instructions: nested regions multiply."""
 _WORST: Final = {fit: k for k, fit in enumerate(Fit)}
 
 
 class RegionInstruction:
-    """An instruction and the tile of it that is computed.
+    """An instruction with one of its tiles.
 
     Attributes:
         instruction: The instruction.
-        output: Which array of its value.
+        output: Number of the array in its value.
         tile: The tile.
-        operands: What it is computed from; empty at the edge of the kernel.
-        regions: What is computed in loops or branches for it.
-        fit: What the tile is, compared with the elements that are needed for those it is made for.
-        reasons: Why that is not exact.
+        operands: Its tiled operands; empty for inputs of the kernel.
+        regions: The regions that are computed in loops or branches for it.
+        fit: Precision of the tile, compared with the elements that its users need.
+        reasons: Why the tile is not exact.
     """
 
     __slots__ = ("fit", "instruction", "operands", "output", "reasons", "regions", "tile")
@@ -60,11 +61,11 @@ class RegionInstruction:
 
     @property
     def starts(self) -> tuple[RegionInstruction, ...]:
-        """The operands that tell where a slice is taken."""
+        """Return the operands that are the start indices of a slice."""
         return self.operands[1:] if isinstance(self.instruction.op, DynamicSlice) else ()
 
     def claims(self, fit: Fit, reasons: Sequence[str]) -> bool:
-        """Take over a weaker claim; was there anything new?"""
+        """Lower the precision to that of another tile. Return `True` if anything changed."""
         new = tuple(dict.fromkeys((*self.reasons, *filter(None, reasons))))
         worst = max(self.fit, fit, key=_WORST.__getitem__)
         if worst is self.fit and new == self.reasons:
@@ -80,8 +81,8 @@ class TiledRegion:
     """Tiled instructions that are computed together.
 
     Attributes:
-        instructions: Each once.
-        roots: What the region is for.
+        instructions: The distinct tiled instructions.
+        roots: The tiled instructions whose values leave the region.
     """
 
     __slots__ = ("instructions", "roots")
@@ -97,8 +98,9 @@ class TiledKernel:
     Attributes:
         space: Its tiling space.
         region: The outermost region.
-        refusals: Where tiles could not be carried on; empty if all went well.
-        beyond: Where XLA refuses and tiles were carried on all the same: instructions and why.
+        refusals: Tiles that could not be propagated; empty if all could.
+        beyond: Instructions that XLA refuses and through which tiles were propagated, with XLA's
+            reasons.
     """
 
     def __init__(
@@ -114,7 +116,7 @@ class TiledKernel:
         self.beyond: Final = tuple(beyond)
 
     def regions(self) -> Iterator[TiledRegion]:
-        """All regions, outer ones before those in them."""
+        """Yield all regions, outer ones before inner ones."""
         todo = [self.region]
         while todo:
             region = todo.pop()
@@ -123,7 +125,7 @@ class TiledKernel:
                 todo += tiled.regions
 
     def __iter__(self) -> Iterator[RegionInstruction]:
-        """All tiled instructions, region by region."""
+        """Yield all tiled instructions, region by region."""
         for region in self.regions():
             yield from region.instructions
 
@@ -131,11 +133,11 @@ class TiledKernel:
 # ---------------------------------------------------------------------------------- building
 
 Schema: TypeAlias = tuple[list[range], list[int]]
-"""Groups of operands that are computed in a region each, and the other operands."""
+"""Groups of operands with a region each, and the other operands."""
 
 
 def _schema(space: TilingSpace, ins: Instruction) -> Schema:
-    """How the operands of an instruction are spread over regions."""
+    """Return the groups of operands with a region each, and the other operands."""
     count = len(ins.operands)
     match ins.op:
         case Dot() | DotGeneral() | ScaledDot() | RaggedDot():
@@ -162,7 +164,7 @@ def _is_looped(space: TilingSpace, ins: Instruction) -> bool:
 
 
 class _Growing:
-    """A region while it is made."""
+    """A region under construction."""
 
     def __init__(self) -> None:
         self.region = TiledRegion()
@@ -170,7 +172,7 @@ class _Growing:
         self.todo: list[RegionInstruction] = []
 
     def enter(self, ins: Instruction, output: int, tile: Tile) -> RegionInstruction:
-        """The tiled instruction, made if it is not there yet."""
+        """Return the tiled instruction, created if it does not exist yet."""
         found = self.known.get((ins, output, tile))
         if found is None:
             found = self.known[ins, output, tile] = RegionInstruction(ins, output, tile)
@@ -179,7 +181,7 @@ class _Growing:
 
 
 class _Tiling:
-    """Makes the regions of a kernel, from its roots on; regions in regions are put off."""
+    """Builder of a kernel's regions, from its roots on. Nested regions are built later."""
 
     def __init__(self, space: TilingSpace, *, beyond_xla: bool) -> None:
         self.space, self.fused = space, space.fused
@@ -191,7 +193,7 @@ class _Tiling:
         self.count = 0
 
     def run(self) -> TiledKernel:
-        """Make all regions."""
+        """Return the kernel with all regions."""
         outer = _Growing()
         for root in self.fused.roots:
             source, output = self.fused.source(root)
@@ -205,7 +207,7 @@ class _Tiling:
         return TiledKernel(self.space, outer.region, refusals, beyond)
 
     def _grow(self, growing: _Growing) -> None:
-        """Follow the operands of everything in a region, the last that was met first."""
+        """Propagate the tiles of a region to operands, the last one found first."""
         while growing.todo:
             tiled = growing.todo.pop()
             ins = tiled.instruction
@@ -218,7 +220,7 @@ class _Tiling:
         growing.region.instructions = tuple(growing.known.values())
 
     def _follow(self, growing: _Growing, tiled: RegionInstruction) -> None:
-        """Carry a tile to the operands, and open the regions that they are in."""
+        """Propagate a tile to the operands, and create their regions."""
         ins = tiled.instruction
         answer = propagate_to_operands(
             self.space, ins, tiled.tile, tiled.output, beyond_xla=self.beyond_xla
@@ -255,7 +257,7 @@ _TOO_MANY: Final = f"more than {MOST_INSTRUCTIONS:,} tiled instructions"
 def _spread_claims(
     edges: Sequence[tuple[RegionInstruction, RegionInstruction, CarriedTile]],
 ) -> None:
-    """Let everything that is tiled for a tile claim no more than that does."""
+    """Lower the precision of every tile to that of the tiles that need it."""
     below: dict[RegionInstruction, list[RegionInstruction]] = {}
     todo: list[RegionInstruction] = []
     for tiled, operand, part in edges:
@@ -272,15 +274,14 @@ def _spread_claims(
 def tiled_kernel(
     space: TilingSpace, *, beyond_xla: bool = False, in_order: bool = True
 ) -> TiledKernel:
-    """The kernel of a tiling space, tiled from its roots to what it reads.
+    """Return the kernel of a tiling space, tiled from its roots to its inputs.
 
-    Where a tile cannot be carried on, that is among the refusals, and what lies behind is missing.
+    A tile that cannot be propagated is listed among the refusals, and its operands are missing.
 
     Args:
-        space: The tiling space, with sizes of tiles or without.
-        beyond_xla: Carry tiles through ops that XLA refuses, where tiles exist.
-        in_order: Put operands before what reads them; else instructions are in the order in which
-            they are met.
+        space: The tiling space, with or without tile sizes.
+        beyond_xla: Also propagate tiles through ops that XLA refuses, if tiles exist.
+        in_order: Put operands before users; otherwise instructions are in the order of traversal.
     """
     found = _Tiling(space, beyond_xla=beyond_xla).run()
     if in_order:
@@ -290,7 +291,7 @@ def tiled_kernel(
 
 
 def _sorted(region: TiledRegion) -> tuple[RegionInstruction, ...]:
-    """Operands before what reads them, and before all those that tell where a slice is taken."""
+    """Return operands before their users, and start indices before the other operands."""
     inside = set(region.instructions)
 
     def before(tiled: RegionInstruction) -> list[RegionInstruction]:

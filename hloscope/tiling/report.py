@@ -1,4 +1,4 @@
-"""All that is said of the tiles of one instruction, by XLA's analysis and exactly."""
+"""Report about the tiles of one instruction, by XLA's analysis and exactly."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from hloscope.tiling.sweeping import Ranking
 
 
 class OperandTiles(Struct, frozen=True):
-    """What the tiles of the output read of one tensor of an operand.
+    """The elements of one operand tensor that the output's tiles read.
 
     Attributes:
-        number: Of the operand.
-        leaf: Which tensor of its value.
-        operand: The instruction.
-        type: Of the tensor.
-        maps: From the elements of the output.
-        exact: What the tiles read.
-        claim: Why `exact` may say too much, if the maps do.
-        xla: XLA's tile of it, if there is just one.
+        number: Number of the operand.
+        leaf: Number of the tensor in its value.
+        operand: The operand.
+        type: Type of the tensor.
+        maps: Maps from the elements of the output.
+        exact: The elements that the tiles read.
+        claim: Why `exact` may have too many elements; empty if the maps are exact.
+        xla: XLA's tile of the tensor; `None` unless it has exactly one.
     """
 
     number: int
@@ -55,26 +55,26 @@ class OperandTiles(Struct, frozen=True):
 
     @property
     def held(self) -> int | None:
-        """How many elements XLA's tile has."""
+        """Return the number of elements of XLA's tile; `None` without one."""
         return None if self.xla is None else prod(self.xla.sizes)
 
 
 class TileReport(Struct, frozen=True):
-    """What is said of the tiles of one instruction.
+    """Facts about the tiles of one instruction.
 
     Attributes:
         instruction: A fusion, or a single instruction.
-        output: Which of its tensors the tiles are of.
-        type: Of that tensor.
-        symbolic: XLA's symbolic tiles, or why it has none.
-        parameters: The sizes that are chosen; of a refused fusion the output's dimensions.
-        sizes: Those that were given, one for each parameter.
-        tiled: The tiles of these sizes, or why XLA has none.
-        operands: What is really read.
-        ranking: The tilings that were searched for.
-        chosen: The tiling that the dump holds; `None` if it holds none.
+        output: Number of the tiled output tensor.
+        type: Type of that tensor.
+        symbolic: XLA's symbolic tiles, or its refusal.
+        parameters: The tile sizes to choose; for a refused fusion, the output's dimensions.
+        sizes: The given tile sizes, one for each parameter.
+        tiled: The tiles of these sizes, or XLA's refusal.
+        operands: The elements that the tiles read.
+        ranking: The result of a search for tilings.
+        chosen: The tiling in the dump; `None` if it has none.
         is_own: Are `sizes` those of the dump?
-        unread: Why the dump's tiling could not be taken over; empty if it could, or holds none.
+        unread: Why the dump's tiling could not be used; empty if it could, or is missing.
     """
 
     instruction: Instruction
@@ -92,7 +92,7 @@ class TileReport(Struct, frozen=True):
 
     @property
     def own_sizes(self) -> tuple[int, ...] | None:
-        """The dump's own tile sizes, one for each parameter; `None` if they are not known."""
+        """Return the dump's tile sizes, one for each parameter; `None` if they are unknown."""
         if self.chosen is None or isinstance(self.symbolic, Refusal):
             return None
         sizes = chosen_sizes(self.symbolic, self.chosen)
@@ -100,7 +100,7 @@ class TileReport(Struct, frozen=True):
 
     @property
     def output_sizes(self) -> tuple[int, ...]:
-        """The tile sizes along the output's dimensions."""
+        """Return the tile sizes along the output's dimensions."""
         sizes = self.sizes or ()
         pairs = zip(self.parameters, sizes, strict=True)
         chosen = [n for p, n in pairs if not p.is_contracting]
@@ -108,7 +108,7 @@ class TileReport(Struct, frozen=True):
 
     @property
     def refusal(self) -> Refusal | None:
-        """Why XLA does not tile it so, if it does not."""
+        """Return why XLA does not tile the instruction in this way; `None` if it does."""
         for found in (self.symbolic, self.tiled):
             if isinstance(found, Refusal):
                 return found
@@ -116,7 +116,7 @@ class TileReport(Struct, frozen=True):
 
     @property
     def is_possible(self) -> bool:
-        """Is all that tiles read known to be strided boxes?"""
+        """Are all elements that tiles read known to be strided boxes?"""
         read = [o for o in self.operands if o.exact.verdict is not TileVerdict.EMPTY]
         return bool(read) and all([o.exact.is_box and not o.claim for o in read])
 
@@ -129,15 +129,15 @@ def tile_report(
     *,
     schedule: ScheduleName = "major_to_minor",
 ) -> TileReport:
-    """What is said of the tiles of an instruction.
+    """Return the report about the tiles of an instruction.
 
     Args:
         ins: A fusion, or a single instruction.
-        analysis: Says what is really read.
-        by_convention: The same by XLA's convention.
-        sizes: One for each parameter; or for the output's dimensions alone: what is summed over is
-            then taken whole. If not given, the tile sizes that the dump holds.
-        schedule: How programs are numbered.
+        analysis: The exact indexing analysis.
+        by_convention: The indexing analysis by XLA's convention.
+        sizes: Tile sizes, one for each parameter, or only for the output's dimensions; contracted
+            dimensions are then one tile. `None` for the sizes in the dump.
+        schedule: Numbering of the programs.
 
     Raises:
         TypeError: A size is not an integer.
@@ -168,7 +168,7 @@ def tile_report(
 def _output(
     ins: Instruction, fused: Fused, symbolic: SymbolicTiles | Refusal, analysis: Analysis
 ) -> tuple[int, TensorType]:
-    """Which output tiles are of: the one that decides, else the first tensor there is."""
+    """Return the number and type of the tiled output: the real root's, else the first tensor."""
     tensors = analysis.tensors(ins.type)
     wanted = [*range(len(tensors))]
     if isinstance(symbolic, SymbolicTiles) and len(fused.roots) == len(tensors):
@@ -244,5 +244,5 @@ def _xla_tile(report: TileReport, operand: Instruction) -> TiledInstruction | No
 
 
 def raise_unsupported(ins: Instruction) -> NoReturn:
-    """Say that there is nothing to tile."""
+    """Raise an error: the instruction has no tensor to tile."""
     raise UnsupportedError(f"`{ins.name}` has no tensor of known sizes to tile")

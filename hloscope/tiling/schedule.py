@@ -1,4 +1,4 @@
-"""Schedules: which tile a program computes, from its number.
+"""Schedules: maps from the number of a program to the tile that it computes.
 
 >>> from hloscope.indexing import IndexingMap
 >>> tiles = IndexingMap.parse("(d0, d1) -> (d0 * 16, d1 * 8), domain: d0 in [0, 3], d1 in [0, 5]")
@@ -21,7 +21,7 @@ from hloscope.ops import DotGeneral
 from hloscope.tiling.refusal import Refusal, RefusalCode
 
 Space: TypeAlias = Sequence[tuple[int, int]]
-"""Dimensions that are iterated over, major to minor: position among all, number of tiles."""
+"""The iterated dimensions, major to minor: dimension number and number of tiles."""
 ScheduleName: TypeAlias = Literal["major_to_minor", "transposed_dot"]
 SCHEDULES: Final[tuple[str, ...]] = get_args(ScheduleName)
 
@@ -46,11 +46,11 @@ def _check(space: Space, tiles: IndexingMap) -> Refusal | None:
 
 
 def major_to_minor(tiles: IndexingMap, space: Space) -> IndexingMap | Refusal:
-    """From the number of a program to what `tiles` says of its tile, the last dimension fastest.
+    """Return the map from a program's number to the results of `tiles`, last dimension fastest.
 
     Args:
-        tiles: From the position of a tile along each dimension, for example to its offsets.
-        space: The dimensions that are iterated over.  All others are at 0.
+        tiles: Map from the position of a tile along each dimension, for example to its offsets.
+        space: The iterated dimensions.  All others are at position 0.
     """
     wrong = _check(space, tiles)
     if wrong is not None:
@@ -68,7 +68,7 @@ def major_to_minor(tiles: IndexingMap, space: Space) -> IndexingMap | Refusal:
 def transposed(
     tiles: IndexingMap, space: Space, exchanged: tuple[int, int]
 ) -> IndexingMap | Refusal:
-    """The same with two dimensions exchanged, if both are iterated over."""
+    """Return the map of `major_to_minor` with two dimensions exchanged, if both are iterated over."""
     wrong = _check(space, tiles)
     if wrong is not None:
         return wrong
@@ -83,10 +83,10 @@ def transposed(
 def exchanged_by_transposed_dot(
     introduced: Sequence[tuple[Instruction, int]],
 ) -> tuple[int, int] | Refusal:
-    """The parameters `m` and `n` of the dot at the root, which its schedule exchanges.
+    """Return the parameters `m` and `n` of the root dot, which the schedule exchanges.
 
     Args:
-        introduced: Instructions and the number of tiling parameters each brings, the root first.
+        introduced: Instructions with the number of parameters that each introduces, the root first.
     """
     root, count = introduced[0]
     if not isinstance(root.op, DotGeneral):

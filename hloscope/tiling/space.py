@@ -1,6 +1,8 @@
-"""The tiling space of a kernel: the dimensions that are tiled, and what is read at run time.
+"""The tiling space of a kernel: its tiled dimensions and run-time values.
 
-Each dimension of a root is one, and each dimension that is summed or walked along in the kernel.
+Each dimension of a root is one, and each dimension that an op in the kernel contracts, reduces or
+scans.
+
 Source: XLA's experimental `TilingSpace`.
 """
 
@@ -26,23 +28,23 @@ from hloscope.tiling.space_dimensions import ADDED, Added
 from hloscope.tiling.tile import DimTile, Tile
 
 MOST_TILE: Final = POS_INF
-"""The largest size of a tile."""
+"""Largest size of a tile."""
 UNFIT: Final = "operands and result do not fit together"
-"""Why an instruction of a program that is not valid has no tiles."""
+"""Reason for a refusal of an instruction in an invalid program."""
 
 
 class DimensionKind(StrEnum):
-    """How the tiles of a dimension are gone through."""
+    """Are the tiles of a dimension independent, or computed one after another?"""
 
     PARALLEL = "parallel"
     SEQUENTIAL = "sequential"
 
 
 class Roots(StrEnum):
-    """What is done with a kernel of several roots."""
+    """Treatment of a kernel with several roots."""
 
     REFUSED = "refused"
-    """It is refused, as XLA does unless a flag is set."""
+    """Refused, as XLA does unless a flag is set."""
     SHARED = "shared"
     """Roots of equal sizes share their dimensions; others are refused."""
     OWN = "own"
@@ -50,14 +52,14 @@ class Roots(StrEnum):
 
 
 class Dimension(Struct, frozen=True):
-    """A dimension that is tiled.
+    """A tiled dimension.
 
     Attributes:
         size: Number of elements.
         kind: Are its tiles independent of each other?
-        instruction: Whose dimension it is.
-        position: Which: those of the output first, then those that it reduces or contracts.
-        tile_size: The size of its tiles, once there is one.
+        instruction: The instruction that it belongs to.
+        position: Its position: output dimensions first, then reduced or contracted ones.
+        tile_size: The size of its tiles; `None` while it is not chosen.
     """
 
     size: int
@@ -68,18 +70,18 @@ class Dimension(Struct, frozen=True):
 
     @property
     def tiles(self) -> int:
-        """How many tiles cover it; with tiles of unknown size, at most."""
+        """Return the number of tiles that cover it; an upper bound if the tile size is unknown."""
         return self.size if self.tile_size is None else -(-self.size // self.tile_size)
 
 
 class RuntimeValue(Struct, frozen=True):
-    """A value that is read while the kernel runs.
+    """A value that the kernel reads at run time.
 
     Attributes:
-        bounds: Where it lies, clamped as it is.
-        origin: What computes it.
-        dimension: The sequential dimension whose tile tells which element is read, if there is one.
-        is_prefix_sum: Is it the sum of the elements before, not the element?
+        bounds: Interval of its values, after clamping.
+        origin: The instruction that computes it.
+        dimension: The sequential dimension whose tile selects the element; `None` for a scalar.
+        is_prefix_sum: Is it the sum of the preceding elements, and not the element?
     """
 
     bounds: Interval
@@ -93,8 +95,8 @@ class TilingSpace:
 
     Attributes:
         fused: The kernel.
-        dimensions: What is tiled, in XLA's order.
-        runtime: What is read at run time.
+        dimensions: The tiled dimensions, in XLA's order.
+        runtime: The run-time values.
         root_tiles: The tile of each array that the kernel computes.
 
     Source: XLA `TilingSpace::Create`.
@@ -116,31 +118,31 @@ class TilingSpace:
 
     @classmethod
     def of(cls, fused: Fused, roots: Roots = Roots.REFUSED) -> TilingSpace | Refusal:
-        """The space of a kernel, or why there is none.
+        """Return the tiling space of a kernel, or a refusal.
 
         Args:
             fused: The kernel.
-            roots: What is done if it has several roots.
+            roots: Treatment of several roots.
         """
         return _Builder(fused).build(roots)
 
     @property
     def is_symbolic(self) -> bool:
-        """Are the sizes of tiles variables?"""
+        """Are the tile sizes variables?"""
         return any(d.tile_size is None for d in self.dimensions)
 
     @property
     def sizes(self) -> tuple[int | None, ...]:
-        """The sizes of tiles, dimension by dimension."""
+        """Return the tile sizes of all dimensions; `None` for those not chosen."""
         return tuple([d.tile_size for d in self.dimensions])
 
     @property
     def parallel(self) -> tuple[int, ...]:
-        """The numbers of the parallel dimensions."""
+        """Return the numbers of the parallel dimensions."""
         return tuple([i for i, d in enumerate(self.dimensions) if d.kind is DimensionKind.PARALLEL])
 
     def with_sizes(self, sizes: Sequence[int]) -> TilingSpace:
-        """The space whose tiles have these sizes.
+        """Return the space with these tile sizes.
 
         Raises:
             TypeError: A size is not an integer.
@@ -160,26 +162,27 @@ class TilingSpace:
         return TilingSpace(self.fused, dimensions, self.runtime, self._keys, self._runtime_keys)
 
     def number(self, ins: Instruction, position: int) -> int | None:
-        """The number of a dimension of an instruction; `None` if that is not tiled by itself."""
+        """Return the number of an instruction's dimension; `None` if it is not in the space."""
         return self._keys.get((ins, position))
 
     def runtime_number(self, ins: Instruction, operand: int) -> int | None:
-        """The number of the runtime value that an operand of an instruction is."""
+        """Return the number of the run-time value of an operand; `None` without one."""
         return self._runtime_keys.get((ins, operand))
 
     def own_tile(self, i: int) -> DimTile:
-        """The tile of a dimension as such: `tid_i * ts_i` and on, cut off at its size.
+        """Return the tile of dimension `i`: offset `tid_i * ts_i`, size `ts_i`, cut off at its end.
 
-        Where one tile covers the dimension its offset is 0.
+        If one tile covers the dimension, the offset is 0.
         """
         dimension = self.dimensions[i]
         size: Expr = Range(i) if dimension.tile_size is None else Const(dimension.tile_size)
         is_one = dimension.tile_size is not None and dimension.tile_size >= dimension.size
         return DimTile.of(0 if is_one else Dim(i) * size, size, 1, dimension.size)
 
+    # Read for each root that a caller tiles.
     @cached_property
     def root_tiles(self) -> tuple[Tile, ...]:
-        """The tile of each array that the kernel computes, tuples of roots taken apart."""
+        """Return the tile of each array that the kernel computes; tuples are flattened."""
         tiles = []
         for root in self.fused.roots:
             source, output = self.fused.source(root)
@@ -188,7 +191,7 @@ class TilingSpace:
         return tuple(tiles)
 
     def output_tile(self, root: Instruction, output: int) -> Tile:
-        """The tile of an array of a root; a carry of a scan has no scanned dimension."""
+        """Return the tile of an array of a root. A carry of a scan has no scanned dimension."""
         numbers = [self._keys[root, k] for k in range(len(output_sizes(root)))]
         if is_carry(root, output):
             del numbers[root.op.scan_dimension]  # type: ignore[attr-defined]
@@ -196,7 +199,7 @@ class TilingSpace:
 
     @cached_property
     def box(self) -> dict[Var, Interval]:
-        """Where the variables lie."""
+        """Return the intervals of the variables."""
         found: dict[Var, Interval] = {}
         for i, d in enumerate(self.dimensions):
             found[Dim(i)] = Interval(0, max(d.tiles, 1) - 1)
@@ -204,26 +207,27 @@ class TilingSpace:
                 found[Range(i)] = Interval(1, POS_INF)
         return found | {Runtime(i): value.bounds for i, value in enumerate(self.runtime)}
 
+    # Each expression of each tile is simplified and bounded in it.
     @cached_property
     def domain(self) -> Domain:
-        """Where expressions of tiles are simplified."""
+        """Return the domain in which expressions of tiles are simplified."""
         return Domain(self.box)
 
     def simplify(self, e: Expr) -> Expr:
-        """An equal expression; ranges are used once the sizes of tiles are known."""
+        """Return an equal expression. Intervals are used once the tile sizes are known."""
         return e if self.is_symbolic else self.domain.simplify(e)
 
     def simplified(self, tile: Tile) -> Tile:
-        """A tile with simplified expressions."""
+        """Return the tile with simplified expressions."""
         return tile if self.is_symbolic else tile.mapped(self.domain.simplify)
 
     def bounds(self, e: Expr) -> Interval:
-        """Where the values of an expression lie."""
+        """Return the interval of the values of an expression."""
         return self.domain.bounds(e)
 
 
 class _Builder:
-    """Collects the dimensions and runtime values of a kernel."""
+    """Collector of the dimensions and run-time values of a kernel."""
 
     def __init__(self, fused: Fused) -> None:
         self.fused = fused
@@ -309,7 +313,7 @@ def is_carry(ins: Instruction, output: int) -> bool:
 
 
 def _unfit_root(root: Instruction) -> Refusal | None:
-    """Why there are no tiles of a root."""
+    """Return why a root has no tiles; `None` if it has."""
     arrays = root.type.elements if isinstance(root.type, TupleType) else (root.type,)
     if not arrays or not all(isinstance(array, TensorType) for array in arrays):
         return Refusal(RefusalCode.INVALID_ARGUMENT, f"a root of type {root.type}", root)

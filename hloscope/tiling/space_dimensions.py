@@ -1,4 +1,4 @@
-"""What an op adds to the tiling space of its kernel: dimensions walked along, values read."""
+"""Dimensions and run-time values that each op adds to the tiling space of its kernel."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hloscope.ops import Dot, DotDimensions, DotGeneral, DynamicSlice, RaggedDot
 
 
 class Reading(Struct, frozen=True):
-    """A value that is read at run time.
+    """A value that an op reads at run time.
 
     Attributes:
-        operand: The number it is asked for by; -1 for one that is no operand.
-        origin: The operand it is read from.
-        most: The largest value it is clamped to; the least is 0.
-        along: Which of the sequential dimensions of the op tells the element that is read.
-        is_prefix_sum: Is it the sum of the elements before?
+        operand: Number by which it is looked up; -1 for a value that is not an operand.
+        origin: The operand that it is read from.
+        most: The upper bound of clamping; the lower bound is 0.
+        along: The sequential dimension of the op that selects the element; `None` for a scalar.
+        is_prefix_sum: Is it the sum of the preceding elements?
     """
 
     operand: int
@@ -31,12 +31,12 @@ class Reading(Struct, frozen=True):
 
 
 class Added(Struct, frozen=True):
-    """What an instruction adds.
+    """Dimensions and run-time values that an instruction adds.
 
     Attributes:
         sequential: Sizes of the dimensions that it reduces or contracts; their positions follow
             those of its output.
-        reads: What it reads at run time.
+        reads: The run-time values.
     """
 
     sequential: Dims = ()
@@ -46,7 +46,7 @@ class Added(Struct, frozen=True):
 Adding: TypeAlias = Callable[[Instruction, Any], Added]
 A = TypeVar("A", bound=Adding)
 ADDED: Final[dict[type[Op], Adding]] = {}
-"""What the instructions of an op add, by its class."""
+"""By op class, the function that returns what an instruction adds."""
 
 
 def _adds(*classes: type[Op]) -> Callable[[A], A]:
@@ -58,7 +58,7 @@ def _adds(*classes: type[Op]) -> Callable[[A], A]:
 
 
 def dot_dimensions(ins: Instruction) -> DotDimensions:
-    """The batch and contracting dimensions of a product."""
+    """Return the batch and contracting dimensions of a product."""
     op = ins.op
     if isinstance(op, Dot):
         return DotDimensions((), (), (len(sizes(ins.operands[0].type)) - 1,), (0,))
@@ -79,7 +79,7 @@ def _(ins: Instruction, op: Reduce) -> Added:
 
 
 def has_scalar_starts(ins: Instruction, count: int, first: int = 1) -> bool:
-    """Has a slice a scalar start for each dimension?  Old texts have one vector of them."""
+    """Does a slice have a scalar start for each dimension? Old texts have one vector of them."""
     starts = ins.operands[first:]
     return len(starts) == count and all(sizes(start.type) == () for start in starts)
 

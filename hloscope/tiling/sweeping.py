@@ -1,10 +1,10 @@
-"""Many tilings of a fusion at once: what they move and need, and which of them is best.
+"""Many tilings of a fusion at once: their traffic and resources, and the best of them.
 
-Everything is computed from the symbolic tiles, with one array for all tilings.  The model: a tile
-is held padded to powers of two, as Triton does; transposes pass the tile of their operand through
-shared memory, products those of both operands, once for each pipeline stage, and the buffers of
-different instructions share their place; registers hold an instruction's tile and those it reads.
-Bytes are those of `traffic`: whole transactions of every tile that is read or written.
+Everything is computed from the symbolic tiles, with one array for all tilings. The model: a tile is
+padded to powers of two, as Triton does. Transposes pass the tile of their operand through shared
+memory, products those of both operands, once for each pipeline stage, and buffers of different
+instructions share their memory. Registers hold an instruction's tile and its operands' tiles. Bytes
+are those of `traffic`: whole transactions of every tile that is read or written.
 
 Source: XLA, Triton shared memory estimator, Triton emitter constraints; the model of bytes is that
 of XLA's tiling cost model.
@@ -40,9 +40,9 @@ from hloscope.tiling.traffic import (
 )
 
 MOST: Final = 1 << 16
-"""So many tilings are looked at together."""
+"""Maximum number of tilings in one sweep."""
 MOST_CHECKED: Final = 1 << 8
-"""Tilings of fusions of several outputs that are looked at: each is tiled on its own."""
+"""Maximum number of tilings for fusions with several outputs: each is tiled separately."""
 TRANSACTION: Final = 64
 """Bytes of a transaction between memory and L2, on most devices."""
 MAX_ELEMENTS: Final = 1 << 20
@@ -52,16 +52,16 @@ MAX_DOT_SIDE: Final = 256
 
 
 class Sweep(Struct, frozen=True, eq=False):
-    """What many tilings of one fusion move and need; an array has a number for each.
+    """Traffic and resources of many tilings of one fusion: arrays of shape [tilings].
 
     Attributes:
-        sizes: A row for each tiling.
-        is_valid: Does XLA take the sizes: constraints, offsets of concatenates, signs of strides?
-        programs: How many programs run.
-        bytes_moved: Read and written by all programs: whole transactions of each tile.
-        shared: Bytes of shared memory that a program needs.
-        registers: Of 4 bytes, that a program holds at once.
-        elements: Of the largest padded tile.
+        sizes: Tile sizes, [tilings, parameters].
+        is_valid: Does XLA accept the sizes: constraints, offsets of concatenates, signs of strides?
+        programs: Number of programs.
+        bytes_moved: Bytes that all programs read and write: whole transactions of each tile.
+        shared: Bytes of shared memory of a program.
+        registers: Registers of 4 bytes that a program holds at once.
+        elements: Elements of the largest padded tile.
         dot_side: The largest tile size of a product.
     """
 
@@ -78,7 +78,7 @@ class Sweep(Struct, frozen=True, eq=False):
         return len(self.sizes)
 
     def choice(self, row: int, limits: Limits) -> Choice:
-        """One of the tilings, with all that is said of it."""
+        """Return one of the tilings, with its figures and the limits that it exceeds."""
         return Choice(
             tuple(self.sizes[row].tolist()),
             int(self.programs[row]),
@@ -102,7 +102,7 @@ class Sweep(Struct, frozen=True, eq=False):
                 yield f"{int(needed):,} {what} needed, {there:,} there"
 
     def fits(self, limits: Limits) -> Bools:
-        """Which tilings are valid and within the limits of a device?"""
+        """Return which tilings are valid and within the limits of a device: [tilings]."""
         found: Bools = (
             self.is_valid
             & (self.shared <= limits.shared)
@@ -114,15 +114,15 @@ class Sweep(Struct, frozen=True, eq=False):
 
 
 class Choice(NamedTuple):
-    """One tiling and what it moves and needs.
+    """Traffic and resources of one tiling.
 
     Attributes:
-        sizes: One for each parameter.
-        programs: How many programs run.
-        bytes_moved: Read and written by all programs: whole transactions of each tile.
-        shared: Bytes of shared memory that a program needs.
-        registers: Of 4 bytes, that a program holds at once.
-        elements: Of the largest padded tile.
+        sizes: Tile sizes, one for each parameter.
+        programs: Number of programs.
+        bytes_moved: Bytes that all programs read and write: whole transactions of each tile.
+        shared: Bytes of shared memory of a program.
+        registers: Registers of 4 bytes that a program holds at once.
+        elements: Elements of the largest padded tile.
         excess: Why the device or XLA refuses it; empty if neither does.
     """
 
@@ -136,18 +136,18 @@ class Choice(NamedTuple):
 
 
 class Ranking(Struct, frozen=True):
-    """The tilings that were found, the best first.
+    """Result of a search for tilings, the best first.
 
     Attributes:
-        limits: Of the device.
-        looked_at: How many tilings.
-        valid: Those that fulfil XLA's constraints.
-        fitting: Those that the device can run, too.
-        best: By bytes moved; of equal ones those with the fewest programs.
-        refused: Tilings that would come before the best, which the device cannot run; the nearest
+        limits: Limits of the device.
+        looked_at: Number of tilings searched.
+        valid: Number of tilings that satisfy XLA's constraints.
+        fitting: Number of valid tilings that the device can run.
+        best: The tilings with the fewest bytes, then the fewest programs.
+        refused: Tilings with fewer bytes than the best that the device cannot run; the nearest
             first.
         is_thinned: Were there so many candidates that some sizes were left out?
-        standing: Where the tiling stands that was asked about.
+        standing: Rank of the caller's tiling; `None` without one.
     """
 
     limits: Limits
@@ -161,12 +161,12 @@ class Ranking(Struct, frozen=True):
 
 
 class Standing(NamedTuple):
-    """Where one tiling stands among those that the device can run.
+    """Rank of one tiling among those that the device can run.
 
     Attributes:
         choice: The tiling.
-        rank: One more than the number of tilings that move fewer bytes.
-        among: How many tilings were compared, this one included.
+        rank: One more than the number of tilings with fewer bytes.
+        among: Number of tilings compared, this one included.
     """
 
     choice: Choice
@@ -181,12 +181,12 @@ def sweep(
     stages: int = 1,
     transaction: int = TRANSACTION,
 ) -> Sweep:
-    """What many tilings move and need.
+    """Return the traffic and resources of many tilings.
 
     Args:
         symbolic: The fusion.
-        tilings: Sizes for all parameters, a row for each tiling.
-        stages: Of the pipeline of loops.
+        tilings: Tile sizes, [tilings, parameters].
+        stages: Pipeline stages of loops.
         transaction: Bytes of a transaction between memory and L2.
 
     Raises:
@@ -206,9 +206,9 @@ def sweep(
 
 
 def _combinations(lists: Sequence[Sequence[int]]) -> Ints:
-    """All choices of a number from each list, a row each; the last changes first.
+    """Return all choices of a number from each list, one in each row; the last list is fastest.
 
-    Column by column: an array of so many dimensions as there may be lists is none of numpy's.
+    The table is built column by column, as numpy limits the number of dimensions of an array.
     """
     count = after = prod(map(len, lists))
     columns = []
@@ -227,15 +227,15 @@ def search(
     stages: int = 1,
     own: Sequence[int] | None = None,
 ) -> Ranking:
-    """The candidate tilings of a fusion, ranked by the bytes that they move.
+    """Return the candidate tilings of a fusion, ranked by the bytes that they transfer.
 
     Args:
         symbolic: The fusion.
-        limits: Of the device; H100 unless given.
-        top: How many are told.
-        budget: How many are looked at; of more, sizes are left out evenly.
-        stages: Of the pipeline of loops.
-        own: A tiling to place in the ranking: the dump's own.
+        limits: Limits of the device; those of an H100 by default.
+        top: Maximum number of tilings to return.
+        budget: Maximum number of tilings to search; above it, sizes are left out evenly.
+        stages: Pipeline stages of loops.
+        own: A tiling to rank, such as that in the dump.
 
     Raises:
         UnsupportedError: A size does not fit into 64 bits.
@@ -248,7 +248,7 @@ def search(
     fits = found.fits(limits)
     order = np.lexsort((found.registers, found.shared, found.programs, found.bytes_moved))
     tiler = Tiler(symbolic)
-    if len(dict.fromkeys(symbolic.roots)) > 1:  # whether roots share tiles is known by making them
+    if len(dict.fromkeys(symbolic.roots)) > 1:  # only the concrete tiles show if roots share them
         for row in np.flatnonzero(found.is_valid):
             found.is_valid[row] = not isinstance(tiler.tiled(found.sizes[row].tolist()), Refusal)
         fits = found.fits(limits)
@@ -280,12 +280,12 @@ def sweep_candidates(
     stages: int = 1,
     transaction: int = TRANSACTION,
 ) -> tuple[Sweep, bool]:
-    """What the candidate tilings of a fusion move and need, and whether candidates were left out.
+    """Return the sweep of a fusion's candidate tilings, and whether some were left out.
 
     Args:
         symbolic: The fusion.
-        budget: Most tilings; of more candidates, sizes are left out evenly.
-        stages: Of the pipeline of loops.
+        budget: Maximum number of tilings; above it, sizes are left out evenly.
+        stages: Pipeline stages of loops.
         transaction: Bytes of a transaction between memory and L2.
 
     Raises:
@@ -300,6 +300,8 @@ def sweep_candidates(
     is_thinned = False
     while prod(map(len, lists)) > budget:
         longest = max(range(len(lists)), key=lambda k: len(lists[k]))
+        # Every second size of the longest list goes; counting from the end keeps the whole
+        # dimension.
         lists[longest] = lists[longest][::-2][::-1]
         is_thinned = True
     try:
@@ -318,7 +320,7 @@ def _standing(
     stages: int,
     transaction: int,
 ) -> Standing:
-    """Place one tiling among those that were found."""
+    """Return the rank of one tiling among those that were found."""
     sizes = [min(size, max(p.size, 1)) for size, p in zip(own, symbolic.parameters, strict=True)]
     alone = sweep(symbolic, [sizes], stages=stages, transaction=transaction)
     is_there = bool((found.sizes[fits] == np.array(sizes, np.int64)).all(axis=1).any())
@@ -328,18 +330,18 @@ def _standing(
 
 
 def transaction_of(limits: Limits) -> int:
-    """Bytes of a transaction of the device; 64 where the device table has none."""
+    """Return the bytes of a transaction of the device; 64 if the device table has none."""
     device = DEVICES.get(limits.device)
     return TRANSACTION if device is None else device.transaction
 
 
 def _position(order: Ints, good: Sequence[int]) -> int:
-    """How many tilings come before the best one that fits."""
+    """Return the number of tilings before the best one that fits."""
     return int(np.flatnonzero(order == good[0])[0]) if good else len(order)
 
 
 class _Sweeping:
-    """One sweep: sizes of every tile, once for equal symbolic sizes."""
+    """One sweep. Tile sizes are computed once for equal symbolic sizes."""
 
     def __init__(self, symbolic: SymbolicTiles, table: Ints, stages: int, transaction: int) -> None:
         self._symbolic, self._table, self._transaction = symbolic, table, transaction
@@ -388,7 +390,7 @@ class _Sweeping:
         )
 
     def _takes(self, node: TiledNode) -> Bools:
-        """Which tilings put the tile where XLA can: not before a part, not backwards?
+        """Return for which tilings XLA can place the tile: not before a part, and not backwards.
 
         `Tiler.tiled` refuses the others, one by one.
         """
@@ -399,14 +401,15 @@ class _Sweeping:
         return found & (node.tile.strides_array(self._table) >= 0).all(axis=1)
 
     def sizes(self, node: TiledNode) -> Ints:
-        """The sizes of a node's tile, a row for each tiling."""
+        """Return the sizes of a node's tile: [tilings, dimensions]."""
+        # Element-wise chains share their symbolic sizes, so most nodes find theirs here.
         found = self._sizes.get(node.tile.sizes)
         if found is None:
             found = self._sizes[node.tile.sizes] = node.tile.sizes_array(self._table)
         return found
 
     def padded(self, node: TiledNode) -> Floats:
-        """The elements of a node's tile with every size a power of two."""
+        """Return the elements of a node's tile with every size a power of two: [tilings]."""
         found = self._padded.get(node.tile.sizes)
         if found is None:
             sizes = np.maximum(self.sizes(node), 1)
@@ -415,7 +418,7 @@ class _Sweeping:
         return found
 
     def _staged(self, node: TiledNode) -> Floats:
-        """Bytes that pass through shared memory for an instruction."""
+        """Return the bytes that pass through shared memory for an instruction: [tilings]."""
         op, staged = node.instruction.op, np.zeros(len(self._table))
         if isinstance(op, Transpose):
             operands = node.operands[:1]
@@ -429,12 +432,12 @@ class _Sweeping:
 
 
 def _bytes(ins: Instruction) -> float:
-    """Bytes of an element; half ones of packed elements too."""
+    """Return the bytes of an element; fractions for packed elements."""
     return ins.type.element.bits / 8 if isinstance(ins.type, TensorType) else 4
 
 
 def _words(ins: Instruction) -> float:
-    """Registers of 4 bytes for an element."""
+    """Return the registers of 4 bytes for an element."""
     return _bytes(ins) / 4
 
 
@@ -443,8 +446,8 @@ class TiledArray(NamedTuple):
 
     Attributes:
         node: Its tile.
-        region: Where it is loaded or stored.
-        root: Index of the root that is written; -1 of what is read.
+        region: The region that loads or stores it.
+        root: Index of the root that is written; -1 for an input.
     """
 
     node: TiledNode
@@ -453,10 +456,10 @@ class TiledArray(NamedTuple):
 
 
 def arrays_of(symbolic: SymbolicTiles) -> Iterator[TiledArray]:
-    """Yield what a fusion reads, tile by tile, and the roots that it writes.
+    """Yield the inputs that a fusion reads by tiles, and the roots that it writes.
 
-    A root that lies on the way to the real one is left out where it has no tile of its own outside
-    of loops: XLA refuses such tilings.
+    A root on a path to the real root is left out if it has no tile outside of loops: XLA refuses
+    such tilings.
     """
     top: dict[Instruction, TiledArray] = {}
     for node, region in regions_of(symbolic.nodes):
@@ -470,7 +473,7 @@ def arrays_of(symbolic: SymbolicTiles) -> Iterator[TiledArray]:
 
 
 def once_each(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray, Bools]]:
-    """Yield the arrays, and for which tilings each is not one with a tile that came before."""
+    """Yield the arrays, and for which tilings each differs from all earlier tiles."""
     before: dict[tuple[int, Instruction, int], list[TiledNode]] = {}
     for array in arrays_of(symbolic):
         once = np.ones(len(table), dtype=bool)
@@ -485,7 +488,7 @@ def once_each(symbolic: SymbolicTiles, table: Ints) -> Iterator[tuple[TiledArray
 def tile_traffics(
     symbolic: SymbolicTiles, sizes: Sequence[int], transaction: int = TRANSACTION
 ) -> list[TileTraffic]:
-    """Return what the tiles of each array move, for one tiling: operands, then outputs.
+    """Return the traffic of each array's tiles, for one tiling: operands, then outputs.
 
     Args:
         symbolic: The fusion.

@@ -1,8 +1,8 @@
-"""Symbolic tiles: what of an operand a tile of the output needs, as functions of its sizes.
+"""Symbolic tiles: the part of an operand that an output tile needs, by the tile's sizes.
 
-The tile of the output lies at the origin and `d_i` is its *size* along parameter `i`.  Of each
+The tile of the output lies at the origin, and `d_i` is its *size* along parameter `i`. In each
 dimension of the operand it needs `offset + stride * k` for `0 <= k < size`, if the constraints on
-the sizes hold.  Where a tile really lies is the business of `hloscope.tiling.concrete`.
+the sizes hold. `hloscope.tiling.concrete` computes where a tile really lies.
 
 >>> from hloscope.indexing import IndexingMap
 >>> collapse = IndexingMap.parse("(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]")
@@ -55,13 +55,13 @@ class SymbolicTile(Struct, frozen=True):
     """Offset, size and stride along each dimension of the operand, as functions of tile sizes.
 
     Attributes:
-        bounds: Whole size of each parameter: strides are meant for tile sizes up to these.
-        offsets: Over runtime variables only.
-        sizes: How many elements, along each dimension.
-        strides: How far they are apart.
-        constraints: What XLA asks of the sizes.
-        dropped: What XLA forgets to ask: for sizes that break it the tile misses elements.
-        runtime: What the offsets' runtime variables stand for.
+        bounds: Whole size of each parameter; strides are valid for tile sizes up to these.
+        offsets: Offset along each dimension, over runtime variables only.
+        sizes: Number of elements along each dimension.
+        strides: Distance between elements along each dimension.
+        constraints: XLA's constraints on the sizes.
+        dropped: Constraints that XLA omits: for sizes that violate them the tile misses elements.
+        runtime: The runtime variables of the offsets.
     """
 
     bounds: tuple[int, ...]
@@ -74,15 +74,17 @@ class SymbolicTile(Struct, frozen=True):
 
     @property
     def rank(self) -> int:
-        """The number of dimensions of the operand."""
+        """Return the number of dimensions of the operand."""
         return len(self.sizes)
 
     def sizes_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The operand tile's sizes for tile sizes of the output."""
+        """Return the operand tile's sizes for tile sizes of the output."""
         return tuple([_at(e, sizes) for e in self.sizes])
 
     def strides_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Its strides; sizes beyond a dimension count as the whole dimension, as in XLA.
+        """Return the operand tile's strides for tile sizes of the output.
+
+        Sizes beyond a dimension count as the whole dimension, as in XLA.
 
         >>> from hloscope.indexing import IndexingMap
         >>> tile = symbolic_tile(IndexingMap.parse("(d0) -> (d0 * 3 + 1), domain: d0 in [0, 4]"))
@@ -93,27 +95,27 @@ class SymbolicTile(Struct, frozen=True):
         return tuple([_at(e, clamped) for e in self.strides])
 
     def sizes_array(self, sizes: Ints) -> Ints:
-        """The operand tiles' sizes for many tilings, one in each row."""
+        """Return the operand tiles' sizes for many tilings: [tilings, dimensions]."""
         if not self.sizes:
             return np.zeros((len(sizes), 0), dtype=np.int64)
         return np.stack([values(e, sizes) for e in self.sizes], axis=1)
 
     def strides_array(self, sizes: Ints) -> Ints:
-        """The operand tiles' strides for many tilings, one in each row."""
+        """Return the operand tiles' strides for many tilings: [tilings, dimensions]."""
         if not self.strides:
             return np.zeros((len(sizes), 0), dtype=np.int64)
         clamped = np.minimum(sizes, np.array(self.bounds, dtype=np.int64).reshape(1, -1))
         return np.stack([values(e, clamped) for e in self.strides], axis=1)
 
     def text(self, indent: str = "") -> str:
-        """The tile as XLA prints it."""
+        """Return the tile as XLA prints it."""
         rows = self.rows()
         return "".join(
             [f"{indent}Symbolic tile with", *[f"\n{indent}  {k}: {v}" for k, v in rows.items()]]
         )
 
     def rows(self) -> dict[str, str]:
-        """XLA's names of the parts, and their text."""
+        """Return the text of each part, by XLA's names."""
         symbols: dict[Var, Expr] = {Runtime(i): Range(i) for i in range(len(self.runtime))}
         count, offsets = len(self.bounds), [substitute(e, symbols) for e in self.offsets]
         rows = {
@@ -154,10 +156,10 @@ _ZERO: Final = Interval(0, 0)
 
 
 def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
-    """The tile that a map gives, or why it gives none.
+    """Return the tile of a map, or a refusal.
 
     Args:
-        m: From the elements of the output to those of the operand.
+        m: Map from the elements of the output to those of the operand.
 
     >>> from hloscope.indexing import IndexingMap
     >>> print(symbolic_tile(IndexingMap.parse("(d0) -> ((d0 * 5) / 6), domain: d0 in [0, 4]")))
@@ -182,6 +184,7 @@ def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
             reason = f"the constraint {e} in {interval} does not cut a result at its high end"
             return Refusal(RefusalCode.UNIMPLEMENTED, reason, constraint=(e, interval))
     origin: dict[Var, Expr] = dict.fromkeys(map(Dim, range(len(m.dims))), ZERO)
+    # The offset is the value at the origin; what remains is 0 there and gives size and stride.
     origin |= dict.fromkeys(map(Range, range(len(m.ranges))), ZERO)
     domain = Domain(m.box, m.constraints)
     offsets = [domain.simplify(substitute(e, origin)) for e in m.results]
@@ -220,7 +223,7 @@ _Found: TypeAlias = _Part | Refusal
 
 
 def _part(e: Expr, m: IndexingMap) -> _Found:
-    """Size and stride of an expression that is 0 at the origin, by its structure."""
+    """Return size and stride of an expression that is 0 at the origin, by its structure."""
     if isinstance(e, Sum) and (len(e.terms) > 1 or e.const):
         return _of_sum(e, m)
     term, factor = e.terms[0] if isinstance(e, Sum) else (e, 1)
@@ -231,7 +234,7 @@ def _part(e: Expr, m: IndexingMap) -> _Found:
     part = form(term, m)
     if factor == 1 or isinstance(part, Refusal):
         return part
-    # XLA copies size and stride of what is multiplied, and not what they ask for.
+    # XLA copies size and stride of the multiplied term and drops its constraints.
     return _Part(part.size, part.stride * factor, (), part.clauses + part.dropped)
 
 
@@ -285,7 +288,7 @@ _NAMES: Final[dict[type, str]] = {Runtime: "a value read at run time that is mul
 
 
 def _of_sum(e: Sum, m: IndexingMap) -> _Found:
-    """A sum whose strides nest exactly, as collapsed dimensions do: `d0 * 48 + d1 * 6 + d2`."""
+    """Return size and stride of a sum with nested strides, such as `d0 * 48 + d1 * 6 + d2`."""
     if e.const:
         return _no("a sum with a constant that is not its offset", e)
     summands: list[tuple[Expr, int, int]] = []  # size, stride, size of the whole
@@ -299,6 +302,8 @@ def _of_sum(e: Sum, m: IndexingMap) -> _Found:
         summands.append((part.size, part.stride.value * factor, whole))
     summands.sort(key=lambda summand: -abs(summand[1]))
     for (_, above, _), (_, stride, whole) in pairwise(summands):
+        # Each stride must be the number of elements of all faster dimensions, or the sum has gaps
+        # or repeats.
         if whole * abs(stride) != abs(above):
             reason = (
                 f"a sum of dimensions that are not contiguous: size {whole} times stride "
@@ -307,6 +312,7 @@ def _of_sum(e: Sum, m: IndexingMap) -> _Found:
             return _no(reason, e)
     nested: Expr = ZERO
     for size, stride, whole in summands:
+        # The stride of the whole is that of the fastest dimension whose tile size is not 1.
         nested = _unless_one(size, Const(stride), nested, whole)
     sizes, wholes = tuple([s for s, _, _ in summands]), tuple([w for _, _, w in summands])
     down = tuple([size for size, stride, _ in summands if stride < 0])
@@ -316,7 +322,7 @@ def _of_sum(e: Sum, m: IndexingMap) -> _Found:
 
 
 def _whole(size: Expr, m: IndexingMap) -> int | None:
-    """The largest value of a size that is a constant or one dimension's; `None` for others."""
+    """Return the upper bound of a size that is a constant or a dimension's; `None` for others."""
     if isinstance(size, Const):
         return size.value
     if not isinstance(size, Dim) or m.dims[size.index].interval.lo != 0:
@@ -325,7 +331,7 @@ def _whole(size: Expr, m: IndexingMap) -> int | None:
 
 
 def _unless_one(size: Expr, one: Expr, other: Expr, whole: int) -> Expr:
-    """`one` unless `size == 1`, else `other`, without a condition; for sizes in `[1, whole]`."""
+    """Return `one` if `size != 1`, else `other`, as an expression for sizes in `[1, whole]`."""
     whole = max(whole, 1)
     is_one = (Const(whole + 1) - size) // whole
     return is_one * other + (1 - is_one) * one

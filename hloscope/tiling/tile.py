@@ -1,8 +1,8 @@
 """Tiles: boxes with strides whose offsets and sizes are expressions.
 
-The variables of a tiling space stand in these expressions: `tid_i`, which tile of dimension `i` it
-is, is `Dim(i)`; `ts_i`, the size of tiles of dimension `i`, is `Range(i)`; `rt_j`, a value that is
-read at run time, is `Runtime(j)`.
+The expressions use the variables of a tiling space: `tid_i`, the number of the tile along dimension
+`i`, is `Dim(i)`; `ts_i`, the tile size of dimension `i`, is `Range(i)`; `rt_j`, a run-time value,
+is `Runtime(j)`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PREFIXES: Final = {kind: prefix for prefix, kind in _KINDS.items()}
 
 
 def variable_name(v: Var) -> str:
-    """The name of a variable of a tiling space.
+    """Return the name of a variable of a tiling space.
 
     >>> variable_name(Dim(0)), variable_name(Range(1)), variable_name(Runtime(2))
     ('tid_0', 'ts_1', 'rt_2')
@@ -47,7 +47,7 @@ def variable_name(v: Var) -> str:
 
 
 def spelled(e: Expr) -> str:
-    """An expression as text, with the names of a tiling space.
+    """Return the text of an expression, with the names of a tiling space.
 
     >>> spelled(Dim(0) * Range(0) + 1)
     'tid_0 * ts_0 + 1'
@@ -56,15 +56,15 @@ def spelled(e: Expr) -> str:
 
 
 def read_expression(text: str, dimensions: int, runtime: int = 0) -> Expr:
-    """An expression with the names of a tiling space.
+    """Return the expression that a text with the names of a tiling space describes.
 
     Args:
-        text: Such as `tid_0 * ts_0`.
-        dimensions: How many dimensions the space has.
-        runtime: How many runtime variables it has.
+        text: The text, such as `tid_0 * ts_0`.
+        dimensions: Number of dimensions of the space.
+        runtime: Number of runtime variables of the space.
 
     Raises:
-        ParseError: The text is no expression, or names something else.
+        ParseError: The text is not an expression, or has an unknown name.
 
     >>> read_expression("tid_0 * ts_0 + rt_0", 1, 1) is Dim(0) * Range(0) + Runtime(0)
     True
@@ -89,7 +89,7 @@ class DimTile(Struct, frozen=True):
 
     @classmethod
     def of(cls, offset: Expr | int, size: Expr | int, stride: int, bound: int) -> DimTile:
-        """The tile with numbers for some of its expressions."""
+        """Return the tile with some expressions given as numbers."""
         return cls(expr(offset), expr(size), Const(stride), Const(bound))
 
     def __str__(self) -> str:
@@ -102,19 +102,19 @@ class DimTile(Struct, frozen=True):
 
     @property
     def last(self) -> Expr:
-        """The index of the last element, where the size is not 0."""
+        """Return the index of the last element, if the size is not 0."""
         return self.offset + (self.size - 1) * self.stride
 
     def mapped(self, change: Callable[[Expr], Expr]) -> DimTile:
-        """The tile with every expression changed."""
+        """Return the tile with `change` applied to every expression."""
         return DimTile(
             change(self.offset), change(self.size), change(self.stride), change(self.upper_bound)
         )
 
     def indices(self, at: Mapping[Var, int]) -> range:
-        """The indices that are kept, where the variables have these values.
+        """Return the indices of the tile for values of the variables.
 
-        A stride of 0 repeats one index, which is told once.
+        A stride of 0 repeats one index, which is returned once.
 
         >>> list(DimTile.of(Dim(0) * 4, 4, 1, 10).indices({Dim(0): 2}))
         [8, 9]
@@ -149,7 +149,7 @@ class Tile(Struct, frozen=True):
     """A tile of an array: the product of tiles of its dimensions.
 
     Attributes:
-        dims: One for each dimension.
+        dims: Tile of each dimension.
         replicas: Positions in the groups of the collectives that the array is gathered from.
 
     >>> print(Tile((DimTile.of(Dim(0) * Range(0), Range(0), 1, 10),)))
@@ -161,30 +161,30 @@ class Tile(Struct, frozen=True):
 
     @property
     def offsets(self) -> tuple[Expr, ...]:
-        """The first index in every dimension."""
+        """Return the first index in every dimension."""
         return tuple([d.offset for d in self.dims])
 
     @property
     def sizes(self) -> tuple[Expr, ...]:
-        """How many indices there are in every dimension."""
+        """Return the number of indices in every dimension."""
         return tuple([d.size for d in self.dims])
 
     @property
     def strides(self) -> tuple[Expr, ...]:
-        """The distance between indices in every dimension."""
+        """Return the distance between indices in every dimension."""
         return tuple([d.stride for d in self.dims])
 
     @property
     def upper_bounds(self) -> tuple[Expr, ...]:
-        """Where indices are cut off in every dimension."""
+        """Return the exclusive upper bound of indices in every dimension."""
         return tuple([d.upper_bound for d in self.dims])
 
     def fields(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The expressions of all dimensions as texts, by name."""
+        """Return the expressions of all dimensions as texts, by name."""
         return _fields(self.dims)
 
     def replica_fields(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The expressions of the positions in groups as texts, by name."""
+        """Return the expressions of the positions in groups as texts, by name."""
         return _fields(self.replicas)
 
     def __str__(self) -> str:
@@ -192,7 +192,7 @@ class Tile(Struct, frozen=True):
         return f"{text} replica ids {{ {_line(self.replica_fields())} }}" if self.replicas else text
 
     def text(self, dimensions: int, runtime: int = 0) -> str:
-        """The tile after the variables of its space, which has so many.
+        """Return the text of the tile after the variables of its space.
 
         Source: XLA's experimental `Tile::ToString`.
 
@@ -204,14 +204,14 @@ class Tile(Struct, frozen=True):
         return f"({ids}){f'{{{read}}}' if read else ''} -> {self}"
 
     def mapped(self, change: Callable[[Expr], Expr]) -> Tile:
-        """The tile with every expression changed."""
+        """Return the tile with `change` applied to every expression."""
         return Tile(
             tuple([d.mapped(change) for d in self.dims]),
             tuple([d.mapped(change) for d in self.replicas]),
         )
 
     def substituted(self, values: Mapping[Var, Expr | int]) -> Tile:
-        """The tile with values for some variables.
+        """Return the tile with values for some variables.
 
         >>> print(Tile((DimTile.of(Dim(0) * Range(0), Range(0), 1, 8),)).substituted({Range(0): 4}))
         offsets [tid_0 * 4] sizes [4] strides [1] upper bounds [8]
@@ -219,15 +219,15 @@ class Tile(Struct, frozen=True):
         return self.mapped(lambda e: substitute(e, values))
 
     def with_dims(self, dims: Iterable[DimTile]) -> Tile:
-        """Another array's tile at the same positions in groups."""
+        """Return a tile with other dimensions and the same positions in groups."""
         return Tile(tuple(dims), self.replicas)
 
     def permuted(self, order: Sequence[int]) -> Tile:
-        """The tile whose dimension `k` is what dimension `order[k]` was."""
+        """Return the tile whose dimension `k` is dimension `order[k]` of this one."""
         return self.with_dims([self.dims[k] for k in order])
 
     def variables(self) -> frozenset[Var]:
-        """The variables that its expressions depend on."""
+        """Return all variables of the tile's expressions."""
         every = [
             e
             for d in (*self.dims, *self.replicas)
@@ -236,7 +236,7 @@ class Tile(Struct, frozen=True):
         return variables(*every) if every else frozenset()
 
     def indices(self, at: Mapping[Var, int]) -> tuple[range, ...]:
-        """The indices kept in every dimension, where the variables have these values."""
+        """Return the indices in every dimension, for values of the variables."""
         return tuple([d.indices(at) for d in self.dims])
 
 

@@ -1,10 +1,10 @@
-"""Bytes that the tiles of many tilings read and write: asked for, needed, and moved.
+"""Bytes that the tiles of many tilings read and write: requested, needed and transferred.
 
-The unit is a transaction between memory and L2.  Each tile that a program loads or stores counts by
-itself, as a request to L2: a tile that many programs read counts for each of them, whether or not
-L2 still holds it.  A tile's transactions are counted as if the tile began at a border of one.
-Tiles at the end of a dimension are cut off, and strided tiles move what lies in between only as far
-as a transaction reaches.
+The unit is a transaction between memory and L2. Each tile that a program loads or stores counts
+separately, as a request to L2: a tile that many programs read counts for each of them, whether or
+not L2 still holds it. A tile's transactions are counted as if the tile began at a transaction
+boundary. Tiles at the end of a dimension are cut off. Strided tiles transfer the elements in
+between only as far as a transaction extends.
 
 Source: XLA `xla/service/gpu/model/coalescing_analysis.cc`, tiled memory access, for whole tiles.
 """
@@ -27,27 +27,27 @@ from hloscope.tiling.analysis import DOTS, TiledNode
 from hloscope.tiling.concrete import with_parameters
 
 MOST_ROWS: Final = 1 << 16
-"""Rows of a tile that are compared one by one where rows share transactions."""
+"""Maximum number of rows of a tile that are enumerated if rows share transactions."""
 MOST_CUT: Final = 6
-"""Dimensions whose last tiles are counted apart; cut tiles of further ones count as whole."""
+"""Maximum number of dimensions whose last, partial tiles are counted separately; others are whole."""
 UNALIGNED: Final = "not every tile is known to begin at the border of a transaction"
 TOO_MANY: Final = f"more than {MOST_ROWS:,} rows of a tile share transactions: at most this"
 
 
 class TileTraffic(Struct, frozen=True):
-    """What the tiles of one array move, over all programs and iterations.
+    """Traffic of the tiles of one array, over all programs and iterations.
 
     Attributes:
         node: The tiled instruction: an operand of the fusion, or a root.
-        root: Index of the root that is written; -1 of what is read.
-        sizes: Of a whole tile, along each dimension.
-        strides: Between its elements.
-        tiles: How many tiles are read or written, each as often as that happens.
+        root: Index of the root that is written; -1 for an input.
+        sizes: Sizes of a whole tile, along each dimension.
+        strides: Distances between its elements, along each dimension.
+        tiles: Number of tile reads or writes.
         asked: Bytes of the tiles' elements.
-        needed: Bytes of as many transactions as the elements fill where they lie side by side.
+        needed: Bytes of the transactions needed if the elements of each tile were contiguous.
         moved: Bytes of the transactions that the tiles touch.
         reason: Why `moved` is not exact; empty if it is.
-        is_least: Do tiles that begin elsewhere than at a border move no fewer bytes?
+        is_least: Is `moved` the minimum over all alignments of the tiles?
     """
 
     node: TiledNode
@@ -63,30 +63,30 @@ class TileTraffic(Struct, frozen=True):
 
     @property
     def at_least(self) -> int | None:
-        """Bytes that are moved at least, wherever the tiles begin; `None` if not known."""
+        """Return a lower bound of the transferred bytes, for any alignment; `None` if unknown."""
         if not self.reason or (self.reason == UNALIGNED and self.is_least):
             return self.moved
         if self.reason == UNALIGNED:
-            # Transactions that two ways to begin need differ by a factor of two at most: each
-            # transaction of the one overlaps two of the other.
+            # The transactions of two alignments differ by a factor of two at most: each transaction
+            # of the one overlaps two of the other.
             return max(self.asked, -(-self.moved // 2))
         return self.asked if self._is_counted else None
 
     @property
     def at_most(self) -> int | None:
-        """Bytes that are moved at most, wherever the tiles begin; `None` if not known."""
+        """Return an upper bound of the transferred bytes, for any alignment; `None` if unknown."""
         if not self.reason or self.reason == TOO_MANY:
             return self.moved
         return 2 * self.moved if self._is_counted else None
 
     @property
     def _is_counted(self) -> bool:
-        """Are the tiles known, so that only their transactions are in doubt?"""
+        """Is the number of tiles known, so that only their transactions are uncertain?"""
         return not {*self.reason.split("; ")} - {UNALIGNED, TOO_MANY}
 
 
 class Counted(NamedTuple):
-    """Figures of one array, a number for each tiling."""
+    """Figures of one array: [tilings]."""
 
     tiles: Floats
     asked: Floats
@@ -97,7 +97,7 @@ class Counted(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Where tiles are computed together: the parameters iterated over, and their intervals."""
+    """The place of tiles that are computed together: its root and the iterated parameters."""
 
     root: TiledNode
     active: tuple[int, ...]
@@ -120,13 +120,13 @@ def array_type(node: TiledNode) -> TensorType | None:
 
 
 def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> Counted:
-    """Count what the tiles of one array move, for each tiling in `table`.
+    """Return the traffic of one array's tiles, for each tiling in `table`.
 
     Args:
         node: The operand or root.
-        region: Where its tile is loaded or stored.
-        table: A row of tile sizes for each tiling.
-        transaction: Bytes.
+        region: The region that loads or stores its tile.
+        table: Tile sizes, [tilings, parameters].
+        transaction: Bytes of a transaction.
     """
     rows = len(table)
     type = array_type(node)
@@ -150,6 +150,8 @@ def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> C
     tiles, asked, needed, moved = zero, zero, zero, zero
     is_sure, is_least = np.ones(rows, dtype=bool), np.ones(rows, dtype=bool)
     cut = [p for p, _, rest, _ in kinds if rest.any()]
+    # Along each dimension the last tile may be partial: all combinations of whole and partial tiles
+    # are counted, each times its number.
     for ends in product((False, True), repeat=len(cut)):
         chosen = dict(zip(cut, ends, strict=True))
         times, variant = again, table.copy()
@@ -174,9 +176,9 @@ def counted(node: TiledNode, region: Region, table: Ints, transaction: int) -> C
 
 
 def is_repeated(node: TiledNode, earlier: TiledNode, table: Ints) -> Bools:
-    """Return for which tilings two nodes of one array are one tile, which is loaded once.
+    """Return for which tilings two nodes of one array are the same tile, loaded once: [tilings].
 
-    XLA compares concrete tiles: sizes, strides and where they begin.
+    XLA compares concrete tiles: sizes, strides and offsets.
     """
     rows = np.ones(len(table), dtype=bool)
     if (node.instruction, node.output, node.runtime) != (
@@ -207,17 +209,18 @@ def is_repeated(node: TiledNode, earlier: TiledNode, table: Ints) -> Bools:
 def _transactions(
     extents: Ints, strides: Ints, type: TensorType, bits: int, per: int, wanted: Bools
 ) -> tuple[Floats, Bools, Bools]:
-    """Count the transactions of a box of each row, as if it began at a border of one.
+    """Count the transactions of each row's box, as if it began at a transaction boundary.
 
-    Return the counts, which of them are exact, and which are the least of all places to begin.
+    Return the counts, which of them are exact, and which are minimal over all alignments.
 
-    From the minor dimension on, the part of the box looked at so far is a run of neighbouring bits
-    or not.  Copies of it along the next dimension are one longer run; or all begin alike, at a
-    border; or leave no whole transaction out in between.  What is left is enumerated.
+    From the minor dimension on, the inner part of the box is a contiguous run of bits or not. Along
+    the next dimension, copies of it form a longer run; or all of them begin at a boundary; or no
+    whole transaction lies between them. Remaining boxes are enumerated.
 
-    Only what is enumerated may have fewer transactions where it begins elsewhere.  A run of `n`
-    bits needs `ceil(n / per)` or more.  Copies that begin alike need as many each, in transactions
-    of their own, or all of those that the copies stretch over.
+    Only enumerated boxes may have fewer transactions with another alignment. A run of `n` bits
+    needs at least `ceil(n / per)`. Copies that begin at boundaries need equally many each, in
+    distinct transactions; copies without a whole transaction in between need all those of their
+    span.
     """
     rows = len(extents)
     run = np.full(rows, bits, dtype=np.int64)  # bits of the run
@@ -232,7 +235,7 @@ def _transactions(
         alike = moves & ~longer & (step % per == 0)
         near = moves & ~longer & ~alike & is_run & (step - run < per)
         apart = moves & ~longer & ~alike & ~near
-        # An element that lies in one transaction, and the next one at least one further.
+        # Each element lies in one transaction, and the next element in a later one.
         single = apart & is_run & (per % run == 0) & (step % run == 0) & (step >= per)
         open_ |= apart & ~single
         ends = (n - 1) * step + run
@@ -258,7 +261,10 @@ def _transactions(
 def _enumerated(
     box: Sequence[int], order: Sequence[int], shape: Sequence[int], bits: int, per: int
 ) -> tuple[int, bool]:
-    """Count the transactions of one box row by row; at most, if there are too many rows."""
+    """Count the transactions of one box row by row; an upper bound if it has too many rows.
+
+    Return the count and whether it is exact.
+    """
     rank = len(box) // 2
     starts = np.zeros(1, dtype=np.int64)
     run, pitch, is_run = bits, bits, True
@@ -277,12 +283,13 @@ def _enumerated(
         starts = (np.arange(n, dtype=np.int64)[:, None] * step + starts[None, :]).reshape(-1)
     starts = np.sort(starts)
     first, last = starts // per, (starts + run - 1) // per
+    # In sorted order, a row adds only the transactions after those of all earlier rows.
     before = np.maximum.accumulate(np.concatenate([[-1], last[:-1]]))
     return int(np.maximum(last - np.maximum(first, before + 1) + 1, 0).sum()), True
 
 
 def is_aligned(node: TiledNode, sizes: Sequence[int], transaction: int) -> bool:
-    """Is each tile known to begin at a border of a transaction, or to lie inside of one?"""
+    """Does each tile surely begin at a transaction boundary, or lie inside one transaction?"""
     type = array_type(node)
     if type is None:
         return False
@@ -301,7 +308,7 @@ def is_aligned(node: TiledNode, sizes: Sequence[int], transaction: int) -> bool:
 
 
 def _step(node: TiledNode, d: int, sizes: Sequence[int]) -> int:
-    """Return a number that divides where each tile begins along a dimension, 0 for at 0 only."""
+    """Return a divisor of all offsets of the tiles along a dimension; 0 if all are 0."""
     terms, constant = as_sum(node.map.results[d])
     common = abs(constant)
     for t, factor in terms:
@@ -318,7 +325,7 @@ def _step(node: TiledNode, d: int, sizes: Sequence[int]) -> int:
 
 
 def regions_of(nodes: Sequence[TiledNode]) -> Iterator[tuple[TiledNode, Region]]:
-    """Yield every tiled instruction with the region it is computed in, those of loops too."""
+    """Yield every tiled instruction with its region, nested regions included."""
     root = nodes[-1]
     todo = [(nodes, Region(root, with_parameters(root.map, ())))]
     while todo:

@@ -18,7 +18,7 @@ from hloscope.ops import Concatenate
 
 
 def concatenate(choice: Choice) -> Kernel | None:
-    """A kernel that copies operand after operand; `None` where sizes are not known."""
+    """Return a kernel that copies operand after operand; `None` if sizes are unknown."""
     root, hero = choice.roots[0], choice.heroes[0]
     assert isinstance(hero.op, Concatenate)
     dimension = hero.op.dimension
@@ -30,6 +30,7 @@ def concatenate(choice: Choice) -> Kernel | None:
     longest = max(arrays, key=lambda type: type.shape[dimension])
     loop_unroll = unroll = choice.unroll(element_count(longest))
     for type in arrays:
+        # A vector must not cross the boundary between two operands.
         unroll = gcd(unroll, type.shape[dimension])
     unroll = unroll or 1
     launch = choice.launch(element_count(longest), loop_unroll)
@@ -42,14 +43,16 @@ def concatenate(choice: Choice) -> Kernel | None:
     start = 0
     for number, (operand, type) in enumerate(zip(hero.operands, arrays, strict=True)):
         size = type.shape[dimension]
-        mine = map.add_constraint(map.results[dimension], Interval(0, size - 1))
-        mine = mine.simplify(replace_points=False)
-        inputs[0, number] = mine
-        readings.append(Reading(operand, 0, mine))
-        moved = list(mine.results)
+        # Threads run over the longest operand; shorter ones leave the threads beyond their size
+        # idle.
+        own_map = map.add_constraint(map.results[dimension], Interval(0, size - 1))
+        own_map = own_map.simplify(replace_points=False)
+        inputs[0, number] = own_map
+        readings.append(Reading(operand, 0, own_map))
+        moved = list(own_map.results)
         moved[dimension] = moved[dimension] + start
         start += size
-        place = in_memory_of(mine.with_(results=moved), target, written_type)
+        place = in_memory_of(own_map.with_(results=moved), target, written_type)
         if place is None:
             return None
         places.append(place)

@@ -1,4 +1,4 @@
-"""The loop emitter: every thread computes a few elements that stand side by side.
+"""The loop emitter: every thread computes a few consecutive elements.
 
 Source: XLA `xla/backends/gpu/codegen/emitters/loop.cc`, `launch_dimensions.cc`.
 """
@@ -14,7 +14,7 @@ from hloscope.memory.unrolling import stays_loop
 
 
 def loop(choice: Choice) -> Kernel:
-    """A kernel whose threads run over the elements of its first output."""
+    """Return a kernel whose threads run over the elements of its first output."""
     first = choice.array(0)
     elements = 1 if first is None else element_count(first)
     unroll = choice.unroll(elements)
@@ -22,6 +22,7 @@ def loop(choice: Choice) -> Kernel:
     readings: list[Reading] = []
     outputs: list[tuple[IndexingMap, ...] | None] = []
     for k, root in enumerate(choice.roots):
+        # A root whose code stays a loop of its own shares no load with the other roots.
         own_loop = k + 1 if len(choice.roots) > 1 and stays_loop(root, choice.fused) else 0
         for leaf, type in enumerate(choice.analysis.tensors(root.type)):
             if not isinstance(type, TensorType):
@@ -44,7 +45,7 @@ def loop(choice: Choice) -> Kernel:
 
 
 def _of_operands(choice: Choice, launch: Launch, unroll: int) -> dict[tuple[int, int], IndexingMap]:
-    """The maps to operands of roots, where each reads its elements in one way."""
+    """Return the maps from threads to operands of roots that are read through a single access."""
     found = {}
     for k, root in enumerate(choice.roots):
         type = choice.array(k)

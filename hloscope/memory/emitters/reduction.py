@@ -36,7 +36,7 @@ THREADS: Final = 256
 """Threads of a block where a row needs fewer."""
 MOST_THREADS: Final = 1024
 ROW_ELEMENTS: Final = 16
-"""Elements of a row that a thread reduces before blocks get larger."""
+"""Elements of a row that one thread reduces; longer rows get more threads."""
 COLUMN: Final = 32
 """Side of the square of threads of a column reduction."""
 SMALL_THREADS: Final = 128
@@ -45,22 +45,25 @@ FEW_STEPS: Final = 4
 
 
 class Plan(Struct, frozen=True):
-    """How the threads of a reduction touch the matrix.
+    """Launch and index maps by which the threads of a reduction access the matrix.
 
     Attributes:
         emitter: Its name.
         launch: Launch dimensions of one group.
         shape: Sizes of the matrix as the emitter sees it.
         ranges: Sizes of the loops of a thread, for what is read.
-        index: What a thread reads, by `shape`.
+
+        index: Index that a thread reads, in `shape`.
         out_ranges: Sizes of the loops of a thread, for what is written.
-        out: What is written, by the sizes kept.
+
+        out: Index that a thread writes, in the kept sizes.
         writers: An expression that is 0 for threads that write.
         vector: Elements read at once.
-        shared: Maps of the tile in shared memory: what, index, sizes of the tile, and who takes
-            part: an expression and the size that it is below.
-        stores_apart: Is each element written under a condition of its own?
-        proof: How long addresses of vectors that are read may be.
+
+        shared: Accesses of the tile in shared memory: label, index, sizes of the tile, and the
+            condition for active threads: an expression and its exclusive upper bound.
+        stores_apart: Is each element written under a separate condition?
+        proof: Limits on the addresses of vector loads that LLVM proves aligned.
     """
 
     emitter: str
@@ -78,13 +81,14 @@ class Plan(Struct, frozen=True):
 
 
 def reduction(choice: Choice) -> Kernel:
-    """A kernel made by a reduction emitter."""
+    """Return a kernel made by a reduction emitter."""
     first = choice.first_reduction
     assert first is not None
     shape = ReductionShape.of(first)
     assert shape is not None
     groups = groups_of(choice)
     plan = _plan(choice, shape)
+    # Roots without common work are computed by different blocks: their number is the grid's z.
     launch = replace(plan.launch, blocks=(*plan.launch.blocks[:2], max(groups, default=0) + 1))
     plan = replace(plan, launch=launch)
     readings: list[Reading] = []
@@ -150,17 +154,18 @@ def _input_map(plan: Plan, group: int, operand: Instruction) -> IndexingMap:
 
 
 def _map(plan: Plan, group: int, type: TensorType) -> IndexingMap:
-    """From threads to the elements of an array of as many elements as the matrix."""
+    """Return the map from threads to an array that has as many elements as the matrix."""
     conditions = [*zip(plan.index, plan.shape, strict=True)]
     index = index_in(plan.index, plan.shape, type)
     if element_count(type) == 0:
+        # An array without elements has an empty map, whatever the sizes of the plan.
         conditions.append((THREAD * 0, 0))
     map = plan.launch.map(plan.ranges, index, conditions)
     return _of_group(map, plan, group).simplify(replace_points=False)
 
 
 def _matrix(plan: Plan) -> IndexingMap:
-    """From threads to the matrix as the emitter sees it."""
+    """Return the map from threads to the matrix in the emitter's shape."""
     conditions = zip(plan.index, plan.shape, strict=True)
     return plan.launch.map(plan.ranges, plan.index, conditions).simplify(replace_points=False)
 
@@ -172,7 +177,7 @@ def _of_group(map: IndexingMap, plan: Plan, group: int) -> IndexingMap:
 
 
 def _output_map(plan: Plan, shape: ReductionShape, group: int, hero: Instruction) -> IndexingMap:
-    """From threads to the elements of the hero that they write."""
+    """Return the map from threads to the elements of the hero that they write."""
     assert isinstance(hero.op, Reduce)
     source = hero.operands[0].type
     assert isinstance(source, TensorType)
@@ -191,7 +196,7 @@ def _to_root(written: IndexingMap, hero: Instruction, type: TensorType) -> Index
 
 
 def _without(type: TensorType, dimensions: tuple[int, ...]) -> TensorType:
-    """The type without some dimensions, the others in the same order in memory."""
+    """Return the type without some dimensions; the others keep their order in memory."""
     kept = [k for k in range(type.rank) if k not in dimensions]
     layout = None
     if type.layout is not None and len(type.layout.minor_to_major) == type.rank:
@@ -214,7 +219,7 @@ def _plan(choice: Choice, shape: ReductionShape) -> Plan:
 
 
 def _vector(choice: Choice, minor: int, threads: int) -> int:
-    """Elements of a row that a thread reads at once."""
+    """Return how many elements of a row a thread reads at once."""
     bits = choice.input_bits
     is_complex = any(type.element.kind == "complex" for type in choice.fused.tensors)
     if minor % 2 or threads * 2 > minor or is_complex or 64 <= bits < NO_BITS:
@@ -225,7 +230,7 @@ def _vector(choice: Choice, minor: int, threads: int) -> int:
 
 
 def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
-    """Elements of a thread where several rows fit into a warp; 0 where they do not."""
+    """Return the elements of a thread if several rows fit into a warp; 0 if they do not."""
     minor = shape.sizes[2]
     first = choice.first_reduction
     assert first is not None
@@ -240,13 +245,14 @@ def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
         vector = max(min(128 // largest, vector), 1)
     if minor > choice.device.warp * vector:
         return 0
+    # Shorter vectors make more blocks, until each multiprocessor has one.
     while vector > 1 and _multi_row_blocks(shape, vector) < choice.device.sms:
         vector //= 2
     return vector if minor <= choice.device.warp * vector else 0
 
 
 def _multi_row_threads(shape: ReductionShape, vector: int) -> tuple[int, int]:
-    """Rows of a block, threads of a row."""
+    """Return the rows of a block and the threads of a row."""
     threads = shape.sizes[2] // vector
     kept = shape.sizes[1]
     return (kept if kept * threads <= THREADS else THREADS // threads), threads
@@ -280,6 +286,7 @@ def _row(choice: Choice, shape: ReductionShape) -> Plan:
     threads = min(MOST_THREADS, -(-wanted // warp) * warp)
     rows = 1
     if threads * 2 <= THREADS:
+        # Short rows share a block, so that a block still has enough threads.
         rows = max(kept if kept * threads <= THREADS else THREADS // threads, 1)
     vector = _vector(choice, minor, threads)
     columns = minor // vector
@@ -294,6 +301,7 @@ def _row(choice: Choice, shape: ReductionShape) -> Plan:
         block_column * (steps * threads) + loop_variable(1) * threads + lane,
         loop_variable(2),
     )
+    # A row that one warp reduces stays in registers; several warps exchange partial results.
     warps = threads // warp
     shared: tuple[tuple[str, tuple[Expr, Expr], tuple[int, int], Expr, int], ...] = ()
     if warps > 1:
@@ -323,6 +331,7 @@ def _column(choice: Choice, shape: ReductionShape) -> Plan:
     out = (block, (part * COLUMN + first) * vector + loop_variable(0))
     v = loop_variable(0)
     width = COLUMN * vector
+    # One more column of padding puts the elements of a column into different banks.
     tile = (COLUMN, width + (1 if width % choice.device.warp == 0 else 0))
     shared = (
         ("write partial results", (second, first * vector + v), tile, THREAD * 0, 1),
@@ -336,11 +345,11 @@ def _column(choice: Choice, shape: ReductionShape) -> Plan:
 
 
 def _column_proof(shape: ReductionShape, vector: int) -> Proof:
-    """How long addresses of vectors may be that a column reduction reads.
+    """Return the limits on vector addresses that LLVM proves aligned in a column reduction.
 
-    The last step, which some warps skip, is a basic block of its own; where columns end inside of a
-    block LLVM proves one term less there.  With vectors of four it is LLVM that unrolls more than
-    `FEW_STEPS` steps, or does not: then none is proved, or only the first one.
+    The last step, which some warps skip, is a separate basic block. If columns end inside a block,
+    LLVM proves one term less there. With vectors of four, LLVM may or may not unroll more than
+    `FEW_STEPS` steps: then it proves the first step only, or none.
     """
     major, reduced, minor = shape.sizes
     width = COLUMN * vector

@@ -31,27 +31,27 @@ from hloscope.ops import Parameter, Scatter
 WARPS: Final = 4
 VECTOR_BITS: Final = 128
 INDEX_VECTOR: Final = 4
-"""So many indices are loaded at once, if each slice has one and a warp has more slices."""
+"""Indices loaded at once if each slice has one coordinate and a warp has more slices."""
 NO_SLICES = "the indices are not [slices, coordinates]: what is read of them is not followed"
 RETRIED = "compare-and-swap is tried again where another update of the element comes in between"
 BY_SIGN = "the sign of an update says which of two atomics it takes; at best no update is larger"
 ADDED_BEFORE = "slices of a warp that have equal indices are added before they are stored"
 OLD: Final = -1
-"""Number of the loop that loads old elements: they are never one load with others."""
+"""Number of the loop that loads old elements; such a load is never merged with others."""
 WORD: Final = 32
 """Bits of the narrowest compare-and-swap."""
 
 
 class Plan(Struct, frozen=True):
-    """How threads run over updates.
+    """Launch and maps by which threads run over the updates.
 
     Attributes:
-        updates: From threads to elements of the updates.
-        slices: From threads to the slices whose indices they load; `None` if they are not followed.
+        updates: Map from threads to elements of the updates.
+        slices: Map from threads to the slices whose indices they load; `None` if it is unknown.
         launch: Launch dimensions.
-        vector: Elements of a thread side by side.
-        run: Slices that a warp takes one after another.
-        is_unchecked: Do threads without an update load indices, behind the last one?
+        vector: Consecutive elements of a thread.
+        run: Slices that a warp processes one after another.
+        is_unchecked: Do threads without an update load indices beyond the last one?
     """
 
     updates: IndexingMap
@@ -63,7 +63,7 @@ class Plan(Struct, frozen=True):
 
 
 def scatter(choice: Choice) -> Kernel | None:
-    """A kernel that adds updates; `None` where sizes are not known."""
+    """Return a kernel that combines updates with an array; `None` if sizes are unknown."""
     hero = choice.heroes[0]
     if not isinstance(hero.op, Scatter) or len(hero.operands) % 2 == 0:
         return None
@@ -108,7 +108,7 @@ def scatter(choice: Choice) -> Kernel | None:
 
 
 def _slices(op: Scatter, update: TensorType, indices: TensorType) -> int | None:
-    """The number of slices of a scatter in the simplified form that XLA makes of all."""
+    """Return the number of slices of a scatter in XLA's simplified form; `None` for other forms."""
     is_simple = (
         indices.rank == 2
         and op.index_vector_dim == 1
@@ -126,6 +126,7 @@ def _plan(choice: Choice, hero: Instruction, type: TensorType, indices: TensorTy
     unroll = choice.unroll(elements)
     each = elements // slices if slices else 0
     if each and choice.unroll_asked is None:
+        # All elements of a vector must belong to one slice: they share its index.
         unroll = gcd(each, unroll)
     warps = WARPS * choice.device.sms
     by_warp = slices is not None and slices > warps and hero.op.indices_are_sorted
@@ -157,10 +158,11 @@ def _whole_warps(launch: Launch, warp: int) -> Launch:
 
 
 def _by_warp(choice: Choice, hero: Instruction, type: TensorType, indices: TensorType) -> Plan:
-    """A warp for a run of slices, whose lanes walk along each with vectors."""
+    """Return the plan in which a warp processes a run of slices, with vectors along each slice."""
     warp = choice.device.warp
     slices, each = type.shape[0], prod(type.shape[1:])
     vector = gcd(each, max(VECTOR_BITS // max(type.element.bits, 8), 1))
+    # A vector so wide that one step of the warp exceeds the slice leaves lanes idle.
     while vector > 1 and vector * warp > each:
         vector //= 2
     coordinates = indices.shape[1]
@@ -183,7 +185,7 @@ def _by_warp(choice: Choice, hero: Instruction, type: TensorType, indices: Tenso
 
 
 def _start_positions(hero: Instruction, type: TensorType) -> int:
-    """Different indices at which a slice fits."""
+    """Count the distinct indices at which a slice fits into the operand."""
     assert isinstance(hero.op, Scatter)
     operand = array_of(hero.operands[0])
     if operand is None or len(type.shape) != operand.rank + 1:
@@ -193,7 +195,7 @@ def _start_positions(hero: Instruction, type: TensorType) -> int:
 
 
 def _of_indices(map: IndexingMap, indices: TensorType) -> IndexingMap:
-    """Every thread reads all coordinates of the slice that it belongs to."""
+    """Return the map in which every thread reads all coordinates of its slice."""
     coordinates = indices.shape[1]
     ranges = (*map.ranges, Variable(Interval(0, coordinates - 1)))
     results = (map.results[0], Range(len(map.ranges)))
@@ -205,13 +207,14 @@ def _of_indices(map: IndexingMap, indices: TensorType) -> IndexingMap:
 
 
 def _stores(hero: Instruction, plan: Plan, type: TensorType, warp: int) -> Stores:
-    """How an update gets into its element."""
+    """Return how updates are stored: plain stores, atomics, or compare-and-swap loops."""
     assert isinstance(hero.op, Scatter)
     combined = _combiner(hero)
+    # Unique indices exclude races, so no atomic is needed.
     if hero.op.unique_indices:
         return Stores(reads_old=combined != "")
     each = prod(type.shape[1:])
-    # Lanes that the last step of a slice leaves out store on a way of their own.
+    # The last step of a slice that is not full has a separate branch with its own store.
     most = 2 if plan.run > 1 and each % (plan.vector * warp) else 1
     reason = ADDED_BEFORE if plan.run > 1 else ""
     apart = Stores(is_apart=True, most=most, run=plan.run, reason=reason)
@@ -228,6 +231,8 @@ def _stores(hero: Instruction, plan: Plan, type: TensorType, warp: int) -> Store
         return apart
     if combined == "maximum" and type.element.name == "f32":
         return replace(apart, reads_old=True, least=0, most=2, reason=BY_SIGN)
+    # No hardware atomic fits: XLA emits a compare-and-swap loop. In the worst case every slice hits
+    # one element, and each retries once for each of the others.
     slices = max(element_count(type) // max(each, 1), 1)
     return replace(
         apart, reads_old=True, tries=slices, word=max(bits, WORD), reason=RETRIED
@@ -235,7 +240,10 @@ def _stores(hero: Instruction, plan: Plan, type: TensorType, warp: int) -> Store
 
 
 def _combiner(hero: Instruction) -> str:
-    """The op that combines an update with the old element: empty if the update replaces it."""
+    """Return the name of the op that combines an update with the old element.
+
+    Empty if the update replaces the element, `other` if the combination is not a single op.
+    """
     root = hero.calls[0].root if hero.calls else hero
     if isinstance(root.op, Parameter):
         return "" if root is hero.calls[0].parameters[-1] else "other"

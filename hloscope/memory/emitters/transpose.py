@@ -1,4 +1,4 @@
-"""The transpose emitters: tiles go through shared memory, so that reads and writes are both rows.
+"""The transpose emitters: tiles go through shared memory to keep reads and writes contiguous.
 
 Source: XLA `xla/backends/gpu/codegen/emitters/transpose.cc`.
 """
@@ -34,24 +34,26 @@ from hloscope.memory.transposes import PackedTile, TransposeShape
 BASE: Final = 32
 """Side of a tile without vectors."""
 ROWS, ROWS_AMD = 4, 8
-"""Rows of a tile that a block reads at once."""
+"""Rows of a tile that a block reads in one step, on NVIDIA and AMD devices."""
 VECTOR_BYTES, VECTOR_BYTES_AMD = 4, 16
 PACKED_WARPS: Final = 4
 
 
 class Tiles(Struct, frozen=True):
-    """The maps of a transpose in memory order: of what is read, written, and kept in between.
+    """Index maps of a transpose in memory order: of input, output and the tile in shared memory.
 
     Attributes:
         emitter: Its name.
         launch: Launch dimensions.
-        read: Loops of a thread, index of the input, conditions as expressions and sizes.
-        write: The same of the output.
-        input_sizes: Of the input in memory order, sizes that stay together merged.
-        output_sizes: Of the output.
-        shared: What is done with the tile: what, loops, index, sizes, conditions.
-        vector: Elements of a thread that stand side by side.
-        proofs: How long addresses of vectors that are read, and written, may be; `None`: any.
+
+        read: Loops of a thread, index of the input, and conditions.
+        write: Loops of a thread, index of the output, and conditions.
+        input_sizes: Sizes of the input in memory order; dimensions that stay adjacent are merged.
+        output_sizes: Sizes of the output, likewise.
+        shared: Accesses of the tile: label, index map and sizes of the tile.
+        vector: Consecutive elements of a thread.
+        proofs: Limits on the addresses of vector loads and of vector stores that LLVM proves
+            aligned; `None` if it proves all.
     """
 
     emitter: str
@@ -66,7 +68,7 @@ class Tiles(Struct, frozen=True):
 
 
 class Indices(Struct, frozen=True):
-    """Sizes of the loops of a thread, an index, and expressions that are below sizes."""
+    """Sizes of a thread's loops, an index, and expressions with their exclusive upper bounds."""
 
     ranges: tuple[int, ...]
     index: tuple[Expr, ...]
@@ -74,7 +76,7 @@ class Indices(Struct, frozen=True):
 
 
 def transpose(choice: Choice) -> Kernel:
-    """A kernel made by a transpose emitter."""
+    """Return a kernel made by a transpose emitter."""
     shape = choice.transpose
     assert shape is not None
     packed = PackedTile.of(shape)
@@ -164,12 +166,13 @@ def _tiled(choice: Choice, shape: TransposeShape) -> Tiles:
     read = tuple([b * n + o for b, n, o in zip(block_ids, block, offsets, strict=True)])
     out_ids = [block_ids[p] for p in permutation]
     write = tuple([b * n + o for b, n, o in zip(out_ids, out_block, out_offsets, strict=True)])
-    # The tile lies as the input reads it when it is read; written with the two dimensions swapped.
+    # The tile is written with the two dimensions swapped, so that it is read in output order.
     swapped = list(offsets)
     last = len(block) - (2 if shape.keeps_minor else 1)
     other = permutation[last]
     swapped[last], swapped[other] = swapped[other], swapped[last]
     padded = list(block)
+    # One more column puts the elements of a column of the tile into different banks.
     padded[last] += 1
     return Tiles(
         "transpose",
@@ -197,7 +200,7 @@ def _block(shape: TransposeShape, vector: int) -> list[int]:
 
 
 def _vector(choice: Choice, shape: TransposeShape, threads: int) -> int:
-    """Elements of a thread side by side: more where there is work, room and divisibility."""
+    """Return the consecutive elements of a thread, by work, shared memory and divisibility."""
     device = choice.device
     heroes = [h for h in dict.fromkeys(choice.heroes) if is_tiled_transpose(h)]
     sizes = [_bytes(hero.type) for hero in heroes]
@@ -208,6 +211,8 @@ def _vector(choice: Choice, shape: TransposeShape, threads: int) -> int:
     while vector > 1:
         square = vector * vector
         if (
+            # A tile of vectors has `square` times the elements, so the grid shrinks and the shared
+            # memory grows by that factor.
             prod(counts) * threads >= square * device.threads
             and used * square <= device.shared_bytes
             and not any(n % vector for n in exchanged)
@@ -246,9 +251,11 @@ def _packed(packed: PackedTile) -> Tiles:
     read = tuple([b * n + o for b, n, o in zip(ids, in_tile, inside, strict=True)])
     read_ranges = (-(-rows // PACKED_WARPS), v)
     read_inside = ((column, columns), (row, rows))
+    # Each group of `v` rows is rotated by `v` columns in place of padding, so that lanes which read
+    # a column access different banks.
     shared_write = (row, (column + row // v * v) % (BASE * v))
 
-    # Read back along columns of the tile: a lane has a row of it.
+    # The tile is read back along its columns: each lane holds `v` rows of a column.
     out_column = (loop_variable(0) * PACKED_WARPS + warp) * v + loop_variable(1)
     out_row = lane * v + loop_variable(2)
     outside = [*zero]
@@ -276,11 +283,11 @@ def _packed(packed: PackedTile) -> Tiles:
 
 
 def _proofs(packed: PackedTile) -> tuple[Proof, Proof]:
-    """How long addresses of vectors may be, of what is read and of what is written.
+    """Return the limits on vector addresses that LLVM proves aligned: of loads, and of stores.
 
-    Found by compiling 60 transposes for an H100: up to three terms are always proved, five never.
-    The step of a loop that stays a loop is one more term; loops over words of two elements are
-    unrolled, those over words of four are not.
+    They were found by compiling 60 transposes for an H100: up to three terms are always proved,
+    five never. The step of a loop that is not unrolled is one more term. Loops over words of two
+    elements are unrolled, those over words of four are not.
     """
     pairs = [*zip(packed.sizes, packed.tile, strict=True)]
     is_whole = not any(n % size for n, size in pairs)

@@ -1,4 +1,4 @@
-"""Updates of a slice in place: threads run over the update, the rest is not touched.
+"""In-place updates of a slice: threads run over the update; other elements are not accessed.
 
 Source: XLA `xla/backends/gpu/codegen/emitters/in_place_dynamic_update_slice.cc`,
 `xla/codegen/ir_emission_utils.cc` (`CanEmitFusedDynamicUpdateSliceInPlace`).
@@ -20,10 +20,10 @@ IN_PLACE = "the operand of the update is taken to be the output's own memory"
 
 
 def updates_of(choice: Choice) -> list[Instruction]:
-    """Return the dynamic-update-slice behind each root; empty if XLA takes another emitter.
+    """Return the dynamic-update-slice of each root; empty if XLA takes another emitter.
 
-    Every root is an update of an array that is handed in, all updates have the same sizes, and
-    no element of an updated array is read at another place than where it is overwritten.
+    XLA updates in place if every root updates a parameter of the fusion, all updates have the same
+    sizes, and each element of an updated array is read only where it is overwritten.
     """
     fused = choice.fused
     found = [update_behind(root, fused) for root in choice.roots]
@@ -37,20 +37,20 @@ def updates_of(choice: Choice) -> list[Instruction]:
 
 
 def update_behind(root: Instruction, fused: Fused) -> Instruction | None:
-    """The update that a root is, looking through bitcasts; `None` if it is something else."""
+    """Return the update that a root is, through bitcasts; `None` for any other root."""
     while isinstance(root.op, Bitcast) and fused.contains(root.operands[0]):
         root = root.operands[0]
     return root if isinstance(root.op, DynamicUpdateSlice) else None
 
 
 def may_be_in_place(update: Instruction, fused: Fused) -> bool:
-    """Does XLA let an update overwrite the array that is handed in?
+    """Does XLA let an update overwrite its operand, a parameter of the fusion?
 
-    Nothing but bitcasts may follow the update: a second reader could meet old and new elements.
-    The array, bitcasts of it and what is computed of it element by element may be read by
-    element-wise ops, bitcasts and tuples, which read an element where it is overwritten, and by a
-    dynamic slice of the updated value at the very indices of the update.  A slice elsewhere could
-    be read after the update overwrote it.  With one element in the update there is no such order.
+    Only bitcasts may follow the update: a second reader could meet old and new elements. The array,
+    its bitcasts and element-wise results of them may be read by element-wise ops, bitcasts and
+    tuples, which read an element where it is overwritten, and by a dynamic slice of the operand at
+    the indices of the update. A slice at other indices could be read after the update overwrote it.
+    An update of one element has no such order.
     """
     after = update
     while users := fused.users.get(after, ()):
@@ -78,7 +78,7 @@ def may_be_in_place(update: Instruction, fused: Fused) -> bool:
 
 
 def _reads_the_same(user: Instruction, update: Instruction) -> bool:
-    """Is each element that the user computes made of those at the same place only?"""
+    """Does each result element of the user depend on operand elements at its own position only?"""
     if isinstance(user.op, DynamicSlice) and user.operands[0] is update.operands[0]:
         here, there = array_of(user), array_of(update.operands[1])
         if here is not None and there is not None and here.shape == there.shape:
@@ -88,7 +88,7 @@ def _reads_the_same(user: Instruction, update: Instruction) -> bool:
 
 
 def update_in_place(choice: Choice, updates: list[Instruction]) -> Kernel:
-    """A kernel that writes slices into memory that holds the rest already."""
+    """Return a kernel that writes slices into memory that already holds the other elements."""
     first = array_of(updates[0].operands[1])
     assert first is not None
     elements = element_count(first)
@@ -122,18 +122,18 @@ def update_in_place(choice: Choice, updates: list[Instruction]) -> Kernel:
 def placed_update(
     root: Instruction, update: Instruction, map: IndexingMap
 ) -> tuple[IndexingMap, ...] | None:
-    """Where in a root the elements of its update go; `None` if nobody knows.
+    """Return the maps from threads to the updated elements of the root; `None` if unknown.
 
     Args:
         root: The update, or bitcasts of it.
         update: The `dynamic-update-slice`.
-        map: To the elements of what is put in.
+        map: Map from threads to the elements of the update operand.
     """
     here, there = array_of(update), array_of(root)
     written = written_by(update, 1, map)
     if written is None or here is None or there is None:
         return None
-    # The start is moved inside, so whatever is read at run time, all of the update is written.
+    # Start indices are clamped, so the whole update is written whatever the run-time values are.
     inside = [
         some.with_(constraints=[c for c in some.constraints if not depends_on_runtime(c[0])])
         for some in written

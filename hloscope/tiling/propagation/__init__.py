@@ -1,1 +1,1 @@
-"""Rules that carry tiles through ops, one file per op family, in both directions."""
+"""Rules that propagate tiles through ops, one file per op family, in both directions."""

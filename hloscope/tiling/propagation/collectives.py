@@ -1,4 +1,4 @@
-"""Tiles through collectives: what a device reads of the others."""
+"""Tiles through collectives: reads of the arrays of other devices."""
 
 from __future__ import annotations
 
@@ -39,14 +39,17 @@ _CROSSES: Final = "of a tile that crosses into the part of the next device the r
 
 @to_operands(AllReduce, CrossReplicaSum)
 def _(space: TilingSpace, ins: Instruction, op: AllReduce, tile: Tile, output: int) -> Answer:
-    """On one device the same elements."""
+    """Return the output's tile: on one device the same elements are read."""
     others = "" if len(ins.operands) == 1 else "of several arrays only one is reduced to an output"
     return parts(*[unless("" if k == output else others, tile) for k in range(len(ins.operands))])
 
 
 @to_operands(AllGather)
 def _(space: TilingSpace, ins: Instruction, op: AllGather, tile: Tile, output: int) -> Answer:
-    """The part that holds the tile is the position of its device in the group."""
+    """Return the tile in one part.
+
+    The part that contains it is the device's position in the group.
+    """
     if len(ins.operands) != 1 or not isinstance(ins.type, TensorType):
         return refused("several arrays are gathered at once")
     if tile.replicas:

@@ -1,4 +1,4 @@
-"""Whether tiles of a concatenation lie within one operand each, which XLA asks for."""
+"""XLA's condition that each tile of a concatenation lies within one operand."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _WHERE = "Tiling propagation rejected for Concatenate"
 
 
 def misfit(space: TilingSpace, tile: DimTile, extents: Sequence[int]) -> str:
-    """Why a tile may cover parts of several operands, or nothing.
+    """Return why a tile may cover parts of several operands; empty if it does not.
 
-    Asked once the size of the tile is a number.  From the first tile on, which may begin within an
-    operand, tiles must end where operands do; the last operand may end within one.
+    The size of the tile must be a number; otherwise the result is empty. From the first tile on,
+    which may begin within an operand, tiles must end where operands do. The last operand may end
+    within a tile.
 
     Args:
         space: The tiling space.

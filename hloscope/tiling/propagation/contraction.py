@@ -1,4 +1,4 @@
-"""Tiles through products that are summed over dimensions."""
+"""Tiles through dots: products that are summed over contracted dimensions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _NOT_IN_SPACE: Final = "the contracted dimensions are not in the tiling space"
 
 
 class _Sides:
-    """The dimensions of both sides of a product, and the tiles they get.
+    """The dimensions of both sides of a product, with their tiles.
 
-    Output dimensions are the batch, the free dimensions of the left side, those of the right.
+    Output dimensions are the batch dimensions, then the free dimensions of the left side, then
+    those of the right side.
     """
 
     def __init__(self, space: TilingSpace, ins: Instruction, tile: Tile) -> None:
@@ -42,13 +43,13 @@ class _Sides:
         self.ranks = ranks
 
     def free(self, side: int, without: Dims = ()) -> list[int]:
-        """The free dimensions of a side."""
+        """Return the free dimensions of a side."""
         d = self.dimensions
         used = (d.lhs_batch + d.lhs_contracting, d.rhs_batch + d.rhs_contracting)[side]
         return [k for k in range(self.ranks[side]) if k not in used + without]
 
     def give_output(self, dims: Sequence[DimTile], group: Dims = ()) -> None:
-        """Give the tiles of the output's dimensions to batch and free dimensions."""
+        """Assign the tiles of the output's dimensions to batch and free dimensions."""
         d, rest = self.dimensions, iter(dims)
         for left, right in zip(d.lhs_batch, d.rhs_batch, strict=True):
             self.sides[0][left] = self.sides[1][right] = next(rest)
@@ -57,7 +58,10 @@ class _Sides:
                 self.sides[side][k] = next(rest)
 
     def give_contracted(self, position: int) -> bool:
-        """Give contracted dimensions their own tiles, the first at a position; False if none."""
+        """Assign own tiles to contracted dimensions, the first at a position.
+
+        Return `False` if one of them is not in the tiling space.
+        """
         d = self.dimensions
         pairs = zip(d.lhs_contracting, d.rhs_contracting, strict=True)
         for k, (left, right) in enumerate(pairs):
@@ -68,14 +72,14 @@ class _Sides:
         return True
 
     def part(self, side: int, extra: str = "") -> CarriedTile:
-        """The tile of a side; the other's free dimensions are dropped."""
+        """Return the tile of a side. The other side's free dimensions are dropped."""
         other = [self.sides[1 - side][k] for k in self.free(1 - side) if k in self.sides[1 - side]]
         dims = [self.sides[side][k] for k in range(self.ranks[side])]
         return unless(joined(extra, maybe_empty(self.space, other)), self.tile.with_dims(dims))
 
 
 def _dot(space: TilingSpace, ins: Instruction, tile: Tile) -> _Sides | None:
-    """Both sides of a product, or nothing where the contracted dimensions are not tiled."""
+    """Return both sides of a product; `None` if a contracted dimension is not in the space."""
     sides = _Sides(space, ins, tile)
     sides.give_output(tile.dims)
     return sides if sides.give_contracted(len(output_sizes(ins))) else None
@@ -103,7 +107,7 @@ def _(space: TilingSpace, ins: Instruction, op: ScaledDot, tile: Tile, output: i
 
 
 def _scale(space: TilingSpace, part: CarriedTile, whole_sizes: Dims, blocks: Dims) -> CarriedTile:
-    """The tile of the scales, one for each block of elements; one scalar may be for all."""
+    """Return the tile of the scales: one for each block of elements, or a scalar for all."""
     if not blocks:
         reason = maybe_empty(space, part.tile.dims)
         return unless(joined(part.reason, reason), part.tile.with_dims(()))
@@ -145,7 +149,7 @@ _IN_GROUP: Final = "indices are counted from the start of a group, which is know
 
 
 def _ragged_rows(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile) -> Answer:
-    """Rows in groups: groups are gone through one after the other, and are not in the output."""
+    """Return the tiles if rows are grouped: groups are iterated over, and are not in the output."""
     rank = len(output_sizes(ins))
     group, size = space.number(ins, rank), space.runtime_number(ins, 2)
     sides = _Sides(space, ins, tile)
@@ -162,7 +166,7 @@ def _ragged_rows(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile
 
 
 def _ragged_contracting(space: TilingSpace, ins: Instruction, op: RaggedDot, tile: Tile) -> Answer:
-    """Contracted elements in groups: the group is the first dimension of the output."""
+    """Return the tiles if contracted elements are grouped: the group is output dimension 0."""
     size = space.runtime_number(ins, 2)
     group, *rest = tile.dims
     sides = _Sides(space, ins, tile)

@@ -1,4 +1,4 @@
-"""Tiles through tuples; and the ops that lead elsewhere, which have no rules."""
+"""Tiles through tuples, and refusals for control flow and other ops without rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from hloscope.tiling.tile import Tile
 @to_operands(GetTupleElement)
 @to_outputs(GetTupleElement)
 def _(space: TilingSpace, ins: Instruction, op: GetTupleElement, tile: Tile, number: int) -> Answer:
-    """The tile of the element that is taken."""
+    """Return the tile of the element that is taken from the tuple."""
     return exact(tile)
 
 

@@ -1,4 +1,4 @@
-"""Tiles through ops that compute element by element, which may spread an operand."""
+"""Tiles through element-wise ops, which may broadcast an operand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hloscope.tiling.tile import UNIT, Tile, whole
 
 
 def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) -> CarriedTile:
-    """The tile of an array whose dimensions stand for some dimensions of the tiled one.
+    """Return the operand's tile, given the output dimension of each operand dimension.
 
     Dimensions of size 1 are read at 0.
     """
@@ -34,7 +34,7 @@ def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) 
 def spread_to_output(
     space: TilingSpace, tile: Tile, source: Dims, target: Dims, dims: Dims
 ) -> CarriedTile:
-    """The tile of what an array is spread over: its own dimensions, and the whole of the others."""
+    """Return the output's tile of a broadcast: the operand's dimensions, and the others whole."""
     out = [whole(n) for n in target]
     expanded = []
     for k, d in enumerate(dims):
@@ -47,7 +47,7 @@ def spread_to_output(
 
 @to_operands(Elementwise, Map, ImplicitBroadcast)
 def _(space: TilingSpace, ins: Instruction, op: Elementwise, tile: Tile, output: int) -> Answer:
-    """The same tile; of a scalar among arrays, its element."""
+    """Return the output's tile for each operand, and the element of a scalar among arrays."""
     target = output_sizes(ins)
     return parts(
         *[

@@ -1,4 +1,4 @@
-"""Families of ops through which no tile is carried, each with its reason."""
+"""Op families through which tiles are not propagated, each with its reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FAMILIES: Final = {
     "random": "its numbers depend on a state, not on elements",
     "transfers": "it talks to the host or to another device",
 }
-"""Why no op of a family has a rule."""
+"""Reasons by family why its ops have no rules."""
 
 for _cls in OPS.values():
     if _reason := _FAMILIES.get(_cls.__module__.rpartition(".")[2]):

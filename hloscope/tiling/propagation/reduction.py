@@ -30,7 +30,7 @@ _CARRIED: Final = "what other steps contribute comes through the carries"
 
 @to_operands(Reduce)
 def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int) -> Answer:
-    """Dimensions that are kept have the output's tiles, those that are reduced their own."""
+    """Return the operands' tiles: the output's along kept dimensions, own ones along reduced."""
     rank, kept = len(output_sizes(ins)), iter(tile.dims)
     dims: list[DimTile] = []
     for d in range(len(sizes(ins.operands[0].type))):
@@ -50,9 +50,9 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int)
 
 
 def _loose(ins: Instruction) -> str:
-    """Why an output may not depend on every operand; or nothing.
+    """Return why an output may not depend on every operand; empty if it does.
 
-    Looked at is what each result of the body is computed from, calls in it as wholes.
+    The test follows the operands of each result of the body; a call depends on all its operands.
     """
     if not ins.calls:
         return ""
@@ -80,7 +80,10 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, operand: int
 def _scanned(
     space: TilingSpace, op: Scan, tile: Tile, ranks: Sequence[int], *, to_operands: bool
 ) -> Propagated:
-    """The tiles of inputs or stacked outputs, and of carries, which have no scanned dimension."""
+    """Return the tiles of inputs or stacked outputs, and of carries.
+
+    Carries do not have the scanned dimension.
+    """
     walked = op.scan_dimension
     line = [d for k, d in enumerate(tile.dims) if k != walked]
     carry = tile.with_dims(line)

@@ -1,9 +1,8 @@
-"""Which rule carries a tile through which op, in both directions.
+"""Registry of the rules that propagate tiles through ops, in both directions.
 
-A rule is told the tiling space, the instruction, its op, the tile, and the number of the output
-(or operand) whose tile it is.  It answers with the tiles of all operands (or outputs), or with a
-refusal.  Where XLA has no rule and a tile exists all the same, a rule may be registered that is
-asked only by who wants more than XLA does.
+A rule takes the tiling space, the instruction, its op, the tile, and the number of the output (or
+operand) that the tile belongs to. It returns the tiles of all operands (or outputs), or a refusal.
+If XLA has no rule and tiles exist, a rule may be registered that is used only on request.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from hloscope.tiling.tile import Tile
 
 
 class Way(StrEnum):
-    """Where a tile is carried."""
+    """Direction of propagation."""
 
     TO_OPERANDS = "to operands"
     TO_OUTPUTS = "to outputs"
 
 
 class Fit(StrEnum):
-    """What a tile is, compared with the elements that the given tile reads or influences."""
+    """Precision of a tile, compared with the elements that the given tile reads or influences."""
 
     EXACT = "exact"
-    """These elements, for every tile."""
+    """Precisely these elements, for every tile."""
     OVER = "over"
-    """These, and for some tiles more."""
+    """These elements, and for some tiles more."""
     UNDER = "under"
-    """For some tiles not all of these."""
+    """For some tiles not all of these elements."""
     UNCHECKED = "unchecked"
-    """That depends on sizes that are not known yet."""
+    """The precision depends on sizes that are not known yet."""
 
 
 class CarriedTile(Struct, frozen=True):
@@ -46,8 +45,8 @@ class CarriedTile(Struct, frozen=True):
 
     Attributes:
         tile: The tile.
-        fit: What it claims.
-        reason: Why that is not exact.
+        fit: Precision of the tile.
+        reason: Why it is not exact.
     """
 
     tile: Tile
@@ -56,11 +55,11 @@ class CarriedTile(Struct, frozen=True):
 
 
 class Propagated(Struct, frozen=True):
-    """Where a tile was carried.
+    """The result of propagating a tile.
 
     Attributes:
-        parts: For every operand or output its tile.
-        beyond: Why XLA refuses this, empty where it does not.
+        parts: The tile of every operand or output.
+        beyond: Why XLA refuses this; empty if it does not.
     """
 
     parts: tuple[CarriedTile, ...]
@@ -68,7 +67,7 @@ class Propagated(Struct, frozen=True):
 
     @property
     def tiles(self) -> tuple[Tile, ...]:
-        """The tiles alone."""
+        """Return the tiles without their precision."""
         return tuple([part.tile for part in self.parts])
 
 
@@ -78,12 +77,12 @@ R = TypeVar("R", bound=Rule)
 
 
 class Entry(Struct, frozen=True):
-    """What is known of an op in one direction.
+    """The rules of an op in one direction.
 
     Attributes:
-        rule: Carries tiles; `None` where it is refused.
-        reason: Why it is refused.
-        beyond: Carries tiles where XLA refuses, always or sometimes; `None` where nobody does.
+        rule: XLA's rule; `None` if XLA refuses the op.
+        reason: Why XLA refuses it.
+        beyond: Rule for tiles that XLA refuses; `None` without one.
     """
 
     rule: Rule | None = None
@@ -109,8 +108,8 @@ def to_operands(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
     """Register a rule from the tile of an output to the tiles of the operands.
 
     Args:
-        classes: The ops it answers for; a class answers for its subclasses too.
-        refused: Why XLA has none; the rule is asked only beyond XLA then.
+        classes: The op classes that it applies to, with their subclasses.
+        refused: Why XLA has no rule; the rule then applies only beyond XLA.
     """
     return _registering(Way.TO_OPERANDS, classes, refused)
 
@@ -124,7 +123,7 @@ def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
 
 
 def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
-    """Register a rule that is asked, beyond XLA, where the rule of these ops refuses."""
+    """Register a rule that applies, beyond XLA, if the rule of these ops refuses a tile."""
 
     def register(rule: R) -> R:
         for cls in classes:
@@ -135,14 +134,14 @@ def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
 
 
 def refuse(*classes: type[Op], reason: str, ways: tuple[Way, ...] = tuple(Way)) -> None:
-    """State that ops have no rule, and why."""
+    """Register a reason why ops have no rule."""
     for way in ways:
         for cls in classes:
             RULES[way][cls] = Entry(None, reason)
 
 
 def entry_of(way: Way, cls: type[Op]) -> Entry | None:
-    """The entry of a class or of its nearest base that has one."""
+    """Return the entry of a class or of its nearest base that has one; `None` without one."""
     table = RULES[way]
     return next((table[base] for base in cls.__mro__ if base in table), None)
 
@@ -151,17 +150,17 @@ def entry_of(way: Way, cls: type[Op]) -> Entry | None:
 
 
 def exact(*tiles: Tile) -> Propagated:
-    """These tiles are precisely what is read or influenced."""
+    """Return tiles that are precisely the elements read or influenced."""
     return Propagated(tuple([CarriedTile(tile) for tile in tiles]))
 
 
 def parts(*every: CarriedTile) -> Propagated:
-    """The tiles with what each claims."""
+    """Return tiles, each with its precision."""
     return Propagated(every)
 
 
 def unless(reason: str, tile: Tile, fit: Fit = Fit.OVER) -> CarriedTile:
-    """A tile that is exact if there is no reason why not.
+    """Return a tile that is exact if there is no reason against it.
 
     >>> unless("", Tile()).fit.value, unless("edges", Tile()).fit.value
     ('exact', 'over')
@@ -170,5 +169,5 @@ def unless(reason: str, tile: Tile, fit: Fit = Fit.OVER) -> CarriedTile:
 
 
 def refused(reason: str, code: RefusalCode = RefusalCode.INVALID_ARGUMENT) -> Refusal:
-    """There are no tiles."""
+    """Return a refusal: there are no tiles."""
     return Refusal(code, reason)

@@ -1,8 +1,8 @@
-"""Tiles through reshapes and bitcasts: one minimal reshape after the other.
+"""Tiles through reshapes and bitcasts, as a sequence of minimal reshapes.
 
-A tile goes through a collapse or an expansion if what it covers, in row-major order, is one run of
-elements, or one element of every so many.  Whether it does is told by concrete sizes; with sizes
-that are variables it is carried without being checked.
+A tile passes a collapse or an expansion if it covers, in row-major order, one run of elements, or
+elements at a constant distance. Concrete sizes decide that; with variable sizes it is not checked.
+
 Source: XLA's `PropagateTileToInput` for reshapes, `DecomposeBitcastToTrt`.
 """
 
@@ -32,7 +32,7 @@ from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import UNIT, DimTile, Tile, whole
 
 Through = tuple[tuple[DimTile, ...], str]
-"""The tiles of the target's dimensions, and why they are not exact."""
+"""The tiles of the target's dimensions, and a reason if they are not exact."""
 _COPIES: Final = (
     ReshapeCategory.IDENTITY,
     ReshapeCategory.INCREASE_RANK,
@@ -66,7 +66,7 @@ def _one(part: CarriedTile | Refusal) -> Answer:
 
 
 def _bitcast(space: TilingSpace, tile: Tile, here: object, there: object) -> Answer:
-    """Through the physical order: a transpose to it, a reshape, a transpose from the other's."""
+    """Return the tile of a bitcast: transpose to physical order, reshape, transpose back."""
     if not isinstance(here, TensorType) or not isinstance(there, TensorType):
         return refused("a bitcast of something that is not an array")
     if here.is_tiled or there.is_tiled:
@@ -90,7 +90,7 @@ def _bitcast(space: TilingSpace, tile: Tile, here: object, there: object) -> Ans
 def through_reshape(
     space: TilingSpace, tile: Tile, source: Dims, target: Dims
 ) -> CarriedTile | Refusal:
-    """The tile of an array under another shape.
+    """Return the tile of an array under another shape, or a refusal.
 
     Args:
         space: The tiling space.
@@ -126,7 +126,7 @@ def through_reshape(
 def _through_group(
     space: TilingSpace, tile: Tile, source: Dims, target: Dims, group: MinimalReshape
 ) -> Through | Refusal:
-    """Through one minimal reshape, seen by its dimensions that are not of size 1."""
+    """Return the tile of one minimal reshape, of its dimensions that are not of size 1."""
     mine = [d for d in group.source if source[d] != 1] or [*group.source][:1]
     dropped = maybe_empty(space, [tile.dims[d] for d in group.source if d not in mine])
     if not group.target:  # only dimensions of size 1
@@ -155,13 +155,13 @@ def _through_group(
 
 
 def _cut(space: TilingSpace, tile: DimTile, n: int) -> DimTile:
-    """The tile, cut off where the array ends."""
+    """Return the tile, cut off at the end of the array."""
     bound = space.simplify(minimum(tile.upper_bound, n))
     return DimTile(tile.offset, tile.size, tile.stride, bound)
 
 
 def _collapsed(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target: Dims) -> Through:
-    """Several dimensions as one: indices are linearised."""
+    """Return the tile of several dimensions as one, with linearised indices."""
     last = [minimum(d.last, d.upper_bound - 1) for d in dims]
     size: Expr = ONE
     for d in dims:
@@ -174,10 +174,10 @@ def _collapsed(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target
 
 
 def _gaps(space: TilingSpace, dims: Sequence[DimTile]) -> str:
-    """Why a collapsed tile has elements that the tile has not; or nothing."""
+    """Return why a collapsed tile has elements that the tile lacks; empty if it has none."""
     first = next((k for k, d in enumerate(dims) if d.size is not ONE), len(dims))
-    behind = [d for d in dims[first + 1 :] if d.size is not ONE]
-    moved = any(not _starts_at_0(space, d) or not ends_inside(space, d) for d in behind)
+    inner = [d for d in dims[first + 1 :] if d.size is not ONE]
+    moved = any(not _starts_at_0(space, d) or not ends_inside(space, d) for d in inner)
     cut = "a dimension behind the tiled one is cut off" if moved else ""
     is_first = all([_starts_at_0(space, d) for d in dims[:first]])
     start = "" if is_first else lost_start(space, dims[first : first + 1])
@@ -190,7 +190,7 @@ def _starts_at_0(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def _expanded(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target: Dims) -> Through:
-    """One dimension as several: the first and the last index are delinearised."""
+    """Return the tile of one dimension as several, with first and last index delinearised."""
     (tile,) = dims
     first = [space.simplify(e) for e in delinearize(tile.offset, target)]
     last = [space.simplify(e) for e in delinearize(tile.last, target)]
@@ -222,7 +222,7 @@ def _not_one_run(
     *,
     collapses: bool,
 ) -> str:
-    """Why the tile of several dimensions is no run of elements of one, or no strided one."""
+    """Return why a tile of several dimensions is not a run, or strided run, of one dimension."""
     many, shape = (source, from_sizes) if collapses else (target, to_sizes)
     checked = source[:-1] if collapses else source
     for d in checked:
@@ -248,7 +248,10 @@ def _not_one_run(
 
 
 def _not_contiguous(many: Sequence[DimTile], shape: Dims, *, collapses: bool) -> str:
-    """Is at most one dimension tiled in part, those before of size 1 and those behind whole?"""
+    """Return why the tile is not contiguous; empty if at most one dimension is partial.
+
+    Dimensions before the partial one have size 1, those after it are whole.
+    """
     i = 0
     while i < len(many) and many[i].size is ONE:
         i += 1
@@ -266,7 +269,7 @@ def _is_whole(tile: DimTile, n: int) -> bool:
 
 
 def _is_last(many: Sequence[DimTile], j: int) -> bool:
-    """Has no dimension behind it a size other than 1?"""
+    """Do all later dimensions have size 1?"""
     return all(d.size is ONE for d in many[j + 1 :])
 
 

@@ -1,4 +1,4 @@
-"""Tiles through ops that move elements without computing; reshapes are in `reshape`."""
+"""Tiles through data-movement ops; reshapes are in `reshape`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _(space: TilingSpace, ins: Instruction, op: Reverse, tile: Tile, number: int
 
 @to_operands(Concatenate)
 def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output: int) -> Answer:
-    """Each operand is read by the tiles that meet it."""
+    """Return the tiles of all operands. A tile reads one operand only."""
     d = op.dimension
     extents = [sizes(operand.type)[d] for operand in ins.operands]
     wrong = misfit(space, tile.dims[d], extents)
@@ -89,7 +89,7 @@ def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output:
 
 @although_refused(Way.TO_OPERANDS, Concatenate)
 def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output: int) -> Answer:
-    """A tile that meets several operands is cut off in each of them."""
+    """Return the tiles of all operands. A tile of several operands is cut off in each."""
     d = op.dimension
     return parts(*_pieces(tile, d, [sizes(operand.type)[d] for operand in ins.operands]))
 
@@ -152,7 +152,10 @@ def _(space: TilingSpace, ins: Instruction, op: BitcastConvert, tile: Tile, oper
 
 
 def _same_bits(space: TilingSpace, tile: Tile, target: tuple[int, ...], rank: int) -> Answer:
-    """The narrower type has one more dimension, which is one element of the wider."""
+    """Return the tile of the same bits in another type.
+
+    The narrower type has one more dimension, whose elements together are one of the wider type.
+    """
     if len(target) == rank:
         return exact(tile)
     if len(target) > rank:

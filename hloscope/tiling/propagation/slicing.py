@@ -30,7 +30,7 @@ _AFFECTED = "a tile of the operand may lie between the elements that are taken"
 
 
 def _sliced(tile: DimTile, start: Expr, step: int) -> DimTile:
-    """The tile of the operand along one dimension: index `i` reads `start + i * step`."""
+    """Return the operand's tile along one dimension: index `i` reads `start + i * step`."""
     return DimTile(
         tile.offset * step + start,
         tile.size,
@@ -56,7 +56,10 @@ def _(space: TilingSpace, ins: Instruction, op: Slice, tile: Tile, output: int) 
 
 @to_outputs(Slice, refused=_AFFECTED)
 def _(space: TilingSpace, ins: Instruction, op: Slice, tile: Tile, operand: int) -> Answer:
-    """Exact where every element is taken: what is before the start is cut off at 0."""
+    """Return the output's tile.
+
+    It is exact for steps of 1: indices before the start are cut off at 0.
+    """
     dims = []
     for d, start, step, n in zip(
         tile.dims, op.start_indices, op.strides, output_sizes(ins), strict=True
@@ -69,7 +72,10 @@ def _(space: TilingSpace, ins: Instruction, op: Slice, tile: Tile, operand: int)
 
 
 def start_of(space: TilingSpace, ins: Instruction, operand: int) -> Expr | None:
-    """The start of a slice along a dimension: a constant clamped as it will be, or what is read."""
+    """Return the start of a slice along a dimension: a clamped constant, or a runtime variable.
+
+    `None` if the slice has no runtime value for the operand.
+    """
     number = space.runtime_number(ins, operand)
     if number is None:
         return None
@@ -110,7 +116,7 @@ refuse(
 def _(
     space: TilingSpace, ins: Instruction, op: DynamicUpdateSlice, tile: Tile, output: int
 ) -> Answer:
-    """The operand is not read where it is updated, which a box cannot leave out."""
+    """Return the operands' tiles. A box cannot leave out the elements that are updated."""
     update, target = sizes(ins.operands[1].type), output_sizes(ins)
     if not has_scalar_starts(ins, len(update), 2):
         return refused(_OLD)
