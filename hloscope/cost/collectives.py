@@ -1,7 +1,7 @@
 """Collectives: bytes that each device sends, and kernels that overlap with a transfer.
 
-Bytes are those of the usual algorithms among the `r` members of a group.  `size` is the bytes of the
-operand on one device, `result` those of its result:
+Bytes are those of the usual algorithms among the `r` members of a group.  `size` is the bytes of
+the operand on one device, `result` those of its result:
 
 | kind | ring | tree |
 |---|---|---|

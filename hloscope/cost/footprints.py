@@ -281,7 +281,7 @@ class Footprints:
             yield ArrayFootprint(number, 0, fused.operands[number].name, type, touched)
 
     def _scattered(self, kernel: Kernel, number: int, type: TensorType) -> Touched:
-        """Return a bound of a scatter's writes to one array: one element for each update element."""
+        """Return an upper bound of a scatter's writes to one array: one element an update."""
         hero = kernel.heroes[0]
         maps = kernel.outputs[number] if number < len(kernel.outputs) else None
         target, update = hero.operands[number], hero.operands[len(hero.operands) // 2 + 1 + number]
@@ -359,7 +359,7 @@ def _written(ins: Instruction) -> Type:
 
 
 def _combines(scatter: Instruction) -> bool:
-    """Does a scatter need the old values? It does not if its body returns the update."""
+    """Does a scatter need the old values? Not if its body returns the update itself."""
     if len(scatter.calls) != 1:
         return True
     root = scatter.calls[0].root

@@ -1,4 +1,4 @@
-"""The figures of a device, and sizes that all NVIDIA GPUs share."""
+"""Figures of a device, and constants that all NVIDIA GPUs share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from msgspec import Struct
 from hloscope.errors import HloscopeError
 
 AS_OF: Final = "2026-08"
-"""When the table and the rules of the emitters were read."""
+"""Date of the device table and of the emitters' rules."""
 SECTOR: Final = 32
-"""Bytes of a sector, the unit in which memory is moved.  Source: CUDA C++ Programming Guide."""
+"""Bytes of a sector, the unit of memory transfers.  Source: CUDA C++ Programming Guide."""
 LINE: Final = 128
 """Bytes of a cache line: four sectors.  Source: CUDA C++ Programming Guide."""
 VECTORS: Final = (2, 4, 8, 16)
-"""Bytes of a lane that one instruction loads or stores, besides single elements."""
+"""Bytes that one vector instruction loads or stores for a lane."""
 LARGEST_GRID: Final = (1 << 31) - 1
 """Blocks that fit into the x dimension of a grid."""
 
@@ -24,16 +24,16 @@ Peaks: TypeAlias = tuple[tuple[str, float], ...]
 
 
 class DeviceError(HloscopeError):
-    """A file does not describe a device, or a device lacks what a question is about."""
+    """An invalid device file, or a device without a figure that a query needs."""
 
     exit_code: ClassVar[int] = 2
 
 
 class Device(Struct, frozen=True):
-    """A GPU, TPU or CPU.  A figure that is not known is 0, or absent from the peaks.
+    """A GPU, TPU or CPU. Unknown figures are 0, or missing in the peaks.
 
     Attributes:
-        name: As `--device` takes it.
+        name: Name for `--device`.
         title: Name of the product.
         kind: `gpu`, `tpu` or `cpu`.
         sms: Cores: multiprocessors (NVIDIA), compute units (AMD), TensorCores of a TPU chip.
@@ -43,15 +43,15 @@ class Device(Struct, frozen=True):
         block_shared: Shared memory of a block that asks for the most, in bytes.
         registers: Registers of 4 bytes that the threads of one block may use together.
         l2_bytes: Bytes of the last cache before memory that all cores share.
-        bandwidth: Of the memory, in GB/s (10^9 bytes).
+        bandwidth: Memory bandwidth in GB/s (10^9 bytes per second).
         memory_bytes: Size of the memory.
         transaction: Bytes of a transaction between memory and L2.
-        vector_bits: The widest load of a lane.
+        vector_bits: Bits of the widest load of a lane.
         is_amd: Do the ROCm variants of the emitters apply?
-        clock_ghz: The highest clock.
-        matrix: Dense peaks of the matrix units by element type.
-        vector: Peaks of the vector units by element type.
-        special: Transcendental results of f32, in 10^12 a second.
+        clock_ghz: The highest clock in GHz.
+        matrix: Dense peaks of the matrix units by element type, in TFLOP/s.
+        vector: Peaks of the vector units by element type, in TFLOP/s.
+        special: Transcendental results of f32, in 10^12 per second.
         fast_f32: Element type in which matrix units may compute products of f32 by default.
         sources: Where the figures are from.
         doubts: Figures that are doubtful, each with the reason.
@@ -86,12 +86,12 @@ class Device(Struct, frozen=True):
 
     @property
     def threads(self) -> int:
-        """Threads that all multiprocessors hold together."""
+        """Return the threads that all multiprocessors hold together."""
         return self.threads_per_sm * self.sms
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory that XLA lets a block use, in bytes."""
+        """Return the shared memory that XLA lets a block use, in bytes."""
         return self.shared_kib << 10
 
     @property
@@ -101,7 +101,7 @@ class Device(Struct, frozen=True):
 
     @property
     def has_warps(self) -> bool:
-        """Does the device run threads in warps, so that thread maps mean something on it?"""
+        """Does the device run threads in warps, so that thread maps apply to it?"""
         return self.kind == "gpu" and self.warp > 0
 
     def peak(self, unit: str, element: str) -> float | None:
@@ -115,12 +115,12 @@ class Device(Struct, frozen=True):
 
 
 class Limits(Struct, frozen=True):
-    """What the tiles of one block may use.
+    """Resource limits of one block on a device.
 
     Attributes:
-        device: As the command takes it.
-        shared: Bytes of shared memory of a block that asks for the most.
-        registers: Of 4 bytes, for all threads of a block together.
+        device: Name of the device.
+        shared: Largest shared memory of a block, in bytes.
+        registers: Registers of 4 bytes, for all threads of a block together.
     """
 
     device: str

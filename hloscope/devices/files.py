@@ -27,7 +27,7 @@ else:
     tomllib = lazy("tomllib")
 
 MOST_TEXT: Final = 1 << 16
-"""Bytes of a file that describes a device."""
+"""Maximum number of bytes of a file that describes a device."""
 KINDS: Final = ("gpu", "tpu", "cpu")
 ELEMENTS: Final = ("f64", "f32", "tf32", "f16", "bf16", "f8", "f4", "s32", "s8", "s4")
 """Element types of peaks: all types of 8-bit floats are `f8`, unsigned integers are as signed."""
@@ -37,8 +37,8 @@ class Key(NamedTuple):
     """A key of the file.
 
     Attributes:
-        field: Of `Device`.
-        type: Of the value: `str`, `bool`, `int` or `float`, which takes integers too.
+        field: Field of `Device`.
+        type: Type of the value: `str`, `bool`, `int` or `float`, which takes integers too.
         about: The meaning, with the unit.
         least: The least number.
         most: The largest number.

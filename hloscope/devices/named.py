@@ -1,4 +1,4 @@
-"""Look a device up: by name, or in a file."""
+"""Lookup of devices by name, or in a file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hloscope.errors import UnknownNameError, did_you_mean
 
 DEFAULT: Final = "h100"
 DEVICES: Final = {name: device for name, device in ALL_DEVICES.items() if device.has_warps}
-"""The devices that run threads in warps: those of `coalesce`, `footprint` and the like."""
+"""The devices that run threads in warps, for `coalesce`, `footprint` and similar commands."""
 LIMITS: Final = {d.name: Limits(d.name, d.block_shared, d.registers) for d in DEVICES.values()}
-"""What tiles may use, for the same devices."""
+"""Resource limits of one block, for the devices with warps."""
 _ALIASES: Final = {
     "rtxa6000": "a6000", "v100sxm2": "v100", "a10080": "a100", "a100sxm": "a100",
     "a100sxm80": "a100", "a100sxm40": "a100_40", "a100pcie80": "a100_pcie", "h100sxm": "h100",
@@ -27,12 +27,12 @@ _BY_PLAIN: Final = {name.translate(_PUNCTUATION): name for name in ALL_DEVICES} 
 
 
 def device_of(name: str) -> Device:
-    """The device of that name, in any case, spaces and dashes ignored; or that of a TOML file.
+    """Return the device of a name, or that of a TOML file.
 
-    What ends in `.toml` is a path, everything else a name.
+    Case, spaces and dashes of a name are ignored. A text that ends in `.toml` is a path.
 
     Raises:
-        UnknownNameError: No device has that name, or the file can't be read.
+        UnknownNameError: No device has that name.
         DeviceError: The file does not describe a device.
 
     >>> device_of("H100").sms, device_of("TPU v5e").kind
@@ -53,14 +53,14 @@ def _named(name: str) -> Device:
 
 
 def gpu_with(cores: int, warp: int, bandwidth: float) -> str | None:
-    """Name of the GPU with so many cores and lanes of a warp; `None` if the table has none.
+    """Return the name of the GPU with these cores and lanes of a warp; `None` if there is none.
 
-    Of several the one whose memory's bandwidth is nearest is taken.
+    Of several GPUs, the one with the nearest memory bandwidth is taken.
 
     Args:
         cores: Multiprocessors or compute units.
         warp: Lanes of a warp.
-        bandwidth: Of the memory, in GB/s.
+        bandwidth: Memory bandwidth in GB/s.
 
     >>> gpu_with(132, 32, 3352.3), gpu_with(132, 32, 4800.0), gpu_with(7, 32, 100.0)
     ('h100', 'h200', None)
@@ -71,7 +71,7 @@ def gpu_with(cores: int, warp: int, bandwidth: float) -> str | None:
 
 
 def gpu_of(name: str) -> Device:
-    """The device, which runs threads in warps: thread maps, coalescing and tiles are about those.
+    """Return the device, which must run threads in warps as thread maps and tiles need.
 
     Raises:
         DeviceError: The device has no warps.
@@ -90,7 +90,7 @@ def gpu_of(name: str) -> Device:
 
 
 def limits_of(device: str) -> Limits:
-    """What the tiles of one block may use on a device.
+    """Return the resource limits of one block on a device.
 
     Raises:
         DeviceError: The device has no warps.
@@ -104,7 +104,7 @@ def limits_of(device: str) -> Limits:
 
 
 def device_table() -> str:
-    """The known devices as Markdown, for docs/devices.md: figures, peaks, sources and doubts."""
+    """Return the known devices as Markdown for docs/devices.md: figures, peaks, sources, doubts."""
     lines = [
         "| device | | cores | memory GB | GB/s | L2 MiB | vector TFLOP/s | matrix TFLOP/s |",
         "|---|---|---:|---:|---:|---:|---|---|",

@@ -31,7 +31,7 @@ _SPECIAL: Final = 16
 
 
 def _peaks(text: str) -> Peaks:
-    """Peaks of `f64 67 | f16 989.4`."""
+    """Return the peaks of a text such as `f64 67 | f16 989.4`."""
     rows = [part.split() for part in text.split("|") if part.strip()]
     return tuple([(element, float(peak)) for element, peak in rows])
 
@@ -330,4 +330,4 @@ _ROWS: Final = (
 )  # fmt: skip
 
 ALL_DEVICES: Final = {row.name: row for row in _ROWS}
-"""Every device by name, those without warps too."""
+"""Every device by name, including those without warps."""

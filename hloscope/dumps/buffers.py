@@ -1,4 +1,4 @@
-"""Buffer assignments: the allocations of a program, and which values share which bytes of them.
+"""Buffer assignments: the allocations of a program, and the values in each of their bytes.
 
 Source: XLA `xla/service/buffer_assignment.cc` (`BufferAllocation::ToString`) and `hlo_value.cc`
 (`HloValue::ToShortString`, `ToString`).
@@ -36,10 +36,10 @@ class BufferValue(Struct, frozen=True):
     Attributes:
         id: XLA's number of the value.
         name: The instruction that defines it.
-        index: Which part of the instruction's tuple; empty for an array, or for a tuple's table
-            of pointers.
+        index: Shape index in the instruction's value; empty for an array, or for a tuple's table of
+            pointers.
         offset: First byte in the allocation.
-        size: Bytes.
+        size: Size in bytes.
         type: Type and layout, as XLA prints them.
         color: Memory space, 0 if not stated.
     """
@@ -57,11 +57,11 @@ class Allocation(Struct, frozen=True):
     """One allocation of a program.
 
     Attributes:
-        index: XLA's number of it.
-        size: Bytes.
-        values: The values that lie in it, in the order of the file.
-        parameter: Number of the entry parameter that it is; `None` of other allocations.
-        parameter_index: Which part of that parameter.
+        index: XLA's number of the allocation.
+        size: Size in bytes.
+        values: The values in it, in file order.
+        parameter: Number of the entry parameter that it holds; `None` for other allocations.
+        parameter_index: Shape index in that parameter.
         color: Memory space, 0 if not stated.
         is_live_out: Does it outlive the run: is it, or may it hold, an output (`maybe-live-out`)?
         is_constant: Does it hold a constant?
@@ -85,9 +85,9 @@ class BufferSlice(Struct, frozen=True):
     """Bytes of an allocation.
 
     Attributes:
-        allocation: Its number.
+        allocation: Number of the allocation.
         offset: First byte.
-        size: Bytes.
+        size: Size in bytes.
     """
 
     allocation: int
@@ -111,8 +111,8 @@ class Buffers:
     """The buffer assignment of one program.
 
     Attributes:
-        allocations: In the order of the file.
-        positions: For each value by its number: the instructions and tuple indices that show it;
+        allocations: The allocations, in file order.
+        positions: For each value number, the instructions and shape indices that have the value;
             empty if the folder does not state them.
         total_bytes: XLA's total of the program; `None` if the folder does not state it.
     """
@@ -127,12 +127,13 @@ class Buffers:
         self.positions: Final = positions
         self.total_bytes: Final = total_bytes
 
+    # Looked up for each operand and output of each kernel.
     @cached_property
     def slices(self) -> Mapping[tuple[str, tuple[int, ...]], BufferSlice]:
-        """The bytes of each array, by the name of an instruction and an index of its tuple.
+        """Return the bytes of each array, by instruction name and shape index.
 
-        A bitcast, a tuple and a `get-tuple-element` have the bytes of the value that they show,
-        where the positions of values are known.
+        A bitcast, a tuple and a `get-tuple-element` have the bytes of the value that they forward,
+        if the positions of values are known.
         """
         found: dict[tuple[str, tuple[int, ...]], BufferSlice] = {}
         for allocation in self.allocations:
@@ -145,18 +146,18 @@ class Buffers:
 
 
 def parse_buffers(source: Source, values: Source | None = None) -> Buffers:
-    r"""Read a `*-buffer-assignment.txt`.
+    r"""Return the buffer assignment in a `*-buffer-assignment.txt`.
 
-    Lines that state no allocation, value or total are skipped.
+    Lines without an allocation, value or total are skipped.
 
     Args:
         source: The text.
-        values: The text of `*-buffer-assignment-values.txt`, which newer versions write beside it;
-            older ones have the same at the end of the first file.
+        values: The text of `*-buffer-assignment-values.txt`, which newer versions write in
+            addition; older versions append its content to the first file.
 
     Raises:
-        ParseError: The file does not begin as one, an allocation or value of it is damaged, or
-            its allocations do not add up to XLA's total.
+        ParseError: The first line is wrong, an allocation or value is damaged, or the allocations
+            do not add up to XLA's total.
 
     >>> text = "BufferAssignment:\nallocation 0: size 8, maybe-live-out:\n"
     >>> text += " value: <3 add.1{0} @0> (size=8,offset=0): f32[2]{0}\n"
@@ -187,6 +188,7 @@ def parse_buffers(source: Source, values: Source | None = None) -> Buffers:
     found = _TOTAL.search(rest)
     total = None if found is None else int(found[1])
     held = sum([allocation.size for allocation in allocations])
+    # The total is the only sign of a file that was cut between two allocations.
     if total is not None and held != total:
         what = f"the allocations have {held:,} bytes, XLA states a total of {total:,}"
         end = len(source.text.rstrip())
@@ -230,7 +232,7 @@ def _finish(allocations: list[Allocation], header: str, values: list[BufferValue
 
 
 def _positions(text: str) -> dict[int, tuple[tuple[str, tuple[int, ...]], ...]]:
-    """The positions of each value in the list of used values."""
+    """Return the positions of each value in the list of used values."""
     found: dict[int, tuple[tuple[str, tuple[int, ...]], ...]] = {}
     number: int | None = None
     is_list = False

@@ -1,4 +1,4 @@
-"""Dump folders: the compiled modules that `--xla_dump_to` wrote, each with the files beside it."""
+"""Dump folders of `--xla_dump_to`: compiled modules, with the files about each."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _SHARED_ARRAY: Final = pattern(r"(?m)^[ \t]*\.shared \.align \d{1,9} \.b8 [\w$]+
 _FIGURE: Final = pattern(r"(core_count|threads_per_warp|memory_bandwidth): (\d{1,18})")
 _TITLE: Final = pattern(r'device_description_str: "([^"\n]*)"')
 _HEAD: Final = 1 << 16
-"""Bytes of a PTX file in which its first kernel is looked for."""
+"""Bytes at the beginning of a PTX file that are searched for its kernels."""
 MOST_LISTED: Final = 8
-"""Modules that an error names."""
+"""Maximum number of modules that an error message names."""
 
 
 class DumpTarget(Struct, frozen=True):
@@ -48,7 +48,7 @@ class DumpTarget(Struct, frozen=True):
         title: Name of the product; empty if not stated.
         cores: Multiprocessors or compute units; 0 if not stated.
         warp: Threads of a warp; 0 if not stated.
-        bandwidth: Of the memory, in GB/s (10^9 bytes); 0 if not stated.
+        bandwidth: Memory bandwidth in GB/s (10^9 bytes per second); 0 if not stated.
     """
 
     title: str
@@ -58,7 +58,7 @@ class DumpTarget(Struct, frozen=True):
 
 
 def is_dump_folder(path: str | os.PathLike[str]) -> bool:
-    """Is it a folder with the HLO after optimizations of some module?"""
+    """Does the folder contain the optimized HLO of a module?"""
     try:
         return any(_COMPILED.fullmatch(name) for name in os.listdir(path))
     except OSError:
@@ -66,21 +66,21 @@ def is_dump_folder(path: str | os.PathLike[str]) -> bool:
 
 
 class DumpFolder:
-    """A folder that `--xla_dump_to` wrote, and the modules that were compiled into it.
+    """A folder that `--xla_dump_to` wrote, with its compiled modules.
 
     Attributes:
         path: The folder.
-        modules: Modules of which the folder holds the HLO after optimizations, by their numbers.
+        modules: The modules whose optimized HLO is in the folder, by their numbers.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Look at the names of the folder's files; their texts are read when they are asked for.
+        """List the folder's files. Their texts are read on demand.
 
         Args:
             path: The folder.
 
         Raises:
-            InputError: It is not a readable folder, or holds no HLO after optimizations.
+            InputError: It is not a readable folder, or has no optimized HLO.
         """
         self.path: Final = Path(path)
         try:
@@ -111,11 +111,11 @@ class DumpFolder:
         """Return one module of the folder.
 
         Args:
-            choice: Its number, name (`jit_f`) or both (`module_0001.jit_f`); without a choice,
-                the folder needs to hold one module.
+            choice: Its number, name (`jit_f`) or both (`module_0001.jit_f`). If empty, the folder
+                must have exactly one module.
 
         Raises:
-            UnknownNameError: No module has that name, or several fit; the message lists them.
+            UnknownNameError: No module has that name, or several have it; the message lists them.
         """
         fits = [m for m in self.modules if not choice or choice in m.names]
         if len(fits) == 1:
@@ -133,7 +133,7 @@ class DumpFolder:
 
 
 class DumpedModule:
-    """One compiled module of a dump folder, and what the files beside its HLO state of it.
+    """One compiled module of a dump folder, with the facts in the files about it.
 
     Attributes:
         label: The first part of the names of its files: `module_0001.jit_f`.
@@ -153,7 +153,7 @@ class DumpedModule:
         *,
         shares_name: bool = False,
     ) -> None:
-        """Take the names of the files of a folder, of which those with the label are the module's.
+        """Create a module from the names of a folder's files. Those with its label are its own.
 
         Args:
             folder: The folder.
@@ -161,8 +161,8 @@ class DumpedModule:
             number: The module's number.
             program: Name of the file of its HLO after optimizations.
             files: Names of all files of the folder.
-            shares_name: Has another module of the folder the same name?  Files that are named
-                after the module's name alone may then be of either.
+            shares_name: Does another module of the folder have the same name?  A file with only the
+                module's name may then belong to either.
         """
         self.label: Final = label
         self.number: Final = number
@@ -174,18 +174,18 @@ class DumpedModule:
 
     @cached_property
     def _files(self) -> frozenset[str]:
-        """Names of the module's files: those that begin with its label, or with its name alone."""
+        """Return the names of the module's files: they begin with its label or its name."""
         own = f"{self.label}.", f"{self.name}."
         return frozenset([name for name in self._every_file if name.startswith(own)])
 
     @property
     def names(self) -> frozenset[str]:
-        """What the module may be called: its number, its name, or both."""
+        """Return the names that select the module: its number, its name, and both together."""
         return frozenset([str(self.number), f"{self.number:04}", self.name, self.label])
 
     @property
     def size(self) -> int:
-        """Bytes of the HLO after optimizations."""
+        """Return the bytes of the optimized HLO; 0 if the file was deleted."""
         try:
             return self.program.stat().st_size
         except OSError:  # the file was deleted meanwhile
@@ -193,7 +193,7 @@ class DumpedModule:
 
     @cached_property
     def target(self) -> DumpTarget | None:
-        """The GPU that the module was compiled for; `None` if no file states it.
+        """Return the GPU that the module was compiled for; `None` if no file states it.
 
         Raises:
             InputError: The file cannot be read.
@@ -214,7 +214,7 @@ class DumpedModule:
 
     @cached_property
     def thunks(self) -> tuple[Thunk, ...] | None:
-        """The thunk sequence, nested thunks after their parents; `None` if no file states it.
+        """Return the thunk sequence, nested thunks after their parents; `None` if no file has it.
 
         Raises:
             InputError: The file cannot be read.
@@ -227,12 +227,12 @@ class DumpedModule:
         return parse_thunks(sequence, {} if names is None else parse_thunk_names(names))
 
     def launches(self, name: str) -> tuple[Thunk, ...]:
-        """Return the kernel launches of an HLO instruction or of a kernel; empty if none is known.
+        """Return the kernel launches of an HLO instruction or kernel; empty if none is known.
 
         An instruction may launch several kernels (`sort`), and equal instructions share one.
 
         Args:
-            name: Of the instruction (`loop_add_fusion.1`) or of the kernel (`loop_add_fusion_1`).
+            name: Name of the instruction (`loop_add_fusion.1`) or kernel (`loop_add_fusion_1`).
 
         Raises:
             ParseError: The thunk sequence is damaged or cut.
@@ -258,7 +258,7 @@ class DumpedModule:
 
     @cached_property
     def ptx_files(self) -> Mapping[str, Path]:
-        """The PTX file of each kernel, by the kernel's name.
+        """Return the PTX file of each kernel, by the kernel's name.
 
         Raises:
             InputError: A file cannot be read.
@@ -282,7 +282,7 @@ class DumpedModule:
         return self.ptx_files.get(kernel_name(name) if launch is None else launch.kernel)
 
     def shared_bytes(self, name: str) -> int | None:
-        """Return the shared memory of a block, in bytes: the launch's and the PTX's static arrays.
+        """Return the shared memory of a block, in bytes: dynamic memory and static PTX arrays.
 
         `None` if the launch or the PTX of the instruction or kernel is not in the folder.
 
@@ -299,18 +299,18 @@ class DumpedModule:
     # --------------------------------------------------------------------------------- Triton
 
     def triton(self, name: str) -> TritonKernel | None:
-        """Return the loads and stores of a Triton kernel; `None` if the folder does not state them.
+        """Return the loads and stores of a Triton kernel; `None` if the folder does not have them.
 
-        They stand in `MODULE.KERNEL.triton-to-llvm.txt`, which `--xla_dump_emitter_re=.*` asks for.
+        The file is `MODULE.KERNEL.triton-to-llvm.txt`, which `--xla_dump_emitter_re=.*` writes.
 
         Args:
-            name: Of the HLO instruction or of the kernel.
+            name: Name of the HLO instruction or of the kernel.
 
         Raises:
             InputError: The file cannot be read.
             ParseError: The file is damaged or cut.
-            UnsupportedError: Several modules of the folder have the same name, so that it is not
-                known whose kernel the file states.
+            UnsupportedError: Several modules of the folder have the same name, so that the file
+                may belong to either.
         """
         launch = self.launch(name)
         kernel = kernel_name(name) if launch is None else launch.kernel
@@ -327,7 +327,7 @@ class DumpedModule:
     def tiles(self, instruction: str) -> tuple[ProgramTile, ...] | None:
         """Return the tiles that a Triton fusion reads and writes, in program order.
 
-        `None` if the folder does not state them.
+        `None` if the folder does not have them.
 
         Args:
             instruction: Name of the fusion.
@@ -341,14 +341,14 @@ class DumpedModule:
 
     @cached_property
     def _triton(self) -> dict[str, TritonKernel]:
-        """Kernels that were read: the text of one has megabytes."""
+        """Return the kernels read so far. The text of one has megabytes, so each is parsed once."""
         return {}
 
     # --------------------------------------------------------------------------------- memory
 
     @cached_property
     def buffers(self) -> Buffers | None:
-        """The buffer assignment; `None` if no file states it.
+        """Return the buffer assignment; `None` if no file has it.
 
         Raises:
             InputError: The file cannot be read.
@@ -361,7 +361,7 @@ class DumpedModule:
         return parse_buffers(assignment, self._text(f"{stem}-buffer-assignment-values.txt"))
 
     def _text(self, end: str) -> Source | None:
-        """The text of the module's file whose name ends so; `None` if there is none."""
+        """Return the text of the module's file with this ending; `None` if there is no such file."""
         name = f"{self.label}.{end}"
         return read_text(self.folder / name) if name in self._files else None
 
@@ -402,7 +402,7 @@ def _bytes(path: Path, most: int) -> bytes:
 
 
 def _listed(modules: Iterable[DumpedModule]) -> str:
-    """The largest modules, with the sizes of their texts."""
+    """Return the names of the largest modules, with the sizes of their texts."""
     every = sorted(modules, key=lambda m: -m.size)
     some = ", ".join([f"{m.label} ({m.size:,} bytes)" for m in every[:MOST_LISTED]])
     return f"{some} and {len(every) - MOST_LISTED} more" if len(every) > MOST_LISTED else some

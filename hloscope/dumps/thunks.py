@@ -1,4 +1,4 @@
-"""Thunk sequences: in which order a program runs kernels, copies and loops, and their launches.
+"""Thunk sequences: the order in which a program runs kernels, copies and loops, with launches.
 
 Source: XLA `xla/backends/gpu/runtime/thunk.cc` (`ThunkSequence::ToString`), `custom_kernel.cc`
 (`CustomKernel::ToString`) and, of older versions, `launch_dimensions.h`.
@@ -35,9 +35,9 @@ class Thunk(Struct, frozen=True):
     Attributes:
         id: Its number in the sequence.
         kind: XLA's kind: `kCustomKernel`, `kCopy`, `kWhile` and so on.
-        kernel: Name of the kernel that is launched; empty of other kinds.
-        blocks: Blocks of the grid in x, y and z; `None` of other kinds.
-        threads: Threads of a block in x, y and z; `None` of other kinds.
+        kernel: Name of the launched kernel; empty for other kinds.
+        blocks: Blocks of the grid in x, y and z; `None` for other kinds.
+        threads: Threads of a block in x, y and z; `None` for other kinds.
         shared_bytes: Dynamic shared memory of a block, in bytes.  Static arrays are not in it: a
             kernel of XLA's own emitters has 0 here and `.shared` arrays in its PTX.
         instruction: Name of the HLO instruction that the thunk belongs to; empty if the folder
@@ -61,9 +61,9 @@ class Thunk(Struct, frozen=True):
 
 
 def parse_thunks(source: Source, names: Mapping[int, str] | None = None) -> tuple[Thunk, ...]:
-    r"""Read a `*.thunk_sequence.txt`: one row for each thunk, nested ones after their parents.
+    r"""Return the thunks in a `*.thunk_sequence.txt`, nested ones after their parents.
 
-    Lines that state no thunk are skipped, and kinds that are not known are kept without a launch.
+    Lines without a thunk are skipped. Thunks of unknown kinds have no launch.
 
     Args:
         source: The text.
@@ -87,6 +87,7 @@ def parse_thunks(source: Source, names: Mapping[int, str] | None = None) -> tupl
         elif line.end() == len(source.text):
             raise _cut(source, line.start(3), "the file ends within a line")
         found.append(thunk)
+    # A sequence that was cut between two lines shows only in the thunks it lacks.
     missing = instructions.keys() - {thunk.id for thunk in found}
     if missing:
         first = min(missing)
@@ -96,7 +97,7 @@ def parse_thunks(source: Source, names: Mapping[int, str] | None = None) -> tupl
 
 
 def _kernel(source: Source, start: int, end: int, rest: str, thunk: Thunk) -> Thunk:
-    """The thunk with the launch that the rest of its line states."""
+    """Return the thunk with the launch in the rest of its line."""
     launch, name = _LAUNCH.search(rest), _NAME.search(rest)
     if launch is None or name is None:
         expected = "expected `NAME grid: [x, y, z] threads: [x, y, z]`"
@@ -123,7 +124,7 @@ def _cut(source: Source, at: int, what: str) -> ParseError:
 
 
 def parse_thunk_names(source: Source) -> dict[int, str]:
-    r"""Read a `*.thunk_metadata.txt`: the HLO instruction of each thunk, by the thunk's number.
+    r"""Return the HLO instruction of each thunk number in a `*.thunk_metadata.txt`.
 
     >>> text = 'thunk_metadata { thunk_info {\n profile_annotation: "add.1"\n thunk_id: 7 } }'
     >>> parse_thunk_names(Source("t", text))

@@ -27,7 +27,7 @@ class ProgramTile(Struct, frozen=True):
         argument: Number of the kernel's parameter.
         is_store: Is the tile written?
         sizes: Elements along each dimension of the array, padded to powers of two.
-        strides: Between neighbouring elements of the tile.
+        strides: Distances between consecutive elements of the tile.
     """
 
     argument: int
@@ -37,7 +37,7 @@ class ProgramTile(Struct, frozen=True):
 
 
 def parse_tiles(source: Source) -> tuple[ProgramTile, ...]:
-    """Read a `*.ttir.txt`; lines that neither read nor write a tile are skipped.
+    """Return the tile accesses in a `*.ttir.txt`. Other lines are skipped.
 
     Raises:
         ParseError: A read or write has no sizes, or the program is cut.

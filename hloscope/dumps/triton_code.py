@@ -1,8 +1,8 @@
-"""Loads and stores of a Triton kernel, as the compiler's last layouts have them.
+"""Loads and stores of a Triton kernel, with the compiler's final layouts.
 
-`*.triton-to-llvm.txt` prints a kernel before every pass.  The last print with tensors states, for
-each load and store, the layout of its tile, its addresses and its mask as arithmetic of program
-ids and ranges; from these lines both are read as expressions.
+`*.triton-to-llvm.txt` prints a kernel before every pass. The last print with tensors has, for each
+load and store, the layout of its tile, and its addresses and mask as arithmetic on program ids and
+ranges, which are read as expressions.
 
 Source: Triton `TritonOps.td`, `TritonGPUAttrDefs.td`; MLIR `ArithOps.td`, `SCFOps.td`, and the
 generic form of operations in the MLIR language reference.
@@ -37,7 +37,7 @@ _NOT_READ: Final = {
     "ttng.async_tma_copy_global_to_local": "an access of the tensor memory accelerator",
     "ttng.async_tma_copy_local_to_global": "an access of the tensor memory accelerator",
 }
-"""Accesses of memory that are not read, with what they are."""
+"""Memory accesses that are not analysed, with a description."""
 _OP: Final = pattern(r'\s*(?:(%[\w#]+)(?::\d+)? = )?"([\w.]+)"\(([^()]*)\)(.*)')
 _BLOCK: Final = pattern(r"\s*\^\w+\((.*)\):")
 _ARGUMENT: Final = pattern(r"(%\w+): (!tt\.ptr)?")
@@ -57,12 +57,12 @@ class TritonAccess(Struct, frozen=True):
         is_store: Is it a store?
         element: Type of an element, as Triton spells it: `f32`, `i8`.
         tile: Sizes of the tile; empty for a scalar.
-        layout: From registers, lanes and warps to an index of the tile; `None` for a scalar.
-        address: The element accessed, from the parameter's first one on, by the variables
-            `PROGRAM`, the tile's index and `Range(k)`; `None` if it is not known.
-        mask: An element is accessed where all these hold.
+        layout: Layout from registers, lanes and warps to an index of the tile; `None` for a scalar.
+        address: Number of the element, counted from the parameter's first one, in the variables
+            `PROGRAM`, the tile's index and `Range(k)`; `None` if it is unknown.
+        mask: Constraints under which an element is accessed.
         loops: Iterations of each loop around it, the outermost first.
-        reason: Why the access is not known; empty if it is.
+        reason: Why the access is unknown; empty if it is known.
         line: Line of the file.
     """
 
@@ -82,8 +82,8 @@ class TritonKernel(Struct, frozen=True):
     """The memory accesses of a Triton kernel.
 
     Attributes:
-        name: Of the kernel.
-        arguments: How many parameters it has; each is a pointer.
+        name: Name of the kernel.
+        arguments: Number of its parameters, which are all pointers.
         accesses: Its loads and stores, in program order.
     """
 
@@ -93,14 +93,14 @@ class TritonKernel(Struct, frozen=True):
 
 
 def parse_triton(source: Source) -> TritonKernel:
-    """Read a `*.triton-to-llvm.txt`.
+    """Return the accesses in a `*.triton-to-llvm.txt`.
 
-    Operations that are not known give values that are not known: only the accesses that depend on
-    them are, with the reason.
+    An unknown operation has an unknown value. Only the accesses that depend on it are unknown, with
+    the reason.
 
     Raises:
-        ParseError: No print of the file holds a kernel whose loads and stores have layouts: it is
-            cut, or it is of another compiler.
+        ParseError: No print of the file has a kernel with layouts of its loads and stores: the
+            file is cut, or another compiler wrote it.
     """
     start, end = _last_with_layouts(source)
     reader = _Reader(source)
@@ -112,7 +112,7 @@ def parse_triton(source: Source) -> TritonKernel:
 
 
 def _last_with_layouts(source: Source) -> tuple[int, int]:
-    """Where the last print begins and ends that has tensors, layouts and structured loops."""
+    """Return the range of the last print with tensors, layouts and structured loops."""
     text = source.text
     end = len(text)
     while (start := text.rfind(_MARK, 0, end)) >= 0:
@@ -130,12 +130,12 @@ def _last_with_layouts(source: Source) -> tuple[int, int]:
 
 
 class _Region(Struct):
-    """Of what the lines that follow are the body.
+    """The region of an operation, whose body the following lines are.
 
     Attributes:
-        trips: Iterations of a loop; `None` of other operations, and of loops whose bounds vary.
+        trips: Iterations of a loop; `None` for other operations, and for loops with variable bounds.
         counter: The loop's counter.
-        reason: Why accesses in it are not known.
+        reason: Why accesses in it are unknown.
     """
 
     trips: int | None = None
@@ -154,7 +154,7 @@ class _Reader(Struct):
     of_accelerator: list[str] = field(default_factory=list)
 
     def read(self, line: str, at: int) -> None:
-        """Read one line; what it states of values is kept."""
+        """Read one line, and record the values that it defines."""
         if alias := _ALIAS.fullmatch(line):
             self.aliases[alias[1]] = alias[2]
         elif op := _OP.fullmatch(line):
@@ -179,7 +179,7 @@ class _Reader(Struct):
         return _Region(reason="" if is_plain else f"it stands in `{name}`")
 
     def _arguments(self, text: str) -> None:
-        """Give the arguments of a block their values: pointers of the kernel, a loop's counter."""
+        """Set the values of a block's arguments: pointers of the kernel, or a loop's counter."""
         names = [(found[1], bool(found[2])) for found in _ARGUMENT.finditer(text)]
         if len(self.regions) == 2 and not self.arguments:
             self.arguments = sum([is_pointer for _, is_pointer in names])
@@ -216,7 +216,7 @@ class _Reader(Struct):
         return value.value if isinstance(value, Const) else None
 
     def _box(self, *exprs: Expr) -> Mapping[Var, Interval]:
-        """Bounds of the variables of expressions, as far as this print states them."""
+        """Return the bounds of the variables of expressions, as far as this print states them."""
         trips = self._loops()
         return {
             v: Interval(0, trips[v.index] - 1)
@@ -229,6 +229,7 @@ class _Reader(Struct):
         """Record a load or store."""
         pointer = self.values.get(operands[0]) if operands else None
         element, tile, layout, reason = self._tile(rest)
+        # No mask is the empty conjunction: every element is accessed.
         mask: Value = ()
         masked = _mask_of(name, operands, rest)
         if masked is not None:
@@ -254,7 +255,7 @@ class _Reader(Struct):
         )
 
     def _tile(self, rest: str) -> tuple[str, tuple[int, ...], LinearLayout | None, str]:
-        """Element type, sizes and layout of a tensor of pointers; or a reason why not."""
+        """Return element type, sizes and layout of a tensor of pointers, or a reason why not."""
         tensors = _POINTERS.search(rest)
         if tensors is None:
             scalar = _POINTER.search(rest)
@@ -268,7 +269,7 @@ class _Reader(Struct):
 
 
 def _mask_of(name: str, operands: Sequence[str], rest: str) -> str | None:
-    """The operand that is the mask of an access; `None` if it has none."""
+    """Return the operand that is the mask of an access; `None` if it has none."""
     if name == "tt.store":
         return operands[2] if len(operands) > 2 else None
     place = 2 if name.startswith("ttg.async") else 1

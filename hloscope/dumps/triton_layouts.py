@@ -1,4 +1,4 @@
-"""Triton's layout attributes: blocked, linear, of a product's accumulators, and slices of these.
+"""Triton's layout attributes: blocked, linear, dot accumulators, and slices of these.
 
 Source: Triton `TritonGPUAttrDefs.td`, `LinearLayoutConversions.cpp`; PTX ISA, "Matrix Fragments for
 mma.m16n8k8", accumulators.
@@ -22,16 +22,16 @@ _MMA: Final = pattern(
     r"warpsPerCTA = \[(\d{1,4}), (\d{1,4})\], instrShape = \[16, 8\]\}>"
 )
 MOST_SLICES: Final = 8
-"""Slices of slices that are looked through."""
+"""Maximum depth of nested slices."""
 
 
 def layout_of(text: str, shape: Sequence[int], aliases: Mapping[str, str]) -> LinearLayout:
-    """Return the linear layout that an attribute stands for, over a tile of this shape.
+    """Return the linear layout of an attribute, over a tile of this shape.
 
     Args:
         text: An alias (`#blocked1`) or an attribute (`#ttg.slice<{dim = 1, parent = #blocked}>`).
         shape: Sizes of the tile, powers of two.
-        aliases: The attributes that aliases stand for.
+        aliases: The attribute of each alias.
 
     Raises:
         ParseError: The text of a layout is damaged.
@@ -55,6 +55,7 @@ def layout_of(text: str, shape: Sequence[int], aliases: Mapping[str, str]) -> Li
         dim = int(found[1])
         if dim > len(sizes):
             raise UnsupportedError(f"dimension {dim} of the layout `{text[:80]}` does not exist")
+        # A slice is the parent's layout on a tile of size 1 along the removed dimension.
         sizes.insert(dim, 1)
         removed.append(dim)
         text = found[2]
@@ -85,10 +86,11 @@ def _whole(text: str, shape: Sequence[int]) -> LinearLayout:
 
 
 def _accumulators(warps: tuple[int, int], shape: Sequence[int]) -> LinearLayout:
-    """The accumulators of `mma.m16n8`: pairs along a row, 4 lanes a row, 8 rows, and 8 rows below.
+    """Return the layout of the accumulators of `mma.m16n8`.
 
-    Warps follow along rows first, then registers repeat the whole over the tile.  What is larger
-    than the tile wraps around, so that several lanes or warps hold the same element.
+    A thread holds pairs along a row. 4 lanes hold a row, 8 rows follow, and the second register
+    pair is 8 rows below. Warps follow along rows first, then registers repeat the whole over the
+    tile. Parts beyond the tile wrap around, so several lanes or warps hold the same element.
     """
     steps = [
         *[("register", 1, 1)],
@@ -113,7 +115,7 @@ def _accumulators(warps: tuple[int, int], shape: Sequence[int]) -> LinearLayout:
 
 
 def _without(layout: LinearLayout, dim: int) -> LinearLayout:
-    """The layout without one output, and without the registers that then hold nothing new."""
+    """Return the layout without one output, and without registers that then repeat elements."""
     sides = []
     for side in layout.ins:
         bases = [tuple([n for k, n in enumerate(b) if k != dim]) for b in side.bases]

@@ -37,11 +37,11 @@ Constraint: TypeAlias = tuple[Expr, Interval]
 
 
 class Pointer(Struct, frozen=True):
-    """Elements of a parameter of a kernel, counted from its first one.
+    """A pointer to elements of a kernel's parameter, counted from its first one.
 
     Attributes:
         argument: Number of the parameter.
-        offset: The element.
+        offset: Number of the element.
     """
 
     argument: int
@@ -51,7 +51,7 @@ class Pointer(Struct, frozen=True):
 Mask: TypeAlias = tuple[Constraint, ...]
 """True where all constraints hold."""
 Value: TypeAlias = Expr | Pointer | Mask | None
-"""An element of a tensor, by the tensor's index; `None` is not known."""
+"""An element of a tensor, by the tensor's index; `None` if it is unknown."""
 Box: TypeAlias = Mapping[Var, Interval]
 
 _VALUE: Final = pattern(r"value = (?:dense<)?(-?\d{1,19}|true|false)>? ?:")
@@ -65,11 +65,11 @@ _ORDER: Final = pattern(r"order = array<i32: (\d{1,3}(?:, \d{1,3})*)>")
 def result_of(
     name: str, given: Sequence[Value], rest: str, box: Callable[[Expr, Expr], Box]
 ) -> Value:
-    """Return the result of an operation; `None` if it is not known.
+    """Return the result of an operation; `None` if it is unknown.
 
     Args:
-        name: Of the operation.
-        given: Its operands.
+        name: Name of the operation.
+        given: Values of its operands.
         rest: The text after them, with its properties.
         box: Bounds of the variables of two expressions.
 
@@ -105,9 +105,9 @@ def result_of(
 
 
 def _compared(a: Expr, b: Expr, predicate: int, box: Box) -> Mask | None:
-    """The constraint that a comparison states; `None` if it is not one interval.
+    """Return the constraint of a comparison; `None` if it is not one interval.
 
-    Unsigned comparisons of numbers that are at least 0 are signed ones.
+    Unsigned comparisons of numbers that are not negative equal signed ones.
     """
     if predicate > 5:
         if min(bounds(a, box).lo, bounds(b, box).lo) < 0:
@@ -129,7 +129,7 @@ def _number(of: re.Pattern[str], rest: str) -> int:
 
 
 def _mapped(value: Value, of: Callable[[Expr], Expr]) -> Value:
-    """The value with its expressions replaced."""
+    """Return the value with `of` applied to its expressions."""
     if isinstance(value, Pointer):
         return Pointer(value.argument, of(value.offset))
     if isinstance(value, tuple):
@@ -158,7 +158,7 @@ def _transposed(e: Expr, rest: str) -> Expr:
 
 
 def _floor(a: Expr, b: Expr, box: Box) -> Expr | None:
-    """`a / b` rounded towards 0, which is the floor where nothing is negative."""
+    """Return `a / b` rounded towards 0; `None` unless it equals the floor, as for no negative `a`."""
     return floordiv(a, b) if _is_division(a, b, box) else None
 
 

@@ -1,4 +1,4 @@
-"""Layout languages and indexing maps: Triton's linear layouts, CuTe's, sums of iterators."""
+"""Layout languages and indexing maps: Triton's linear layouts, CuTe layouts, iterator sums."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Matrices over the field of two elements: bit `i` of a column is its entry in row `i`."""
+"""Matrices over the field of two elements. Bit `i` of a column is its entry in row `i`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ Columns: TypeAlias = tuple[int, ...]
 
 
 def _reduced(columns: Columns) -> tuple[dict[int, tuple[int, int]], list[int]]:
-    """Gaussian elimination, column by column.
+    """Eliminate column by column (Gaussian elimination).
 
     Returns:
-        For the highest bit of each pivot the pivot and which columns it is the sum of; and which
-        columns sum up to 0, one for each that is no pivot.
+        By highest bit, each pivot and the set of columns that sum up to it; and for each column
+        that is not a pivot, a set of columns that sum up to 0.
     """
     pivots: dict[int, tuple[int, int]] = {}
     zeros = []
@@ -23,6 +23,8 @@ def _reduced(columns: Columns) -> tuple[dict[int, tuple[int, int]], list[int]]:
             if top not in pivots:
                 pivots[top] = column, of
                 break
+            # Subtraction is xor: the highest bit disappears, and `of` follows which columns were
+            # added.
             column ^= pivots[top][0]
             of ^= pivots[top][1]
         else:
@@ -31,7 +33,7 @@ def _reduced(columns: Columns) -> tuple[dict[int, tuple[int, int]], list[int]]:
 
 
 def rank(columns: Columns) -> int:
-    """How many columns are independent.
+    """Return the number of independent columns.
 
     >>> rank((0b01, 0b11, 0b10))
     2
@@ -40,7 +42,9 @@ def rank(columns: Columns) -> int:
 
 
 def kernel(columns: Columns) -> Columns:
-    """A basis of the sets of columns that sum up to 0; bit `k` says if column `k` is in it.
+    """Return a basis of the sets of columns that sum up to 0.
+
+    Bit `k` is set if column `k` is in it.
 
     >>> kernel((0b01, 0b11, 0b10))
     (7,)
@@ -49,7 +53,7 @@ def kernel(columns: Columns) -> Columns:
 
 
 def inverse(columns: Columns) -> Columns:
-    """The inverse of a square matrix of full rank, as columns.
+    """Return the inverse of a square matrix of full rank, as columns.
 
     >>> inverse((0b01, 0b11))
     (1, 3)

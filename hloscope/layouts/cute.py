@@ -1,7 +1,8 @@
 """CuTe layouts: nested sizes and strides, as functions of one index, and their algebra.
 
-The first mode varies fastest.  `f(x) = sum of ((x / (s_0 * ... * s_{i-1})) mod s_i) * d_i`, and
-with a swizzle some bits of that are xored with others.
+The first mode varies fastest. `f(x) = sum of ((x / (s_0 * ... * s_{i-1})) mod s_i) * d_i`, and a
+swizzle xors some bits of the result with others.
+
 Source: CUTLASS documentation, "CuTe Layouts" and "CuTe Layout Algebra".
 """
 
@@ -28,7 +29,7 @@ _SWIZZLED: Final = pattern(r"\s*Sw<(\d{1,3}),(\d{1,3}),(-?\d{1,3})>\s*o\s*_?0\s*
 
 
 class Swizzle(Struct, frozen=True):
-    """`Sw<bits,base,shift>`: bits `base ..` are xored with those `shift` places above them."""
+    """The swizzle `Sw<bits,base,shift>`: bits from `base` on are xored with those `shift` above."""
 
     bits: int
     base: int
@@ -39,7 +40,7 @@ class Swizzle(Struct, frozen=True):
             raise ValueError(f"{self}: bits overlap, or there are none of them")
 
     def __call__(self, x: int) -> int:
-        """The swizzled number.
+        """Return the swizzled number.
 
         >>> Swizzle(2, 0, 2)(0b1001)
         11
@@ -53,7 +54,7 @@ class Swizzle(Struct, frozen=True):
 
 
 class CuteLayout(Struct, frozen=True):
-    """Nested sizes and strides of the same nesting, and perhaps a swizzle of the result.
+    """Nested sizes and strides of the same nesting, with an optional swizzle of the result.
 
     >>> layout = CuteLayout.parse("(4,(2,3)):(2,(1,8))")
     >>> layout.size, layout.cosize, [layout(x) for x in range(6)]
@@ -71,17 +72,17 @@ class CuteLayout(Struct, frozen=True):
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """Sizes and strides without nesting, the fastest first."""
+        """Return sizes and strides without nesting, the fastest first."""
         return tuple(_modes(self.shape, self.stride))
 
     @property
     def flat(self) -> Strided:
-        """The function without its swizzle."""
+        """Return the function without its swizzle."""
         return Strided(self.modes)
 
     @property
     def size(self) -> int:
-        """How many indices there are."""
+        """Return the number of indices."""
         return prod(mode.size for mode in self.modes)
 
     @property
@@ -90,7 +91,7 @@ class CuteLayout(Struct, frozen=True):
         return 1 + sum((mode.size - 1) * mode.stride for mode in self.modes)
 
     def __call__(self, x: int) -> int:
-        """The value at an index."""
+        """Return the value at an index."""
         value = self.flat(x)
         return value if self.swizzle is None else self.swizzle(value)
 
@@ -100,10 +101,10 @@ class CuteLayout(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> CuteLayout:
-        """Read a layout as CuTe prints it: static integers may have a `_` before them.
+        """Return the layout of a text in CuTe's form; static integers may begin with `_`.
 
         Raises:
-            ParseError: The text is no layout.
+            ParseError: The text is not a layout.
 
         >>> print(CuteLayout.parse("Sw<3,0,3> o _0 o (_8,_8):(_8,_1)"))
         Sw<3,0,3> o _0 o (8,8):(8,1)
@@ -121,7 +122,7 @@ class CuteLayout(Struct, frozen=True):
             raise ParseError(f"`{text[:60]}` is not a layout: {error}") from None
 
     def to_map(self, *, by_mode: bool = False) -> IndexingMap:
-        """The function as a map of one dimension; or of one for each outermost mode.
+        """Return the function as a map of one dimension, or of one for each outermost mode.
 
         >>> print(CuteLayout.parse("(4,8):(8,1)").to_map(by_mode=True))
         (d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]
@@ -139,14 +140,17 @@ class CuteLayout(Struct, frozen=True):
         )
 
     def coalesce(self) -> CuteLayout:
-        """The same function with as few modes as possible."""
+        """Return the layout with the fewest modes for the same function."""
         return _of_modes(self.flat.merged().modes, self.swizzle)
 
     def compose(self, inner: CuteLayout) -> CuteLayout:
-        """`x -> self(inner(x))`, with the nesting of `inner`; which is proved.
+        """Return the layout of `x -> self(inner(x))`, with the nesting of `inner`.
+
+        The result is proved.
 
         Raises:
-            UnsupportedError: It is no layout, or leads outside: sizes and strides do not divide.
+            UnsupportedError: The composition is not a layout, as sizes and strides do not divide,
+                or `inner` has values outside of this layout.
 
         >>> a, b = CuteLayout.parse("(6,2):(8,2)"), CuteLayout.parse("(4,3):(3,1)")
         >>> print(a.compose(b))
@@ -158,6 +162,8 @@ class CuteLayout(Struct, frozen=True):
             raise UnsupportedError(f"values up to {inner.cosize - 1}, indices below {self.size}")
         modes = self.flat.merged().modes
         shape, stride = _composed_tree(modes, inner.shape, inner.stride)
+        # The digits of one mode may carry into the next, which mode-by-mode composition does not
+        # see; so equality with the composed maps is proved.
         found = CuteLayout(shape, stride)
         plain = CuteLayout(self.shape, self.stride).to_map()
         if not prove_equal([found.to_map()], [inner.to_map().compose(plain)]).is_proved:
@@ -165,7 +171,7 @@ class CuteLayout(Struct, frozen=True):
         return CuteLayout(shape, stride, self.swizzle)
 
     def complement(self, size: int) -> CuteLayout:
-        """The layout of the values below `size` that this one steps over.
+        """Return the layout of the values below `size` that this layout steps over.
 
         Raises:
             UnsupportedError: Values overlap, or strides do not divide.
@@ -180,6 +186,7 @@ class CuteLayout(Struct, frozen=True):
         for n, d in sorted(self.flat.merged().modes, key=lambda mode: mode.stride):
             if d == 0:
                 continue
+            # The modes, sorted by stride, must nest: each begins where the values below end.
             if d < current or d % current:
                 raise UnsupportedError(f"stride {d} is not a multiple of {current}")
             modes.append(Mode(d // current, current))
@@ -188,7 +195,7 @@ class CuteLayout(Struct, frozen=True):
         return _of_modes(Strided(tuple(modes)).merged().modes)
 
     def logical_divide(self, tiler: CuteLayout) -> CuteLayout:
-        """The elements of a tile, then the tiles: `self o (tiler, complement(tiler, size))`.
+        """Return the elements of a tile, then the tiles: `self o (tiler, complement(tiler, size))`.
 
         >>> print(CuteLayout.parse("16:1").logical_divide(CuteLayout.parse("4:2")))
         (4,(2,2)):(2,(1,8))
@@ -199,13 +206,13 @@ class CuteLayout(Struct, frozen=True):
 
 
 def cute_of(m: IndexingMap) -> CuteLayout:
-    """A map to one number as a CuTe layout: a mode for each variable, dimensions first.
+    """Return a map to one number as a CuTe layout, with a mode for each variable, dimensions first.
 
-    `layout.to_map(by_mode=True)` is the same relation, which is proved; a map of one variable is a
+    `layout.to_map(by_mode=True)` is proved to be the same relation. A map of one variable is a
     layout without nesting.
 
     Raises:
-        UnsupportedError: No layout is the map; the message says why.
+        UnsupportedError: The map is not a CuTe layout; the message gives the reason.
 
     >>> m = IndexingMap.parse("(d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 7]")
     >>> print(cute_of(m))
@@ -235,7 +242,7 @@ def _of_modes(modes: Sequence[Mode], swizzle: Swizzle | None = None) -> CuteLayo
 
 
 def _modes(shape: IntTuple, stride: IntTuple) -> Iterator[Mode]:
-    """The leaves of two trees that have to be alike."""
+    """Yield the modes of a shape and a stride of the same nesting."""
     stack = [(shape, stride, 0)]
     while stack:
         size, step, depth = stack.pop()
@@ -252,10 +259,11 @@ def _modes(shape: IntTuple, stride: IntTuple) -> Iterator[Mode]:
 def _composed_tree(
     modes: Sequence[Mode], shape: IntTuple, stride: IntTuple
 ) -> tuple[IntTuple, IntTuple]:
-    """A layout after each leaf of another, in the nesting of that."""
+    """Return the composition after each mode of another layout, in the nesting of that layout."""
     leaves = iter([_tree(_composed(modes, mode)) for mode in _modes(shape, stride)])
     shapes: list[list[IntTuple]] = [[]]
     strides: list[list[IntTuple]] = [[]]
+    # `None` marks the end of a tuple, so that deep nesting needs no recursion.
     todo: list[IntTuple | None] = [shape]
     while todo:
         at = todo.pop()
@@ -275,10 +283,10 @@ def _composed_tree(
 
 
 def _composed(modes: Sequence[Mode], inner: Mode) -> tuple[Mode, ...]:
-    """Modes after one mode: which elements `inner` picks, and how far apart these lie.
+    """Return the modes of a composition after one mode `inner`.
 
     Raises:
-        UnsupportedError: It picks no whole digits.
+        UnsupportedError: `inner` does not select whole digits.
     """
     rest, step = inner
     if step == 0 or not modes:
@@ -287,6 +295,7 @@ def _composed(modes: Sequence[Mode], inner: Mode) -> tuple[Mode, ...]:
         raise UnsupportedError(f"a negative stride, {step}")
     found: list[Mode] = []
     for size, stride in modes[:-1]:
+        # The stride skips this digit completely: every selected element has the digit 0 here.
         if step % size == 0:
             step //= size
             continue
@@ -306,11 +315,12 @@ def _composed(modes: Sequence[Mode], inner: Mode) -> tuple[Mode, ...]:
 
 
 def _swizzled(value: Expr, swizzle: Swizzle) -> Expr:
-    """The number with bits xored: for each the parity of two."""
+    """Return the number with bits xored: each xor is the parity of two bits."""
     terms: list[tuple[Expr, int]] = [(value, 1)]
     for b in range(swizzle.base, swizzle.base + swizzle.bits):
         to, place = b - min(0, swizzle.shift), b + max(0, swizzle.shift)
         here, other = (value // (1 << to)) % 2, (value // (1 << place)) % 2
+        # Replace bit `to` by the parity: add the new bit, subtract the old one.
         terms += [((here + other) % 2, 1 << to), (here, -(1 << to))]
     return linear(*terms)
 
@@ -320,7 +330,7 @@ def _text(tree: IntTuple) -> str:
 
 
 def _parsed(text: str) -> IntTuple:
-    """A nested tuple of integers."""
+    """Return the nested tuple of integers of a text."""
     stack: list[list[IntTuple]] = [[]]
     at = 0
     while text[at:].strip():

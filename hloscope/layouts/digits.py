@@ -1,8 +1,8 @@
-"""Maps whose results are sums of digits of variables, read off from the expressions themselves.
+"""Maps whose results are sums of digits of variables, derived from the expressions alone.
 
-A reshape, a transpose and what they make of each other divide indices only where digits end, so
-that every quotient and remainder is again a sum of digits.  Nothing is supposed, so nothing is left
-to be proved: where an expression is none of these, or may be none, it is not read.
+A reshape, a transpose and their compositions divide indices only where digits end, so every
+quotient and remainder is again a sum of digits. Nothing is guessed, so nothing needs a proof. An
+expression that is not certainly such a sum is not converted.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from hloscope.indexing import IndexingMap, prove_equal
 from hloscope.layouts.strided import Mode, Strided, divisors, supposed
 
 _MOST_DIGITS: Final = 1 << 10
-"""A sum of more digits is not read."""
+"""Maximum number of digits of a sum."""
 _TRIED: Final = 17
-"""Indices at which a form is tried before isl is asked to prove it."""
+"""Number of indices at which a form is tested before isl proves it."""
 
 
 class Digits(NamedTuple):
-    """An offset, and what every variable adds to it: 0 at 0, then digits times strides."""
+    """An offset, and the function that each variable adds to it: 0 at 0, then digits times strides."""
 
     offset: int
     forms: tuple[Strided, ...]
 
 
 class _Digit(NamedTuple):
-    """`((variable / lower) mod (upper / lower)) * stride`."""
+    """The digit `((variable / lower) mod (upper / lower)) * stride`."""
 
     variable: Var
     lower: int
@@ -40,21 +40,22 @@ class _Digit(NamedTuple):
 
     @property
     def last(self) -> int:
-        """What it is at its greatest value."""
+        """Return the value at the digit's greatest value."""
         return (self.upper // self.lower - 1) * self.stride
 
 
 _Sum: TypeAlias = "tuple[int, tuple[_Digit, ...]]"
-"""A constant and digits; no two share a part of a variable, so that any values go together."""
+"""A constant and digits that do not overlap, so that their values are independent."""
 
 
+# Proofs, simplification and printing ask again for the maps of the same few accesses.
 @lru_cache(maxsize=1 << 10)
 def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
-    """Each result as digits of the variables; `None` if it cannot be read so.
+    """Return each result as digits of the variables; `None` if a result has another form.
 
-    Its forms are those of the dimension variables, then those of the range variables, each of the
-    size of its variable and merged.  Conditions that always hold are passed over; no map is read
-    that leaves out an index, has no index or depends on values that are read at run time.
+    The forms are those of the dimension variables, then those of the range variables, each merged
+    and of the size of its variable. Constraints that always hold are ignored. Maps that exclude an
+    index, have no index or depend on run-time values are not converted.
 
     >>> m = IndexingMap.parse("(d0) -> (d0 * 8 - (d0 / 4) * 31), domain: d0 in [0, 31]")
     >>> [(found.offset, *found.forms) for found in digits_of(m)]
@@ -80,7 +81,7 @@ def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
 
 
 def _forms(digits: Iterable[_Digit], sizes: Mapping[Var, int]) -> tuple[Strided, ...]:
-    """What each variable adds: its digits with those between them, whose stride is 0."""
+    """Return the function that each variable adds. Gaps between its digits get stride 0."""
     modes: dict[Var, list[Mode]] = {v: [] for v in sizes}
     ends = dict.fromkeys(sizes, 1)
     for v, lower, upper, stride in sorted(digits, key=lambda digit: digit.lower):
@@ -92,7 +93,7 @@ def _forms(digits: Iterable[_Digit], sizes: Mapping[Var, int]) -> tuple[Strided,
 
 
 def _read(roots: Sequence[Expr], sizes: Mapping[Var, int]) -> list[_Sum] | None:
-    """Expressions as sums of digits; `None` if one of them is none."""
+    """Return expressions as sums of digits; `None` if one of them has another form."""
     known: dict[Expr, _Sum] = {}
     for x in postorder(*roots):
         found = _read_node(x, known, sizes)
@@ -122,13 +123,15 @@ def _read_node(x: Expr, known: Mapping[Expr, _Sum], sizes: Mapping[Var, int]) ->
 
 
 def _added(parts: Sequence[tuple[_Sum, int]]) -> tuple[_Digit, ...] | None:
-    """The digits of a sum of multiples; `None` where digits end that do not divide each other."""
+    """Return the digits of a sum of multiples; `None` if digit boundaries do not divide each other."""
     of: dict[Var, list[_Digit]] = {}
     for (_, digits), by in parts:
         for digit in digits:
             of.setdefault(digit.variable, []).append(digit._replace(stride=digit.stride * by))
     found: list[_Digit] = []
     for v, digits_of_v in of.items():
+        # All digits of a variable are cut at all boundaries, so that overlapping digits add up
+        # piece by piece.
         ends = sorted({end for d in digits_of_v for end in (d.lower, d.upper)})
         if any(b % a for a, b in pairwise(ends)):
             return None
@@ -151,7 +154,7 @@ def _divided(e: _Sum, by: int) -> tuple[_Sum, _Sum] | None:
     high: list[_Digit] = []
     low: list[_Digit] = []
     for v, lower, upper, stride in digits:
-        steps = by // gcd(by, stride)  # so many steps of the digit are a multiple of `by`
+        steps = by // gcd(by, stride)  # this many steps of the digit are a multiple of `by`
         if steps == 1:
             high.append(_Digit(v, lower, upper, stride // by))
         elif steps < upper // lower and (upper // lower) % steps == 0:
@@ -169,9 +172,9 @@ def _divided(e: _Sum, by: int) -> tuple[_Sum, _Sum] | None:
 def _carried(
     offset: int, high: list[_Digit], low: list[_Digit], by: int
 ) -> tuple[_Sum, _Sum] | None:
-    """Quotient and remainder where the upper half of one digit, and nothing else, carries over.
+    """Return quotient and remainder if only the upper half of one digit carries over; else `None`.
 
-    `(x + 4) / 8` is `x / 8 + (x / 4) mod 2`.
+    For example, `(x + 4) / 8` is `x / 8 + (x / 4) mod 2`.
     """
     widest = max(low, key=lambda digit: abs(digit.last))
     v, lower, upper, stride = widest
@@ -183,6 +186,7 @@ def _carried(
         rest.append(_Digit(v, lower, lower * half, stride))
     least, most = _bounds((offset, rest))
     step = stride * half
+    # With the lower half and with the upper half, all values must have one quotient each.
     first, second = least // by, (least + step) // by
     if most // by != first or (most + step) // by != second:
         return None
@@ -193,22 +197,22 @@ def _carried(
 
 
 def _bounds(e: tuple[int, Sequence[_Digit]]) -> tuple[int, int]:
-    """The least and the greatest value; both are taken."""
+    """Return the least and the greatest value; both occur."""
     offset, digits = e
     ends = [digit.last for digit in digits]
     return offset + sum([n for n in ends if n < 0]), offset + sum([n for n in ends if n > 0])
 
 
 def form_of(m: IndexingMap, factors: Sequence[int] = ()) -> Strided | None:
-    """The merged form of a map from one index to one number, if it has that form.
+    """Return the merged form of a map from one index to one number; `None` if it has no such form.
 
-    Where it cannot be read so, the digits are supposed from the values at a few indices; that they
-    give the map is tried at others, and proved.
+    If it cannot be derived from the expression, the digits are guessed from the values at a few
+    indices, tested at others, and proved.
 
     Args:
         m: A map of one dimension that begins at 0, with one result and no other variables.
-        factors: Sizes whose product is the number of indices, where that is known; digits end
-            where their divisors do.
+        factors: Sizes whose product is the number of indices, if they are known; digits end at
+            their divisors.
 
     >>> m = IndexingMap.parse("(d0) -> (d0 mod 4 * 8 + d0 / 4), domain: d0 in [0, 31]")
     >>> form_of(m).modes
@@ -232,7 +236,7 @@ def form_of(m: IndexingMap, factors: Sequence[int] = ()) -> Strided | None:
 
 
 def _only_form(m: IndexingMap, factors: Sequence[int]) -> Strided | None:
-    """The only form that the map can have."""
+    """Return the only form that the map can have; `None` if it can have none."""
     interval = m.dims[0].interval
     if m.is_known_empty or interval.lo > interval.hi:
         return Strided((Mode(0, 0),))

@@ -1,7 +1,8 @@
 """Triton's linear layouts: from bits of register, lane, warp and block to bits of an index.
 
-A layout is linear over the field of two elements: `L(a xor b) = L(a) xor L(b)`, so that the images
-of the powers of two, its bases, say all of it.  Composition, inverse and kernel are matrix algebra.
+A layout is linear over the field of two elements: `L(a xor b) = L(a) xor L(b)`, so the images of
+the powers of two, its bases, determine it. Composition, inverse and kernel are matrix algebra.
+
 Source: Triton `LinearLayout.h`; Zhou et al., "Linear Layouts".
 """
 
@@ -23,13 +24,13 @@ from hloscope.layouts.binary import Columns
 from hloscope.layouts.sums import refuse_unbounded
 
 MOST_BITS: Final = 62
-"""Bits of all inputs, and of all outputs."""
+"""Maximum number of bits of all inputs, and of all outputs."""
 MOST_POINTS: Final = 1 << 16
-"""Points of a map that are all looked at; beyond, isl is asked."""
+"""Maximum number of points of a map that are compared one by one; above it isl proves."""
 
 
 class Side(Struct, frozen=True):
-    """An input: its name, and for each of its bits what that adds to each output."""
+    """An input: its name, and for each of its bits the value that it adds to each output."""
 
     name: str
     bases: tuple[tuple[int, ...], ...]
@@ -41,7 +42,7 @@ class LinearLayout(Struct, frozen=True):
     Attributes:
         ins: The inputs; the size of each is two to the number of its bases.
         outs: Name and size of each output; sizes are powers of two.
-        offset: The image of 0; its bits are those of no basis.
+        offset: The image of 0; it shares no bit with a basis.
 
     >>> layout = LinearLayout((Side("register", ((1,),)), Side("lane", ((2,), (4,)))), (("x", 8),))
     >>> layout(register=1, lane=3)
@@ -78,10 +79,10 @@ class LinearLayout(Struct, frozen=True):
             raise ValueError(f"offset {self.offset} has bits of a basis")
 
     def __call__(self, **inputs: int) -> tuple[int, ...]:
-        """The outputs; inputs that are not given are 0.
+        """Return the outputs; missing inputs are 0.
 
         Raises:
-            ValueError: There is no such input, or it is out of bounds.
+            ValueError: An input is unknown or out of bounds.
         """
         found = list(self.offset)
         sides = {side.name: side.bases for side in self.ins}
@@ -95,27 +96,27 @@ class LinearLayout(Struct, frozen=True):
 
     @property
     def size_of(self) -> Mapping[str, int]:
-        """The size of each input."""
+        """Return the size of each input."""
         return {side.name: 1 << len(side.bases) for side in self.ins}
 
     @property
     def columns(self) -> Columns:
-        """The matrix: a number for each bit of the inputs, the first output in its low bits."""
+        """Return the matrix: a number for each bit of the inputs, the first output in its low bits."""
         return tuple([self._packed(basis) for side in self.ins for basis in side.bases])
 
     @property
     def rank(self) -> int:
-        """How many bits of the outputs it reaches."""
+        """Return the number of independent bits of the outputs."""
         return binary.rank(self.columns)
 
     @property
     def is_injective(self) -> bool:
-        """Does every input lead to another output?"""
+        """Do different inputs have different outputs?"""
         return self.rank == len(self.columns)
 
     @property
     def is_surjective(self) -> bool:
-        """Is every output reached?"""
+        """Is every output the image of an input?"""
         return not any(self.offset) and self.rank == self._out_bits
 
     @property
@@ -130,7 +131,7 @@ class LinearLayout(Struct, frozen=True):
         return packed
 
     def kernel(self) -> tuple[dict[str, int], ...]:
-        """Inputs that change nothing when xored to any other: what is broadcast; a basis of them.
+        """Return a basis of the inputs that change nothing when xored to any other: the broadcast.
 
         >>> layout = LinearLayout((Side("lane", ((1,), (0,), (1,))),), (("x", 2),))
         >>> layout.kernel()
@@ -139,7 +140,7 @@ class LinearLayout(Struct, frozen=True):
         return tuple([self._inputs(bits) for bits in binary.kernel(self.columns)])
 
     def _inputs(self, bits: int) -> dict[str, int]:
-        """The inputs whose bits, one after another, are these; zeros are left out."""
+        """Return the inputs with these bits, one after another; zeros are left out."""
         found = {}
         for side in self.ins:
             if value := bits & ((1 << len(side.bases)) - 1):
@@ -148,7 +149,7 @@ class LinearLayout(Struct, frozen=True):
         return found
 
     def compose(self, then: LinearLayout) -> LinearLayout:
-        """`then` after this one: the outputs become its inputs, in order.
+        """Return this layout followed by `then`. The outputs become its inputs, in order.
 
         Raises:
             ValueError: The sizes of outputs and inputs differ.
@@ -169,10 +170,10 @@ class LinearLayout(Struct, frozen=True):
         return LinearLayout(ins, then.outs, start)
 
     def inverse(self) -> LinearLayout:
-        """From outputs to inputs.
+        """Return the map from outputs to inputs.
 
         Raises:
-            UnsupportedError: It is not one to one, or does not reach everything.
+            UnsupportedError: The layout is not one to one, or not onto.
 
         >>> turn = LinearLayout((Side("x", ((2,), (3,))),), (("y", 4),))
         >>> turn.inverse().ins
@@ -191,7 +192,7 @@ class LinearLayout(Struct, frozen=True):
         return LinearLayout(tuple(ins), outs)
 
     def to_map(self, ranges: Iterable[str] = ()) -> IndexingMap:
-        """The layout as a map from inputs to outputs.
+        """Return the layout as a map from inputs to outputs.
 
         Args:
             ranges: Inputs that are range variables; the others are dimensions.
@@ -217,7 +218,7 @@ class LinearLayout(Struct, frozen=True):
 
 
 def _value(bits: Sequence[tuple[Var, int, int]], widths: Mapping[Var, int], size: int) -> Expr:
-    """One output: runs of bits of one variable stay together, the others are parities."""
+    """Return one output: runs of bits of one variable are digits, other bits are parities."""
     terms: list[tuple[Expr, int]] = []
     at = 0
     most = size.bit_length() - 1
@@ -243,17 +244,17 @@ def _field(v: Var, low: int, count: int, width: int) -> Expr:
 
 
 def linear_of(m: IndexingMap, names: Sequence[str] = ()) -> LinearLayout:
-    """A map as a linear layout: its variables are the inputs, its results the outputs.
+    """Return a map as a linear layout: its variables are the inputs, its results the outputs.
 
-    The size of an output is the power of two above its largest value.  `layout.to_map()` with its
-    ranges is the same relation, which is proved.
+    The size of an output is the power of two above its largest value. `layout.to_map()` with its
+    ranges is proved to be the same relation.
 
     Args:
         m: The map.
         names: Names of the outputs; `dim0`, `dim1` … without them.
 
     Raises:
-        UnsupportedError: It is not linear; the message says why.
+        UnsupportedError: The map is not linear; the message gives the reason.
 
     >>> m = IndexingMap.parse("(lane)[r] -> (lane / 4, (lane mod 4) * 2 + r), "
     ...                       "domain: lane in [0, 31], r in [0, 1]")
@@ -269,6 +270,8 @@ def linear_of(m: IndexingMap, names: Sequence[str] = ()) -> LinearLayout:
     ins = []
     for v in variables:
         bits = range(m.box[v].size.bit_length() - 1)
+        # A linear map is determined by its values at powers of two; whether the map is linear is
+        # decided below by comparing all points, or by a proof.
         images = [_image(m, variables, {v: 1 << k}) for k in bits]
         bases = tuple([tuple(a ^ b for a, b in zip(i, start, strict=True)) for i in images])
         ins.append(Side(m.names[v], bases))
@@ -298,7 +301,7 @@ def linear_of(m: IndexingMap, names: Sequence[str] = ()) -> LinearLayout:
 
 
 def _differs(m: IndexingMap, other: IndexingMap) -> str:
-    """Where two maps of the same few points differ, or where one has no value; "" for nowhere."""
+    """Return a point at which two maps differ, or one has no value; empty if there is none."""
     sizes = [v.interval.size for v in (*m.dims, *m.ranges)]
     points = np.indices(sizes).reshape(len(sizes), -1)
     dims, ranges = [*points[: len(m.dims)]], [*points[len(m.dims) :]]

@@ -1,9 +1,9 @@
 """Functions of one index that are an offset plus digits times strides, in mixed radix.
 
-`f(x) = offset + sum of ((x / (s_0 * ... * s_{i-1})) mod s_i) * d_i`: a reshape, a transpose and
-what slices, reverses and broadcasts add (offsets, negative strides, strides of 0) are of this form,
-and so is every flat layout of CuTe.  With neighbours merged where they can be, the form is unique
-but for digits of size 1, so that its number of digits is a property of the function.
+`f(x) = offset + sum of ((x / (s_0 * ... * s_{i-1})) mod s_i) * d_i`. Reshapes and transposes have
+this form, with slices, reverses and broadcasts (offsets, negative strides, strides of 0), and so
+has every flat CuTe layout. With adjacent digits merged where possible, the form is unique except
+for digits of size 1, so the number of digits is a property of the function.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from hloscope.indexing import IndexingMap, below
 from hloscope.ir import Dims
 
 _MOST_TRIED: Final = 1 << 16
-"""Possible factors of a size that are tried; what is left counts as prime."""
+"""Bound of the trial divisors of a size; a larger rest counts as prime."""
 _MOST_DIVISORS: Final = 1 << 13
-"""Divisors that are tried as ends of a digit."""
+"""Maximum number of divisors that are tried as digit boundaries."""
 
 
 class Mode(NamedTuple):
-    """One digit: how many values it has, and how far apart these are."""
+    """One digit: the number of its values, and the distance between their results."""
 
     size: int
     stride: int
 
 
 class Strided(Struct, frozen=True):
-    """`offset` plus the digits of an index times their strides; the first digit varies fastest.
+    """A function `offset` plus the digits of an index times their strides, the first digit fastest.
 
     Attributes:
         modes: Sizes and strides, from the fastest to the slowest digit.
@@ -48,11 +48,11 @@ class Strided(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many indices there are."""
+        """Return the number of indices."""
         return prod(mode.size for mode in self.modes)
 
     def __call__(self, x: int) -> int:
-        """The value at an index."""
+        """Return the value at an index."""
         value = self.offset
         for size, stride in self.modes:
             x, digit = divmod(x, size)
@@ -61,21 +61,22 @@ class Strided(Struct, frozen=True):
 
     @property
     def is_identity(self) -> bool:
-        """Is every index its own value?"""
+        """Is every index mapped to itself?"""
         return not self.offset and all(mode.stride == 1 for mode in self.merged().modes)
 
     @property
     def is_permutation(self) -> bool:
-        """Is it a rearrangement of `0 .. size - 1`: the strides are those of the sorted digits?"""
+        """Is it a permutation of `0 .. size - 1`?"""
         below_ = 1
         for size, stride in sorted(self.merged().modes, key=lambda mode: mode.stride):
+            # In a permutation the digits, sorted by stride, are again a mixed-radix number.
             if stride != below_:
                 return False
             below_ *= size
         return not self.offset
 
     def merged(self) -> Strided:
-        """The same function without digits of size 1, and neighbours that are one digit joined.
+        """Return the function without digits of size 1, and with adjacent digits joined.
 
         >>> Strided((Mode(4, 2), Mode(1, 7), Mode(3, 8), Mode(2, 1))).merged().modes
         (Mode(size=12, stride=2), Mode(size=2, stride=1))
@@ -91,7 +92,7 @@ class Strided(Struct, frozen=True):
         return Strided(tuple(modes), self.offset)
 
     def expression(self, x: Expr) -> Expr:
-        """The value as an expression of the index `x`, which is in bounds."""
+        """Return the value as an expression of the index `x`, which must be in bounds."""
         terms: list[tuple[Expr, int]] = []
         lower, total = 1, self.size
         for size, stride in self.modes:
@@ -102,7 +103,7 @@ class Strided(Struct, frozen=True):
         return (linear(*terms) if terms else Const(0)) + self.offset
 
     def to_map(self) -> IndexingMap:
-        """The function as a map of one dimension.
+        """Return the function as a map of one dimension.
 
         >>> print(Strided((Mode(4, 8), Mode(8, 1))).to_map())
         (d0) -> ((d0 mod 4) * 8 + d0 / 4), domain: d0 in [0, 31]
@@ -111,17 +112,19 @@ class Strided(Struct, frozen=True):
 
 
 def supposed(f: Callable[[int], int], size: int, ends: Dims) -> Strided:
-    """The only form that `f` can have, read off at a few indices; that it has it is not proved.
+    """Return the only form that `f` can have, from its values at a few indices. It is not proved.
 
     Args:
         f: A function of `0 .. size - 1`.
-        size: How many indices there are; at least 1.
-        ends: The divisors of the size, in order: where digits may end.
+        size: Number of indices; at least 1.
+        ends: The divisors of the size, in order: the possible digit boundaries.
     """
     offset = f(0)
     modes: list[Mode] = []
     lower = 1
     while lower < size:
+        # A digit ends at the first divisor at which the function leaves the line through the first
+        # two of its values.
         stride = f(lower) - offset
         rest = size // lower
         end = next(
@@ -138,7 +141,7 @@ def supposed(f: Callable[[int], int], size: int, ends: Dims) -> Strided:
 
 
 def divisors(factors: Sequence[int]) -> Dims:
-    """The divisors of a product, in order; not all of them where they are very many.
+    """Return the divisors of a product, in order; not all of them if they are very many.
 
     >>> divisors((4, 3))
     (1, 2, 3, 4, 6, 12)
@@ -152,7 +155,7 @@ def divisors(factors: Sequence[int]) -> Dims:
 
 
 def _primes(number: int) -> list[int]:
-    """The prime factors of a number, each as often as it divides; a large rest may be composite."""
+    """Return the prime factors of a number with multiplicity; a large rest may be composite."""
     primes: list[int] = []
     p = 2
     while p * p <= number and p < _MOST_TRIED:

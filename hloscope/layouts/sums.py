@@ -1,7 +1,4 @@
-"""Maps whose results are sums of digits of single variables: what CuTe and TVM write down.
-
-`result = base + sum of ((x / lower) mod extent) * scale`, over variables `x` and their digits.
-"""
+"""Maps whose results are sums of digits of single variables: the form of CuTe and TVM."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ class IterSplit(Struct, frozen=True):
 
     Attributes:
         variable: The variable, by its printed name.
-        lower: By how much it is divided.
-        extent: How many values the digit has.
-        scale: How far apart these are.
+        lower: Divisor of the variable.
+        extent: Number of values of the digit.
+        scale: Distance between the results of consecutive values.
     """
 
     variable: str
@@ -43,7 +40,7 @@ class IterSplit(Struct, frozen=True):
 
 
 class IterSum(Struct, frozen=True):
-    """A base plus digits.
+    """A sum of a base and digits.
 
     >>> IterSum.parse("IterSum([IterSplit(d0, lower_factor=4, extent=2, scale=8)], 3)").base
     3
@@ -57,10 +54,10 @@ class IterSum(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> IterSum:
-        """Read the text of a sum.
+        """Return the sum of a text.
 
         Raises:
-            ParseError: The text is no such sum.
+            ParseError: The text is not a sum of this form.
         """
         whole = _SUM.fullmatch(text.strip())
         if whole is None or len(text) > MOST_DIGITS * 64:
@@ -85,7 +82,7 @@ class Iterators(Struct, frozen=True):
     Attributes:
         dims: Name and size of each dimension variable.
         ranges: Name and size of each range variable.
-        sums: One for each result.
+        sums: The sum of each result.
     """
 
     dims: tuple[tuple[str, int], ...]
@@ -93,10 +90,10 @@ class Iterators(Struct, frozen=True):
     sums: tuple[IterSum, ...]
 
     def to_map(self) -> IndexingMap:
-        """The map that the sums say.
+        """Return the map that the sums describe.
 
         Raises:
-            ValueError: A digit is of a variable that there is not.
+            ValueError: A digit has an unknown variable.
         """
         place: dict[str, Var] = {name: Dim(k) for k, (name, _) in enumerate(self.dims)}
         place |= {name: Range(k) for k, (name, _) in enumerate(self.ranges)}
@@ -122,10 +119,10 @@ def _variable(name: str, size: int) -> Variable:
 
 
 def iterators_of(m: IndexingMap) -> Iterators:
-    """A map as sums of digits of single variables; the same relation, which is proved.
+    """Return a map as sums of digits of single variables. Equality is proved.
 
     Raises:
-        UnsupportedError: No such sums are the map; the message says why.
+        UnsupportedError: The map has another form; the message gives the reason.
 
     >>> m = IndexingMap.parse("(d0) -> (d0 / 4 + (d0 mod 4) * 8), domain: d0 in [0, 31]")
     >>> print(*iterators_of(m).sums)
@@ -151,12 +148,12 @@ IterSplit(d0, lower_factor=4, extent=8, scale=1)], 0)
 
 
 def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
-    """For each result its value at 0, and for each variable the digits that it adds.
+    """Return for each result its value at 0, and for each variable the digits that it adds.
 
-    They are read off the map; where that cannot be done, they are supposed and proved.
+    The digits are derived from the expressions if possible, and otherwise guessed and proved.
 
     Raises:
-        UnsupportedError: The map is not of this form; the message says why.
+        UnsupportedError: The map has another form; the message gives the reason.
     """
     variables = refuse_unbounded(m)
     if (read := digits_of(m)) is not None:
@@ -182,15 +179,15 @@ def separated(m: IndexingMap) -> list[tuple[int, list[tuple[Var, Strided]]]]:
 
 
 def _alone(m: IndexingMap, variables: Sequence[Var], v: Var, k: int) -> Callable[[int], int]:
-    """A result as a function of one variable, the others being 0."""
+    """Return a result as a function of one variable, with the others at 0."""
     return lambda x: _at(m, variables, {v: x})[k]
 
 
 def refuse_unbounded(m: IndexingMap) -> list[Var]:
-    """The variables of a map, all of which run from 0 to somewhere.
+    """Return the variables of a map, all of which begin at 0 and are bounded.
 
     Raises:
-        UnsupportedError: One does not, or the map has variables that are read at run time.
+        UnsupportedError: A variable does not, or the map depends on run-time values.
     """
     if m.is_undefined or m.is_known_empty:
         raise UnsupportedError("a map without any element")

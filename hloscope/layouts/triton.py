@@ -1,4 +1,4 @@
-"""Triton's blocked encodings and the text of its linear layouts."""
+"""Triton's blocked encodings and the text form of its linear layouts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _OUT: Final = pattern(r"(\w+) \(size (\d{1,20})\)")
 
 
 class Blocked(Struct, frozen=True):
-    """A blocked encoding: what a thread, a warp and a block hold of each dimension.
+    """A blocked encoding: elements of a thread, threads of a warp and warps of a block.
 
     Attributes:
-        size_per_thread: Neighbouring elements of one thread.
+        size_per_thread: Consecutive elements of one thread along each dimension.
         threads_per_warp: Threads of a warp.
         warps_per_block: Warps of a block.
         order: Dimensions from the fastest to the slowest.
@@ -51,10 +51,10 @@ class Blocked(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Blocked:
-        """Read an encoding as Triton prints it.
+        """Return the encoding of a text as Triton prints it.
 
         Raises:
-            ParseError: The text is no encoding.
+            ParseError: The text is not a blocked encoding.
 
         >>> Blocked.parse("#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], "
         ...               "warpsPerCTA = [4, 1], order = [1, 0]}>").order
@@ -76,13 +76,13 @@ class Blocked(Struct, frozen=True):
         )
 
     def to_linear(self, shape: Sequence[int]) -> LinearLayout:
-        """The layout of a tensor of this shape: repeated over it, wrapped where it is larger.
+        """Return the layout of a tensor: repeated over a larger one, wrapped in a smaller one.
 
         Args:
             shape: Sizes of the tensor in a block, powers of two.
 
         Raises:
-            UnsupportedError: A size is no power of two, or the rank is another.
+            UnsupportedError: A size is not a power of two, or the rank differs.
 
         Source: Triton `BlockedEncodingAttr::toLinearLayout`.
 
@@ -112,6 +112,8 @@ class Blocked(Struct, frozen=True):
         for name, side in zip(("register", "lane", "warp"), sides, strict=True):
             for d in self.order:
                 for _ in range(side[d].bit_length() - 1):
+                    # Bits beyond the tensor are zero bases: these threads hold elements of others
+                    # again.
                     bases[name].append(_unit(rank, d, reached[d] if reached[d] < shape[d] else 0))
                     reached[d] *= 2
         for d in self.order:
@@ -127,10 +129,10 @@ def _unit(rank: int, d: int, value: int) -> tuple[int, ...]:
 
 
 def layout_text(layout: LinearLayout) -> str:
-    """A linear layout as Triton prints it.
+    """Return the text of a linear layout as Triton prints it.
 
     Raises:
-        UnsupportedError: It has an offset, for which Triton has no text.
+        UnsupportedError: The layout has an offset, for which Triton has no text.
     """
     if any(layout.offset):
         raise UnsupportedError(f"Triton's text has no offset, this layout {list(layout.offset)}")
@@ -146,10 +148,10 @@ def layout_text(layout: LinearLayout) -> str:
 
 
 def parse_layout(text: str) -> LinearLayout:
-    r"""Read what Triton prints of a linear layout.
+    r"""Return the linear layout of a text that Triton printed.
 
     Raises:
-        ParseError: The text is no layout.
+        ParseError: The text is not a linear layout.
 
     >>> print(parse_layout("- lane=1 -> (2)\n  lane=2 -> (1)\nwhere out dims are: [x (size 4)]")
     ...       .ins[0].bases)
@@ -182,14 +184,14 @@ def parse_layout(text: str) -> LinearLayout:
 
 
 def thread_map(layout: LinearLayout, shape: Sequence[int]) -> IndexingMap:
-    """From threads and blocks of a kernel to elements of a tensor, for a layout of one tile.
+    """Return the map from threads and blocks to elements of a tensor, for a layout of one tile.
 
-    The lanes of all warps are `th_x`, the tiles of the tensor, in row-major order, `bl_x`,
-    registers are range variables: neighbours of one thread, and what else it holds.  What sticks
-    out of the tensor is masked.
+    The lanes of all warps are `th_x`, and the tiles of the tensor, in row-major order, are `bl_x`.
+    Registers are range variables: one for the consecutive elements of a thread, and one for its
+    other elements. Elements beyond the tensor are masked.
 
     Args:
-        layout: From register, lane and warp to an index in the tile.
+        layout: Layout from register, lane and warp to an index in the tile.
         shape: Sizes of the tensor.
 
     Raises:
@@ -207,13 +209,13 @@ bl_x in [0, 1], register in [0, 3], bl_x * 128 + th_x in [0, 249]
 
 
 def index_by_thread(layout: LinearLayout) -> tuple[list[Expr], int, list[Variable]]:
-    """Return the index in the tile that each thread holds, by the thread's number and registers.
+    """Return the index in the tile that each thread holds, by thread number and registers.
 
-    The thread's number is `Dim(0)`; registers are ranges: the one of neighbouring elements is the
-    last, and has a range of its own if a thread holds more than these.
+    The thread number is `Dim(0)`. Registers are range variables: the last one enumerates
+    consecutive elements, and another one precedes it if a thread holds more elements.
 
     Returns:
-        The index, how many threads a block has, and the ranges.
+        The index, the threads of a block, and the ranges.
 
     Raises:
         UnsupportedError: The layout has other inputs, or several blocks.
@@ -245,7 +247,7 @@ def index_by_thread(layout: LinearLayout) -> tuple[list[Expr], int, list[Variabl
 
 
 def neighbours(layout: LinearLayout) -> int:
-    """How many elements of a thread, one register after another, stand side by side.
+    """Return how many elements of a thread, in consecutive registers, are contiguous.
 
     >>> neighbours(Blocked((1, 4), (8, 4), (4, 1), (1, 0)).to_linear((32, 32)))
     4
@@ -264,14 +266,14 @@ def over_tiles(
     threads: int,
     ranges: Sequence[Variable],
 ) -> IndexingMap:
-    """From threads and blocks to elements of a tensor, whose tiles the blocks take in turn.
+    """Return the map from threads and blocks to elements of a tensor, one tile a block.
 
     Args:
         inside: The index in a tile, by the thread `Dim(0)` and ranges.
         tile: Sizes of a tile.
-        shape: Sizes of the tensor; what sticks out is masked.
+        shape: Sizes of the tensor; elements beyond it are masked.
         threads: Threads of a block.
-        ranges: What a thread does one after another.
+        ranges: Loops and registers of a thread.
     """
     counts = [-(-n // size) for n, size in zip(shape, tile, strict=True)]
     results, masks = [], []

@@ -68,7 +68,7 @@ def major_to_minor(tiles: IndexingMap, space: Space) -> IndexingMap | Refusal:
 def transposed(
     tiles: IndexingMap, space: Space, exchanged: tuple[int, int]
 ) -> IndexingMap | Refusal:
-    """Return the map of `major_to_minor` with two dimensions exchanged, if both are iterated over."""
+    """Return `major_to_minor` with two dimensions exchanged, if both are iterated over."""
     wrong = _check(space, tiles)
     if wrong is not None:
         return wrong

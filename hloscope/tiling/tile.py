@@ -137,7 +137,7 @@ UNIT: Final = DimTile(ZERO, ONE, ONE, ONE)
 
 
 def whole(size: int) -> DimTile:
-    """The tile that covers a dimension: its size is the next power of two, the rest is cut off.
+    """Return the tile that covers a dimension: the next power of two, cut off at the end.
 
     >>> print(whole(6))
     offset [0], size [8], stride [1], upper bound [6]

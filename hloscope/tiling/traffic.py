@@ -29,7 +29,7 @@ from hloscope.tiling.concrete import with_parameters
 MOST_ROWS: Final = 1 << 16
 """Maximum number of rows of a tile that are enumerated if rows share transactions."""
 MOST_CUT: Final = 6
-"""Maximum number of dimensions whose last, partial tiles are counted separately; others are whole."""
+"""Most dimensions whose partial last tiles are counted separately; others count as whole."""
 UNALIGNED: Final = "not every tile is known to begin at the border of a transaction"
 TOO_MANY: Final = f"more than {MOST_ROWS:,} rows of a tile share transactions: at most this"
 

@@ -63,7 +63,7 @@ _BACKWARDS: Final = "its elements are in the opposite order"
 @to_operands(Reverse, refused=_BACKWARDS)
 @to_outputs(Reverse, refused=_BACKWARDS)
 def _(space: TilingSpace, ins: Instruction, op: Reverse, tile: Tile, number: int) -> Answer:
-    """The same elements counted from the end; the first of the tile is the last of the other."""
+    """Return the same elements counted from the end: first and last are exchanged."""
     dims, reasons = [], []
     for d, (t, n) in enumerate(zip(tile.dims, output_sizes(ins), strict=True)):
         if d not in op.dimensions:
