@@ -351,7 +351,7 @@ InPlace: Final = DynamicUpdateSlice | Scatter
 
 
 def _written(ins: Instruction) -> Type:
-    """Return the type that an instruction writes, without contexts. Sends write nothing."""
+    """Return the type that an instruction writes, without contexts; empty for sends."""
     if isinstance(ins.op, Send | Outfeed):
         return TupleType(())
     elements = ins.type.elements if isinstance(ins.type, TupleType) else ()
@@ -359,7 +359,7 @@ def _written(ins: Instruction) -> Type:
 
 
 def _combines(scatter: Instruction) -> bool:
-    """Does a scatter need the old values? Not if its body returns the update itself."""
+    """Does a scatter need the old values? Not if its body returns the update."""
     if len(scatter.calls) != 1:
         return True
     root = scatter.calls[0].root

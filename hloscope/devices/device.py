@@ -105,7 +105,9 @@ class Device(Struct, frozen=True):
         return self.kind == "gpu" and self.warp > 0
 
     def peak(self, unit: str, element: str) -> float | None:
-        """TFLOP/s of a unit, `matrix` or `vector`, in an element type as the table has it.
+        """Return the peak TFLOP/s of a unit for an element type; `None` if unknown.
+
+        The unit is `matrix` or `vector`.
 
         >>> from hloscope.devices import device_of
         >>> device_of("a100").peak("matrix", "bf16")

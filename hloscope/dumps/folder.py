@@ -361,7 +361,7 @@ class DumpedModule:
         return parse_buffers(assignment, self._text(f"{stem}-buffer-assignment-values.txt"))
 
     def _text(self, end: str) -> Source | None:
-        """Return the text of the module's file with this ending; `None` if there is no such file."""
+        """Return the text of the module's file with this ending; `None` without one."""
         name = f"{self.label}.{end}"
         return read_text(self.folder / name) if name in self._files else None
 

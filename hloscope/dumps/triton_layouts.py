@@ -43,6 +43,7 @@ def layout_of(text: str, shape: Sequence[int], aliases: Mapping[str, str]) -> Li
     >>> found.size_of["lane"], found.size_of["warp"], found(lane=1), found(warp=3)
     (32, 4, (4,), (0,))
     """
+    # Linear layouts map bits to bits, so every size is a power of two.
     if any(size < 1 or size & (size - 1) for size in shape):
         raise UnsupportedError(f"a tile of sizes {list(shape)}, which are not powers of two")
     removed: list[int] = []

@@ -158,7 +158,7 @@ def _transposed(e: Expr, rest: str) -> Expr:
 
 
 def _floor(a: Expr, b: Expr, box: Box) -> Expr | None:
-    """Return `a / b` rounded towards 0; `None` unless it equals the floor, as for no negative `a`."""
+    """Return `a / b` rounded towards 0, if it equals the floor; else `None`."""
     return floordiv(a, b) if _is_division(a, b, box) else None
 
 

@@ -87,7 +87,10 @@ class CuteLayout(Struct, frozen=True):
 
     @property
     def cosize(self) -> int:
-        """One more than the largest value, without a swizzle; strides are not negative."""
+        """Return one more than the largest value without a swizzle.
+
+        Strides must not be negative.
+        """
         return 1 + sum((mode.size - 1) * mode.stride for mode in self.modes)
 
     def __call__(self, x: int) -> int:

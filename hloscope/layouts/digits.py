@@ -24,7 +24,7 @@ _TRIED: Final = 17
 
 
 class Digits(NamedTuple):
-    """An offset, and the function that each variable adds to it: 0 at 0, then digits times strides."""
+    """An offset, and the function that each variable adds, which is 0 at 0."""
 
     offset: int
     forms: tuple[Strided, ...]
@@ -123,7 +123,7 @@ def _read_node(x: Expr, known: Mapping[Expr, _Sum], sizes: Mapping[Var, int]) ->
 
 
 def _added(parts: Sequence[tuple[_Sum, int]]) -> tuple[_Digit, ...] | None:
-    """Return the digits of a sum of multiples; `None` if digit boundaries do not divide each other."""
+    """Return the digits of a sum of multiples; `None` if digit boundaries do not nest."""
     of: dict[Var, list[_Digit]] = {}
     for (_, digits), by in parts:
         for digit in digits:
@@ -145,10 +145,10 @@ def _added(parts: Sequence[tuple[_Sum, int]]) -> tuple[_Digit, ...] | None:
 
 
 def _divided(e: _Sum, by: int) -> tuple[_Sum, _Sum] | None:
-    """Quotient and remainder of a division by a positive number.
+    """Return quotient and remainder of a division by a positive number; `None` for other forms.
 
-    `e == by * high + low` with digits whose strides `by` divides in `high` and the others in
-    `low`; where `0 <= low < by` for all of their values, these are the quotient and the remainder.
+    `e == by * high + low`, where `high` has the digits whose strides `by` divides, and `low` the
+    others. If `0 <= low < by` for all values, these are the quotient and the remainder.
     """
     offset, digits = e
     high: list[_Digit] = []

@@ -131,7 +131,9 @@ class LinearLayout(Struct, frozen=True):
         return packed
 
     def kernel(self) -> tuple[dict[str, int], ...]:
-        """Return a basis of the inputs that change nothing when xored to any other: the broadcast.
+        """Return a basis of the inputs that change nothing when xored to any other.
+
+        These are the broadcast bits.
 
         >>> layout = LinearLayout((Side("lane", ((1,), (0,), (1,))),), (("x", 2),))
         >>> layout.kernel()

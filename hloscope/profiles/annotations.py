@@ -12,11 +12,11 @@ from hloscope.profiles.events import unsigned
 
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}", '"': '"'}
 _MOST: Final = 1 << 16
-"""Characters of an annotation that are read."""
+"""Maximum number of characters of an annotation that are read."""
 
 
 class Annotation(NamedTuple):
-    """What an annotation says; empty or `None` where it says nothing about it.
+    """The names in an annotation; empty or `None` if they are missing.
 
     Attributes:
         hlo_op: Name of an instruction.
@@ -62,7 +62,7 @@ def pairs(text: str) -> dict[str, str]:
 # A program has few texts: an export of nsys with 300,000 launches is read in half the time.
 @lru_cache(maxsize=1 << 12)
 def annotation(text: str) -> Annotation:
-    """Return what the innermost annotation of a text says; annotations are joined by `::`.
+    """Return the innermost names in a text of annotations joined by `::`.
 
     >>> annotation("XlaModule:#hlo_module=jit_f,program_id=7#::Thunk:#hlo_op=dot.3#")
     Annotation(hlo_op='dot.3', hlo_module='jit_f', program_id=7)
@@ -75,7 +75,7 @@ def annotation(text: str) -> Annotation:
 
 
 def innermost(texts: list[str]) -> Annotation:
-    """Return what nested ranges say, the outermost first: the innermost op and module."""
+    """Return the innermost op and module of nested ranges, given the outermost first."""
     op, module, program_id = "", "", None
     for text in texts:
         found = annotation(text)

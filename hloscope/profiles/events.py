@@ -1,4 +1,4 @@
-"""The common form of every profile: events of devices, facts about them, programs inside."""
+"""Common form of all profiles: events of devices, facts about devices, and programs."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from msgspec import Struct
 from hloscope.errors import InputError
 
 MOST_PROFILE: Final = 1 << 30
-"""Bytes of a profile, decompressed; an SQLite file is not loaded and has no such limit."""
+"""Maximum number of bytes of a decompressed profile; SQLite files are not loaded at once."""
 MOST_EVENTS: Final = 1 << 22
-"""Events of devices in one profile."""
+"""Maximum number of device events in one profile."""
 _WORD: Final = (1 << 64) - 1
 
 Kind: TypeAlias = Literal["kernel", "copy", "set", "graph"]
 """Kernel or CPU thunk, copy, memory set, or a CUDA graph recorded as one event."""
 Size: TypeAlias = tuple[int, int, int]
-"""x, y, z."""
+"""Sizes in x, y and z."""
 
 
 class KernelEvent(Struct, frozen=True):
     """One piece of work on a device.
 
     Attributes:
-        name: As recorded: of the kernel, copy or instruction.
+        name: Recorded name of the kernel, copy or instruction.
         start: Picoseconds since a moment that the profile chooses.
-        duration: Picoseconds.
-        device: As the profile calls it.
+        duration: Duration in picoseconds.
+        device: The profile's name of the device.
         stream: Stream, queue or thread; events of one stream may contain others.
         kind: See `Kind`.
         hlo_op: Name of the HLO instruction, empty if not recorded.
@@ -39,8 +39,7 @@ class KernelEvent(Struct, frozen=True):
         grid: Thread blocks of the launch.
         block: Threads of each block.
         bytes: Bytes that a copy or a set moves.
-        is_annotated: The instruction comes from a range around the launch (NVTX), not from the
-            event itself.
+        is_annotated: Does a range around the launch (NVTX) name the instruction, and not the event?
     """
 
     name: str
@@ -61,7 +60,7 @@ class KernelEvent(Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """Picoseconds, start plus duration."""
+        """Return the end, in picoseconds."""
         return self.start + self.duration
 
 
@@ -69,9 +68,9 @@ class ProfiledDevice(Struct, frozen=True):
     """A device of a profile.
 
     Attributes:
-        name: As the events call it.
-        model: The hardware's name, empty if not recorded.
-        facts: What the profile records about it, by the profile's own names.
+        name: Name of the device in events.
+        model: Name of the hardware; empty if not recorded.
+        facts: Recorded facts about it, by the profile's names.
     """
 
     name: str
@@ -94,21 +93,21 @@ class ProfiledProgram(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """`name(program_id)`, as XLA writes it."""
+        """Return `name(program_id)`, as XLA writes it."""
         return f"{self.name}({self.program_id})"
 
 
 class Profile(Struct, frozen=True):
-    """What a profile records about devices.
+    """Recorded events of devices, with facts about the devices and programs.
 
     Attributes:
-        events: In order of start; those of the host are left out, except thunks of the CPU backend.
+        events: Events in order of start, without host events except thunks of the CPU backend.
         source: File or files.
         form: `xplane`, `trace`, `nsys csv`, `nsys nvtx csv`, `nsys sqlite`, `rocprofv3 csv` or
             `rocprofv3 json`.
         devices: Devices with events.
         programs: Compiled programs inside.
-        problems: What is missing or was left out, as sentences.
+        problems: Sentences about missing or omitted data.
     """
 
     events: tuple[KernelEvent, ...]
@@ -120,7 +119,7 @@ class Profile(Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """Sum of the durations in picoseconds; nested events count twice."""
+        """Return the sum of the durations in picoseconds; nested events count twice."""
         return sum([event.duration for event in self.events])
 
 
@@ -133,7 +132,7 @@ def made(
     programs: Iterable[ProfiledProgram] = (),
     problems: Iterable[str] = (),
 ) -> Profile:
-    """Return the profile with its events in order of start and a device for each event."""
+    """Return a profile with its events in order of start, and a device for each event."""
     known = {device.name: device for device in devices}
     for name in dict.fromkeys([event.device for event in events]):
         known.setdefault(name, ProfiledDevice(name, "", {}))
@@ -143,7 +142,7 @@ def made(
 
 
 def refuse_many(count: int, source: str) -> None:
-    """Refuse a profile of more than `MOST_EVENTS` events.
+    """Raise an error for more than `MOST_EVENTS` events.
 
     Raises:
         InputError: There are more.

@@ -1,9 +1,9 @@
-"""Events of a profile joined with the instructions of a program.
+"""Join the events of a profile with the instructions of a program.
 
-The ways, from the most trusted: the event names its instruction; a range around its launch does;
-the event has exactly the name of the kernel that XLA emits for one instruction; or several equal
-instructions share the kernel, and the order of launch tells them apart.  An event that none of
-these places stays in `not_joined`: nothing is guessed.
+Methods, from the most trusted: the event names its instruction; a range around its launch does; the
+event has exactly the name of the kernel that XLA emits for one instruction; or several equal
+instructions share the kernel, and the order of launches distinguishes them. All other events stay
+in `not_joined`: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hloscope.profiles.names import Structures, kernel_name
 from hloscope.profiles.programs import programs_in
 
 Trust: TypeAlias = Literal["hlo_op", "annotation", "name", "order"]
-"""How an event was joined, from the most to the least trusted way."""
+"""Method by which an event was joined, from the most to the least trusted."""
 
 _AROUND: Final = (While, Case, Call, Composite, AsyncStart)
 """Ops whose events contain those of what they call."""
@@ -51,15 +51,15 @@ _LIBRARIES: Final = (
 
 
 class Measured(Struct, frozen=True):
-    """Time of one instruction, as measured; times are picoseconds and exclude contained events.
+    """Measured time of one instruction, in picoseconds, without contained events.
 
     Attributes:
         total: Sum over all events.
         events: Number of events.
-        executions: How often the instruction ran; several events may belong to one execution.
-        least: Of one execution.
-        most: Of one execution.
-        trust: The least trusted way by which its events were joined.
+        executions: Number of executions; several events may belong to one.
+        least: Shortest time of an execution.
+        most: Longest time of an execution.
+        trust: The least trusted method by which its events were joined.
     """
 
     total: int
@@ -71,19 +71,19 @@ class Measured(Struct, frozen=True):
 
     @property
     def mean(self) -> float:
-        """Of one execution."""
+        """Return the mean time of an execution, in picoseconds."""
         return self.total / self.executions
 
 
 class NotJoined(Struct, frozen=True):
-    """Events of one name that belong to no instruction of the program.
+    """Events of one name that could not be joined with an instruction.
 
     Attributes:
-        name: Of the events.
-        time: Sum in picoseconds.
+        name: Name of the events.
+        time: Total time in picoseconds.
         count: Number of events.
         share: Part of all device time, from 0 to 1.
-        module: The module that the events name, empty if none.
+        module: The module that the events name; empty if they name none.
         reason: Why they are not joined.
     """
 
@@ -103,14 +103,14 @@ class Joined(Struct, frozen=True):
         module: The program.
         program_id: Number of the program in the profile, `None` if not recorded.
         by_instruction: Time of each instruction with events.
-        turns: How often the body of a loop ran for each execution of the loop, as measured in whole
-            runs; a fraction if it varies.  The condition ran once more.
-        executions: How often each computation ran, as far as its events show it.
+        turns: Iterations of each loop's body per execution of the loop, as measured in whole runs;
+            a fraction if they vary.  The condition ran once more.
+        executions: Number of runs of each computation, as far as its events show it.
         not_joined: The other events, longest first.
-        runs: Executions of the program, each device's counted; 0 if the profile does not show it.
-        total: Time of all events, without what contained events take.
-        by_trust: Time by the way in which it was joined.
-        notes: What limits the answer, as sentences.
+        runs: Executions of the program, summed over devices; 0 if the profile does not show it.
+        total: Time of all events, without the time of contained events.
+        by_trust: Time by method of joining.
+        notes: Sentences about limits of the result.
     """
 
     profile: Profile
@@ -127,22 +127,22 @@ class Joined(Struct, frozen=True):
 
     @property
     def joined_time(self) -> int:
-        """Time of all events that are joined."""
+        """Return the time of all joined events, in picoseconds."""
         return sum([measured.total for measured in self.by_instruction.values()])
 
     @property
     def share_not_joined(self) -> float:
-        """Part of all device time that is not joined, from 0 to 1."""
+        """Return the share of device time that is not joined, from 0 to 1."""
         return sum([row.time for row in self.not_joined]) / self.total if self.total else 0.0
 
 
 def join(profile: Profile, module: Module, *, program_id: int | None = None) -> Joined:
-    """Join the events of a profile with the instructions of a program.
+    """Return the events of a profile joined with the instructions of a program.
 
     Args:
-        profile: What `read_profile` gives.
+        profile: The profile.
         module: The program as compiled for the device.
-        program_id: Which program of the profile it is; needed only if several have its name and
+        program_id: Number of the program in the profile; needed only if several have its name and
             the same instructions.
 
     Raises:
@@ -192,16 +192,16 @@ def _program(profile: Profile, module: Module, program_id: int | None) -> int | 
 
 
 def _likely(profile: Profile, module: Module, own: list[KernelEvent], ids: list[int]) -> list[int]:
-    """Return the ids of the programs that have the module's instructions, by their text inside.
+    """Return the ids of the programs whose text in the profile has the module's instructions.
 
-    Where the profile has no text of them: those with only names of the module's instructions.
+    Without texts: the ids of those whose events name only instructions of the module.
     """
     try:
         inside = programs_in(profile)
     except HloscopeError:
         inside = {}
-    looks = _looks(module)
-    same = [number for number in ids if number in inside and _looks(inside[number]) == looks]
+    looks = _signature(module)
+    same = [number for number in ids if number in inside and _signature(inside[number]) == looks]
     if same:
         return same
     names = {name for name, _ in looks}
@@ -209,7 +209,7 @@ def _likely(profile: Profile, module: Module, own: list[KernelEvent], ids: list[
     return [number for number in ids if number not in inside and ops[number] <= names]
 
 
-def _looks(module: Module) -> set[tuple[str, str]]:
+def _signature(module: Module) -> set[tuple[str, str]]:
     """Return names and types of the instructions that run by themselves."""
     return {
         (ins.name, str(ins.type))
@@ -240,7 +240,7 @@ class _Joining:
         found: dict[str, Instruction | None] = {}
         for ins in self._home:
             found[ins.name] = None if ins.name in found else ins
-        for computation in self._module:  # not those of which a running one has the name
+        for computation in self._module:  # names of running instructions take precedence
             for ins in computation.instructions:
                 if ins not in self._home and ins.name not in found:
                     found[ins.name] = ins
@@ -344,11 +344,11 @@ class _Joining:
     def _spread(
         self, group: list[Instruction], places: list[int], counts: Counter[Instruction]
     ) -> None:
-        """Join the events of a shared kernel on one device by the order of launch.
+        """Join the events of a shared kernel on one device by the order of launches.
 
         A run launches the instructions in the order of the schedule, each loop as often as other
-        kernels of its body show.  If runs times that order is as long as the list of events, the
-        events are those instructions; else the profile is cut or the order is another one.
+        kernels of its body show. If runs times that order has as many launches as there are events,
+        the events are those instructions. Otherwise the profile is cut or the order differs.
         """
         for last in _CONDITIONS:
             runs, order = self._order(group, counts, len(places), last)
@@ -369,7 +369,7 @@ class _Joining:
             group: The instructions that share a kernel.
             counts: Events of the other instructions.
             most: Launches above which the order is not needed.
-            last: How often a condition runs after the last turn; `None` if conditions do not run.
+            last: Runs of a condition after the last iteration; `None` if conditions do not run.
         """
         times = self._executions(counts, 0)
         wanted = set(group)
@@ -424,6 +424,8 @@ class _Joining:
             while around and events[around[-1]].end <= event.start:
                 around.pop()
             if around and event.end <= events[around[-1]].end:
+                # The time of a contained event belongs to its own instruction; only the innermost
+                # open event loses it, since outer ones lost that event's whole time already.
                 own[around[-1]] -= event.duration
             ins = self._of.get(at)
             if ins is not None and ins.calls and isinstance(ins.op, _AROUND):
@@ -445,8 +447,8 @@ class _Joining:
             if self._home.get(ins) is entry:
                 found.add(ins)
         every = set().union(*seen.values())
-        # What only one branch runs is missing in some runs, so a run counts as whole if another
-        # has the same instructions, or if it has all.
+        # Instructions of one branch are missing in some runs, so a run also counts as whole if
+        # another run has the same instructions.
         looks = Counter(frozenset(found) for found in seen.values())
         usual = max(looks.values())
         whole = {
@@ -463,10 +465,10 @@ class _Joining:
         return len(seen), kept
 
     def _executions(self, counts: Mapping[Instruction, int], runs: int) -> dict[Computation, int]:
-        """Return how often each computation ran: the most common number of events of a kernel.
+        """Return the runs of each computation: the most common number of events of a kernel.
 
-        An instruction may have several events an execution (a sort), but most have one.  Without
-        events, it is what the backend says about the loop.
+        An instruction may have several events an execution (a sort), but most have one. A loop
+        without events has the backend's trip count.
         """
         found: dict[Computation, int] = {}
         for place in self._places:
@@ -567,8 +569,8 @@ _TRUSTED: Final[tuple[Trust, ...]] = ("hlo_op", "annotation", "name", "order")
 
 
 _CONDITIONS: Final = (1, 0, None)
-"""How often a condition runs after the last turn.  A loop of known count may not run it at all, or
-not after the last turn; at most one of these fits the number of launches."""
+"""Runs of a condition after the last iteration.  A loop of known count may not run it at all, or not
+after the last iteration; at most one of these fits the number of launches."""
 
 
 def _body_of(loop: Instruction) -> Computation:

@@ -1,4 +1,4 @@
-"""Large JSON texts read item by item, so that only one event is in memory as Python objects."""
+"""Reader of large JSON texts item by item, so that one event at a time is a Python object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DECODER: Final = json.JSONDecoder()
 
 
 class Json:
-    """A JSON text with a place in it."""
+    """A JSON text with a current position."""
 
     def __init__(self, data: bytes, source: str) -> None:
         self.source, self._at = source, 0
@@ -25,19 +25,19 @@ class Json:
             raise ParseError(f"{source}: {what}") from None
 
     def fail(self, what: str) -> NoReturn:
-        """Raise a `ParseError` about the place."""
+        """Raise a `ParseError` at the current position."""
         line = self._text.count("\n", 0, self._at) + 1
         column = self._at - self._text.rfind("\n", 0, self._at)
         raise ParseError(f"{self.source}:{line}:{column}: {what}")
 
     def peek(self) -> str:
-        """Return the next character that is not a space, empty at the end."""
+        """Return the next character that is not a space; empty at the end."""
         found = _SPACE.match(self._text, self._at)
         self._at = found.end() if found else self._at
         return self._text[self._at : self._at + 1]
 
     def take(self, expected: str) -> None:
-        """Go past a character."""
+        """Advance past a character."""
         if self.peek() != expected:
             self.fail(f"found {self._shown()}, expected `{expected}`")
         self._at += 1
@@ -47,7 +47,7 @@ class Json:
         return f"`{piece}`" if piece else "the end of the file: it is cut"
 
     def value(self) -> Any:
-        """Return the value at the place."""
+        """Return the value at the current position, and advance past it."""
         self.peek()
         try:
             value, self._at = _DECODER.raw_decode(self._text, self._at)
@@ -59,7 +59,7 @@ class Json:
         return value
 
     def items(self) -> Iterator[Any]:
-        """Yield the values of the list at the place, one after the other."""
+        """Yield the values of the list at the current position."""
         self.take("[")
         if self.peek() == "]":
             self._at += 1
@@ -76,7 +76,7 @@ class Json:
 
         Args:
             key_path: Keys of the objects around, for the paths given to `take`.
-            take: Gets the path of keys joined by dots.
+            take: Called with the path of keys joined by dots.
         """
         self.take("{")
         if self.peek() == "}":

@@ -1,4 +1,4 @@
-"""Names of emitted kernels, and kernels that equal fusions share.
+"""Names of emitted kernels, and keys of fusions that share a kernel.
 
 Source: XLA `llvm_util.cc` SanitizeFunctionName, `kernel_reuse_cache.cc`.
 """
@@ -27,10 +27,10 @@ def kernel_name(instruction: str) -> str:
 
 
 class Structures:
-    """Gives instructions of equal structure equal keys, as XLA's cache of kernels does.
+    """Keys that are equal for instructions of equal structure, as in XLA's kernel cache.
 
-    The structure is op, types with layouts, called computations and constants; names and metadata
-    are no part of it.  Aliasing of arguments, which XLA compares too, is not known from the text.
+    The structure is op, types with layouts, called computations and constants. Names and metadata
+    do not count. Aliasing of arguments, which XLA also compares, cannot be known from the text.
     """
 
     def __init__(self) -> None:

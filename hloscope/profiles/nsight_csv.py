@@ -1,4 +1,4 @@
-"""`nsys stats --format csv`: the reports `cuda_gpu_trace` and `nvtx_gpu_proj_trace` → a profile."""
+"""Reader of `nsys stats --format csv`: reports `cuda_gpu_trace` and `nvtx_gpu_proj_trace`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_NESTED: Final = 256
 
 
 def kind_of(name: str) -> Kind:
-    """Return what an operation of Nsight Systems is by its name.
+    """Return the kind of an operation of Nsight Systems by its name.
 
     >>> kind_of("[CUDA memcpy Device-to-Device]"), kind_of("dot_3")
     ('copy', 'kernel')
@@ -31,7 +31,9 @@ def kind_of(name: str) -> Kind:
 
 
 def read_gpu_trace(text: str, source: str) -> Profile:
-    """Read `cuda_gpu_trace`: a row for each kernel, copy and set; instructions only by name.
+    """Return the profile of a `cuda_gpu_trace`, which has a row for each kernel, copy and set.
+
+    Instructions are known by kernel names only.
 
     Raises:
         ParseError: There is no header, or a row is cut or damaged.
@@ -119,7 +121,7 @@ def read_ranges(text: str, source: str) -> Profile:
 
 
 def _around_others(found: dict[str, Annotation], parents: dict[str, str]) -> set[str]:
-    """Return the ranges of an instruction around a range of another instruction."""
+    """Return the ranges of an instruction that contain a range of another instruction."""
     outer: set[str] = set()
     for key, said in found.items():
         if not said.hlo_op:
@@ -137,7 +139,7 @@ def _around_others(found: dict[str, Annotation], parents: dict[str, str]) -> set
 def _stack(
     key: str, texts: dict[str, str], parents: dict[str, str]
 ) -> tuple[list[str], int | None]:
-    """Return the texts of the ranges around one, outermost first, and its run.
+    """Return the texts of the ranges around one, outermost first, and the run.
 
     The run is the number of the innermost range with a module.
     """

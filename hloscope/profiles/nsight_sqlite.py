@@ -1,7 +1,8 @@
-"""`nsys export --type sqlite`: kernels, copies, and the NVTX ranges around their launches.
+"""Reader of `nsys export --type sqlite`: kernels, copies, and NVTX ranges around launches.
 
-The file is opened read-only and is never changed.  Tables and columns vary between versions: only
-columns that `PRAGMA table_info` lists are read, and views are not tables.
+The file is opened read-only and never changed. Tables and columns vary between versions: only
+columns that `PRAGMA table_info` lists are read, and views are not.
+
 Source: NVIDIA Nsight Systems, "Exporter SQLite schema".
 """
 
@@ -47,11 +48,11 @@ _MOST_TEXT: Final = 1 << 20
 
 
 def read_sqlite(file: Path | bytes, source: str) -> Profile:
-    """Read an export of Nsight Systems.
+    """Return the profile of an export of Nsight Systems.
 
     Args:
         file: A path, or the bytes of the file.
-        source: What messages call it.
+        source: Name in messages.
 
     Raises:
         ParseError: It is not such an export, or it is damaged.
@@ -91,7 +92,7 @@ class _Export:
         self._strings: dict[int, str] = {}
 
     def _rows(self, table: str, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a table: those columns of them that it has."""
+        """Yield the rows of a table, with those of the columns that the table has."""
         if table not in self._tables:
             return
         info = self._connection.execute(f'PRAGMA table_info("{table}")')
@@ -113,7 +114,7 @@ class _Export:
             self._strings[row.get("id", 0)] = str(row.get("value", ""))
         events: list[KernelEvent] = []
         problems: list[str] = []
-        said = self._said_by_launch()
+        said = self._annotations_by_launch()
         for table, kind in _TABLES:
             for row in self._rows(
                 table,
@@ -186,12 +187,12 @@ class _Export:
             facts = {k: v for k, v in row.items() if isinstance(v, str | int | float)}
             yield ProfiledDevice(f"GPU {row.get('id', '?')}", str(row.get("name", "")), facts)
 
-    def _said_by_launch(self) -> dict[Any, tuple[Annotation, int | None]]:
+    def _annotations_by_launch(self) -> dict[Any, tuple[Annotation, int | None]]:
         """Return annotation and run of each launch, by process and correlation number.
 
-        A launch is a call of the CUDA runtime or driver.  The ranges of its thread that contain
-        it are found by a sweep: ranges of a thread are nested, so a stack holds those that are
-        open.  The run is the number of the innermost range of a module.
+        A launch is a call of the CUDA runtime or driver. A sweep finds the ranges of its thread
+        that contain it: ranges of a thread are nested, so a stack holds the open ones. The run is
+        the number of the innermost range of a module.
         """
         ranges: dict[Any, list[tuple[int, int, str]]] = {}
         count = 0
@@ -224,7 +225,7 @@ class _Export:
 
 
 class _Ranges:
-    """Nested ranges of one thread."""
+    """Nested NVTX ranges of one thread."""
 
     def __init__(self, ranges: list[tuple[int, int, str]]) -> None:
         ranges.sort(key=lambda span: (span[0], -span[1]))
@@ -240,7 +241,7 @@ class _Ranges:
             open_now.append(at)
 
     def at(self, start: int, end: Any) -> tuple[Annotation, int | None]:
-        """Return what the ranges that contain a call say, and the number of the module's range."""
+        """Return the annotations of the ranges around a call, and the number of the module's range."""
         at = bisect_right(self._starts, start) - 1
         last = end if isinstance(end, int) else start
         texts: list[str] = []
@@ -255,7 +256,7 @@ class _Ranges:
 
 
 def _process(number: Any) -> int | None:
-    """Return the process of a `globalTid` or `globalPid`: all but the 24 bits of the thread."""
+    """Return the process of a `globalTid` or `globalPid`: all bits except the 24 of the thread."""
     return number & ~0xFFFFFF if isinstance(number, int) else None
 
 

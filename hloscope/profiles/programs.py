@@ -33,10 +33,10 @@ def _called(profile: Profile, program: ProfiledProgram) -> str:
 
 
 def chosen_program(profile: Profile, choice: str) -> ProfiledProgram:
-    """Return the program that a choice names: `NAME`, `ID`, `NAME(ID)`, empty for the only one.
+    """Return the program named `NAME`, `ID` or `NAME(ID)`; the only one if the name is empty.
 
     Raises:
-        UnknownNameError: No program or several have that name; the message lists them.
+        UnknownNameError: No program has that name, or several have it; the message lists them.
     """
     programs = profile.programs
     labels = ", ".join([f"`{profile.source}#{p.label}`" for p in programs[:8]])

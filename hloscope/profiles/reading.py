@@ -1,4 +1,4 @@
-"""`read_profile`: the format is recognised by what is in the file, not by its name."""
+"""Reader of profiles of all formats, which are recognised by content and not by file name."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _WITHIN: Final = ("plugins", "profile")
 
 
 def read_profile(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -> Profile:
-    """Read a recorded profile.
+    """Return a recorded profile.
 
     Args:
         source: A path, the bytes of a file, or a directory of `jax.profiler`: the one that was
             given to `start_trace`, or `plugins/profile/TIME` in it.
-        name: What messages call the profile; a path is its own name.
+        name: Name of the profile in messages; the path by default.
 
     Raises:
         InputError: The file is missing, empty or too large, or a directory without profiles.
-        ParseError: It is not a profile, or is cut or damaged; the message names file and place.
+        ParseError: It is not a profile, or is cut or damaged; the message names file and location.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         called = name or "<bytes>"
@@ -77,7 +77,7 @@ def read_profile(source: str | os.PathLike[str] | bytes, *, name: str | None = N
 
 
 def _of_folder(folder: Path, called: str) -> Profile:
-    """Read the files of all hosts that one recording of `jax.profiler` wrote."""
+    """Return the profile of all hosts' files that one recording of `jax.profiler` wrote."""
     at = folder
     for part in _WITHIN:
         at = at / part if (at / part).is_dir() else at
@@ -104,7 +104,7 @@ def _of_folder(folder: Path, called: str) -> Profile:
 
 
 def _merged(found: list[Profile], called: str, problems: list[str]) -> Profile:
-    """Return one profile of several hosts: devices are called by host and name."""
+    """Return one profile of several hosts, with devices named by host and name."""
     events: list[KernelEvent] = []
     devices: list[ProfiledDevice] = []
     programs: dict[int, ProfiledProgram] = {}
@@ -126,7 +126,7 @@ def _merged(found: list[Profile], called: str, problems: list[str]) -> Profile:
 
 
 def _unpacked(stream: BinaryIO, called: str) -> bytes:
-    """Return the bytes of a stream, decompressed if they are gzip's.
+    """Return the bytes of a stream, decompressed if they are gzip data.
 
     Raises:
         InputError: They are too many, or damaged.
@@ -174,7 +174,7 @@ def _of_bytes(data: bytes, called: str) -> Profile:
 
 
 def _table_form(head: str) -> str:
-    """Return which table of CSV a text has: `ranges`, `rocm`, `trace`, or an empty text."""
+    """Return the kind of a CSV table: `ranges`, `rocm`, `trace`, or empty if it is unknown."""
     for line in head.splitlines():
         names = {column(cell.strip().strip('"'))[0] for cell in line.split(",")}
         if _has(names, RANGES):

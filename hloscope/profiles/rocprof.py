@@ -1,6 +1,6 @@
-"""rocprofv3: `*_kernel_trace.csv` and `*_results.json` → a profile.
+"""Reader of rocprofv3's `*_kernel_trace.csv` and `*_results.json`.
 
-Times are nanoseconds; a grid is counted in threads and becomes thread blocks here.
+Times are nanoseconds. A grid is counted in threads and converted to thread blocks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOOL: Final = "rocprofiler-sdk-tool"
 
 
 def read_kernel_trace(text: str, source: str) -> Profile:
-    """Read `*_kernel_trace.csv`; columns are found by name in any case.
+    """Return the profile of a `*_kernel_trace.csv`; columns are found by name in any case.
 
     Raises:
         ParseError: There is no header, or a row is cut or damaged.
@@ -58,7 +58,7 @@ def read_kernel_trace(text: str, source: str) -> Profile:
 
 
 def read_results(data: bytes, source: str) -> Profile:
-    """Read `*_results.json`.
+    """Return the profile of a `*_results.json`.
 
     Raises:
         ParseError: The text is cut or not JSON, or has no kernels of rocprofv3.
@@ -73,7 +73,7 @@ def read_results(data: bytes, source: str) -> Profile:
 
 
 class _Results:
-    """Takes what is needed of the results, wherever the order of the keys puts it."""
+    """Collector of the needed parts of the results, in any order of the keys."""
 
     def __init__(self, json: Json) -> None:
         self._json = json
@@ -82,7 +82,7 @@ class _Results:
         self._events: list[tuple[int | None, KernelEvent]] = []
 
     def take(self, path: str) -> bool:
-        """Read the value of a key, if it is needed or holds what is."""
+        """Read the value of a key if it is needed. Return `False` otherwise."""
         json = self._json
         keys = path.removeprefix(f"{TOOL}.")
         if path == TOOL:
@@ -103,7 +103,7 @@ class _Results:
         return False
 
     def _each_tool(self) -> None:
-        """Go through the list of processes, or the object of the only one."""
+        """Read the list of processes, or the object of the only one."""
         json = self._json
         if json.peek() == "{":
             json.walk((TOOL,), self.take)
@@ -187,7 +187,7 @@ def _size(value: Mapping[str, Any]) -> Size | None:
 
 
 def _blocks(threads: Size | None, block: Size | None) -> Size | None:
-    """Return thread blocks of a grid that is counted in threads."""
+    """Return the thread blocks of a grid that is counted in threads."""
     if threads is None or block is None or 0 in block:
         return None
     x, y, z = [-(-whole // part) for whole, part in zip(threads, block, strict=True)]

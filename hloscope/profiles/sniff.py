@@ -1,15 +1,15 @@
-"""Are bytes an XPlane file?  Decided by the first bytes, so that a cut one is still known."""
+"""Detection of XPlane files by their first bytes, so that a cut file is still recognised."""
 
 from __future__ import annotations
 
 from typing import Final
 
 HEAD: Final = 64
-"""Bytes that are looked at."""
+"""Number of bytes that are inspected."""
 
 
 def is_xspace(data: bytes) -> bool:
-    r"""True if these first bytes are of an `XSpace`: its first plane has a plane's name.
+    r"""Are these the first bytes of an `XSpace`, whose first plane has a plane's name?
 
     >>> is_xspace(b"\n\x1b\x08\x01\x12\x0d/device:GPU:0")
     True

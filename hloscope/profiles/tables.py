@@ -1,4 +1,4 @@
-"""CSV files of profilers: lines before the header, columns by name in any case, units in names."""
+"""CSV files of profilers: lines before the header, columns by name, units in names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PICOSECONDS: Final = {
 }  # fmt: skip
 _BYTES: Final = {"b": 1, "bytes": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 _HEAD: Final = 200
-"""Lines in which a header is looked for."""
+"""Number of lines that are searched for a header."""
 
 
 def column(text: str) -> tuple[str, str]:
@@ -35,7 +35,7 @@ def column(text: str) -> tuple[str, str]:
 
 
 class Table:
-    """Rows of a CSV text, by the names of columns.
+    """Rows of a CSV text, with cells by column name.
 
     Attributes:
         source: File.
@@ -43,7 +43,7 @@ class Table:
     """
 
     def __init__(self, text: str, source: str, needed: tuple[frozenset[str], ...]) -> None:
-        """Find the header: the first line with one set of needed columns.
+        """Find the header: the first line with one of the sets of needed columns.
 
         Raises:
             ParseError: There is none.
@@ -78,11 +78,11 @@ class Table:
         return name in self.columns
 
     def fail(self, what: str) -> NoReturn:
-        """Raise a `ParseError` about the line that was read last."""
+        """Raise a `ParseError` at the line that was read last."""
         raise ParseError(f"{self.source}:{self._rows.line_num}: {what}")
 
     def rows(self) -> Iterator[list[str]]:
-        """Yield the rows after the header until an empty line; headers that come again are not.
+        """Yield the rows after the header, without empty lines.
 
         Raises:
             ParseError: A row has fewer cells than the header.
@@ -96,7 +96,7 @@ class Table:
             yield row
 
     def text(self, row: list[str], *names: str) -> str:
-        """Return the cell of the first column that there is, else an empty text."""
+        """Return the cell of the first column that exists; empty if none does."""
         for name in names:
             at = self.columns.get(name)
             if at is not None and at < len(row):
@@ -104,10 +104,10 @@ class Table:
         return ""
 
     def picoseconds(self, row: list[str], *names: str) -> int:
-        """Return a time in the unit of its column, nanoseconds if it has none.
+        """Return a time in picoseconds, by the unit of its column or nanoseconds without one.
 
         Raises:
-            ParseError: The cell is not a number, or the unit is not known.
+            ParseError: The cell is not a number, or the unit is unknown.
         """
         name = next((n for n in names if n in self.columns), names[0])
         unit = self._units.get(name, "") or "ns"
@@ -121,12 +121,12 @@ class Table:
         return round(value * factor)
 
     def whole(self, row: list[str], *names: str) -> int | None:
-        """Return a whole number, `None` if the cell is empty or not one."""
+        """Return a whole number; `None` if the cell is empty or not one."""
         value = number(self.text(row, *names))
         return int(value) if value is not None and value == value.to_integral_value() else None
 
     def bytes(self, row: list[str], *names: str) -> int | None:
-        """Return a number of bytes in the unit of its column, `None` if the cell is empty."""
+        """Return a number of bytes, by the unit of its column; `None` if the cell is empty."""
         for name in names:
             value, unit = number(self.text(row, name)), self._units.get(name, "")
             if value is not None:
@@ -134,13 +134,13 @@ class Table:
         return None
 
     def size(self, row: list[str], x: str, y: str, z: str) -> Size | None:
-        """Return three whole numbers, `None` if one is missing."""
+        """Return three whole numbers; `None` if one is missing."""
         a, b, c = self.whole(row, x), self.whole(row, y), self.whole(row, z)
         return None if a is None or b is None or c is None else (a, b, c)
 
 
 def number(text: str) -> Decimal | None:
-    """Return a decimal number, `None` for other texts; a thousands separator is not a number.
+    """Return a decimal number; `None` for other texts, such as with thousands separators.
 
     >>> number("1.5"), number("-"), number("1e999999999")
     (Decimal('1.5'), None, None)

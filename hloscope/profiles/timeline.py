@@ -1,7 +1,7 @@
-"""Lines of a recorded timeline → events of devices.
+"""Conversion of the lines of a recorded timeline to events of devices.
 
 XPlane files and trace.json files have the same lines: streams of a GPU, threads of the CPU client,
-and lines that a tool derives from others (`XLA Modules`, `Steps`).  Source: XLA `xplane_schema.cc`.
+and lines that a tool derives from others (`XLA Modules`, `Steps`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DERIVED: Final = frozenset(
         "SparseCore Modules", "Host Offload Ops", "TensorFlow Ops", "TensorFlow Name Scope",
     )
 )  # fmt: skip
-"""Lines whose events are made of others, or overlap those of `XLA Ops`."""
+"""Lines whose events are derived from others, or overlap those of `XLA Ops`."""
 _PROGRAM: Final = pattern(r"(?P<name>.*)\((?P<id>-?\d{1,20})\)\s*")
 _OF_LAUNCH: Final = pattern(r"\b(grid|block):(\d{1,10}),(\d{1,10}),(\d{1,10})")
 _BYTES: Final = pattern(r"\b(?:size|num_bytes):(\d{1,19})\b")
@@ -44,8 +44,8 @@ class Line(NamedTuple):
 
     Attributes:
         plane: Name of the device or host.
-        name: Name of the line, which tells its meaning.
-        stream: What tells it from other lines of the plane.
+        name: Name of the line, which determines its meaning.
+        stream: Name that distinguishes it from other lines of the plane.
     """
 
     plane: str
@@ -63,7 +63,7 @@ class Mark(NamedTuple):
 
 
 def name_and_id(text: str) -> tuple[str, int | None]:
-    """Split `jit_f(7)` into name and unsigned number, `None` if there is not one.
+    """Split `jit_f(7)` into name and unsigned number; `None` without a number.
 
     >>> name_and_id("jit_f(7)"), name_and_id("jit_f")
     (('jit_f', 7), ('jit_f', None))
@@ -73,7 +73,7 @@ def name_and_id(text: str) -> tuple[str, int | None]:
 
 
 class Timeline:
-    """Takes the events of lines and keeps those of devices."""
+    """Collector of the events of lines, which keeps those of devices."""
 
     def __init__(self) -> None:
         self.events: list[KernelEvent] = []
@@ -89,7 +89,7 @@ class Timeline:
 
     @staticmethod
     def wants(line: Line) -> bool:
-        """True if events of the line can be of a device or tell which program runs."""
+        """May events of the line belong to a device, or show which program runs?"""
         on_device = line.plane.startswith("/device:")
         if on_device:
             return line.name == _MODULES or line.name not in _DERIVED
@@ -109,11 +109,11 @@ class Timeline:
 
         Args:
             line: A line that is wanted.
-            name: Of the event.
-            start: Picoseconds.
-            duration: Picoseconds.
-            stats: As recorded.
-            shown: The display name, empty if not given.
+            name: Name of the event.
+            start: Start in picoseconds.
+            duration: Duration in picoseconds.
+            stats: The recorded stats.
+            shown: The display name; empty if not recorded.
         """
         op = str(stats.get("hlo_op", ""))
         if not line.plane.startswith("/device:"):
@@ -190,7 +190,10 @@ class Timeline:
         )
 
     def finish(self) -> list[KernelEvent]:
-        """Return the events of devices; those of `XLA Ops` know the module that runs."""
+        """Return the events of devices.
+
+        Events of `XLA Ops` get the module that runs at their start.
+        """
         events = self.events
         for marks in self._marks.values():
             marks.sort()

@@ -1,7 +1,6 @@
-"""`trace.json`: the Trace Event Format of `jax.profiler`, xprof and PyTorch's Kineto → a profile.
+"""Reader of `trace.json`: the Trace Event Format of `jax.profiler`, xprof and Kineto.
 
-Times are microseconds as decimal fractions, numbers in `args` may be texts.  Source: Trace Event
-Format; XLA `xplane_to_trace_events.cc`.
+Times are microseconds as decimal fractions, and numbers in `args` may be texts.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ CAPPED: Final = 1_000_000
 
 
 def picoseconds(value: Any) -> int | None:
-    """Return microseconds as whole picoseconds, `None` if the value is not a finite number.
+    """Return microseconds as whole picoseconds; `None` if the value is not a finite number.
 
     >>> picoseconds(31.7), picoseconds("x")
     (31700000, None)
@@ -39,7 +38,7 @@ def picoseconds(value: Any) -> int | None:
 
 
 def read_trace(data: bytes, source: str) -> Profile:
-    """Read a trace.json text.
+    """Return the profile of a trace.json text.
 
     Raises:
         ParseError: The text is cut or not JSON, or has no `traceEvents`; with line and column.
@@ -141,7 +140,7 @@ class _Trace:
 def _kineto(
     name: str, start: int, duration: int, kind: Kind, args: Mapping[str, Any], stream: str
 ) -> KernelEvent:
-    """Return an event of PyTorch's profiler: device, stream, grid and block are in `args`."""
+    """Return an event of PyTorch's profiler, with device, stream, grid and block from `args`."""
     return KernelEvent(
         name,
         start,
@@ -168,5 +167,5 @@ def _size(value: Any) -> Size | None:
 
 
 def _key(value: Any) -> Any:
-    """Return an id that can be a key: numbers and texts."""
+    """Return an id as a dictionary key: a number or a text."""
     return value if isinstance(value, int | str) else str(value)

@@ -1,4 +1,4 @@
-"""XPlane files, `*.xplane.pb`, of `jax.profiler` and xprof → a profile.
+"""Reader of XPlane files, `*.xplane.pb`, of `jax.profiler` and xprof.
 
 Source: tsl `profiler/protobuf/xplane.proto`.  The messages have a fixed depth; every length is
 checked against the message around it, so a cut file names the byte at which it is cut.
@@ -26,17 +26,17 @@ _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _MODEL: Final = ("gpu_device_name", "device_type_string", "device_type", "Device Name")
 
 Field: TypeAlias = tuple[int, int, int, int]
-"""Number, wire type, and value of a varint or first byte of another value; the byte after it."""
+"""Field number, wire type, a varint's value or another value's first byte, and the byte after it."""
 
 
 class _Bytes:
-    """The bytes of an XPlane file and its name."""
+    """The bytes of an XPlane file, with its name."""
 
     def __init__(self, data: bytes, name: str) -> None:
         self.data, self.name = data, name
 
     def fail(self, at: int, what: str) -> NoReturn:
-        """Raise a `ParseError` about a byte."""
+        """Raise a `ParseError` at a byte."""
         raise ParseError(f"{self.name}: XPlane, byte {at}: {what}")
 
     def varint(self, at: int, end: int, what: str) -> tuple[int, int]:
@@ -95,7 +95,7 @@ class _Bytes:
 
 
 def read_xplane(data: bytes, source: str) -> Profile:
-    """Read the bytes of an XPlane file.
+    """Return the profile of the bytes of an XPlane file.
 
     Raises:
         ParseError: The bytes are cut or not an `XSpace`; the message names the byte.
@@ -129,7 +129,7 @@ def read_xplane(data: bytes, source: str) -> Profile:
 
 
 class _Plane:
-    """One `XPlane`: names of events and stats first, then its lines."""
+    """One `XPlane`: names of events and stats, then its lines."""
 
     def __init__(self, file: _Bytes, at: int, end: int) -> None:
         self._file = file
@@ -157,7 +157,7 @@ class _Plane:
                 self._own.append((start, stop))
 
     def _entry(self, at: int, end: int) -> tuple[int, tuple[int, int]]:
-        """Return the key and the place of the value of a map entry."""
+        """Return the key of a map entry, and the byte range of its value."""
         key, place = 0, (at, at)
         for number, wire, start, stop in self._file.fields(at, end, "a map entry of XPlane"):
             if number == 1 and wire == _VARINT:
@@ -238,7 +238,7 @@ class _Plane:
         return self._file.text(start, stop) if number == 5 else self._file.data[start:stop]
 
     def _metadata(self, key: int) -> tuple[str, str, dict[str, Any]]:
-        """Return the name, display name and stats that all events of a kind share."""
+        """Return the name, display name and stats that all events with a key share."""
         found = self._events.get(key)
         if found is None:
             name, shown, stats = "", "", {}
@@ -303,7 +303,7 @@ class _Plane:
         timeline.add(line, name, begin + offset, max(duration, 0), stats, shown=shown)
 
     def _wanted_stat(self, at: int, end: int) -> tuple[str, Any]:
-        """Return an `XStat` whose name is wanted, else an empty name."""
+        """Return an `XStat` whose name is needed; an empty name for any other."""
         data = self._file.data
         # Most stats have the number of their name in one byte, and a number: reading those here
         # takes a fifth of the time that `fields` does.

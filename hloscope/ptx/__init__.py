@@ -1,4 +1,4 @@
-"""PTX: kernels read, and executed on numpy arrays, with every access to memory counted."""
+"""PTX: kernels are read and executed on numpy arrays, with every memory access counted."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Answers about a kernel that ran: outputs, accesses of arrays, instructions and shared memory."""
+"""Results of a kernel's execution: outputs, and accesses by array and instruction."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ KINDS = ("read", "written", "atomic")
 
 
 class Touched(Struct, frozen=True):
-    """The part of an array that is accessed at all.
+    """The part of an array that is accessed.
 
     Attributes:
-        bytes: Different bytes, in all requests together.
-        sectors: Different 32-byte blocks.
+        bytes: Distinct bytes, over all requests.
+        sectors: Distinct 32-byte blocks.
     """
 
     bytes: int
@@ -26,12 +26,12 @@ class Touched(Struct, frozen=True):
 
 
 class ArrayAccess(Struct, frozen=True):
-    """How a kernel accesses one array in one way.
+    """Accesses of one kind to one array, by all instructions.
 
     Attributes:
         array: Name of the array.
         kind: `read`, `written` or `atomic`.
-        counts: Requests and what they transfer.
+        counts: Requests, with their sectors and bytes.
         touched: The part of the array that is accessed.
     """
 
@@ -42,14 +42,14 @@ class ArrayAccess(Struct, frozen=True):
 
 
 class InstructionAccess(Struct, frozen=True):
-    """How one instruction accesses one array.
+    """Accesses of one instruction to one array.
 
     Attributes:
         name: Opcode and modifiers.
         line: Line of the text.
         array: Name of the array.
         kind: `read`, `written` or `atomic`.
-        counts: Requests and what they transfer.
+        counts: Requests, with their sectors and bytes.
     """
 
     name: str
@@ -60,14 +60,14 @@ class InstructionAccess(Struct, frozen=True):
 
 
 class SharedAccess(Struct, frozen=True):
-    """How one instruction accesses shared memory.
+    """Accesses of one instruction to shared memory.
 
     Attributes:
         name: Opcode and modifiers.
         line: Line of the text.
         requests: Phases of 128 bytes, of all warps.
-        mean: Words of the busiest bank of a phase, on average: 1 is free of conflicts.
-        most: The largest number of words of a bank in a phase.
+        mean: Mean number of words of the busiest bank in a phase; 1 means no conflicts.
+        most: Largest number of words of a bank in a phase.
     """
 
     name: str
@@ -83,13 +83,13 @@ class PtxRun(Struct, frozen=True):
     Attributes:
         kernel: Name of the kernel.
         file: Name of the PTX text.
-        launch: How it was launched.
+        launch: Its launch dimensions.
         shared_bytes: Shared memory of a block, static and dynamic.
-        arrays: Accesses of arrays, reads of all first.
+        arrays: Accesses of arrays, all reads first.
         instructions: Accesses of instructions, in the order of the text.
         shared: Accesses to shared memory, in the order of the text.
-        steps: Instructions executed, each by all threads of a batch that were at it.
-        outputs: Every array argument afterwards, by name.
+        steps: Instructions executed; one step executes an instruction for all threads at it.
+        outputs: Every array argument after the run, by name.
     """
 
     kernel: str
@@ -109,13 +109,12 @@ class PtxRun(Struct, frozen=True):
 def answer_of(
     done: Executed, originals: list[Array], names: dict[tuple[int, str], str] | None = None
 ) -> PtxRun:
-    """Return the answer about a kernel that has run.
+    """Return the result of a kernel that has run.
 
     Args:
         done: The run.
         originals: The arrays that were given, whose types and shapes the outputs have.
-        names: Name of an array for a kind of access, by its number and the kind, where it is not
-            that of the argument.
+        names: Names by array number and kind of access, if they differ from the argument's name.
     """
     memory, recorder, code = done.memory, done.recorder, done.kernel.code
 

@@ -1,4 +1,4 @@
-"""Atomic operations: lanes that name one address follow each other in the order of threads.
+"""Atomic operations. Lanes with the same address are executed in the order of threads.
 
 Source: PTX ISA 8.8, "atom".
 """
@@ -12,7 +12,7 @@ from hloscope.arrays import Array, Ints, np
 from hloscope.ptx.types import PtxType, from_bits, to_bits
 
 Update: TypeAlias = Callable[..., Array]
-"""From the values in memory and the operands to the new values."""
+"""Function from the values in memory and the operands to the new values."""
 
 
 def _added(old: Array, value: Array) -> Array:
@@ -47,7 +47,7 @@ _UPDATES: Final[dict[str, tuple[str, Update]]] = {
 
 
 def atomic_of(name: str, type_: PtxType) -> Update | None:
-    """Return the operation of a name, or `None` if it does not exist for the type."""
+    """Return the atomic operation with a name; `None` if it does not exist for the type."""
     types, update = _UPDATES[name]
     return update if type_.name in types.split() else None
 
@@ -55,10 +55,10 @@ def atomic_of(name: str, type_: PtxType) -> Update | None:
 def apply_in_order(
     memory: Array, at: Ints, values: list[Array], update: Update, type_: PtxType
 ) -> Array:
-    """Update memory lane after lane, and return the value that each lane found.
+    """Update memory lane after lane, and return the old value that each lane read.
 
-    The lanes are cut into rounds: round `r` has the `r`-th lane of each address, so that a round
-    names no address twice and is one vector operation.
+    The lanes are divided into rounds. Round `r` has the `r`-th lane of each address, so a round has
+    no address twice and is one vector operation.
 
     Args:
         memory: Bits of the memory, which change.
@@ -67,6 +67,8 @@ def apply_in_order(
         update: The operation.
         type_: Its type.
     """
+    # A stable sort keeps lanes of one address in thread order, which decides the result of
+    # operations that do not commute.
     order = np.argsort(at, kind="stable")
     places = at[order]
     starts = np.ones(len(at), bool)

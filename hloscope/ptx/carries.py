@@ -27,6 +27,7 @@ def with_carry(ins: Instruction, operands: Operands) -> Callable[[Batch, Lanes],
         fail(ins, "not an instruction with carry")
     if set(modifiers) - {"cc", "lo", "hi"} or len(ins.operands) != count:
         fail(ins, f"expected {count} operands and the modifiers .cc, .lo or .hi")
+    # Unsigned arithmetic wraps in numpy, and a carry shows as a result below an operand.
     unsigned = TYPES[f"u{type_.bits}"]
     reads = [operands.reads(ins, operand, unsigned) for operand in ins.operands[1:]]
     write = operands.writes(ins, ins.operands[0], unsigned)

@@ -36,7 +36,10 @@ def conversion(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute |
 
 
 def packing(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute | None:
-    """Return the function of a `cvt` of two f32, the first to the upper half; `None` if none."""
+    """Return the function of a `cvt` of two f32; `None` if PTX has no such conversion.
+
+    The first source becomes the upper half.
+    """
     if to.parts != 2 or of.name != "f32":
         return None
     limit = None
@@ -69,6 +72,8 @@ def _of_integer(modifiers: frozenset[str], to: PtxType, of: PtxType) -> Compute:
     def compute(a: Array) -> Array:
         if a.dtype.itemsize < 8:
             return narrow(a.astype(np.float64), to, mode)
+        # An f64 does not hold 64-bit integers: both halves do, and their sum with its exact error
+        # is rounded once.
         high = (a >> np.array(32, a.dtype)).astype(np.float64) * 2.0**32
         low = (a & np.array(0xFFFF_FFFF, a.dtype)).astype(np.float64)
         value, error = two_sum(high, low)
@@ -95,7 +100,7 @@ def _of_float(modifiers: frozenset[str], to: PtxType) -> Compute:
 
 
 def _clamped(integral: Array, to: PtxType) -> Array:
-    """Return integral f64 as integers, clamped to their range; NaN is 0."""
+    """Return integral f64 values as integers, clamped to their range; NaN becomes 0."""
     limits = np.iinfo(to.dtype)
     low, high = float(limits.min), float(limits.max)  # 2^63 - 1 rounds up to 2^63: compare by >=
     inside = np.where((integral > low) & (integral < high), integral, 0.0).astype(to.dtype)

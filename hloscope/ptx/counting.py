@@ -1,8 +1,8 @@
-"""Requests, sectors and lines of global accesses, and bank conflicts of shared ones.
+"""Counts of requests, sectors and lines of global accesses, and of shared bank conflicts.
 
-A *request* is an instruction that a warp executes with at least one active lane.  Its sectors are
-the different 32-byte blocks that its lanes access, its lines those of 128 bytes, its bytes the
-different bytes.  Accesses are aligned to their width, so that two of one request are equal or
+A *request* is an instruction that a warp executes with at least one active lane. Its sectors are
+the distinct 32-byte blocks that its lanes access, its lines the distinct 128-byte blocks, and its
+bytes the distinct bytes. Accesses are aligned to their width, so two of one request are equal or
 disjoint, and none crosses a sector.
 """
 
@@ -23,13 +23,13 @@ WORD: Final = 4
 
 
 class Accesses(Struct, frozen=True):
-    """Lanes that access one array with one instruction at one time.
+    """Accesses of several lanes to one array by one execution of an instruction.
 
     Attributes:
         instruction: Number of the instruction in the kernel.
         kind: `read`, `written` or `atomic`.
         array: Number of the array.
-        occurrence: How often the warp of each lane executed the instruction before.
+        occurrence: For each lane, number of earlier executions of the instruction by its warp.
         warps: Warp of each lane, counted over all blocks.
         lanes: Number of each lane in its warp.
         offsets: First byte of each lane in the array.
@@ -50,12 +50,12 @@ class Counts(Struct):
     """Totals of requests.
 
     Attributes:
-        requests: Instructions of warps.
+        requests: Number of requests.
         sectors: 32-byte blocks, summed over requests.
         lines: 128-byte blocks, summed over requests.
-        bytes: Different bytes of each request, summed.
-        sectors_per_request: How many requests have n sectors, by n.
-        lane_bytes: How many requests access w bytes a lane, by w.
+        bytes: Distinct bytes of each request, summed.
+        sectors_per_request: Number of requests by their number of sectors.
+        lane_bytes: Number of requests by the bytes of a lane.
     """
 
     requests: int = 0
@@ -71,16 +71,16 @@ class Counts(Struct):
         self.sectors += other.sectors
         self.lines += other.lines
         self.bytes += other.bytes
-        for mine, more in (
+        for own, more in (
             (self.sectors_per_request, other.sectors_per_request),
             (self.lane_bytes, other.lane_bytes),
         ):
             for key, count in more.items():
-                mine[key] = mine.get(key, 0) + count
+                own[key] = own.get(key, 0) + count
 
 
 def count_requests(warps: Ints, offsets: Ints, width: int) -> Counts:
-    """Count one execution of an instruction by several warps.
+    """Return the counts of one execution of an instruction by several warps.
 
     Args:
         warps: Warp of each lane, ascending.
@@ -91,6 +91,7 @@ def count_requests(warps: Ints, offsets: Ints, width: int) -> Counts:
     starts_warp[0] = True
     np.not_equal(warps[1:], warps[:-1], out=starts_warp[1:])
     offsets = _sorted_within(warps, offsets, starts_warp)
+    # In sorted offsets of a warp, each change is a new element, sector or line.
     is_new = starts_warp.copy()
     is_new[1:] |= offsets[1:] != offsets[:-1]
     sectors = _starts_block(offsets, SECTOR, starts_warp)
@@ -115,6 +116,7 @@ def _sorted_within(warps: Ints, offsets: Ints, starts_warp: Bools) -> Ints:
         return offsets
     low = offsets.min()
     span = int(offsets.max() - low) + 1
+    # One sort for all warps: the warp is the high part of the key, so the warps stay apart.
     keys = (warps - warps[0]) * span + (offsets - low)
     found: Ints = np.sort(keys) % span + low
     return found
@@ -130,8 +132,8 @@ def _starts_block(offsets: Ints, size: int, starts_warp: Bools) -> Bools:
 def bank_words(warps: Ints, lanes: Ints, offsets: Ints, width: int) -> Ints:
     """Return the words of the busiest bank of each phase of an access to shared memory.
 
-    Lanes of 8 bytes are served in two phases of 16 lanes, of 16 bytes in four of 8 lanes; a word
-    that several lanes of a phase access counts once.
+    Lanes of 8 bytes are served in two phases of 16 lanes, lanes of 16 bytes in four phases of 8. A
+    word that several lanes of a phase access counts once.
 
     Source: CUDA C++ Programming Guide, "Shared Memory".
     """
@@ -170,7 +172,7 @@ class SharedCounts(Struct):
 
     @property
     def mean(self) -> float:
-        """Words of the busiest bank of a phase: 1 is free of conflicts."""
+        """Return the mean number of words of the busiest bank in a phase; 1 means no conflicts."""
         return self.words / self.requests if self.requests else 0.0
 
 
@@ -183,7 +185,7 @@ class Recorder:
     """
 
     def __init__(self, size: int, on_access: Callable[[Accesses], None] | None = None) -> None:
-        """Begin to count; `size`: bytes of global memory."""
+        """Create a recorder for `size` bytes of global memory."""
         self.requests: dict[tuple[int, int, str], Counts] = {}
         self.shared: dict[int, SharedCounts] = {}
         self.touched: dict[str, Array] = {}
@@ -206,7 +208,7 @@ class Recorder:
         Args:
             instruction: Number of the instruction.
             kind: `read`, `written` or `atomic`.
-            numbers: Array, of all lanes or of each.
+            numbers: Number of the array, one for all lanes or one for each.
             warps: Warp of each lane, ascending.
             lanes: Number of each lane in its warp.
             offsets: First byte of each lane, from the start of global memory.
@@ -216,18 +218,18 @@ class Recorder:
         self._touch(kind, offsets, width)
         several = [numbers] if isinstance(numbers, int) else np.unique(numbers).tolist()
         for number in several:
-            mine = slice(None) if isinstance(numbers, int) else numbers == number
-            found = count_requests(warps[mine], offsets[mine], width)
+            own = slice(None) if isinstance(numbers, int) else numbers == number
+            found = count_requests(warps[own], offsets[own], width)
             self.requests.setdefault((instruction, number, kind), Counts()).add(found)
         if self._on_access is not None:
             occurrence = self._occurrence(instruction, warps)
             for number in several:
-                mine = slice(None) if isinstance(numbers, int) else numbers == number
-                parts = occurrence[mine], warps[mine], lanes[mine], offsets[mine] - starts[number]
+                own = slice(None) if isinstance(numbers, int) else numbers == number
+                parts = occurrence[own], warps[own], lanes[own], offsets[own] - starts[number]
                 self._on_access(Accesses(instruction, kind, number, *parts, width))
 
     def _occurrence(self, instruction: int, warps: Ints) -> Ints:
-        """How often each warp executed an instruction before; counts this time."""
+        """Return how often each lane's warp executed an instruction before, and count this time."""
         seen = self._occurrences.setdefault(instruction, {})
         each, where = np.unique(warps, return_inverse=True)
         before = [seen.get(warp, 0) for warp in each.tolist()]
@@ -248,7 +250,7 @@ class Recorder:
     def note_shared(
         self, instruction: int, warps: Ints, lanes: Ints, offsets: Ints, width: int
     ) -> None:
-        """Count an access to shared memory; offsets are those in the block's memory."""
+        """Count an access to shared memory, with offsets in the block's memory."""
         busiest = bank_words(warps, lanes, offsets, width)
         counts = self.shared.setdefault(instruction, SharedCounts())
         counts.requests += len(busiest)

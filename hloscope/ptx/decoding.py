@@ -1,7 +1,7 @@
 """Instructions as steps: functions that change the state of a batch.
 
-What an instruction means follows from its opcode, modifiers and types.  Those that are not known
-are refused before anything runs.
+Opcode, modifiers and types determine an instruction's meaning. Unknown instructions are refused
+before anything runs.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Step(Struct, frozen=True):
     """An instruction that is ready to run.
 
     Attributes:
-        kind: `value` (all that goes on with the next one), `branch`, `table` (branch through a
+        kind: `value` (continues with the next instruction), `branch`, `table` (branch through a
             table), `exit` or `barrier`.
-        run: Changes the state for the lanes; of `branch` and others, does nothing.
+        run: Changes the state for the lanes; does nothing for other kinds than `value`.
         guard: Name of its predicate, or empty.
         negated: Do the lanes run whose predicate is false?
-        target: Number of the instruction that a branch goes to.
-        targets: Those of a table, and `index` which of them each lane takes.
+        target: Number of the target instruction of a branch.
+        targets: Numbers of the target instructions of a table; `index` selects one for each lane.
         instruction: The instruction as written.
     """
 
@@ -82,14 +82,14 @@ _NOTHING: Final = {
     "setmaxnreg",
     "createpolicy",
 }
-"""Instructions without effect here: lanes run in order, and caches are not simulated."""
+"""Instructions without effect in this model: lanes run in order, caches are not simulated."""
 
 
 def decode(kernel: Kernel, operands: Operands) -> list[Step]:
-    """Return the steps of a kernel; one after the last instruction ends every thread.
+    """Return the steps of a kernel. After the last instruction every thread ends.
 
     Raises:
-        ParseError: An instruction is unknown, or its operands are not right.
+        ParseError: An instruction is unknown, or its operands are invalid.
         UnsupportedError: An instruction is valid and not executed, such as matrix instructions.
     """
     return [_step(kernel, number, ins, operands) for number, ins in enumerate(kernel.code)]
@@ -139,7 +139,10 @@ def _table_branch(
 
 
 def _barrier(ins: Instruction) -> str:
-    """Barriers wait for every thread that can still run; arrivals do not wait."""
+    """Return the kind of step of a barrier instruction.
+
+    Barriers wait for every thread that can still run. Arrivals do not wait.
+    """
     modifiers = set(ins.modifiers)
     if "red" in modifiers:
         refuse(ins, "barriers that reduce a predicate are not executed")
@@ -199,7 +202,7 @@ def _type_of(ins: Instruction, modifiers: tuple[str, ...]) -> PtxType:
 
 
 def _from_row(ins: Instruction, operands: Operands) -> Run:
-    """A row of the table: read the sources, compute, write the result."""
+    """Return the step of a table row: read the sources, compute, write the result."""
     type_ = _type_of(ins, ins.modifiers)
     modifiers = frozenset(ins.modifiers[:-1])
     rows = [r for r in TABLE[ins.opcode] if type_.name in r.types]
@@ -232,7 +235,10 @@ def _wider(type_: PtxType) -> PtxType:
 
 
 def _address_conversion(ins: Instruction, operands: Operands) -> Run:
-    """`cvta.to.shared` subtracts the start of the space's window, `cvta.shared` adds it."""
+    """Return the step of `cvta`.
+
+    `cvta.to.shared` subtracts the start of the space's window, `cvta.shared` adds it.
+    """
     modifiers = [m.partition("::")[0] for m in ins.modifiers]
     if len(ins.operands) != 2 or modifiers[-1] not in ("u32", "u64"):
         fail(ins, "expected `cvta{.to}.space.u64` with two operands")
@@ -267,7 +273,10 @@ _COMBINE: Final = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise
 
 
 def _comparison(ins: Instruction, operands: Operands) -> Run:
-    """`setp` writes the comparison and, after `|`, its opposite, each combined with a predicate."""
+    """Return the step of `setp` or `set`.
+
+    `setp` writes the comparison and, after `|`, its opposite, each combined with a predicate.
+    """
     is_set = ins.opcode == "set"
     *modifiers, of_name = ins.modifiers or ("",)
     result_name = modifiers.pop() if is_set and modifiers else "pred"
@@ -304,7 +313,10 @@ def _comparison(ins: Instruction, operands: Operands) -> Run:
 
 
 def _packed_move(ins: Instruction, operands: Operands) -> Run:
-    """`mov.b64 %rd1, {%r1, %r2}` joins parts, the first lowest; the other way takes apart."""
+    """Return the step of a `mov` between a register and a vector.
+
+    `mov.b64 %rd1, {%r1, %r2}` joins parts, the first lowest; the opposite direction splits.
+    """
     type_ = _type_of(ins, ins.modifiers)
     target, source = ins.operands if len(ins.operands) == 2 else (None, None)
     vector = source if isinstance(source, Vector) else target
@@ -339,7 +351,7 @@ def _packed_move(ins: Instruction, operands: Operands) -> Run:
 
 
 def used_registers(kernel: Kernel) -> int:
-    """Bytes of the registers that a kernel names, of one thread."""
+    """Return the bytes of the registers of one thread that a kernel uses."""
     names = {o.name for ins in kernel.code for o in _registers(ins)}
     return sum(TYPES[kernel.registers[n]].bytes for n in names if n in kernel.registers)
 

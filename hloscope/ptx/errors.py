@@ -1,4 +1,4 @@
-"""The error of a kernel that cannot run on."""
+"""The error that ends a kernel's execution."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from hloscope.errors import HloscopeError
 
 
 class KernelError(HloscopeError):
-    """A kernel stops: wrong arguments, an address outside its arrays, a limit, a trap.
+    """A kernel cannot run on: wrong arguments, an invalid address, a limit, or a trap.
 
-    Of a limit that was reached, `rule` is the name of the parameter that allows more.
+    For an exceeded limit, `rule` is the name of the parameter that raises it.
     """
 
     exit_code = 1

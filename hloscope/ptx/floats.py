@@ -1,7 +1,7 @@
-"""Floating-point instructions, comparisons among them.
+"""Floating-point instructions, including comparisons.
 
-Results of `.approx` instructions are the correctly rounded ones: hardware may differ from them in
-the last bits, by no more than PTX allows.
+Results of `.approx` instructions are correctly rounded: hardware may differ from them in the last
+bits, by no more than PTX allows.
 
 Source: PTX ISA 8.8, "Floating-Point Instructions", "Half Precision Floating-Point Instructions",
 "Comparison and Selection Instructions".
@@ -35,7 +35,7 @@ _CANONICAL: Final = {2: 0x7FFF, 4: 0x7FFF_FFFF, 8: 0x7FFF_FFFF_FFFF_FFFF}
 
 
 def _finished(compute: Compute, modifiers: _Mods) -> Compute:
-    """Flush subnormal sources and results, clamp the result, as `.ftz` and `.sat` say."""
+    """Return a function that also flushes subnormals and clamps, for `.ftz` and `.sat`."""
     if not modifiers & {"ftz", "sat"}:
         return compute
 
@@ -55,7 +55,7 @@ def _rounded(
     modifiers: _Mods,
     type_: PtxType,
 ) -> Compute:
-    """Numpy's operation to nearest; another direction from its exact error in f64."""
+    """Return the operation: numpy's to nearest, else rounded from its exact error in f64."""
     mode = mode_of(modifiers)
     if mode == "rn":
         return _finished(plain, modifiers)
@@ -116,7 +116,7 @@ def _neg(modifiers: _Mods, type_: PtxType) -> Compute:
 
 
 def _extreme(modifiers: _Mods, type_: PtxType, *, is_max: bool) -> Compute:
-    """A NaN is skipped, or returned if `.NaN`; -0 is less than +0."""
+    """Return minimum or maximum. A NaN is skipped, or returned with `.NaN`; -0 is less than +0."""
     pick = np.maximum if is_max else np.minimum
     join = np.bitwise_and if is_max else np.bitwise_or
     size = type_.dtype.itemsize
@@ -158,7 +158,7 @@ _FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
 
 
 def _register_functions() -> None:
-    """Add the rows of functions of one value: computed in f64, then rounded."""
+    """Add the rows of functions of one value, computed in f64 and then rounded."""
     for name, function in _FUNCTIONS.items():
         types = "f32 f64" if name in ("rcp", "sqrt", "rsqrt") else "f32 f16 f16x2 bf16 bf16x2"
 
@@ -217,11 +217,11 @@ _UNORDERED: Final[dict[str, Callable[[Array, Array], Array]]] = {
     "nan": lambda a, b: (a != a) | (b != b),
 }
 COMPARISONS: Final = _ORDERED | _UNORDERED
-"""What each comparison of `setp` and `set` is; those of integers are the ordered ones."""
+"""The comparisons of `setp` and `set`; integers use the ordered ones."""
 
 
 def comparison_of(modifiers: _Mods) -> Compute:
-    """Return the comparison that modifiers name; a KeyError if they name none."""
+    """Return the comparison that the modifiers name; KeyError if there is none."""
     name = next(iter(modifiers & COMPARISONS.keys()))
     return _finished_sources(COMPARISONS[name], modifiers)
 

@@ -18,12 +18,12 @@ _WIDER: Final = {2: "4", 4: "8"}
 
 
 def _doubled(value: Array) -> Array:
-    """Return values in twice the bits, of the same sign."""
+    """Return values with twice the bits and the same sign."""
     return value.astype(f"{value.dtype.kind}{_WIDER[value.dtype.itemsize]}")
 
 
 def high_product(a: Array, b: Array) -> Array:
-    """Return the upper half of the products."""
+    """Return the upper halves of the products."""
     size = a.dtype.itemsize
     if size < 8:
         return (_doubled(a) * _doubled(b) >> 8 * size).astype(a.dtype)
@@ -87,7 +87,7 @@ def _mul24(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("div", 2, INTEGERS)
 def _div(modifiers: _Mods, type_: PtxType) -> Compute:
-    """The quotient is rounded towards zero; a division by zero gives all ones."""
+    """Return the quotient, rounded towards zero; a division by zero gives all ones."""
 
     def compute(a: Array, b: Array) -> Array:
         safe = np.where(b == 0, 1, b).astype(b.dtype)
@@ -100,7 +100,7 @@ def _div(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("rem", 2, INTEGERS)
 def _rem(modifiers: _Mods, type_: PtxType) -> Compute:
-    """The remainder has the sign of the dividend."""
+    """Return the remainder, which has the sign of the dividend."""
 
     def compute(a: Array, b: Array) -> Array:
         return np.where(b == 0, a, np.fmod(a, np.where(b == 0, 1, b).astype(b.dtype)))
@@ -179,7 +179,7 @@ def _shr(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("shf", 3, "b32", "l r wrap clamp")
 def _shf(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Shift the 64 bits `b:a`; the result is the upper half (left) or the lower half (right)."""
+    """Return the upper half (left) or lower half (right) of the shifted 64 bits `b:a`."""
 
     def compute(a: Array, b: Array, c: Array) -> Array:
         both = b.astype(np.uint64) << np.uint64(32) | a
@@ -193,7 +193,7 @@ def _shf(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("bfe", 3, "u32 s32 u64 s64", source_types={1: "u32", 2: "u32"})
 def _bfe(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Extract `c` bits from bit `b` on; signed: the field's upper bit is its sign."""
+    """Extract `c` bits from bit `b` on. If signed, the field's highest bit is extended."""
     bits = type_.bits
 
     def compute(a: Array, b: Array, c: Array) -> Array:
@@ -213,7 +213,7 @@ def _bfe(modifiers: _Mods, type_: PtxType) -> Compute:
 
 
 def _ones(count: Array, size: int) -> Array:
-    """Return integers of `size` bytes whose `count` low bits are set; `count` < all of them."""
+    """Return integers of `size` bytes with the `count` low bits set; not all of them."""
     kind = f"u{size}"
     bits = np.minimum(count, 8 * size - 1).astype(kind)
     one = np.ones_like(bits)
@@ -223,7 +223,7 @@ def _ones(count: Array, size: int) -> Array:
 
 @row("bfi", 4, "b32 b64", source_types={2: "u32", 3: "u32"})
 def _bfi(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Insert the `d` low bits of `a` into `b` from bit `c` on."""
+    """Insert the `d` low bits of `a` into `b` at bit `c`."""
     bits = type_.bits
 
     def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
@@ -284,7 +284,7 @@ def _brev(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("prmt", 3, "b32")
 def _prmt(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Pick four of the eight bytes `b:a`; bit 3 of a selector spreads the byte's sign."""
+    """Select four of the eight bytes `b:a`. Bit 3 of a selector replicates the byte's sign."""
 
     def compute(a: Array, b: Array, c: Array) -> Array:
         both = b.astype(np.uint64) << np.uint64(32) | a
@@ -304,7 +304,7 @@ def _prmt(modifiers: _Mods, type_: PtxType) -> Compute:
 
 @row("lop3", 4, "b32")
 def _lop3(modifiers: _Mods, type_: PtxType) -> Compute:
-    """Bit 4a + 2b + c of the table `d` is the result for bits a, b, c."""
+    """Return the bitwise function of a table: bit 4a + 2b + c of `d` is the result for a, b, c."""
 
     def compute(a: Array, b: Array, c: Array, d: Array) -> Array:
         zero = a & b & c & np.uint32(0)

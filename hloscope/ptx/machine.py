@@ -1,7 +1,7 @@
-"""The state of a batch of blocks: registers, shared and local memory, positions of threads.
+"""State of a batch of blocks: registers, shared and local memory, thread positions.
 
-Every thread of the batch is one row of each array.  Blocks do not share anything but global memory,
-so that batch after batch gives the result of all blocks.
+Every thread of the batch is one row of each array. Blocks share only global memory, so running
+batch after batch gives the result of all blocks.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Dim3: TypeAlias = tuple[int, int, int]
 
 
 class Lanes:
-    """Threads of a batch that execute an instruction together, in order.
+    """Threads of a batch that execute an instruction together, in ascending order.
 
     Attributes:
         index: Numbers of the threads, ascending.
-        at: The same as an index of numpy arrays: a slice if it is every thread.
+        at: These numbers as an index of numpy arrays: a slice for all threads.
     """
 
     __slots__ = ("at", "index")
@@ -51,7 +51,7 @@ class Lanes:
 
 
 class Layout(Struct, frozen=True):
-    """Where the variables and parameters of a kernel are.
+    """Positions of a kernel's variables and parameters in memory.
 
     Attributes:
         offsets: Offset of each shared, local or parameter variable in its memory.
@@ -73,7 +73,7 @@ class Layout(Struct, frozen=True):
 def layout_of(
     kernel: Kernel, module_variables: tuple[Variable, ...], dynamic: int, first_global: int
 ) -> Layout:
-    """Lay out variables: aligned, in order, `.extern .shared` arrays behind all others.
+    """Return the positions of variables: aligned, in order, `.extern .shared` arrays last.
 
     Args:
         kernel: The kernel.
@@ -107,7 +107,7 @@ def layout_of(
 
 
 class Batch:
-    """Blocks `first` to `first + count - 1` of a launch, all threads at once."""
+    """All threads of the blocks `blocks` of a launch."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Batch:
         self._special: dict[str, Array] = {}
 
     def register(self, name: str) -> Array:
-        """The bits of a register, shape `[threads]`; zero before it is first written."""
+        """Return the bits of a register, [threads]; zero before it is first written."""
         found = self.registers.get(name)
         if found is None:
             raw = TYPES[self.kernel.registers[name]].raw
@@ -147,23 +147,23 @@ class Batch:
         return found
 
     def carry(self) -> Array:
-        """The carry flag of each thread."""
+        """Return the carry flag of each thread: [threads]."""
         if "cc" not in self.registers:
             self.registers["cc"] = np.zeros(self.count, bool)
         return self.registers["cc"]
 
     def chosen(self, lanes: Lanes, mask: Bools) -> Lanes:
-        """The lanes for which `mask` is true."""
+        """Return the lanes for which `mask` is true."""
         return lanes if mask.all() else Lanes(lanes.index[mask], self.count)
 
     def special(self, name: str) -> Array:
-        """A special register, as u32, shape `[threads]`."""
+        """Return a special register as u32: [threads]."""
         if name not in self._special:
             self._special[name] = np.broadcast_to(SPECIAL[name](self), self.count).astype(np.uint32)
         return self._special[name]
 
     def thread_name(self, thread: int) -> str:
-        """Name a thread by its position in the launch, for messages."""
+        """Return the name of a thread for messages: its position in the launch."""
         x, y, _ = self.block
         number = int(self.thread_of[thread])
         at = (number % x, number // x % y, number // (x * y))
@@ -219,11 +219,11 @@ def _size(batch: Batch, axis: int, *, of_grid: bool) -> int:
 
 
 SPECIAL: Final = _special_registers()
-"""What each special register holds.  Clusters have one block."""
+"""Function that returns each special register's value.  Clusters have one block."""
 
 
 def refuse_large(count: int, most: int, what: str, rule: str) -> None:
-    """Refuse more than a limit allows.
+    """Raise an error for a count above a limit.
 
     Raises:
         KernelError: `count` is larger than `most`.

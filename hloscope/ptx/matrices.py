@@ -18,7 +18,7 @@ from hloscope.ptx.types import TYPES
 
 
 def _matrix_form(ins: Instruction) -> tuple[int, bool]:
-    """Number of 8 × 8 matrices of 16-bit elements, and whether they are transposed."""
+    """Return the number of 8 × 8 matrices of 16-bit elements, and whether they are transposed."""
     counts = [int(m[1]) for m in ins.modifiers if m in ("x1", "x2", "x4")]
     known = {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "b16"}
     spaces = [m for m in ins.modifiers if m.partition("::")[0] == "shared"]
@@ -52,14 +52,14 @@ def _rows_of_matrices(
 
 
 def _fragment(transposed: bool) -> tuple[Ints, Ints]:
-    """Row and column of the two elements of each lane in a matrix, `[lanes, 2]`."""
+    """Return row and column of the two elements of each lane in a matrix: [lanes, 2]."""
     lane, part = np.arange(WARP)[:, None], np.arange(2)
     row, column = lane // 4 + 0 * part, lane % 4 * 2 + part
     return (column, row) if transposed else (row, column)
 
 
 def _load_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
-    """Each lane gets two neighbouring elements of every matrix."""
+    """Return the step of `ldmatrix`. Each lane gets two consecutive elements of every matrix."""
     count, transposed = _matrix_form(ins)
     place = place_of(ins, ins.operands[1], operands, "shared")
     target = ins.operands[0]
@@ -80,7 +80,7 @@ def _load_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
 
 
 def _store_matrices(ins: Instruction, number: int, operands: Operands) -> Run:
-    """The inverse of `_load_matrices`."""
+    """Return the step of `stmatrix`. Each lane stores two consecutive elements of every matrix."""
     count, transposed = _matrix_form(ins)
     place = place_of(ins, ins.operands[0], operands, "shared")
     source = ins.operands[1]
@@ -104,4 +104,4 @@ MATRIX_TRANSFERS: Final[dict[str, Callable[[Instruction, int, Operands], Run]]] 
     "ldmatrix": _load_matrices,
     "stmatrix": _store_matrices,
 }
-"""How each of these opcodes becomes a step; the second argument is the instruction's number."""
+"""Functions by opcode that return a step; the second argument is the instruction's number."""

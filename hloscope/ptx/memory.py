@@ -1,4 +1,4 @@
-"""Global memory: arrays at 256-byte multiples, found by address.
+"""Global memory: arrays at multiples of 256 bytes, found by address.
 
 Source: CUDA C++ Programming Guide, "Device Memory Accesses": memory that the runtime allocates is
 aligned to 256 bytes or more.
@@ -19,16 +19,16 @@ BASE: Final = 1 << 44
 ALIGN: Final = 256
 """Arrays begin at multiples of this many bytes."""
 WIDEST: Final = 64
-"""Bytes behind the last array that an access may name while its address is being checked."""
+"""Bytes after the last array, so that a wide access to its end stays inside of the buffer."""
 Numbers: TypeAlias = "int | Ints"
-"""The array of an access: one for all lanes, or one for each lane."""
+"""Array number of an access: one for all lanes, or one for each lane."""
 
 
 class GlobalArray(Struct, frozen=True):
     """An array in global memory.
 
     Attributes:
-        name: Shown in answers and messages.
+        name: Name in results and messages.
         start: Offset of its first byte from `BASE`.
         size: Bytes.
     """
@@ -39,20 +39,20 @@ class GlobalArray(Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """Offset of the first byte after it."""
+        """Return the offset of the first byte after the array."""
         return self.start + self.size
 
     @property
     def block_end(self) -> int:
-        """Offset of the end of its allocation, a multiple of 256 bytes."""
+        """Return the offset of the end of its allocation, a multiple of 256 bytes."""
         return -(-self.end // ALIGN) * ALIGN
 
 
 class BadAddressError(Exception):
-    """An access that no array allows.
+    """An access outside of all arrays.
 
     Attributes:
-        lane: Position of the first such access in the addresses that were given.
+        lane: Position of the first such access among the addresses.
         reason: The array and the byte.
     """
 
@@ -62,16 +62,16 @@ class BadAddressError(Exception):
 
 
 class GlobalMemory:
-    """Arrays laid out one after another, with at least 256 free bytes between two.
+    """Arrays laid out one after another, with at least 256 free bytes in between.
 
-    A read may go up to the end of the 256-byte multiple that an array fills: XLA's kernels load
-    indices past the end of short arrays.  An atomic operation has to begin inside the array: XLA
-    updates elements of 4 bits in the word around them, which may end later.  A store may not leave
+    A read may extend to the end of the 256-byte multiple that an array fills: XLA's kernels load
+    indices past the end of short arrays. An atomic operation must begin inside the array: XLA
+    updates elements of 4 bits in the word around them, which may end later. A store may not leave
     the array.
     """
 
     def __init__(self, arrays: list[tuple[str, int]], *, max_bytes: int) -> None:
-        """Lay out arrays, given as name and bytes.
+        """Lay out arrays, given as names and bytes.
 
         Raises:
             KernelError: They take more than `max_bytes`, together with the record of touched bytes.
@@ -88,11 +88,11 @@ class GlobalMemory:
         self.starts = [array.start for array in self.arrays]
 
     def address(self, number: int) -> int:
-        """Address of an array."""
+        """Return the address of an array."""
         return BASE + self.arrays[number].start
 
     def content(self, number: int) -> Array:
-        """The bytes of an array, a view."""
+        """Return a view of the bytes of an array."""
         array = self.arrays[number]
         return self.bytes[array.start : array.end]
 
@@ -114,6 +114,8 @@ class GlobalMemory:
             raise BadAddressError(
                 lane, f"{self._place(int(offsets[lane]))}: not a multiple of {width}"
             )
+        # Usually all lanes access one array: then one check of the lowest and highest address is
+        # enough.
         number = bisect_right(self.starts, low) - 1
         if number >= 0 and high + width <= self._limit(number, kind, width):
             return offsets, number
@@ -131,7 +133,7 @@ class GlobalMemory:
         return offsets, numbers
 
     def _limit(self, number: int, kind: str, width: int) -> int:
-        """Offset that an access of an array ends at, at most."""
+        """Return the largest offset at which an access of an array may end."""
         array = self.arrays[number]
         match kind:
             case "read":
@@ -141,7 +143,7 @@ class GlobalMemory:
         return array.end
 
     def _place(self, offset: int) -> str:
-        """Where an offset is, for messages."""
+        """Return a description of an offset, for messages."""
         number = bisect_right(self.starts, offset) - 1
         if number < 0 or offset >= len(self.bytes):
             near = f"; the arrays are from {BASE:#x} on" if self.arrays else "; there are no arrays"

@@ -1,4 +1,4 @@
-"""Operands as functions that read and write the state of a batch."""
+"""Operands as functions that read or write the state of a batch."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hloscope.ptx.syntax import Immediate, Instruction, Kernel, Negated, Operand
 from hloscope.ptx.types import TYPES, PtxType, from_bits, to_bits
 
 Read: TypeAlias = Callable[[Batch, Lanes], Array]
-"""Returns the values of an operand, one for each lane or one for all."""
+"""Function that returns the values of an operand, one for each lane or one for all."""
 Write: TypeAlias = Callable[[Batch, Lanes, Array], None]
-"""Writes a value for each lane."""
+"""Function that writes a value for each lane."""
 
 
 def fail(instruction: Instruction, message: str) -> NoReturn:
-    """Refuse an instruction.
+    """Raise an error about an instruction.
 
     Raises:
         ParseError: Always, with the place of the instruction.
@@ -27,7 +27,7 @@ def fail(instruction: Instruction, message: str) -> NoReturn:
 
 
 def refuse(instruction: Instruction, message: str) -> NoReturn:
-    """Refuse an instruction that is valid PTX.
+    """Raise an error about an instruction that is valid PTX.
 
     Raises:
         UnsupportedError: Always, with the place of the instruction.
@@ -36,7 +36,7 @@ def refuse(instruction: Instruction, message: str) -> NoReturn:
 
 
 class Operands:
-    """Makes readers and writers for the operands of a kernel's instructions.
+    """Reader and writer functions for the operands of a kernel's instructions.
 
     Args:
         kernel: The kernel.

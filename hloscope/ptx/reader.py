@@ -1,6 +1,6 @@
-"""PTX text to kernels.
+"""Parser from PTX text to kernels.
 
-Statements become instructions as written; what an instruction means is decided by `decoding`.
+Statements become instructions verbatim; `decoding` determines what they mean.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from hloscope.ptx.types import TYPES
 from hloscope.source import Source
 
 MOST_REGISTERS: Final = 1 << 18
-"""Registers that a kernel may declare.  XLA's largest sorts have some thousand."""
+"""Maximum number of registers that a kernel may declare.  XLA's largest sorts have some thousand."""
 MOST_SIZE: Final = MAX_BYTES
-"""Bytes of a variable."""
+"""Maximum number of bytes of a variable."""
 _SPACES: Final = ("global", "const", "shared", "local", "param")
 _LINKING: Final = {".visible", ".extern", ".weak", ".common"}
 _TO_LINE_END: Final = {".loc", ".file", ".version", ".address_size"}
@@ -48,7 +48,7 @@ _ALONE: Final = {".noreturn", ".explicitcluster", ".blocksareclusters"}
 
 
 class _Scope(NamedTuple):
-    """Registers declared between `{` and `}`: written name to unique name."""
+    """Registers declared between `{` and `}`: unique name by written name."""
 
     registers: dict[str, str]
 
@@ -58,7 +58,7 @@ def parse_ptx(text: str, name: str = "<string>") -> PtxModule:
 
     Args:
         text: The text.
-        name: Shown in messages.
+        name: Name in messages.
 
     Raises:
         ParseError: The text is not PTX, with line, column and a caret.
@@ -67,7 +67,7 @@ def parse_ptx(text: str, name: str = "<string>") -> PtxModule:
 
 
 class _Reader(Cursor):
-    """Reads one text: directives, variables and kernels."""
+    """Parser of one text: directives, variables and kernels."""
 
     # The module.
 
@@ -107,7 +107,7 @@ class _Reader(Cursor):
                 self.fail("expected `;`, found the end of the file", token)
 
     def device_function(self) -> str:
-        """Skip a device function: no kernel that is executed may call it."""
+        """Skip a device function, and return its name. Executed kernels may not call it."""
         if self.accept("("):
             while not self.accept(")"):
                 if self.take().kind == "end":
@@ -153,7 +153,7 @@ class _Reader(Cursor):
             self.expect(",")
 
     def lengths(self, width: int) -> int:
-        """Elements of an array: `[4][2]` is 8, `[]` is 0, a scalar is 1."""
+        """Return the number of elements of an array: `[4][2]` is 8, `[]` is 0, a scalar is 1."""
         count = 1
         while self.accept("["):
             length = 0 if self.next.text == "]" else self.integer()
@@ -229,10 +229,10 @@ class _Reader(Cursor):
 
 
 class _Body:
-    """Reads the statements of one kernel.
+    """Parser of the statements of one kernel.
 
-    A register declared in an inner `{ }` hides an outer one of its name; it is renamed so that
-    every name stands for one register.
+    A register declared in an inner `{ }` hides an outer one of the same name. It is renamed, so
+    that every name means one register.
     """
 
     def __init__(self, reader: _Reader) -> None:

@@ -1,8 +1,8 @@
-"""Floating-point results rounded once, in the direction that an instruction names.
+"""Floating-point results, rounded once in the direction that an instruction names.
 
 A sum, product or fused multiply-add of f16, bf16 or f32 is first computed in f64 *rounded to odd*:
-if the f64 result is inexact, its last bit is set.  f64 has more than two bits in reserve over the
-narrower types, so that rounding this value again gives the correctly rounded result.
+if the f64 result is inexact, its last bit is set. f64 has more than two bits more than the narrower
+types, so rounding this value again gives the correctly rounded result.
 
 Source: S. Boldo, G. Melquiond, "Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms
 Using Rounding to Odd", IEEE Transactions on Computers 57(4), 2008.
@@ -36,9 +36,11 @@ def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def to_odd(value: Floats, error: Floats) -> Floats:
-    """Return `value + error`, rounded to odd, where `value` is that sum rounded to nearest."""
+    """Return `value + error` rounded to odd, where `value` is the sum rounded to nearest."""
     value, error = np.broadcast_arrays(value, error)
     bits = value.view(np.int64)
+    # An inexact value with an even last bit moves to its odd neighbour on the side of the exact
+    # result.
     fix = (error != 0) & (bits & 1 == 0) & np.isfinite(value) & np.isfinite(error)
     if not fix.any():
         return value
@@ -71,7 +73,7 @@ def narrow(exact: Floats, type_: PtxType, mode: str = "rn") -> Array:
 
 
 def _directed(nearest: Array, exact: Floats, mode: str) -> Array:
-    """Move each value one step where rounding to nearest went the other way."""
+    """Return values moved one step where rounding to nearest went the other way."""
     wide = nearest.astype(np.float64)
     low, high = wide > exact, wide < exact
     if mode == "rz":
@@ -86,7 +88,7 @@ def _directed(nearest: Array, exact: Floats, mode: str) -> Array:
 
 
 def directed_f64(value: Floats, error: Floats, mode: str) -> Floats:
-    """Return `value + error` as f64 in a direction; `value` is that sum rounded to nearest."""
+    """Return `value + error` rounded in a direction, where `value` is rounded to nearest."""
     if mode == "rn":
         return value
     down = (error < 0) & ((mode == "rm") | ((mode == "rz") & (value > 0)))
@@ -110,7 +112,7 @@ def fused(a: Array, b: Array, c: Array, type_: PtxType, mode: str) -> Array:
 
 
 def flushed(value: Array) -> Array:
-    """Return f32 values with subnormal ones as zeros of their sign (`.ftz`)."""
+    """Return f32 values with subnormals replaced by zeros of their sign (`.ftz`)."""
     if value.dtype != np.float32:
         return value
     is_small = np.abs(value) < np.finfo(np.float32).tiny

@@ -1,8 +1,8 @@
-"""Run a kernel: every thread of a batch of blocks at once, the lowest position first.
+"""Execution of a kernel: all threads of a batch of blocks at once, lowest position first.
 
-A position is the number of an instruction.  The threads with the lowest one execute it together.
-Code is laid out so that a loop or a branch is above the place where its threads meet again, so that
-this is how a warp reconverges; a thread that waits at a barrier does so until no other can run.
+A position is the number of an instruction. The threads with the lowest position execute it
+together. Compilers place a loop or branch above the instruction where its threads meet again, so
+this is how a warp reconverges. A thread at a barrier waits until no other thread can run.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ MOST_BLOCK: Final = 1024
 _MOST_PARAMETERS: Final = 32764
 """Bytes of a kernel's parameters.  Source: PTX ISA 8.8, "Kernel Function Parameters"."""
 _BATCH: Final = 1 << 15
-"""Threads of a batch: an instruction of fewer takes longer for each, more do not fit into L2."""
+"""Threads of a batch: fewer cost more time per thread, more do not fit into the L2 cache."""
 _BATCH_BYTES: Final = 1 << 28
-"""Bytes of the registers, shared and local memory of a batch of more than one block."""
+"""Maximum state of a batch of several blocks: registers, shared and local memory, in bytes."""
 
 
 class Argument(Struct, frozen=True):
     """An array, passed to a kernel by its address.
 
     Attributes:
-        name: Shown in answers and messages.
+        name: Name in results and messages.
         array: Its content, in C order; it is not changed.
     """
 
@@ -57,7 +57,7 @@ class Argument(Struct, frozen=True):
 
 
 class Same(Struct, frozen=True):
-    """The address of an earlier argument, which has this number."""
+    """The address of the earlier argument with this number."""
 
     number: int
 
@@ -67,7 +67,7 @@ Given: TypeAlias = "Argument | Same | int | float"
 
 
 class Launch(Struct, frozen=True):
-    """How a kernel is launched.
+    """Launch dimensions of a kernel.
 
     Attributes:
         grid: Blocks in x, y and z.
@@ -81,7 +81,7 @@ class Launch(Struct, frozen=True):
 
     @property
     def threads(self) -> int:
-        """Threads of all blocks."""
+        """Return the number of threads of all blocks."""
         return prod(self.grid) * prod(self.block)
 
 
@@ -89,9 +89,9 @@ class Limits(Struct, frozen=True):
     """Limits of a launch.
 
     Attributes:
-        max_steps: Instructions to execute, each by all threads of a batch that are at it.
+        max_steps: Instructions; one step executes an instruction for all threads at it.
         max_threads: Threads of the launch.
-        max_bytes: Bytes of the arrays, with marks of what is touched; and of a batch's registers.
+        max_bytes: Bytes of the arrays with their access marks, and of a batch's state.
     """
 
     max_steps: int = MOST_STEPS
@@ -104,10 +104,10 @@ class Executed(Struct):
 
     Attributes:
         kernel: The kernel.
-        launch: How it was launched.
-        memory: Global memory afterwards.
-        numbers: Array of each argument in `memory.arrays`; -1 for numbers.
-        recorder: What was counted.
+        launch: Its launch dimensions.
+        memory: Global memory after the run.
+        numbers: Array number of each argument in `memory.arrays`; -1 for numbers.
+        recorder: The counted accesses.
         shared: Bytes of shared memory of a block, static and dynamic.
         steps: Instructions executed by the batches.
     """
@@ -137,7 +137,7 @@ def execute(
         kernel: The kernel.
         launch: Blocks and threads.
         arguments: One for each parameter.
-        limits: What it may take.
+        limits: Limits of the run; the defaults if `None`.
         on_access: Called for each access to global memory.
 
     Raises:
@@ -205,7 +205,7 @@ def _symbols(layout: Layout, memory: GlobalMemory) -> dict[str, int]:
 
 
 def _numbers_of(arguments: Sequence[Given]) -> tuple[int, ...]:
-    """Array of each argument in global memory; -1 for numbers."""
+    """Return the array number of each argument in global memory; -1 for numbers."""
     numbers, count = list[int](), 0
     for argument in arguments:
         if isinstance(argument, Argument):
@@ -251,7 +251,7 @@ def _parameters(
 
 
 def _batches(kernel: Kernel, layout: Layout, launch: Launch, limits: Limits) -> list[range]:
-    """Cut the blocks of a launch so that the state of a batch stays small."""
+    """Return the blocks of each batch, so that the state of a batch stays small."""
     blocks, per_block = prod(launch.grid), prod(launch.block)
     of_block = per_block * (used_registers(kernel) + layout.local + 128) + layout.shared
     refuse_large(of_block, limits.max_bytes // 4, "bytes of state of a block", "max_bytes")
@@ -260,10 +260,10 @@ def _batches(kernel: Kernel, layout: Layout, launch: Launch, limits: Limits) -> 
 
 
 class _Running:
-    """Threads of a batch, by position.
+    """Scheduler of the threads of a batch, by position.
 
     Attributes:
-        waiting: Lanes at positions above the current one.
+        waiting: Lanes by position, for positions above the current one.
     """
 
     def __init__(self, batch: Batch, steps: list[Step], budget: int) -> None:
@@ -274,7 +274,7 @@ class _Running:
         self.count = 0
 
     def run(self) -> int:
-        """Run every thread to its end; return how many instructions were executed."""
+        """Run every thread to its end, and return the number of executed instructions."""
         batch, steps, end = self.batch, self.steps, len(self.steps)
         at, lanes = 0, batch.every_lane
         while True:
@@ -345,7 +345,7 @@ class _Running:
             self.lowest = min(self.lowest, at)
 
     def _next(self) -> tuple[int, Lanes] | None:
-        """Take the threads of the lowest position; if none can run, open the barriers."""
+        """Return the threads with the lowest position. If none can run, open the barriers."""
         if not self.waiting:
             self.waiting, self.barred = self.barred, {}
         if not self.waiting:

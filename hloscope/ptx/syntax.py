@@ -1,4 +1,4 @@
-"""PTX as written: modules, kernels, instructions and their operands.
+"""PTX syntax: modules, kernels, instructions and their operands.
 
 Source: PTX ISA 8.8, "Syntax", "Instruction Operands", "State Spaces, Types, and Variables".
 """
@@ -37,26 +37,26 @@ class Symbol(Struct, frozen=True):
 
 
 class Vector(Struct, frozen=True):
-    """`{%r1, %r2}`."""
+    """A vector of operands, `{%r1, %r2}`."""
 
     parts: tuple[Operand, ...]
 
 
 class Pair(Struct, frozen=True):
-    """`%p1|%p2`: two results."""
+    """Two results, `%p1|%p2`."""
 
     first: Register
     second: Register
 
 
 class Negated(Struct, frozen=True):
-    """`!%p1`, as a source."""
+    """A negated predicate as a source, `!%p1`."""
 
     register: Register
 
 
 class Address(Struct, frozen=True):
-    """`[base + offset]`; no base is the address `offset` itself."""
+    """An address, `[base + offset]`; without a base, `offset` is the address."""
 
     base: Register | Symbol | None
     offset: int = 0
@@ -66,7 +66,7 @@ Operand: TypeAlias = Register | Immediate | Symbol | Vector | Pair | Negated | A
 
 
 class Guard(Struct, frozen=True):
-    """`@%p1` or `@!%p1`: lanes whose predicate is false do not execute the instruction."""
+    """A guard, `@%p1` or `@!%p1`: lanes whose predicate is false do not execute the instruction."""
 
     predicate: Register
     negated: bool
@@ -89,12 +89,12 @@ class Instruction(Struct, frozen=True):
 
     @property
     def opcode(self) -> str:
-        """The part of the name before the first dot."""
+        """Return the part of the name before the first dot."""
         return self.name.partition(".")[0]
 
     @property
     def modifiers(self) -> tuple[str, ...]:
-        """The parts of the name after the opcode."""
+        """Return the parts of the name after the opcode."""
         return tuple(self.name.split(".")[1:])
 
 

@@ -1,7 +1,7 @@
 """Rows of instructions that compute a value from values, lane by lane.
 
-A row is a function that gets the modifiers and the type of an instruction and returns the function
-of its sources.  What a row does not list is not an instruction: `decoding` reports it.
+A row is a function from the modifiers and the type of an instruction to the function of its
+sources. Everything that no row lists is not an instruction, and `decoding` reports it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from hloscope.arrays import Array
 from hloscope.ptx.types import PtxType
 
 Compute: TypeAlias = Callable[..., Array]
-"""From one array of values for each source to the values of the result."""
+"""Function from one array of values for each source to the values of the result."""
 Maker: TypeAlias = Callable[[frozenset[str], PtxType], Compute]
-"""From modifiers and type to the function of an instruction."""
+"""Function from modifiers and type to the function of an instruction."""
 
 
 class Row(Struct, frozen=True):
-    """One opcode.
+    """One opcode for some types.
 
     Attributes:
         opcode: Its name.
         sources: Number of sources.
-        modifiers: Modifiers that it may have, besides its type.
+        modifiers: Modifiers that it may have, in addition to its type.
         types: Types that it may have.
         make: Returns its function.
         source_types: Types of sources that are not those of the instruction, by number.
@@ -60,7 +60,7 @@ def row(
     source_types: dict[int, str] | None = None,
     result: str = "same",
 ) -> Callable[[Maker], Maker]:
-    """Decorate the function of a row; several opcodes may share it, as words."""
+    """Return a decorator for the function of a row; several opcodes may share it, as words."""
 
     def add(make: Maker) -> Maker:
         given = frozenset(modifiers.split()), frozenset(types.split())
@@ -74,5 +74,5 @@ def row(
 
 
 def mode_of(modifiers: frozenset[str]) -> str:
-    """The rounding mode that modifiers name; `rn` if none."""
+    """Return the rounding mode among the modifiers; `rn` without one."""
     return next(iter(modifiers & ROUNDING), "rn")

@@ -1,4 +1,4 @@
-"""Tokens of PTX texts: names, numbers, marks."""
+"""Tokens of PTX texts: names, numbers and marks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Token(NamedTuple):
 
 
 class Cursor:
-    """Tokens of one text, and the place of the next one."""
+    """Tokens of one text, with the position of the next one."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -54,33 +54,33 @@ class Cursor:
 
     @property
     def next(self) -> Token:
-        """The next token."""
+        """Return the next token."""
         return self.tokens[self.at]
 
     def take(self) -> Token:
-        """Take the next token; the end of the file stays."""
+        """Return the next token and advance; the end of the file is not passed."""
         token = self.tokens[self.at]
         if token.kind != "end":
             self.at += 1
         return token
 
     def span(self, token: Token) -> Span:
-        """Place of a token."""
+        """Return the location of a token."""
         return Span(self.source, token.at, token.at + max(1, len(token.text)))
 
     def fail(self, message: str, token: Token | None = None) -> NoReturn:
-        """Refuse the text at a token, the next one if none is given."""
+        """Raise an error at a token, by default at the next one."""
         raise ParseError(message, span=self.span(token or self.next))
 
     def accept(self, text: str) -> bool:
-        """Take the next token if it is this one."""
+        """Advance if the next token is `text`. Return whether it was."""
         if self.next.text == text:
             self.at += 1
             return True
         return False
 
     def expect(self, text: str) -> None:
-        """Take this token.
+        """Advance past the token `text`.
 
         Raises:
             ParseError: The next token is another one.
@@ -89,13 +89,13 @@ class Cursor:
             self.fail(f"expected `{text}`, found `{self.next.text}`")
 
     def name(self, what: str) -> str:
-        """Take a name; `what` it is, for the message."""
+        """Return the next token, which must be a name; `what` describes it in the message."""
         if self.next.kind != "name":
             self.fail(f"expected {what}, found `{self.next.text}`")
         return self.take().text
 
     def integer(self) -> int:
-        """Take an integer with its signs."""
+        """Return the next integer, with its signs."""
         negative = False
         while self.next.text in ("+", "-"):  # `[%rd1+-4]`
             negative ^= self.take().text == "-"
@@ -109,7 +109,7 @@ class Cursor:
         return -value if negative else value
 
     def skip_line(self) -> None:
-        """Skip what is left of the line of the last token."""
+        """Skip the rest of the line of the last token."""
         text = self.source.text
         end = text.find("\n", self.tokens[self.at - 1].at)
         while self.next.kind != "end" and (end < 0 or self.next.at < end):
@@ -133,7 +133,7 @@ def _integer(text: str) -> int:
 
 
 def parse_float(text: str) -> Immediate:
-    """Return the constant that the text of a float is."""
+    """Return the constant of a float's text."""
     if text[1:2] in ("f", "F"):
         return Immediate(int(text[2:], 16), "f32")
     if text[1:2] in ("d", "D"):

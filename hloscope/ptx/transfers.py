@@ -30,7 +30,7 @@ _WINDOWS: Final = ((LOCAL_WINDOW, SHARED_WINDOW, "shared"), (PARAM_WINDOW, LOCAL
 
 
 class _Form(Struct, frozen=True):
-    """A load or store as its modifiers describe it."""
+    """Space, type and vector length of a load or store, by its modifiers."""
 
     space: str
     type: PtxType
@@ -39,7 +39,7 @@ class _Form(Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """Bytes of a lane."""
+        """Return the bytes of a lane."""
         return self.type.bytes * self.parts
 
 
@@ -66,13 +66,13 @@ def _form_of(ins: Instruction, operations: frozenset[str] = frozenset()) -> _For
 
 
 class Place(Struct, frozen=True):
-    """Reads the address operand of an instruction."""
+    """The address operand of an instruction."""
 
     base: Read | None
     offset: int
 
     def addresses(self, batch: Batch, lanes: Lanes) -> Array:
-        """Addresses as u64, shape `[lanes]`."""
+        """Return the addresses as u64: [lanes]."""
         offset = np.uint64(self.offset % (1 << 64))
         if self.base is None:
             return np.full(len(lanes), offset)
@@ -155,7 +155,7 @@ def locate(
     lanes: Lanes,
     at: Array,
 ) -> tuple[Array, Ints]:
-    """Return the bytes that lanes access and each one's offset in them; count the request."""
+    """Return the bytes that lanes access and the offset of each lane in them; count the request."""
     verb = {"read": "reads", "written": "writes", "atomic": "updates"}[kind]
     if space not in ("global", "const"):
         memory, offsets = _own_memory(ins, verb, space, batch, lanes, at, width)
@@ -200,7 +200,7 @@ def _fetch(
 
 
 def _numbers(memory: Array, type_: PtxType) -> Array:
-    """Memory as numbers of the size of a type; a tail smaller than one is cut off."""
+    """Return memory as numbers of the size of a type; a shorter tail is cut off."""
     whole = len(memory) // type_.bytes * type_.bytes
     return memory[:whole].view(type_.raw)
 
@@ -226,7 +226,7 @@ def _store(ins: Instruction, number: int, operands: Operands) -> Run:
             memory, offsets = locate(ins, number, "written", form.width, space, batch, mine, at)
             view, first = _numbers(memory, form.type), offsets // form.type.bytes
             for i, read in enumerate(reads):
-                # Of lanes that write one address the last one's value stays.
+                # Several lanes may write one address: the last lane's value remains.
                 view[first + i] = to_bits(read(batch, mine), form.type, form.type.raw)
 
     return run
@@ -276,4 +276,4 @@ TRANSFERS: Final[dict[str, Callable[[Instruction, int, Operands], Run]]] = {
     "atom": _atomic,
     "red": _atomic,
 }
-"""How each of these opcodes becomes a step; the second argument is the instruction's number."""
+"""Functions by opcode that return a step; the second argument is the instruction's number."""

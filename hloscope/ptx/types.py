@@ -1,4 +1,4 @@
-"""Types of PTX values, and the numpy types that hold them.
+"""Types of PTX values, with the numpy types that represent them.
 
 Source: PTX ISA 8.8, "Types", "Fundamental Types", "Packed Data Types".
 """
@@ -17,7 +17,7 @@ class PtxType(Struct, frozen=True):
 
     Attributes:
         name: `s32`, `bf16x2`.
-        bits: Size of the value, all parts of a packed one together; 1 for predicates.
+        bits: Bits of the value, including all parts of a packed one; 1 for predicates.
         element: Name of the numpy type of a part.
         parts: Values packed into one, 1 or 2.
     """
@@ -29,22 +29,22 @@ class PtxType(Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """Bytes in memory."""
+        """Return the bytes in memory."""
         return max(1, self.bits // 8)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The numpy type of a part."""
+        """Return the numpy type of a part."""
         return np.dtype(getattr(ml_dtypes, self.element, self.element))
 
     @property
     def raw(self) -> np.dtype[Any]:
-        """The numpy type of the bits."""
+        """Return the numpy type of the bits."""
         return np.dtype(bool) if self.name == "pred" else np.dtype(f"u{self.bytes}")
 
     @property
     def is_float(self) -> bool:
-        """Does arithmetic on it round?"""
+        """Is it a floating-point type?"""
         return "float" in self.element
 
     @property

@@ -1,7 +1,7 @@
 """Instructions that exchange values between the lanes of a warp.
 
-The lanes that execute them together are those whose position is the same: as the lowest position
-always runs first, that is every lane of the warp that reaches the instruction.
+Lanes with equal positions execute them together. The lowest position always runs first, so these
+are all lanes of the warp that will execute the instruction.
 
 Source: PTX ISA 8.8, "shfl.sync", "vote.sync", "match.sync", "redux.sync", "activemask",
 "elect.sync".
@@ -24,7 +24,10 @@ _PRED: Final = TYPES["pred"]
 
 
 def _shuffle(ins: Instruction, operands: Operands) -> Run:
-    """Read a register of another lane; outside its segment a lane reads its own."""
+    """Return the step of `shfl`.
+
+    A lane reads another lane's register, or its own outside its segment.
+    """
     mode = next((m for m in ins.modifiers if m in ("up", "down", "bfly", "idx")), None)
     if mode is None or ins.modifiers[-1] != "b32" or len(ins.operands) not in (4, 5):
         fail(ins, "expected .up, .down, .bfly or .idx, .b32 and 5 operands")
@@ -38,6 +41,8 @@ def _shuffle(ins: Instruction, operands: Operands) -> Run:
         lane = batch.lane_of[lanes.at]
         b, c = (read(batch, lanes).astype(np.int64) for read in (offset, clamp))
         b, limit, segment = b & 31, c & 31, c >> 8 & 31
+        # PTX packs the segment mask (bits 8 to 12) and the clamp (bits 0 to 4) into the third
+        # operand.
         last = lane & segment | limit & ~segment
         if mode == "up":
             other = lane - b
@@ -60,7 +65,7 @@ def _shuffle(ins: Instruction, operands: Operands) -> Run:
 
 
 def _requests(batch: Batch, lanes: Lanes) -> tuple[Ints, Ints]:
-    """Return where each warp begins among the lanes, and the warp's rank for each lane."""
+    """Return the first lane of each warp, and the rank of each lane's warp."""
     warps = batch.warp_of[lanes.at]
     starts = np.ones(len(warps), bool)
     starts[1:] = warps[1:] != warps[:-1]
@@ -92,7 +97,7 @@ def _vote(ins: Instruction, operands: Operands) -> Run:
 
 
 def _reduce(ins: Instruction, operands: Operands) -> Run:
-    """Every lane gets the sum, minimum … of the active lanes of its warp."""
+    """Return the step of `redux`: every lane gets the result over the active lanes of its warp."""
     ufuncs = {
         "add": np.add,
         "min": np.minimum,
@@ -122,7 +127,7 @@ def _active(ins: Instruction, operands: Operands) -> Run:
 
 
 def _elect(ins: Instruction, operands: Operands) -> Run:
-    """The first active lane of each warp is elected."""
+    """Return the step of `elect`: the first active lane of each warp is elected."""
     target = ins.operands[0]
     if not isinstance(target, Pair):
         fail(ins, "expected two results")
@@ -139,7 +144,7 @@ def _elect(ins: Instruction, operands: Operands) -> Run:
 
 
 def _match(ins: Instruction, operands: Operands) -> Run:
-    """Each lane gets the mask of the lanes of its warp with the same value."""
+    """Return the step of `match`: each lane gets the mask of the lanes with the same value."""
     if "any" not in ins.modifiers or len(ins.operands) != 3:
         fail(ins, "only match.any.sync is executed")
     type_ = TYPES.get(ins.modifiers[-1], _U32)
@@ -167,4 +172,4 @@ WARP_INSTRUCTIONS: Final[dict[str, Callable[[Instruction, Operands], Run]]] = {
     "elect": _elect,
     "match": _match,
 }
-"""How each of these opcodes becomes a step."""
+"""Functions by opcode that return a step."""
