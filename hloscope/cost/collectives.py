@@ -15,8 +15,10 @@ the operand on one device, `result` those of its result:
 
 A ring transfers the fewest bytes: the bytes of all-reduce, all-gather, reduce-scatter and
 all-to-all are lower bounds of what each device must send, if values are not compressed and no
-switch reduces.  A tree has fewer steps and more bytes.  Source: Thakur et al., "Optimization of Collective
-Communication Operations in MPICH"; XLA `gpu_hlo_cost_analysis.cc` has the same factors of rings.
+switch reduces.  A tree has fewer steps and more bytes.
+
+Source: Thakur et al., "Optimization of Collective Communication Operations in MPICH"; XLA
+`gpu_hlo_cost_analysis.cc` has the same factors of rings.
 """
 
 from __future__ import annotations

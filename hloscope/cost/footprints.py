@@ -329,7 +329,7 @@ class Footprints:
     def _whole(
         self, ins: Instruction, kind: KernelKind, work: Work, *, note: str = ""
     ) -> Footprint:
-        """Return operands read and results written whole; upper bounds if a note states a reason."""
+        """Return operands read and results written whole; upper bounds if a note is given."""
         is_exact = not note and not isinstance(ins.op, _MAY_SEND_LESS)
         reads = [
             ArrayFootprint(k, leaf, operand.name, type, _all_of(type, is_exact=is_exact))

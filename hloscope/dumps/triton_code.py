@@ -133,7 +133,7 @@ class _Region(Struct):
     """The region of an operation, whose body the following lines are.
 
     Attributes:
-        trips: Iterations of a loop; `None` for other operations, and for loops with variable bounds.
+        trips: Iterations of a loop; `None` for other operations and for loops of variable bounds.
         counter: The loop's counter.
         reason: Why accesses in it are unknown.
     """

@@ -101,7 +101,7 @@ class LinearLayout(Struct, frozen=True):
 
     @property
     def columns(self) -> Columns:
-        """Return the matrix: a number for each bit of the inputs, the first output in its low bits."""
+        """Return the matrix: a number for each input bit, with the first output in its low bits."""
         return tuple([self._packed(basis) for side in self.ins for basis in side.bases])
 
     @property

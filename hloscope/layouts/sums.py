@@ -1,4 +1,7 @@
-"""Maps whose results are sums of digits of single variables: the form of CuTe and TVM."""
+"""Maps whose results are sums of digits of single variables: the form of CuTe and TVM.
+
+`result = base + sum of ((x / lower) mod extent) * scale`, over variables `x` and their digits.
+"""
 
 from __future__ import annotations
 

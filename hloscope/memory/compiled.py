@@ -147,6 +147,8 @@ def _holds_within(block: _Block, other: _Block) -> bool:
 def proved_divisor(address: Expr) -> int:
     """Return the largest divisor of an address that LLVM proves; 0 if the address is 0.
 
+    LLVM writes `e / c * c` as `e - e mod c`, for which it knows only the divisors of `e`.
+
     >>> from hloscope.affine import Dim
     >>> x = Dim(0)
     >>> proved_divisor(x // 6 * 6), proved_divisor(x // 6 * 12), proved_divisor(x // 8 * 8)
@@ -268,7 +270,7 @@ def _normal(domains: _Domains, new: dict[Var, Expr]) -> _Domains:
 def _vectors(
     elements: Iterable[_Element], divisor: int, bits: int, widest: int, *, fills_gaps: bool
 ) -> Iterator[_Element]:
-    """Yield the vectors of a basic block, each the widest aligned one from the first element on.
+    """Yield the vectors of a basic block: the widest aligned ones, in order of address.
 
     Args:
         elements: The elements that the instructions of a block access.

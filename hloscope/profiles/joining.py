@@ -210,7 +210,7 @@ def _likely(profile: Profile, module: Module, own: list[KernelEvent], ids: list[
 
 
 def _signature(module: Module) -> set[tuple[str, str]]:
-    """Return names and types of the instructions that run by themselves."""
+    """Return names and types of the instructions that run outside of kernels."""
     return {
         (ins.name, str(ins.type))
         for place in running(module)
@@ -569,8 +569,8 @@ _TRUSTED: Final[tuple[Trust, ...]] = ("hlo_op", "annotation", "name", "order")
 
 
 _CONDITIONS: Final = (1, 0, None)
-"""Runs of a condition after the last iteration.  A loop of known count may not run it at all, or not
-after the last iteration; at most one of these fits the number of launches."""
+"""Runs of a condition after the last iteration.  A loop of known count may not run it at all, or
+not after the last iteration; at most one of these fits the number of launches."""
 
 
 def _body_of(loop: Instruction) -> Computation:

@@ -72,7 +72,7 @@ class Json:
             self.take(",")
 
     def walk(self, key_path: tuple[str, ...], take: Callable[[str], bool]) -> None:
-        """Go through the object at the place; `take` reads the value of a key or returns False.
+        """Read the object at the current position. `take` reads a key's value or returns `False`.
 
         Args:
             key_path: Keys of the objects around, for the paths given to `take`.

@@ -65,9 +65,10 @@ def read_gpu_trace(text: str, source: str) -> Profile:
 
 
 def read_ranges(text: str, source: str) -> Profile:
-    """Read `nvtx_gpu_proj_trace`: an event for each innermost range of an instruction.
+    """Return the profile of an `nvtx_gpu_proj_trace`.
 
-    An event is the time from the first to the last operation of the range on the device.
+    It has an event for each innermost range of an instruction: the time from the first to the last
+    operation of the range on the device.
 
     Raises:
         ParseError: There is no header, or a row is cut or damaged.

@@ -241,7 +241,7 @@ class _Ranges:
             open_now.append(at)
 
     def at(self, start: int, end: Any) -> tuple[Annotation, int | None]:
-        """Return the annotations of the ranges around a call, and the number of the module's range."""
+        """Return the annotations around a call, and the number of the module's range."""
         at = bisect_right(self._starts, start) - 1
         last = end if isinstance(end, int) else start
         texts: list[str] = []

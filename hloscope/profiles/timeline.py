@@ -2,6 +2,8 @@
 
 XPlane files and trace.json files have the same lines: streams of a GPU, threads of the CPU client,
 and lines that a tool derives from others (`XLA Modules`, `Steps`).
+
+Source: XLA `xplane_schema.cc`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Reader of `trace.json`: the Trace Event Format of `jax.profiler`, xprof and Kineto.
 
 Times are microseconds as decimal fractions, and numbers in `args` may be texts.
+
+Source: Trace Event Format; XLA `xplane_to_trace_events.cc`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _MODEL: Final = ("gpu_device_name", "device_type_string", "device_type", "Device Name")
 
 Field: TypeAlias = tuple[int, int, int, int]
-"""Field number, wire type, a varint's value or another value's first byte, and the byte after it."""
+"""Field number, wire type, value of a varint or first byte of another value, end."""
 
 
 class _Bytes:

@@ -29,7 +29,7 @@ from hloscope.ptx.types import TYPES
 from hloscope.source import Source
 
 MOST_REGISTERS: Final = 1 << 18
-"""Maximum number of registers that a kernel may declare.  XLA's largest sorts have some thousand."""
+"""Maximum number of registers of a kernel.  XLA's largest sorts have some thousand."""
 MOST_SIZE: Final = MAX_BYTES
 """Maximum number of bytes of a variable."""
 _SPACES: Final = ("global", "const", "shared", "local", "param")
