@@ -66,6 +66,7 @@ class Flops:
     def _of_computation(self, computation: Computation) -> Work:
         """Return the work of a computation whose callees are known."""
         number = None if self._structure is None else self._structure(computation)
+        # Reducers and fused computations recur under many names.
         known = None if number is None else self._by_structure.get(number)
         if known is None:
             get = self._known.get

@@ -190,6 +190,7 @@ class Footprints:
         begun = synchronous(ins)
         # The work is part of the key: trip counts inside a kernel do not follow from its structure.
         key = self._kernels.key(begun)
+        # Equal kernels recur in every layer of a network.
         known = self._known.get((key, work)) if key is not None else None
         if known is None:
             known = self._found(begun, kind, key, work)

@@ -480,6 +480,7 @@ class Slices:
     # ----------------------------------------------------------------------------------- loops
 
     def _model(self, loop: Instruction) -> Made:
+        # The model serves the trip count and each requested element of the loop's state.
         if loop in self._models:
             return self._models[loop]
         self._models[loop] = None  # a loop that calls itself is not followed

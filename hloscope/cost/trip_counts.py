@@ -129,6 +129,7 @@ class Loops:
             listed: Are the states needed, at each iteration and at the end?
         """
         key = machine.tape, tuple(given), listed
+        # An inner loop is entered once for each iteration of the outer one, mostly with one state.
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self._run(machine, given, listed)

@@ -122,6 +122,7 @@ class TritonRatings:
     def of(self, ins: Instruction) -> TritonUse:
         """Return the rating of a Triton fusion; its name may be that of an equal one."""
         key = self._kernels.key(ins)
+        # A rating searches thousands of tilings, and equal kernels recur in every layer.
         known = None if key is None else self._known.get(key)
         if known is None:
             known = self._of(ins)

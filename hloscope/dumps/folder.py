@@ -172,6 +172,7 @@ class DumpedModule:
         self._every_file: Final = files
         self._shares_name: Final = shares_name
 
+    # Each query about the module looks for a file in it.
     @cached_property
     def _files(self) -> frozenset[str]:
         """Return the names of the module's files: they begin with its label or its name."""
@@ -191,6 +192,7 @@ class DumpedModule:
         except OSError:  # the file was deleted meanwhile
             return 0
 
+    # Read from disk; each query about the folder's kernels compares the device with it.
     @cached_property
     def target(self) -> DumpTarget | None:
         """Return the GPU that the module was compiled for; `None` if no file states it.
@@ -212,6 +214,7 @@ class DumpedModule:
 
     # ------------------------------------------------------------------------------- launches
 
+    # Read from disk; each query about a kernel's launch searches it.
     @cached_property
     def thunks(self) -> tuple[Thunk, ...] | None:
         """Return the thunk sequence, nested thunks after their parents; `None` if no file has it.
@@ -256,6 +259,7 @@ class DumpedModule:
 
     # ------------------------------------------------------------------------------------ PTX
 
+    # Reads the head of every PTX file; each query about a kernel needs it.
     @cached_property
     def ptx_files(self) -> Mapping[str, Path]:
         """Return the PTX file of each kernel, by the kernel's name.
@@ -346,6 +350,7 @@ class DumpedModule:
 
     # --------------------------------------------------------------------------------- memory
 
+    # Read from disk; each operand and output of a kernel is looked up in it.
     @cached_property
     def buffers(self) -> Buffers | None:
         """Return the buffer assignment; `None` if no file has it.

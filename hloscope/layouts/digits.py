@@ -48,7 +48,7 @@ _Sum: TypeAlias = "tuple[int, tuple[_Digit, ...]]"
 """A constant and digits that do not overlap, so that their values are independent."""
 
 
-# Proofs, simplification and printing ask again for the maps of the same few accesses.
+# Data-movement chains ask for the maps of equal steps (585 of 745 in the cost of Llama 3.1 70B).
 @lru_cache(maxsize=1 << 10)
 def digits_of(m: IndexingMap) -> tuple[Digits, ...] | None:
     """Return each result as digits of the variables; `None` if a result has another form.

@@ -123,6 +123,7 @@ class Addresses:
     def _of_output(self, map: IndexingMap, type: TensorType) -> IndexingMap:
         known = self._placed.get((map, type))
         if known is None:
+            # Several outputs of a kernel often have one type and one map.
             # Stores are in bounds by construction, so the bounds of the array add no constraint.
             address = _unchecked(Access(address_map(type))).map
             assert address is not None

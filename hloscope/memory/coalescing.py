@@ -240,6 +240,7 @@ class Memory:
             if map is None:
                 continue
             key = map, type
+            # Operands of a loop kernel mostly have the same map and type.
             known = self._verdict.get(key)
             if known is None:
                 known = self._verdict[key] = by_map(map, type)

@@ -6,7 +6,7 @@ Requests with the same pattern are counted once (`periods`). The rest is evaluat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import gcd, prod
 from typing import Final, NamedTuple
 
@@ -63,7 +63,7 @@ def counted(requests: Requests, budget: int = BUDGET) -> Traffic:
     return Counter(requests, budget).count({})
 
 
-# `bounded` makes two or more counters of one access, for the best and the worst case.
+# `bounded` makes several counters of one access, for the best and the worst case.
 @lru_cache(maxsize=64)
 def _values_of(requests: Requests) -> tuple[Values, ...]:
     """Return the representative values of each free variable, for any run-time values."""
@@ -220,7 +220,7 @@ class Counter:
         order = np.argsort(first)
         return {x: values[first[order]] for x, values in at.items()}, summed[order]
 
-    @cached_property
+    @property
     def _parts(self) -> tuple[Expr, list[Constraint]] | None:
         """Return the address terms and the constraints that do not depend on the lane.
 

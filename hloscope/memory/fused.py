@@ -73,6 +73,7 @@ class Fused:
         """Is `ins` computed by this kernel?"""
         return ins in self._position
 
+    # The search for a hero asks at each step.
     @cached_property
     def users(self) -> Mapping[Instruction, tuple[Instruction, ...]]:
         """Return the instructions of the kernel that read each value."""
@@ -82,7 +83,7 @@ class Fused:
                 found.setdefault(operand, []).append(ins)
         return {value: tuple(users) for value, users in found.items()}
 
-    @cached_property
+    @property
     def tensors(self) -> tuple[TensorType, ...]:
         """Return the types of all arrays that the kernel reads."""
         types = [leaf for value in self.edge for leaf in _arrays(value)]

@@ -89,6 +89,7 @@ class XlaKernels:
         Raises:
             UnsupportedError: The instruction has no kernel of XLA's own emitters.
         """
+        # Equal kernels recur in every layer, and footprints and coalescing ask for the same ones.
         known = None if key is None else self._made.get(key)
         if known is None:
             fused = Fused.of_instruction(ins)

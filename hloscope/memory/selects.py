@@ -91,6 +91,7 @@ class Selects:
         }
         """Other selects whose condition depends on indices and constants only."""
 
+    # Asked for each array of a kernel with selects; it has those of all arrays.
     @cached_property
     def predicates(self) -> dict[Instruction, tuple[int, ...]]:
         """Return the predicate inputs of selects, with the widths of LLVM's partial loads.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -56,7 +55,7 @@ class StatedKernels:
         stated = None if self.other_target else self.dump.launch(ins.name)
         return None if stated is None else _launch(stated)
 
-    @cached_property
+    @property
     def other_target(self) -> str:
         """Return why the folder's facts do not apply to the device; empty if they do."""
         target, device = self.dump.target, self._device

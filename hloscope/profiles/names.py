@@ -48,6 +48,7 @@ class Structures:
         )
 
     def _constants_in(self, computation: Computation) -> tuple[str, ...]:
+        # Instructions with one callee share it, and `Structures.key` asks for each of them.
         known = self._constants.get(computation)
         if known is None:
             found: Iterable[Computation] = inside_out(computation, {})

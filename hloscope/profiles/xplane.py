@@ -239,6 +239,7 @@ class _Plane:
 
     def _metadata(self, key: int) -> tuple[str, str, dict[str, Any]]:
         """Return the name, display name and stats that all events with a key share."""
+        # Thousands of events share the metadata of one kernel.
         found = self._events.get(key)
         if found is None:
             name, shown, stats = "", "", {}

@@ -197,7 +197,7 @@ class TilingSpace:
             del numbers[root.op.scan_dimension]  # type: ignore[attr-defined]
         return Tile(tuple([self.own_tile(i) for i in numbers]))
 
-    @cached_property
+    @property
     def box(self) -> dict[Var, Interval]:
         """Return the intervals of the variables."""
         found: dict[Var, Interval] = {}
