@@ -246,8 +246,7 @@ def _of_choice(flow: Flow, select: Instruction, condition: Condition | None) -> 
     elif is_first:
         maps = [_limited(whole, condition)]
     else:
-        # The negation of one interval is a union of at most two; a condition of one constraint is
-        # all that `_condition_of_load` accepts, so the union is exact.
+        # The negation of a conjunction is the union of the negations, at most two intervals each.
         maps = [_limited(whole, (other,)) for one in condition for other in _opposite(one)]
     return flow._replace(accesses=tuple([Access(map) for map in maps]))
 
