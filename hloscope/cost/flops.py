@@ -34,7 +34,7 @@ class Flops:
         """Create a counter of work.
 
         Args:
-            structure: Returns the number of a computation's structure, as `StructureIds.number` does.
+            structure: Returns the id of a computation's structure, as `StructureIds.number` does.
             runs: Returns the runs of a loop's condition and body.
         """
         self._structure: Final = structure

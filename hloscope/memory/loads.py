@@ -40,7 +40,7 @@ def loads_of(
         value: The value that is computed.
         leaf: Flat tuple index of its tensor.
         start: Access from the element to itself.
-        pool: Interns and composes accesses.
+        interner: Interns and composes accesses.
         position: Position of an instruction in order of definition; `None` for input values.
         reads: Returns the operand accesses of a leaf of an instruction.
 
