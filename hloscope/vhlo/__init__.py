@@ -1,4 +1,4 @@
-"""VHLO: StableHLO's history, version by version, and the way between any two of them."""
+"""VHLO, StableHLO's versioned dialect: its versions, and conversion between any two of them."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,8 @@
-"""Attributes of ops between StableHLO and VHLO, by the kind that the rows of ops give them.
+"""Conversion of op attributes between StableHLO and VHLO, by the kind in the tables of ops.
 
-Values are the same in both, so what differs is in which attributes an op has: VHLO has all of
-them, takes structures of numbers apart, has lists of numbers as tensors and names as strings.
+A value is equal in both dialects; the set of attributes of an op differs. VHLO writes every
+attribute out, splits structures of numbers into one attribute per field, and stores lists of
+numbers as tensors and symbols as strings.
 
 Source: `MapStablehloToVhlo.h`, `StablehloLegalizeToVhlo.cpp`, `VhloLegalizeToStablehlo.cpp`.
 """
@@ -51,11 +52,17 @@ _ALGORITHM: Final = (
 
 
 class MappingError(ValueError):
-    """An attribute is none that an op may have."""
+    """An op may not have this attribute, or it has a value of another kind."""
 
 
 def tensor(values: tuple[int, ...], *, truths: bool = False) -> DenseAttr:
-    """Numbers, or truth values, as a tensor of one dimension."""
+    """Return integers (`i64`), or truth values (`i1`), as a tensor of one dimension.
+
+    Equal values are stored once, as a splat.
+
+    Raises:
+        MappingError: An integer does not fit into 64 bits.
+    """
     width = 1 if truths else 8
     try:
         data = b"".join([value.to_bytes(width, "little", signed=not truths) for value in values])
@@ -67,12 +74,17 @@ def tensor(values: tuple[int, ...], *, truths: bool = False) -> DenseAttr:
 
 
 def integer(value: int) -> IntegerAttr:
-    """A number of 64 bits."""
+    """Return an `i64` attribute."""
     return IntegerAttr(value, I64)
 
 
 def numbers(value: Attribute | None) -> tuple[int, ...]:
-    """The numbers of a tensor of one dimension."""
+    """Return the integers of a one-dimensional tensor attribute.
+
+    Raises:
+        MappingError: `value` is not a tensor of one dimension, or it has more than 65,536
+            elements.
+    """
     if not isinstance(value, DenseAttr) or not isinstance(value.type, TensorType):
         raise MappingError("a tensor of numbers is needed")
     found = elements(value)
@@ -91,7 +103,11 @@ def numbers(value: Attribute | None) -> tuple[int, ...]:
 
 
 def number(value: Attribute | None) -> int:
-    """The number of an integer attribute."""
+    """Return the integer of an integer attribute.
+
+    Raises:
+        MappingError: `value` is not an integer attribute.
+    """
     if not isinstance(value, IntegerAttr):
         raise MappingError("a number is needed")
     return value.value
@@ -116,7 +132,10 @@ def _own(name: str, _: str) -> tuple[str, ...]:
 
 
 def _plain(drop: Callable[[Attribute], bool] = lambda _: False) -> Kind:
-    """As it is; left out on the way back where it says nothing."""
+    """Return the kind of attributes that are equal in both dialects.
+
+    An attribute for which `drop` holds is omitted in StableHLO.
+    """
     return Kind(
         lambda name, value, _: {name: value},
         lambda found, name: None if drop(found[name]) else found[name],
@@ -165,7 +184,7 @@ def _symbols_back(found: Pairs, name: str) -> Attribute | None:
 
 
 def _struct(kind: str) -> Kind:
-    """Numbers, and lists of them, each an attribute of its own."""
+    """Return the kind of a structure whose fields VHLO stores as one attribute each."""
     empty = EMPTY[kind]
 
     def to(name: str, value: Any, _: str) -> Pairs:
@@ -293,7 +312,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "array": _plain(lambda value: value == NOTHING),
     "dicts": _plain(lambda value: value == NOTHING),
 }
-"""Kinds that do not stay as they are."""
+"""Conversions of attributes that differ between the dialects, by kind."""
 
 PLAIN: Final = _plain()
 
@@ -302,7 +321,7 @@ PLAIN: Final = _plain()
 
 
 def _windows(op: Operation) -> int:
-    """Over how many dimensions a window of an op goes."""
+    """Number of dimensions of the window of an op."""
     conv = op.get("dimension_numbers")
     if isinstance(conv, StructAttr):
         spatial = conv.get("input_spatial_dimensions")
@@ -343,14 +362,14 @@ _DEFAULTS: Final[Mapping[str, Attribute]] = {
     "dims": NO_NUMBERS,
     "api_version": EnumAttr("vhlo", "api_version", "API_VERSION_ORIGINAL"),
 }
-"""What VHLO has where StableHLO has nothing, by kind."""
+"""VHLO's values of attributes that StableHLO may omit, by kind."""
 
 
 def default(name: str, kind: str, op: Operation) -> Pairs:
-    """The attributes of VHLO for one that an op of StableHLO leaves out.
+    """Return VHLO's attributes for an attribute that an op of StableHLO omits.
 
     Raises:
-        MappingError: It may not be left out.
+        MappingError: The attribute is required.
     """
     if name in _WINDOWED:
         return {name: _window_default(name, op)}
@@ -378,7 +397,7 @@ _SPLATS: Final[Mapping[str, int]] = {
 
 
 def says_nothing(name: str, kind: str, value: Attribute) -> bool:
-    """Is an optional attribute of VHLO what StableHLO leaves out, whatever its kind says?"""
+    """Is `value` the default of an optional attribute of VHLO, which StableHLO omits?"""
     if name in _SPLATS and isinstance(value, DenseAttr):
         found = elements(value)
         return found.splat and int.from_bytes(found.raw, "little") == _SPLATS[name]

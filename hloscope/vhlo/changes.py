@@ -1,8 +1,8 @@
-"""What changed between versions of VHLO: the way up from a version of an op, and down to it.
+"""Changes of ops between versions of VHLO: their upgrade and their downgrade.
 
-A row: ops | the first version that has the new one | attributes the new one has besides, with what
-they are on the way up | what else is different.  On the way down an attribute must be what it
-would be on the way up, or mean the same; it is dropped then.  Rows are only ever added.
+A row: ops | the first version with the new form | attributes that only the new form has, each with
+its value in an upgraded op | another condition. A downgrade requires that each such attribute has
+that value or an equivalent one, and drops it. Rows are only added, never changed.
 
 Source: `VhloToVersion.td`, `VhloToVersion.cpp`.
 """
@@ -34,7 +34,7 @@ ACCURACY: Final = StructAttr(
     "result_accuracy",
     (("mode", EnumAttr("stablehlo", "result_accuracy_mode", "DEFAULT")),),
 )
-"""The accuracy of a result that nobody has asked for."""
+"""The accuracy of a result of an op that requests none."""
 NO_NUMBERS: Final = DenseAttr(b"", TensorType(I64, (0,)))
 NO_TYPE: Final = TypeAttr(NONE)
 FALSE: Final = BoolAttr(False)
@@ -73,7 +73,10 @@ def _no_numbers(value: Attribute) -> bool:
 
 
 def _accuracy(value: Attribute) -> bool:
-    """Zeros of either sign are not kept, so nothing but the mode may be there."""
+    """Is the accuracy the default?
+
+    Artifacts do not keep the sign of a zero tolerance, so only the mode may differ from nothing.
+    """
     return value == ACCURACY
 
 
@@ -97,17 +100,17 @@ _CONDITIONS: Final[Mapping[str, tuple[Callable[[Operation], bool], str]]] = {
     "no_regions": (lambda op: not op.regions, "regions"),
     "padding_attribute": (lambda op: (_lhs_rank(op) or 0) >= 2, "an operand of unknown rank"),
 }
-"""What must be true of an op that goes down, and what it has if it is not."""
+"""Conditions of a downgrade by name, each with the feature of an op that violates it."""
 
 
 class Change(Struct, frozen=True):
     """The difference between two versions of an op.
 
     Attributes:
-        base: Name of the op without version.
-        first: The first version that has the new one.
-        added: Attributes of the new one by name, with the name of their value on the way up.
-        condition: What else must be true on the way down.
+        base: Name of the op without its version.
+        first: The first version that has the new form.
+        added: Attributes of the new form, each with the name of its value in an upgraded op.
+        condition: Name of a further condition of a downgrade.
     """
 
     base: str
@@ -116,24 +119,28 @@ class Change(Struct, frozen=True):
     condition: str
 
     def up(self, properties: Mapping[str, Attribute]) -> dict[str, Attribute]:
-        """Attributes of the new op, of those of the old one."""
+        """Return the attributes of the new form, given those of the old one."""
         found = {**properties, **{name: _DEFAULTS[value] for name, value in self.added}}
         if self.condition == "padding_attribute":
             found.pop("padding", None)
         return found
 
     def down(self, op: Operation) -> dict[str, Attribute]:
-        """Attributes of the old op, of the new one."""
+        """Return the attributes of the old form of an op of the new one."""
+        # An upgrade only adds attributes, so a downgrade removes them again. `obstacles` has
+        # checked before that their values are the defaults, so nothing of the program is lost.
         gone = {name for name, _ in self.added}
         found = {name: value for name, value in op.properties.items() if name not in gone}
         if self.condition == "padding_attribute":
+            # The old form requires the attribute `padding` beside its operand `d_padding`: zeros of
+            # the expected shape, one pair for each spatial dimension.
             rank = _lhs_rank(op) or 2
             zeros = bytes(8) if rank > 2 else b""
             found["padding"] = DenseAttr(zeros, TensorType(I64, (rank - 2, 2)))
         return found
 
     def obstacles(self, op: Operation) -> list[str]:
-        """The parts of an op that the old version cannot express."""
+        """List the features of an op that its old form cannot express."""
         found = [
             f"`{name}`"
             for name, kind in self.added
@@ -167,12 +174,15 @@ _PAIRED: Final = frozenset(
 
 
 def needs_more(name: str) -> bool:
-    """Has `extra_needs` anything to say of an op of that name?"""
+    """May `extra_needs` return something for an op of that name?"""
     return name in _PAIRED or name.startswith("custom_call_")
 
 
 def extra_needs(name: str, op: Operation) -> list[tuple[Version, str]]:
-    """What an op of that name (without dialect) needs besides what its row says."""
+    """List the versions that an op needs beyond its table row, with the reasons.
+
+    `name` is the op's name without dialect.
+    """
     found: list[tuple[Version, str]] = []
     if name in _PAIRED:
         pairs = zip(op.operands, op.results, strict=False)

@@ -1,10 +1,10 @@
-"""Every attribute and type of VHLO: its code in bytecode, since when it is there, its fields.
+"""Every attribute and type of VHLO: its code in bytecode, first version and fields.
 
-A row: code name version | fields, each `name:kind` | what it is in memory.  The values are those
-of `hloscope.mlir` and `hloscope.ir`, the same as in StableHLO: `i32_v1` is `i32`, `array_v1` an
-`ArrayAttr`.  So only ops have to be translated, and a row is all there is about an attribute.  The
-kinds of fields and the values are explained in `hloscope.bytecode.fields` and `.values`.  Rows are
-only ever added; nothing of these has ever ended.
+A row: code name version | fields, each `name:kind` | value in memory. The values are those of
+`hloscope.mlir` and `hloscope.ir`, as in StableHLO: `i32_v1` is `i32`, `array_v1` an `ArrayAttr`. So
+only ops need a conversion, and a row is all that is known about an attribute. The kinds of fields
+are explained in `hloscope.bytecode.fields`, the values in `hloscope.bytecode.values`. Rows are only
+added; no attribute or type has been removed yet.
 """
 
 from __future__ import annotations
@@ -95,18 +95,18 @@ zero_points:svarints | quantized_axis
 """Source: `VhloBytecode.cpp`, `VhloTypes.td`."""
 
 ENUMS: Final = {"api_version": list(API_VERSIONS)}
-"""Enums of VHLO that are none in StableHLO, which has the others."""
+"""Enums of VHLO that StableHLO does not have."""
 
 
 class CodeRow(NamedTuple):
-    """An attribute or a type.
+    """An attribute or a type of VHLO.
 
     Attributes:
-        code: Its number in bytecode.
-        name: Without the dialect.
+        code: Number in bytecode.
+        name: Name without the dialect.
         since: The first version that has it.
-        fields: Name and kind of each, in the order of bytecode.
-        value: What it is in memory, and perhaps which of these.
+        fields: Name and kind of each field, in the order of bytecode.
+        value: Kind of the value in memory, and for some kinds its name.
     """
 
     code: int
@@ -117,7 +117,7 @@ class CodeRow(NamedTuple):
 
 
 def code_row(row: str) -> CodeRow:
-    """The row of a text `code name version | fields | value`.
+    """Parse a row `code name version | fields | value`.
 
     >>> code_row("17 type_v1 0.9.0 | value:type | type").fields
     (('value', 'type'),)

@@ -1,4 +1,4 @@
-"""From one version of VHLO to another.  Source: `VhloToVersion.cpp`."""
+"""Conversion between versions of VHLO. Source: `VhloToVersion.cpp`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from hloscope.vhlo.versions import CURRENT, Version, version_text
 
 
 class DowngradeError(HloscopeError):
-    """A version has not all that a module needs.
+    """A module needs more than a version has.
 
     Attributes:
-        target: The version.
-        obstacles: Everything that keeps the module from it.
+        target: The requested version.
+        obstacles: Every op that needs a later version, with the feature.
     """
 
     def __init__(self, target: Version, found: Sequence[Obstacle]) -> None:
@@ -31,11 +31,11 @@ class DowngradeError(HloscopeError):
 
 
 class Converted(Struct, frozen=True):
-    """A module of a version.
+    """A module converted to a version.
 
     Attributes:
-        module: The tree.
-        orders: Orders of uses as bytecode has them, of values where they are not the usual ones.
+        module: The converted tree.
+        orders: Use-list orders for bytecode, of values that need one.
     """
 
     module: Operation
@@ -43,17 +43,18 @@ class Converted(Struct, frozen=True):
 
 
 def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Converted:
-    """The module with the ops of a version.
+    """Convert a module to a version of VHLO.
 
     Args:
         module: A tree of VHLO.
         target: The version.
-        mixed: Its casts to and from VHLO have just been made, which orders of uses tell.
+        mixed: The module has new casts between VHLO and other dialects.
 
     Raises:
-        DowngradeError: It needs more than that version has; the message names every op that does.
+        DowngradeError: Some op needs a later version; the message names every such op.
     """
     others = _others(module, target)
+    # No op changes form, so no use moves either: the tree is returned without a copy.
     if not others:
         return Converted(module, use_orders(module, set(), mixed=True) if mixed else {})
     replaced: set[Operation] = set()
@@ -79,6 +80,8 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
             start=op.start,
             end=op.end,
         )
+        # MLIR keeps the uses of a value in the order in which ops were created. An artifact records
+        # orders that differ from program order, so the replaced ops decide bytes.
         replaced.add(made)
         return made
 
@@ -87,9 +90,9 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
 
 
 def turn_into_current(module: Operation) -> None:
-    """Change the ops of a module of VHLO, which nobody else has, to those of the present version.
+    """Convert the ops of a module of VHLO to the current version, in place.
 
-    Ops that share their properties share them afterwards.
+    The module must have no other user. Ops that share one properties mapping share one afterwards.
 
     Raises:
         DowngradeError: As `to_version`.
@@ -97,7 +100,7 @@ def turn_into_current(module: Operation) -> None:
     others = _others(module, CURRENT)
     if not others:
         return
-    # By name and identity of the properties, which are kept so that no other has it.
+    # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
     known: dict[tuple[str, int], tuple[Mapping[str, Attribute], str, Mapping[str, Attribute]]] = {}
     for op in every_op(module):
         if op.name in others:
@@ -108,7 +111,12 @@ def turn_into_current(module: Operation) -> None:
 
 
 def _others(module: Operation, target: Version) -> set[str]:
-    """The names of a module's ops that have another form in a version."""
+    """Return the names of a module's ops that have another form in the target version.
+
+    Raises:
+        DowngradeError: An op needs a later version.
+    """
+    # Patch numbers do not change the dialect, so versions are compared without them.
     plain = (*target[:2], 0)
     found = obstacles(module, target) if plain < CURRENT else []
     if found:
@@ -117,13 +125,16 @@ def _others(module: Operation, target: Version) -> set[str]:
 
 
 def _is_other(name: str, target: Version) -> bool:
-    """Has the version another form of the op of that name?"""
+    """Does the version have another form of the op of that name?"""
     row = OPS.get(name[5:]) if name.startswith("vhlo.") else None
     return row is not None and not row.first <= target <= row.last
 
 
 def _changed(op: Operation) -> tuple[str, Mapping[str, Attribute]]:
-    """Name and properties of the other form of an op."""
+    """Return the name and the properties of the other form of an op.
+
+    An op has at most two forms, so `_v1` is upgraded and `_v2` downgraded.
+    """
     base, _, number = op.name.removeprefix("vhlo.").rpartition("_v")
     change = CHANGES[base]
     up = number == "1"

@@ -1,4 +1,4 @@
-"""StableHLO → VHLO.  Source: `StablehloLegalizeToVhlo.cpp`."""
+"""Conversion of StableHLO to VHLO. Source: `StablehloLegalizeToVhlo.cpp`."""
 
 from __future__ import annotations
 
@@ -62,20 +62,23 @@ _ELEMENTS: Final = frozenset(
 _BASES: Final = {"func.func": "func", "func.return": "return", "func.call": "call"}
 _TILINGS: Final = AttributeSlot("result_tilings", "tilings", optional=True)
 _STRUCTS: Final = frozenset(row.name.removesuffix("_v1") for row in ATTRIBUTES)
-"""Names of StableHLO's structures that VHLO has too; the others stand in attributes of their own
-ops only, which take them apart."""
+"""Names of StableHLO's structures that VHLO has too.
+
+Every other structure belongs to one attribute, which `attributes.KINDS` splits into fields.
+"""
 _TENSOR_ELEMENTS: Final = (I1, I64)
 """Element types of the arrays that VHLO writes as tensors; arrays of other types have no form.
 
 Source: `convertGeneric` of `StablehloLegalizeToVhlo.cpp`; what jaxlib writes.
 """
 _BITS: Final = 64
-"""Of a size, which has a sign."""
+"""Width of a size, which is signed, in bits."""
 
 
+# Asked for every op of a module; there are about 130 names.
 @cache
 def slots_of(name: str, library: Version) -> tuple[AttributeSlot, ...]:
-    """The inherent attributes of an op of StableHLO that VHLO knows, as a library has them."""
+    """Return the inherent attributes of a StableHLO op that VHLO has in that library version."""
     definition = DEFINITIONS.get(name)
     found = list(definition.attributes) if definition else []
     base = base_of(name)
@@ -93,7 +96,7 @@ def _known(slot: AttributeSlot, names: tuple[str, ...], op: str) -> bool:
 
 
 def base_of(name: str) -> str:
-    """The name of an op in VHLO, without version; empty if there is none.
+    """Return the name of an op in VHLO without its version; empty if VHLO does not have it.
 
     >>> base_of("func.call"), base_of("stablehlo.if"), base_of("chlo.tan")
     ('call', 'if', '')
@@ -107,12 +110,12 @@ def base_of(name: str) -> str:
 def to_vhlo(
     module: Operation, library: Version = CURRENT, *, allow_other_dialects: bool = False
 ) -> Operation:
-    """The module with the ops of VHLO that a library of that version uses.
+    """Convert a module of StableHLO to the VHLO ops that a library version uses.
 
     Args:
         module: A tree of StableHLO.
-        library: The version.
-        allow_other_dialects: Keep ops and attributes that VHLO has none for.
+        library: The library version.
+        allow_other_dialects: Keep ops and attributes of dialects outside of VHLO.
 
     Raises:
         UnsupportedError: Ops, types or attributes have no form in VHLO; the message names all.
@@ -127,8 +130,10 @@ class _Legalizer:
     def __init__(self, library: Version, mixed: bool) -> None:
         self.library, self.mixed = library, mixed
         self.problems: list[str] = []
+        # By `id`: programs share types and attributes, and to hash a long constant costs more than
+        # to convert it. Each entry holds its key's object, so the `id` is not reused.
         self._types: dict[int, tuple[Type, bool]] = {}
-        # By name and identity of the properties, which are kept so that no other has it.
+        # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
         self._shared: dict[
             tuple[str, int], tuple[Mapping[str, Attribute], Mapping[str, Attribute]]
         ] = {}
@@ -154,6 +159,8 @@ class _Legalizer:
         if op.name == "builtin.module":
             return copied(op, operands, results, regions)
         base = base_of(op.name)
+        # An op outside of VHLO stays. It may use values of VHLO through casts, unless its regions
+        # or successors would need casts where none can be inserted.
         if not base and self.mixed:
             why = unfit_beside_vhlo(op)
             if why:
@@ -186,7 +193,10 @@ class _Legalizer:
     def _attributes_of(
         self, op: Operation
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """As `_divided`; ops that share their properties share those in VHLO."""
+        """Return inherent and other attributes of an op in VHLO.
+
+        Ops of one name that share one properties mapping share the result.
+        """
         given = op.properties
         key = op.name, id(given)
         known = self._shared.get(key) if not op.attributes else None
@@ -198,6 +208,8 @@ class _Legalizer:
         except MappingError as error:
             self._refuse(op, str(error))
             return {}, {}
+        # Only a result without errors is reused: errors name the op, so each op must report its
+        # own. Attributes outside of the properties differ from op to op.
         if not op.attributes and not attributes and len(self.problems) == before:
             self._shared[key] = given, properties
         return properties, attributes
@@ -210,12 +222,14 @@ class _Legalizer:
         self.problems.append(f"{where}: {illegal(op.name)}: {why}")
 
     def _divided(self, op: Operation) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """Inherent attributes and all others, of the op in VHLO."""
+        """Return the inherent attributes of an op in VHLO, and all others."""
         slots = slots_of(op.name, self.library)
         left = op.attributes
         given = op.properties
         if not slots and not left and not given:
             return NO_ATTRIBUTES, NO_ATTRIBUTES
+        # Older texts have inherent attributes in the attribute dictionary. So both mappings are
+        # searched for the attributes that the op defines; whatever remains is discardable.
         rest = {**given, **left} if left else dict(given)
         found: dict[str, Attribute] = {}
         for slot in slots:
@@ -235,7 +249,7 @@ class _Legalizer:
     # ------------------------------------------------------------------- what VHLO can say
 
     def _check(self, op: Operation, name: str, value: Attribute) -> Attribute:
-        """The attribute as VHLO has it."""
+        """Return an attribute in VHLO's form; an attribute without one is reported and returned."""
         known = self._attributes.get(id(value))
         if known is None:
             made, unfit, strange = self._converted(value)
@@ -249,13 +263,15 @@ class _Legalizer:
         return known[1]
 
     def _converted(self, value: Attribute) -> tuple[Attribute, str, str]:
-        """An attribute as VHLO has it, the part that it cannot say, the part of no kind it has.
+        """Return an attribute in VHLO's form, a part that VHLO cannot express, and an unknown part.
 
-        Names of functions are strings in VHLO and arrays of `i64` and `i1` are tensors, at any
-        depth of the attribute and whatever its name.
+        Either part is the text of the attribute, or empty. Symbols become strings and arrays of
+        `i64` and `i1` become tensors, at any depth and under any name.
         """
         unfit = strange = ""
         respelled = False
+        # A work list in place of recursion: only attributes that have a part to rewrite are
+        # rebuilt.
         stack = [value]
         while stack:
             part = stack.pop()
@@ -292,7 +308,7 @@ class _Legalizer:
 
 
 def _is_respelled(value: Attribute) -> bool:
-    """Does VHLO have another attribute instead of this one, as `_respelled` gives it?"""
+    """Does `_respelled` replace this attribute?"""
     match value:
         case SymbolAttr():
             return not value.nested
@@ -303,9 +319,9 @@ def _is_respelled(value: Attribute) -> bool:
 
 
 def _respelled(value: Attribute) -> Attribute:
-    """An attribute with strings for names of functions and tensors for arrays of numbers.
+    """Return an attribute with strings in place of symbols and tensors in place of arrays.
 
-    Parsers bound how deep attributes are nested.
+    It recurses, since parsers bound the nesting of attributes.
     """
     match value:
         case SymbolAttr() if _is_respelled(value):
@@ -321,7 +337,7 @@ def _respelled(value: Attribute) -> Attribute:
 
 
 def fits(type: Type) -> bool:
-    """Has VHLO a type for this one?
+    """Does VHLO have this type?
 
     >>> fits(ELEMENTS["i32"]), fits(TupleType((ELEMENTS["f80"],)))
     (True, False)

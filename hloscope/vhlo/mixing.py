@@ -1,8 +1,8 @@
-"""Casts between VHLO and other dialects, where a program has ops of both.
+"""Casts between VHLO and other dialects, for programs with ops of both.
 
-Values pass through `builtin.unrealized_conversion_cast`, one for a value, right behind where it
-comes from.  Those of several values of one op or block stand in the opposite order of what asks
-for them: of values of VHLO their numbers, of others their first uses.
+Values pass through `builtin.unrealized_conversion_cast`: one cast for a value, directly after the
+value's definition. The casts of several values of one op or block are in reverse order: values of
+VHLO by their result number, others by their first use.
 
 Source: what jaxlib writes; MLIR's `DialectConversion.cpp`.
 """
@@ -18,12 +18,15 @@ CAST: Final = "builtin.unrealized_conversion_cast"
 
 
 def is_vhlo_op(op: Operation) -> bool:
-    """Is an op one of VHLO, so that its attributes and types are?"""
+    """Is an op of the dialect VHLO, so that its attributes and types are VHLO's?"""
     return op.name.startswith("vhlo.")
 
 
 def of_vhlo(value: Value) -> bool:
-    """Is a value, which no cast gives, one of VHLO: of one of its ops or their regions?"""
+    """Is a value defined by an op of VHLO, or an argument of a block in its regions?
+
+    The value must not be the result of a cast.
+    """
     owner = value.owner
     if isinstance(owner, Operation):
         return is_vhlo_op(owner)
@@ -33,10 +36,10 @@ def of_vhlo(value: Value) -> bool:
 
 
 def unfit_beside_vhlo(op: Operation) -> str:
-    """Why an op of another dialect cannot stand in a function of VHLO; empty if it can.
+    """Return the reason why an op of another dialect cannot be in a function of VHLO, or "".
 
-    Its operands are cast to its own types, but neither the arguments of the blocks that it goes
-    to nor what ends its regions.
+    Casts give its operands their own types. The arguments of its successor blocks and the
+    terminators of its regions cannot be cast.
     """
     if any(block.arguments for block in op.successors) and _in_function(op):
         return "the arguments of the blocks that it goes to would be of other types"
@@ -52,9 +55,11 @@ def _in_function(op: Operation) -> bool:
 
 
 def add_casts(module: Operation) -> None:
-    """Put casts into a tree in which ops of VHLO and of others use each other's values."""
+    """Insert casts where ops of VHLO and of other dialects use each other's values."""
     casts: dict[Value, Operation] = {}
     flavours: dict[Value, bool] = {}
+    # First find the values that cross, in program order, which decides the order of the casts.
+    # Operands are replaced afterwards: a replaced operand would look like a value without a cast.
     for op in every_op(module):
         if op.name == "builtin.module":
             continue
@@ -82,7 +87,10 @@ def add_casts(module: Operation) -> None:
 
 
 def _cast(value: Value, user: Operation) -> Operation:
-    """The cast of a value; those from VHLO come from where the value does, others from its use."""
+    """Return a new cast.
+
+    It has the location of the value if the value is VHLO's, else that of its first user.
+    """
     owner = value.owner
     location = user.location
     if of_vhlo(value):
@@ -96,6 +104,8 @@ def _cast(value: Value, user: Operation) -> Operation:
 def _insert(casts: dict[Value, Operation], flavours: dict[Value, bool]) -> None:
     behind: dict[Operation, list[Operation]] = {}
     first: dict[Block, list[Operation]] = {}
+    # MLIR inserts each new cast directly after the definition, before the casts inserted so far, so
+    # the last one made is first in the block.
     numbered = sorted(casts.items(), key=lambda item: item[0].index if flavours[item[0]] else 0)
     for value, cast in numbered:
         owner = value.owner

@@ -1,4 +1,4 @@
-"""Which version an artifact needs: of types, of attributes, of ops, of whole modules."""
+"""Versions that types, attributes, ops and modules need."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ from hloscope.vhlo.versions import MINIMUM, Version, version_text
 
 
 class Need(NamedTuple):
-    """What needs a version: the version, and what it is needed for."""
+    """A version, and the feature that needs it."""
 
     version: Version
     feature: str
 
 
 class Obstacle(NamedTuple):
-    """An op that a version does not have.
+    """An op that needs a later version than the target.
 
     Attributes:
         op: Its name in VHLO.
-        location: Where it comes from.
+        location: Location of the op.
         version: The first version that has it.
-        feature: What of it needs that version.
+        feature: The feature of the op that needs that version.
     """
 
     op: str
@@ -68,7 +68,7 @@ class Obstacle(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where the op comes from, as MLIR writes it."""
+        """Location of the op, as MLIR writes it."""
         return location_text(resolve_location(self.location))
 
     def __str__(self) -> str:
@@ -80,11 +80,13 @@ _SINCE: Final = {row.name.removesuffix("_v1"): row.since for row in ATTRIBUTES}
 _TYPE_SINCE: Final = {row.value[0]: row.since for row in TYPES if row.value}
 
 
+# Asked for each operand and result of a module, which has few types.
 @cache
 def type_need(type: Type) -> Need | None:
-    """The latest version that a type needs; `None` if every version has it.
+    """Return the latest version that a type needs; `None` if every version has it.
 
-    What is in a future, or in a type quantized along an axis, does not count.
+    The types in a future, and in a type quantized along an axis, do not count.
+
     Source: `VhloToVersion.cpp`, `isLegalType`.
     """
     found: list[Need | None] = []
@@ -121,7 +123,10 @@ def _signless(type: QuantizedType) -> str:
 
 
 def attribute_need(value: Attribute) -> Need | None:
-    """The latest version that an attribute needs; meshes are not looked into."""
+    """Return the latest version that an attribute needs; `None` if every version has it.
+
+    The axes of a mesh do not count.
+    """
     best: Need | None = None
     for need in _attribute_needs(value):
         if best is None or need > best:
@@ -154,30 +159,32 @@ _NOTHING: Final[Sequence[Need]] = ()
 
 
 class Needs:
-    """What the ops of modules need; what has been asked before is kept."""
+    """Versions that the ops of modules need; results are cached for attributes and types."""
 
     def __init__(self) -> None:
+        # By `id`, since to hash a long constant costs more than to inspect it. Each entry holds the
+        # object, so its `id` is not reused.
         self._attributes: dict[int, tuple[Attribute, Need | None]] = {}
         self._types: dict[int, tuple[Type, Need | None]] = {}
-        # Properties, by name and identity, of ops that need nothing if their types do not.
+        # Properties by op name and `id`, of ops whose needs depend on their types only.
         self._plain: dict[tuple[str, int], Mapping[str, Attribute]] = {}
 
     def type(self, type: Type) -> Need | None:
-        """As `type_need`."""
+        """Return `type_need(type)`."""
         known = self._types.get(id(type))
         if known is None:
             known = self._types[id(type)] = type, type_need(type)
         return known[1]
 
     def attribute(self, value: Attribute) -> Need | None:
-        """As `attribute_need`."""
+        """Return `attribute_need(value)`."""
         known = self._attributes.get(id(value))
         if known is None:
             known = self._attributes[id(value)] = value, attribute_need(value)
         return known[1]
 
     def of(self, op: Operation) -> Sequence[Need]:
-        """What an op needs, whatever version of it is meant, beyond the minimum."""
+        """List the versions after the minimum that an op needs, in whichever form it is written."""
         known = self._plain.get((op.name, id(op.properties)))
         if known is None or op.attributes:
             return self._of(op)
@@ -193,6 +200,8 @@ class Needs:
     def _of(self, op: Operation) -> list[Need]:
         found = self._looked_up(op)
         name = op.name.removeprefix("vhlo.")
+        # Needs of ops with the same properties differ only by their types, unless a rule inspects
+        # operands or results: then each op is inspected.
         if not found and not op.attributes and not _looks_around(name):
             self._plain[op.name, id(op.properties)] = op.properties
         return found
@@ -206,6 +215,8 @@ class Needs:
         dropped: frozenset[str] = frozenset()
         if row is None:
             return []
+        # The form `_v2` can be downgraded if its new attributes have default values. Then it needs
+        # no more than `_v1`, so the attributes that a downgrade drops do not count.
         if change is not None and number == "2":
             obstacles = change.obstacles(op)
             dropped = frozenset(attribute for attribute, _ in change.added)
@@ -225,11 +236,11 @@ class Needs:
 
     @staticmethod
     def knows(op: Operation) -> bool:
-        """Is it an op of a version that is known?"""
+        """Is the op in the tables of VHLO?"""
         return op.name.removeprefix("vhlo.") in OPS
 
     def as_it_is(self, op: Operation) -> list[Need]:
-        """What a reader needs for an op as it is, which is not brought to an older version."""
+        """List the versions that a reader needs for an op in its present form."""
         name = op.name.removeprefix("vhlo.")
         row = OPS.get(name)
         if row is None:
@@ -245,23 +256,25 @@ class Needs:
             found.append(Need(need.version, f"{need.feature} of {where}"))
 
 
+# Asked for each op of a module; names are few.
 @cache
 def _looks_around(name: str) -> bool:
-    """Does what an op of that name needs depend on more than its properties and types?"""
+    """Do the needs of an op of that name depend on more than its properties and types?"""
     change = CHANGES.get(name.rpartition("_v")[0])
     return needs_more(name) or (change is not None and bool(change.condition))
 
 
 def place_of(op: Operation) -> Location:
-    """Where an op comes from; where it stands in its text if it does not say."""
+    """Return the location of an op, or its position in the text if it has none."""
     if op.location != UNKNOWN or op.span is None:
         return op.location
     return FileLoc(op.span.source.name, *op.span.line_col)
 
 
 def obstacles(module: Operation, target: Version) -> list[Obstacle]:
-    """Everything in a module of VHLO that keeps it from being an artifact of a version."""
+    """List everything in a module of VHLO that the target version cannot express."""
     needs = Needs()
+    # Patch numbers do not change the dialect, so versions are compared without them.
     plain = (*target[:2], 0)
     return [
         Obstacle(op.name, place_of(op), need.version, need.feature)

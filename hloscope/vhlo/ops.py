@@ -1,7 +1,7 @@
-"""Every op of VHLO with the first and the last version that has it.  Rows are only ever added.
+"""Every op of VHLO, with the first and the last version that has it.
 
-A row: name | first version, and last if a later one has it no more | operands | attributes in the
-order of the definition | results | regions.  `*` marks what may come any number of times.
+A row: name | first version, and the last one if the op was removed | operands | attributes in the
+order of the definition | results | regions. `*` marks a variadic one. Rows are only added.
 """
 
 from __future__ import annotations
@@ -221,13 +221,13 @@ class OpRow(NamedTuple):
     """One version of an op.
 
     Attributes:
-        name: Without the dialect: `add_v1`.
+        name: Name without the dialect: `add_v1`.
         first: The first version that has it.
-        last: The last one; `FOREVER` for those of today.
-        operands: Names, with `*` behind a variadic one.
+        last: The last version that has it; `FOREVER` if the current one does.
+        operands: Names; a variadic one ends in `*`.
         attributes: Names in byte order, as properties are written.
-        results: As operands.
-        regions: As operands.
+        results: Names, as for operands.
+        regions: Names, as for operands.
     """
 
     name: str
@@ -259,9 +259,10 @@ OPS: Final = {
 """Every version of every op by its name without the dialect."""
 
 
+# Asked for each op that bytecode has; names are few.
 @cache
 def attributes_of(op: str) -> tuple[str, ...] | None:
-    """Names of the inherent attributes of `vhlo.add_v1` in byte order; `None` if it is no op.
+    """Return the inherent attributes of an op, in byte order; `None` if VHLO does not have the op.
 
     >>> attributes_of("vhlo.compare_v1")
     ('compare_type', 'comparison_direction')
@@ -270,9 +271,10 @@ def attributes_of(op: str) -> tuple[str, ...] | None:
     return None if row is None else row.attributes
 
 
+# Asked for each op of a module; names are few.
 @cache
 def current(base: str, library: Version = FOREVER) -> str | None:
-    """The version of an op that a library of that version uses.
+    """Return the version of an op that a library uses; `None` if the library does not have the op.
 
     >>> current("exponential"), current("exponential", (1, 8, 0)), current("sclie")
     ('exponential_v2', 'exponential_v1', None)

@@ -1,4 +1,4 @@
-"""VHLO of today → StableHLO.  Source: `VhloLegalizeToStablehlo.cpp`."""
+"""Conversion of VHLO's current version to StableHLO. Source: `VhloLegalizeToStablehlo.cpp`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ _NAMES: Final = {"func": "func.func", "call": "func.call"}
 
 
 def to_stablehlo(module: Operation) -> Operation:
-    """The module of StableHLO that one of VHLO's present version stands for.
+    """Convert a module of VHLO's current version to StableHLO.
 
-    Casts between VHLO and other dialects vanish.
+    Casts between VHLO and other dialects are removed.
 
     Raises:
-        UnsupportedError: An op of VHLO is not known.
-        VerifyError: An op lacks attributes, or has wrong ones.
+        UnsupportedError: VHLO does not have an op of the module.
+        VerifyError: An op lacks an attribute, or has an invalid one.
     """
     restorer = _Restorer()
     return Rebuild(restorer.make, restorer.is_cast).run(module)
 
 
 def turn_into_stablehlo(module: Operation) -> Operation:
-    """As `to_stablehlo` of a module that nobody else has: its own ops are changed.
+    """Convert a module as `to_stablehlo` does, but change its ops in place.
+
+    The module must have no other user. A module with casts is copied instead.
 
     Raises:
         UnsupportedError: An op of VHLO is not known.
@@ -52,15 +54,15 @@ def turn_into_stablehlo(module: Operation) -> Operation:
 
 
 class _Restorer:
-    """Makes ops of StableHLO; those that share their properties share them afterwards."""
+    """Conversion of ops to StableHLO; ops that share one properties mapping share it afterwards."""
 
     def __init__(self) -> None:
-        # By name and identity of the properties, which are kept so that no other has it.
+        # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
         self._shared: dict[tuple[str, int], tuple[Mapping[str, Attribute], _Parts]] = {}
 
     @staticmethod
     def is_cast(op: Operation) -> bool:
-        """Does an op vanish?"""
+        """Is the op a cast, which is removed?"""
         return op.name == CAST
 
     def make(
@@ -70,7 +72,7 @@ class _Restorer:
         results: tuple[Value, ...],
         regions: tuple[Region, ...],
     ) -> Operation:
-        """The op of StableHLO, of new parts."""
+        """Return the op of StableHLO with the given operands, results and regions."""
         if not op.name.startswith("vhlo."):
             return copied(op, operands, results, regions)
         name, properties, attributes = self.parts(op)
@@ -79,8 +81,10 @@ class _Restorer:
         )
 
     def parts(self, op: Operation) -> _Parts:
-        """Name, properties and other attributes of the op of StableHLO."""
+        """Return name, properties and other attributes of the op in StableHLO."""
         given = op.properties
+        # A return's name depends on its parent, and attributes outside of the properties differ
+        # from op to op, so neither is shared.
         if op.attributes or op.name == _RETURN:
             return _parts(op)
         known = self._shared.get((op.name, id(given)))
@@ -101,6 +105,8 @@ def _parts(op: Operation) -> _Parts:
     except KeyError as error:
         raise VerifyError(f"{op.name} requires attribute {error}") from None
     attributes = op.attributes
+    # Text may have inherent attributes in the attribute dictionary; StableHLO has them as
+    # properties.
     if attributes:
         definition = DEFINITIONS.get(name)
         own = definition.inherent if definition else frozenset()
@@ -132,6 +138,8 @@ def _properties(op: Operation, name: str) -> Mapping[str, Attribute]:
     found: dict[str, Attribute] = {}
     for slot in slots_of(name, CURRENT):
         kind = slot.constraint
+        # VHLO writes every optional attribute out. StableHLO omits those with the default value,
+        # except where its op always states them.
         asks = kind in ("dims", "bools") or (kind not in KINDS and not slot.given)
         if slot.optional and asks and says_nothing(slot.name, kind, given[slot.name]):
             continue

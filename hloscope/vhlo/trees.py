@@ -1,4 +1,4 @@
-"""Walks over trees of MLIR, and trees made of trees; nesting may be as deep as it likes."""
+"""Traversal and rebuilding of MLIR op trees without recursion, so that nesting may be deep."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hloscope.mlir import Block, Operation, Region, SourceModule, Value
 Make: TypeAlias = Callable[
     [Operation, tuple[Value, ...], tuple[Value, ...], tuple[Region, ...]], Operation
 ]
-"""Makes the new op of an old one, of its new operands, results and regions."""
+"""Makes the new op of an old one, given its new operands, results and regions."""
 
 
 def every_op(module: Operation) -> Iterator[Operation]:
-    """All ops of a module in the order of the program, itself first."""
+    """Iterate over all ops of a module in program order, the module first."""
     return module.walk()
 
 
@@ -32,11 +32,11 @@ class _Frame:
 
 
 class Rebuild:
-    """A new tree of an old one, op by op.
+    """Rebuilding of an op tree, op by op.
 
     Args:
-        make: Makes each op; its results keep their types unless it changes them.
-        skip: Ops that vanish: their results are what their operands are.
+        make: Makes each op. The new results have the old types unless `make` changes them.
+        skip: Ops to remove; their operands replace their results.
     """
 
     def __init__(self, make: Make, skip: Callable[[Operation], bool] | None = None) -> None:
@@ -45,21 +45,23 @@ class Rebuild:
         self._blocks: dict[Block, Block] = {}
 
     def block(self, old: Block) -> Block:
-        """The new block of an old one."""
+        """Return the new block of an old one, which may still be empty."""
         found = self._blocks.get(old)
         if found is None:
             found = self._blocks[old] = Block(label=old.label)
         return found
 
     def value(self, old: Value) -> Value:
-        """The new value of an old one."""
+        """Return the new value of an old one; a value that is defined later is made now."""
         found = self._values.get(old)
         if found is None:
             found = self._values[old] = Value(old.type, None, old.index, old.name)
         return found
 
     def run(self, module: Operation) -> Operation:
-        """The new tree."""
+        """Rebuild the tree and return its root."""
+        # Each frame holds an op and the ops of its regions that are left. An op with regions is
+        # made after them, since `make` takes the new regions.
         top: list[Operation] = []
         stack: list[_Frame] = []
         self._begin(module, stack, top)
@@ -95,6 +97,7 @@ class Rebuild:
                 frame.block = []
                 yield from block.operations
                 arguments = tuple([self.value(argument) for argument in block.arguments])
+                # The generator resumes after the last op of the block, so all its ops are rebuilt.
                 made = self.block(block)
                 made.arguments, made.operations = arguments, tuple(frame.block)
                 for op_inside in made.operations:
@@ -130,7 +133,7 @@ def copied(
     results: tuple[Value, ...],
     regions: tuple[Region, ...],
 ) -> Operation:
-    """An op as it is, of new parts."""
+    """Return a copy of an op with other operands, results and regions."""
     kind = SourceModule if isinstance(op, SourceModule) else Operation
     made = kind(
         op.name,

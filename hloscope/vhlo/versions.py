@@ -1,4 +1,4 @@
-"""Versions of VHLO, and what each was for.  Rows are only ever added.
+"""Versions of VHLO and the change of each. Rows are only added.
 
 Source: StableHLO's `Version.h` and `VhloDialect.td`.
 """
@@ -14,11 +14,11 @@ from hloscope.lazy import pattern
 Version: TypeAlias = tuple[int, int, int]
 
 FOREVER: Final[Version] = (1 << 30, 0, 0)
-"""Later than every version: the last version of what is still there."""
+"""A version later than every other: the last version of an op that still exists."""
 
 
 class Release(NamedTuple):
-    """One version: the version of MLIR bytecode its artifacts have, and what it brought."""
+    """One version of VHLO, its version of MLIR bytecode, and its change."""
 
     version: Version
     bytecode: int
@@ -65,13 +65,13 @@ _NUMBER: Final = pattern(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
 def version_of(text: str) -> Version:
-    """The three numbers of a version.
+    """Parse a version into its three numbers.
 
     >>> version_of("1.10.0")
     (1, 10, 0)
 
     Raises:
-        UnknownNameError: It is not of the form `#.#.#`.
+        UnknownNameError: `text` is not of the form `#.#.#`.
     """
     found = _NUMBER.fullmatch(text)
     if found is None:
@@ -80,7 +80,7 @@ def version_of(text: str) -> Version:
 
 
 def version_text(version: Version) -> str:
-    """`1.10.0`."""
+    """Return a version as text: `1.10.0`."""
     return ".".join(map(str, version))
 
 
@@ -101,7 +101,7 @@ _NAMED: Final = {
     "week_4": ((1, 15, 0), (1, 18, 0)),
     "week_12": ((1, 13, 7), (1, 16, 2)),
 }
-"""What the requirements of compatibility mean to a library of version 1.17.0, and of 1.20.0.
+"""Target versions of StableHLO's compatibility requirements, for libraries 1.17.0 and 1.20.0.
 
 Source: `Version::fromCompatibilityRequirement` of StableHLO; what jaxlib answers.
 """
@@ -109,16 +109,16 @@ _SAME: Final = {"none": "current", "max": "min"}
 
 
 def target_of(name: str, library: Version = CURRENT) -> str:
-    """The version that a name stands for, to a library of a version; versions stay as they are.
+    """Return the version that a name means for a library version.
 
-    `none`, `week_4`, `week_12` and `max` are the names of StableHLO's requirements of
-    compatibility; `current` and `min` say the first and the last of them in other words.
+    A version is returned unchanged. `none`, `week_4`, `week_12` and `max` are StableHLO's
+    compatibility requirements; `current` equals `none` and `min` equals `max`.
 
     >>> target_of("week_4"), target_of("min"), target_of("1.0.0")
     ('1.18.0', '0.9.0', '1.0.0')
 
     Raises:
-        UnknownNameError: The version is not known, or newer than the library.
+        UnknownNameError: The version is unknown, or newer than the library.
     """
     word = name.lower()
     word = _SAME.get(word, word)
@@ -148,7 +148,7 @@ def target_of(name: str, library: Version = CURRENT) -> str:
 
 
 def bytecode_version(target: Version) -> int:
-    """The version of MLIR bytecode that artifacts of a version have.
+    """Return the version of MLIR bytecode that artifacts of a version have.
 
     >>> bytecode_version((0, 13, 5)), bytecode_version((1, 2, 0))
     (3, 6)
