@@ -1,4 +1,4 @@
-"""MLIR bytecode ⇄ the syntax tree: the container, and the dialects that portable artifacts use."""
+"""Reading and writing of MLIR bytecode, with the dialects of portable artifacts."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Portable artifacts: programs of StableHLO as VHLO of a version, in MLIR bytecode."""
+"""Portable artifacts: StableHLO programs as MLIR bytecode of a version of VHLO."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def write_artifact(
     library: str = "",
     allow_other_dialects: bool = False,
 ) -> bytes:
-    """A program as a portable artifact of a version, the bytes that StableHLO itself writes.
+    """Return a program as a portable artifact, equal to the bytes that StableHLO itself writes.
 
     Args:
         module: The tree of a program in StableHLO, or in VHLO of any version.
         target: The version, or `current`, `min`, `week_4`, `week_12`, `none`, `max`.
-        library: The version of the library whose bytes are wanted; they depend on it.  The
-            newest one that is known if it is not said.
+        library: The StableHLO version to imitate, since bytes depend on it. By default the
+            newest known one.
         allow_other_dialects: Keep attributes of other dialects as they are.
 
     Raises:
-        UnknownNameError: There is no such version.
-        UnsupportedError: Something has no form in VHLO; the message names all.
-        DowngradeError: The version has not all that the program needs; the message names all.
+        UnknownNameError: The target or library version is unknown.
+        UnsupportedError: Something has no form in VHLO. The message names everything that has none.
+        DowngradeError: The program needs a later version. The message names every such op.
     """
     of = version_of(library) if library else CURRENT
     producer = target_of(target, of)
@@ -64,7 +64,7 @@ def artifact_in_version(
     library: str = "",
     allow_other_dialects: bool = False,
 ) -> Converted:
-    """What `write_artifact` writes with these arguments, as a tree of VHLO."""
+    """Return the VHLO tree that `write_artifact` would write with these arguments."""
     of = version_of(library) if library else CURRENT
     version = version_of(target_of(target, of))
     return in_version(module, version, of, allow_other_dialects=allow_other_dialects)
@@ -77,7 +77,7 @@ def in_version(
     *,
     allow_other_dialects: bool = False,
 ) -> Converted:
-    """A program in VHLO of a version."""
+    """Convert a program in StableHLO or VHLO to a version of VHLO."""
     if is_vhlo(module):
         return to_version(module, target)
     module = to_vhlo(module, library, allow_other_dialects=allow_other_dialects)
@@ -85,16 +85,16 @@ def in_version(
 
 
 def is_vhlo(module: Operation) -> bool:
-    """Is any op of VHLO in a module?"""
+    """Does a module have an op of VHLO?"""
     return any(op.name.startswith("vhlo.") for op in every_op(module))
 
 
 def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
-    """The tree of the program in StableHLO that an artifact of any version has.
+    """Read a portable artifact of any version as a program in StableHLO.
 
     Raises:
         BytecodeError: The artifact is damaged.
-        UnsupportedError: It has an op that no known version has, or that is not read yet; the
+        UnsupportedError: It has an unknown or unsupported op; the
             message names the producer and the newest version known here.
     """
     module = read_bytecode(data, name).module
@@ -106,19 +106,22 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
 
 
 def stablehlo_of(found: Bytecode) -> Operation:
-    """The program of bytecode in StableHLO, whatever version of VHLO it is in."""
+    """Return the program of a bytecode file in StableHLO, from any version of VHLO."""
     return stablehlo_of_tree(found.module)
 
 
 def stablehlo_of_tree(module: Operation) -> Operation:
-    """A module in StableHLO, whatever version of VHLO it is in."""
+    """Convert a module of any version of VHLO to StableHLO.
+
+    A module without ops of VHLO is returned unchanged.
+    """
     if not is_vhlo(module):
         return module
     return to_stablehlo(to_version(module, CURRENT).module)
 
 
 def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
-    """The module of bytecode without debug information, and its orders of uses."""
+    """Return a module without debug information, and its use-list orders."""
 
     def make(
         op: Operation,

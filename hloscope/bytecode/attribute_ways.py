@@ -1,4 +1,4 @@
-"""Attributes of bytecode but those of many elements: their ways."""
+"""Encodings of attributes in bytecode, except for those with many elements."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ENUMS: Final[dict[str, tuple[str, ...]]] = {
     **{name: tuple(values) for name, values in VHLO_ENUMS.items()},
     "rng_distribution": ("", "UNIFORM", "NORMAL"),
 }  # fmt: skip
-"""Values of each enum at the place of their number; `rng_distribution` begins at 1."""
+"""Values of each enum, indexed by their number in bytecode; `rng_distribution` starts at 1."""
 
 
 def _enum(name: str, value: int) -> EnumAttr:
@@ -143,7 +143,7 @@ STRUCTS: Final = {
         " rhs_component_count num_primitive_operations allow_imprecise_accumulation".split()
     ),
 }
-"""Names of the fields of the structures that are made as they stand."""
+"""Field names of structures, in the order of bytecode."""
 
 
 def _free(name: str, *values: Any) -> StructAttr:
@@ -308,4 +308,4 @@ ATTRIBUTE_WAYS: Final[dict[str, Way]] = {
     ),
     "unit": only(UnitAttr()),
 }
-"""Ways by their name in rows."""
+"""Encodings by the name that table rows give them."""

@@ -1,7 +1,7 @@
-"""Which row an attribute, type or location has in bytecode, and what its fields are.
+"""Choice of the bytecode row and the fields of attributes, types and locations.
 
-The same value is written in two ways: as VHLO in its ops, as builtin everywhere else.  What VHLO
-has no row for stays builtin in it, which is what mixed artifacts are.
+A value in an op of VHLO has VHLO's encoding; elsewhere it has the builtin one. A value that VHLO
+has no row for has its own dialect's encoding inside VHLO too, as in mixed artifacts.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ from hloscope.mlir import (
 from hloscope.vhlo import ATTRIBUTES as VHLO_ATTRIBUTES, TYPES as VHLO_TYPES, CodeRow
 
 TEXT: Final = CodeRow(-1, "text", (0, 0, 0), (), ("text",))
-"""What is written as text."""
+"""The row of a value that is written as text."""
 
 
 class Outer(Struct, frozen=True):
-    """The dictionary of an op of VHLO: itself it is builtin, and so are its names."""
+    """A dictionary of an op of VHLO: VHLO's values in a builtin dictionary."""
 
     entries: tuple[tuple[str, Any], ...]
 
 
 class Chosen(NamedTuple):
-    """How a value is written: its dialect, its row, its fields."""
+    """The encoding of a value: its dialect, table row and fields."""
 
     dialect: str
     row: CodeRow
@@ -104,7 +104,7 @@ _CLASSES: Final[dict[type, str]] = {
     LOCATIONS[0]: "unknown",
     Outer: "outer",
 }
-"""The way of each class that has one only."""
+"""The encoding of each class that has only one."""
 
 
 def _key(row: CodeRow) -> str:
@@ -130,7 +130,7 @@ _OTHER_NAMES: Final = {
     "struct mesh_axis": "named_axis",
     "mesh_axes": "mesh_axes_list",
 }
-"""Ways that the other dialects have instead of VHLO's."""
+"""Encodings of other dialects, by VHLO's name of the encoding."""
 _STRUCTS: Final = {
     "result_accuracy": "accuracy",
     "axis_ref": "axis_ref",
@@ -141,14 +141,16 @@ _STRUCTS: Final = {
     "scatter": "free scatter",
     "dot": "free dot",
 }
-"""Ways of structures that are not `struct` and their name."""
+"""Encodings of structures that are not named `struct` and their name."""
 
 
 def choose(value: Any, *, vhlo: bool) -> Chosen:
-    """How an attribute, type or location is written, in an op of VHLO or elsewhere.
+    """Choose the encoding of an attribute, type or location.
+
+    `vhlo` tells whether the value is inside an op of VHLO.
 
     Raises:
-        UnsupportedError: It cannot be written.
+        UnsupportedError: The value has no form in bytecode.
     """
     key = _key_of(value)
     if key == "outer":
@@ -167,14 +169,17 @@ def choose(value: Any, *, vhlo: bool) -> Chosen:
 
 
 def in_dictionary(entries: tuple[tuple[str, Any], ...], *, vhlo: bool) -> DictAttr | Outer:
-    """The dictionary of an op's attributes."""
+    """Return the dictionary of the attributes of an op."""
     if vhlo and any(has_vhlo(value) for _, value in entries):
         return Outer(entries)
     return DictAttr(entries)
 
 
 def has_vhlo(value: Any) -> bool:
-    """Is there a row of VHLO for an attribute or type?  Says nothing of what is inside."""
+    """Does VHLO have a row for an attribute or type?
+
+    The parts of the value do not count.
+    """
     return _key_of(value) in _VHLO
 
 
@@ -215,9 +220,10 @@ _SPECIAL: Final[dict[type, Callable[[Any], str]]] = {
     ),
     VectorType: lambda value: "scalable" if any(value.scalable) else "",
 }
-"""Ways of classes that have several; an empty name is that of the usual one."""
+"""Encodings of classes with several; an empty name means the one in `_CLASSES`."""
 
 
+# Asked for each new type in a module; programs have few element types.
 @cache
 def _element_key(type: ElementType) -> str:
     if isinstance(type, QuantizedType):
@@ -239,11 +245,18 @@ _OTHERWISE: Final = pattern(
     r"\(\s|\[\s|\s[\]),]|\s>(?!=)|\s\s|,\S|\S->|->\S|\S[+*]|[+*]\S|[^\s>]>=|\S==|[>=]=\S|<\s"
     r"|[\t\n]"
 )
-"""Spaces as MLIR does not print them in what it writes as text."""
+"""Spaces that MLIR's printer never writes.
+
+Text with one of them would not equal MLIR's bytes.
+"""
 
 
 def _as_text(value: Any) -> Chosen:
-    """What no dialect has a code for."""
+    """Return the encoding as text, for values without a code in any dialect.
+
+    Raises:
+        UnsupportedError: MLIR's text of the value is not known.
+    """
     if isinstance(value, VerbatimAttr | EnumAttr | StructAttr):
         text = attribute_text(value)
         plain = text.startswith(_WITHOUT_CODE) and not _OTHERWISE.search(text)

@@ -1,6 +1,6 @@
-"""Attributes and types of the other dialects in bytecode, as `hloscope.vhlo.codes` has VHLO's.
+"""Codes of attributes and types of the other dialects, as `hloscope.vhlo.codes` has VHLO's.
 
-The version in a row is that of portable artifacts for VHLO only; here it is 0.0.0.
+The version of a row is 0.0.0, since only VHLO's rows have a first version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers, strings and blobs of MLIR bytecode, read from bytes that may say anything.
+"""Checked reading of numbers, strings and blobs of MLIR bytecode.
 
 Source: MLIR's documentation "MLIR Bytecode Format".
 """
@@ -10,15 +10,15 @@ from typing import Final, NoReturn
 from hloscope.errors import ParseError, UnsupportedError
 
 MOST_KEPT: Final = 4096
-"""Bytes of a blob that is copied; a longer one stays a view of the file."""
+"""Size in bytes above which a blob is not copied, but a view of the file."""
 
 
 class BytecodeError(ParseError):
-    """Bytecode is damaged, or says what no bytecode says.
+    """Bytecode is damaged or invalid.
 
     Attributes:
         offset: The byte of the file at which reading failed.
-        section: The section it belongs to, or `header`.
+        section: Name of the section with that byte, or `header`.
     """
 
     def __init__(self, message: str, name: str = "", offset: int = 0, section: str = "") -> None:
@@ -31,14 +31,14 @@ class BytecodeError(ParseError):
 
 
 class Cursor:
-    """Reads one section, or a part of one.
+    """A reader of one section, or of a part of one.
 
     Attributes:
-        data: The file.
-        at: The next byte.
-        end: The byte after the last.
-        section: What messages call the section.
-        name: What messages call the file.
+        data: Bytes of the file.
+        at: Offset of the next byte.
+        end: Offset after the last byte.
+        section: Name of the section in messages.
+        name: Name of the file in messages.
     """
 
     __slots__ = ("at", "data", "end", "name", "section")
@@ -48,11 +48,11 @@ class Cursor:
         self.section, self.name = section, name
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
-        """Raise `BytecodeError` at this byte."""
+        """Raise `BytecodeError` at byte `at`, by default the next one."""
         raise BytecodeError(message, self.name, self.at if at is None else at, self.section)
 
     def part(self, size: int, section: str = "") -> Cursor:
-        """A cursor of the next bytes, which are passed over."""
+        """Return a cursor over the next `size` bytes, and skip them."""
         if size > self.end - self.at:
             self.fail(f"{size:,} bytes are needed where {self.end - self.at:,} are left")
         found = Cursor(self.data, self.at, self.at + size, section or self.section, self.name)
@@ -60,14 +60,16 @@ class Cursor:
         return found
 
     def byte(self) -> int:
-        """One byte."""
+        """Read one byte."""
         if self.at >= self.end:
             self.fail("the section ends too early")
         self.at += 1
         return self.data[self.at - 1]
 
     def varint(self) -> int:
-        """An unsigned number of at most 64 bits; zeros at the end of a byte tell how many follow.
+        """Read an unsigned integer of at most 64 bits.
+
+        The number of trailing zeros of the first byte is the number of bytes that follow.
 
         >>> Cursor(bytes([0x22, 0x03]), 0, 2, "IR", "f").varint()
         200
@@ -79,6 +81,8 @@ class Cursor:
         if first & 1:
             self.at = at + 1
             return first >> 1
+        # The lowest set bit of the first byte gives the size: bit `k` means `k + 1` bytes. A zero
+        # byte is followed by eight bytes with the whole number.
         size = (first & -first).bit_length() if first else 9
         if at + size > self.end:
             self.fail(f"a number of {size} bytes where {self.end - at} are left")
@@ -88,11 +92,12 @@ class Cursor:
         return int.from_bytes(self.data[at : at + size], "little") >> size
 
     def varints(self, count: int) -> list[int]:
-        """So many unsigned numbers, most of which take one byte or two."""
+        """Read `count` unsigned integers, with a fast path for those of one or two bytes."""
         data, at, last = self.data, self.at, self.end - 1
         found: list[int] = []
         append = found.append
         for _ in range(count):
+            # Two bytes are left, so the short forms need no further check; all else is `varint`'s.
             if at < last:
                 first = data[at]
                 if first & 1:
@@ -110,12 +115,15 @@ class Cursor:
         return found
 
     def svarint(self) -> int:
-        """A signed number: its sign is the lowest bit."""
+        """Read a signed integer; its lowest bit is the sign (zigzag)."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
     def count(self, least: int = 1) -> int:
-        """How many things follow, each of which has at least so many bytes."""
+        """Read the length of a list whose items take at least `least` bytes each.
+
+        A length that cannot fit into the section fails here, before memory is allocated.
+        """
         at = self.at
         value = self.varint()
         if value * least > self.end - self.at:
@@ -123,7 +131,7 @@ class Cursor:
         return value
 
     def blob(self) -> bytes | memoryview:
-        """Bytes after their number; many are a view of the file."""
+        """Read a blob after its size; a long one is a view of the file."""
         size = self.count()
         at, self.at = self.at, self.at + size
         if size > MOST_KEPT:
@@ -131,7 +139,7 @@ class Cursor:
         return bytes(self.data[at : at + size])
 
     def finish(self) -> None:
-        """Check that nothing is left."""
+        """Check that no bytes are left."""
         if self.at != self.end:
             self.fail(f"{self.end - self.at:,} bytes are left over")
 
@@ -140,11 +148,11 @@ _SHORT: Final = tuple(
     bytes([value << 1 | 1]) if value < 128 else (value << 2 | 2).to_bytes(2, "little")
     for value in range(1024)
 )
-"""The numbers that are written most often."""
+"""Encodings of the integers below 1024, which are written most often."""
 
 
 def varint(value: int) -> bytes:
-    """An unsigned number in as few bytes as it takes.
+    """Encode an unsigned integer in the fewest bytes.
 
     >>> varint(200).hex(), varint((1 << 64) - 1).hex()
     ('2203', '00ffffffffffffffff')
@@ -158,10 +166,10 @@ def varint(value: int) -> bytes:
 
 
 def svarint(value: int) -> bytes:
-    """A signed number of 64 bits.
+    """Encode a signed integer of 64 bits.
 
     Raises:
-        UnsupportedError: It has more.
+        UnsupportedError: The integer has more than 64 bits.
 
     >>> svarint(-1).hex()
     '03'
@@ -172,5 +180,5 @@ def svarint(value: int) -> bytes:
 
 
 def blob(data: bytes | memoryview) -> bytes:
-    """Bytes after their number."""
+    """Encode bytes after their number."""
     return varint(len(data)) + data

@@ -1,4 +1,4 @@
-"""Attributes of many elements in bytecode: their ways."""
+"""Encodings of attributes with many elements."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ def _dense(kind: str, type: TensorType, data: bytes | memoryview) -> DenseAttr:
 
 
 def _truths(data: bytes | memoryview, count: int, kind: str) -> bytes:
-    """A byte for each truth value; one byte if all are the same.
+    """Return a byte for each truth value; one byte if all are equal.
 
-    Old writers have a byte for each value, or 0xFF for a single one.
+    Bytecode packs eight values into a byte. Old writers have a byte for each value, or 0xFF for a
+    splat.
     """
     packed = -(-count // 8)
     if not count and not data:
         return b""
+    # The order of these tests matters: one byte may be a splat (0 or 0xFF), one value, or up to
+    # eight packed values. Only lengths that fit none of those are a byte for each value.
     if len(data) == 1 and (data[0] in (0, 0xFF) or count == 1):
         return bytes([data[0] & 1])
     if len(data) == packed and len(data) != count:
@@ -60,6 +63,7 @@ def _dense_fields(kind: str, value: DenseAttr) -> Fields:
     if count > 1 and not found.splat:
         digits = "".join("1" if byte else "0" for byte in reversed(bytes(found.raw)))
         return value.type, int(digits, 2).to_bytes(-(-count // 8), "little")
+    # MLIR writes a splat as 0xFF, but VHLO a single value as 1.
     single = 1 if count == 1 and kind != "builtin" else 0xFF
     return value.type, bytes([single if found.raw[0] else 0])
 
@@ -92,4 +96,4 @@ ELEMENT_WAYS: Final[dict[str, Way]] = {
     ),
     "dense_array": Way(_dense_array, _dense_array_fields),
 }
-"""Ways by their name in rows."""
+"""Encodings by the name that table rows give them."""

@@ -1,8 +1,8 @@
-"""Attributes and types of a file of bytecode, decoded on demand.
+"""Attributes and types of a bytecode file, decoded on demand.
 
-Entries refer to each other by number, so a damaged file may make a circle of them, a tower, or a
-tuple of tuples of tuples that stands for more parts than there are atoms.  They are read with a
-stack of our own, and each knows how deep it is and how many parts it stands for.
+Entries refer to each other by number. So a damaged file may contain a cycle, deep nesting, or a
+small entry that expands to an astronomical number of parts. Entries are read with an explicit
+stack, and each has its nesting depth and its number of parts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hloscope.mlir import Attribute, Location, StructAttr, VerbatimAttr, parse_a
 from hloscope.vhlo import ATTRIBUTES as VHLO_ATTRIBUTES, TYPES as VHLO_TYPES, CodeRow
 
 MOST_PARTS: Final = 1 << 16
-"""How many attributes and types an attribute or type may be made of, written out."""
+"""Maximum number of attributes and types in one attribute or type, expanded."""
 _MOST_DEEP_LOCATION: Final = 190
 
 CODES: Final = {
@@ -33,24 +33,26 @@ CODES: Final = {
     **{("vhlo", False, row.code): row for row in VHLO_ATTRIBUTES},
     **{("vhlo", True, row.code): row for row in VHLO_TYPES},
 }
-"""Rows by dialect, whether it is a type, and code."""
+"""Table rows by dialect, whether the row is a type, and code."""
 
 NOT_READ: Final = {
     ("builtin", False, 19): "tensors of strings",
     ("builtin", False, 20): "sparse tensors",
     ("builtin", False, 21): "distinct attributes",
 }
-"""What bytecode may have and this package has no value for."""
+"""Entries of valid bytecode that are not supported."""
 
 _MOST_WRITTEN, _TIMES = 1 << 26, 64
-"""Bytes that the attributes and types of all ops may stand for together, and so many for each byte
-of the file: no compiler's program comes near, but a long string that every op repeats does."""
+"""Bounds of the expanded size of all attributes and types: bytes, and bytes per byte of the file.
+
+Programs of compilers are far below it. A long string that every op repeats is above it.
+"""
 
 _UNREAD: Final = object()
 
 
 class _Scanned:
-    """An entry whose fields are read but not resolved."""
+    """An entry whose fields are read; the entries that it refers to may not be."""
 
     __slots__ = ("cursor", "fields", "refs", "row")
 
@@ -59,7 +61,7 @@ class _Scanned:
 
 
 class Entries:
-    """The attributes and types of a file."""
+    """Attributes and types of a file."""
 
     def __init__(self, image: Image) -> None:
         self.image = image
@@ -70,14 +72,18 @@ class Entries:
         self._left = _MOST_WRITTEN + _TIMES * len(image.data)
         self._cursor: Cursor | None = None
         self._inside_sdy = False
-        # What has been asked for: types with their sizes, and locations.
+        # Decoded types with their sizes, and locations: every op asks for some, by few numbers.
         self._types: dict[int, tuple[Type, int]] = {}
         self._locations: dict[int, Location] = {}
 
     # ---------------------------------------------------------------------------- by number
 
     def attribute(self, number: int) -> Attribute:
-        """The attribute of that number, which must be no location."""
+        """Return an attribute by its number.
+
+        Raises:
+            BytecodeError: There is no such attribute, or it is a location.
+        """
         found = self._attribute(number)
         if isinstance(found, StructAttr) and found.dialect == "sdy" and not self._inside_sdy:
             try:
@@ -90,7 +96,11 @@ class Entries:
         return found  # type: ignore[no-any-return]
 
     def location(self, number: int) -> Location:
-        """The location of that number."""
+        """Return a location by its number.
+
+        Raises:
+            BytecodeError: There is no such location.
+        """
         known = self._locations.get(number)
         if known is not None:
             return known
@@ -101,7 +111,7 @@ class Entries:
         return found  # type: ignore[no-any-return]
 
     def types(self, numbers: Iterable[int]) -> list[Type]:
-        """The types of these numbers."""
+        """Return types by their numbers."""
         known = self._types
         found = []
         for number in numbers:
@@ -111,6 +121,8 @@ class Entries:
                 known[number] = one, self._sizes.get(number + self.image.attributes, 8)
             else:
                 one, size = pair
+                # A use of a known type counts as much as the first one: the limit is on expanded
+                # size.
                 self._left -= size
             found.append(one)
         if self._left < 0:
@@ -118,7 +130,11 @@ class Entries:
         return found
 
     def type(self, number: int) -> Type:
-        """The type of that number."""
+        """Return a type by its number.
+
+        Raises:
+            BytecodeError: There is no such type.
+        """
         if not 0 <= number < len(self.values) - self.image.attributes:
             self._fail(f"type {number:,} of {len(self.values) - self.image.attributes:,}")
         number += self.image.attributes
@@ -127,18 +143,18 @@ class Entries:
         return found  # type: ignore[no-any-return]
 
     def _spend(self, number: int) -> None:
-        """Count what is used, written out."""
+        """Subtract the expanded size of an entry from the file's limit."""
         self._left -= self._sizes.get(number, 8)
         if self._left < 0:
             self._fail("the attributes and types of its ops are too many, written out")
 
     def string(self, number: int) -> bytes:
-        """The string of that number."""
+        """Return a string by its number."""
         assert self._cursor is not None
         return self.image.string(number, self._cursor)
 
     def resource(self, number: int) -> str:
-        """The name of the resource of that number."""
+        """Return the name of a resource by its number."""
         found = self.image.resources
         if number >= len(found):
             self._fail(f"resource {number:,} of {len(found):,}")
@@ -150,7 +166,7 @@ class Entries:
         return self._read(number)
 
     def asked_by(self, cursor: Cursor) -> None:
-        """From now on it is this cursor that asks, where messages say."""
+        """Set the cursor whose position errors name."""
         self._cursor = cursor
 
     def _fail(self, message: str) -> None:
@@ -164,6 +180,9 @@ class Entries:
         if found is not _UNREAD:
             return found
         asking = self._cursor
+        # Depth first, in place of recursion: an entry stays on the stack until all that it refers
+        # to is decoded. An entry on the way that is referred to again, before it is decoded, is
+        # part of itself.
         stack = [number]
         while stack:
             top = stack[-1]
@@ -201,6 +220,8 @@ class Entries:
                 raise UnsupportedError(f"the file has {what}, which are not read")
             cursor.fail(f"unknown {entry.dialect} {kind} code: {code}", entry.at)
         refs: list[int] = []
+        # The first step only collects the numbers of other entries; a negative one is the
+        # complement of a type's number. They are checked before any of them is used as an index.
         fields = [KINDS[kind].read(cursor, refs) for _, kind in row.fields]
         types = len(image.entries) - image.attributes
         numbers = []
@@ -213,6 +234,7 @@ class Entries:
         return found
 
     def _finish(self, number: int, scanned: _Scanned) -> None:
+        # Weighed before it is made: the value of a small damaged entry could fill the memory.
         self._weigh(number, scanned)
         row, cursor = scanned.row, scanned.cursor
         self._cursor = cursor
@@ -226,6 +248,8 @@ class Entries:
                 return
             for (_, kind), raw in zip(row.fields, scanned.fields, strict=True):
                 resolve = KINDS[kind].resolve
+                # The width of these bits depends on the field before, the type, which is resolved
+                # by now.
                 if kind == "bits":
                     values.append(read_bits(cursor, values[-1]))
                 else:
@@ -248,6 +272,7 @@ class Entries:
     def _weigh(self, number: int, scanned: _Scanned) -> None:
         depth, parts = 0, 1 + len(scanned.refs)
         for ref in scanned.refs:
+            # Depth and parts follow from those of the parts, so shared entries are not expanded.
             deep, many = self._weights.get(ref, (1, 1))
             depth, parts = max(depth, deep), parts + many
         most = _MOST_DEEP_LOCATION if scanned.row.name.endswith("Loc") else MOST_NESTING

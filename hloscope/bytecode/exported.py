@@ -1,4 +1,4 @@
-"""What `jax.export` writes: an artifact, and how to call it.
+"""Files of `jax.export`: an artifact, and its calling convention.
 
 Source: JAX's `serialization.fbs`.
 """
@@ -21,15 +21,15 @@ class Exported(NamedTuple):
     """One exported function.
 
     Attributes:
-        function: Its name.
-        version: Of the format.
-        calling_convention: Version of the way it is called.
-        platforms: What it was lowered for.
-        devices: How many devices it runs on.
-        in_tree: Its arguments, with `*` for each array.
-        out_tree: Its results.
-        module: The artifact.
-        derivatives: How many derivatives of it are in the same file, one in the other.
+        function: Name of the function.
+        version: Version of the format.
+        calling_convention: Version of the calling convention.
+        platforms: Platforms it was lowered for.
+        devices: Number of devices it runs on.
+        in_tree: Pytree of the arguments as text, with `*` for each array.
+        out_tree: Pytree of the results, as text.
+        module: The portable artifact.
+        derivatives: Number of derivatives nested in this one in the file.
     """
 
     function: str
@@ -44,7 +44,7 @@ class Exported(NamedTuple):
 
 
 def is_exported(data: bytes) -> bool:
-    """Is a file one that `jax.export` wrote?"""
+    """Has a file been written by `jax.export`?"""
     if len(data) < 8 or is_bytecode(data):
         return False
     try:
@@ -54,7 +54,7 @@ def is_exported(data: bytes) -> bool:
 
 
 def read_exported(data: bytes, name: str = "<bytes>") -> list[Exported]:
-    """The function in a file of `jax.export`, then its derivatives.
+    """Read the function of a `jax.export` file, then its derivatives.
 
     Raises:
         BytecodeError: The file is damaged.
@@ -62,6 +62,8 @@ def read_exported(data: bytes, name: str = "<bytes>") -> list[Exported]:
     table: Table | None = root(data, name)
     found: list[Exported] = []
     while table is not None:
+        # Each function contains its derivative. The bound stops a damaged file whose tables refer
+        # to each other in a cycle.
         module = table.vector(_MODULE)
         if module is None or len(found) > _MOST_VJPS:
             raise BytecodeError("an exported function has no module", name, 0, "FlatBuffer")
@@ -87,11 +89,13 @@ _BRACKETS: Final = {_TUPLE: "()", _LIST: "[]", _DICT: "{}"}
 
 
 def _tree(node: Table | None) -> str:
-    """A tree of Python's containers as text."""
+    """Return a pytree of Python containers as text."""
     if node is None:
         return ""
     out: list[str] = []
     stack: list[Table | str] = [node]
+    # Texts on the stack are written as they come; a node is replaced by its brackets, children and
+    # separators in reverse, so that the first comes out first.
     while stack:
         top = stack.pop()
         if isinstance(top, str):

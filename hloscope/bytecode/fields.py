@@ -1,8 +1,8 @@
-"""Kinds of fields of attributes and types in bytecode: how each is read, resolved and written.
+"""Kinds of fields of attributes and types in bytecode: their reading, resolution and writing.
 
-Reading is in two steps, since entries refer to others by number, later ones too: a field is read
-as it stands, and what it refers to is put in when that is known.  A number that refers to a type
-is kept as its complement, so that one list holds both.
+Reading has two steps, since an entry may refer to later ones by number: a field is first read as
+numbers, and resolved when the entries are known. A reference to a type is the complement of its
+number, so that one list holds references of both kinds.
 
 | kind | what stands there |
 |---|---|
@@ -13,7 +13,7 @@ is kept as its complement, so that one list holds both.
 | `string` `blob` | a string of the table; bytes |
 | `resource` | the number of a resource, whose name it stands for |
 | `attr` `attrs` `pairs` | attributes; keys and values |
-| `attr?` `flagged` `flagged_byte` | an attribute that may be missing, told by a bit or number |
+| `attr?` `flagged` `flagged_byte` | an attribute that may be missing, after a bit or number |
 | `loc` `locs` | locations |
 | `type` `types` | types |
 """
@@ -30,49 +30,49 @@ _MASK: Final = (1 << 64) - 1
 
 
 class Table(Protocol):
-    """What numbers of entries and strings stand for."""
+    """Lookup of entries and strings by number."""
 
     def attribute(self, number: int) -> Any:
-        """The attribute of that number, no location."""
+        """Return an attribute by its number; a location is an error."""
 
     def location(self, number: int) -> Any:
-        """The location of that number."""
+        """Return a location by its number."""
 
     def type(self, number: int) -> Any:
-        """The type of that number."""
+        """Return a type by its number."""
 
     def string(self, number: int) -> bytes:
-        """The string of that number."""
+        """Return a string by its number."""
 
     def resource(self, number: int) -> str:
-        """The name of the resource of that number."""
+        """Return the name of a resource by its number."""
 
 
 class Numbers(Protocol):
-    """The numbers of what has been numbered for writing."""
+    """Numbers of the entries and strings to write."""
 
     def attribute(self, value: Any) -> int:
-        """That of an attribute or location."""
+        """Return the number of an attribute or location."""
 
     def type(self, value: Any) -> int:
-        """That of a type."""
+        """Return the number of a type."""
 
     def string(self, value: bytes) -> int:
-        """That of a string."""
+        """Return the number of a string."""
 
     def resource(self, name: str) -> int:
-        """That of a resource."""
+        """Return the number of a resource."""
 
 
 class Kind(NamedTuple):
     """One kind of field.
 
     Attributes:
-        read: The field as it stands; what it refers to is added to the list.
-        resolve: The value of it.
-        parts: Attributes (and locations) or types in a value, in the order in which they are
-            written; with each whether it is a type.
-        write: The bytes of a value.
+        read: Reads the unresolved field; references are added to the list.
+        resolve: Returns the value of a read field.
+        parts: Attributes, locations or types in a value, in the order in which they are
+            written, each with whether it is a type.
+        write: Encodes a value.
     """
 
     read: Callable[[Cursor, list[int]], Any]
@@ -149,10 +149,15 @@ def _write_f64(bits: int, _: object = None) -> bytes:
 
 
 def read_bits(cursor: Cursor, type: object) -> int:
-    """The bits of a number of a type, as an unsigned number."""
+    """Read the bits of a number of the given type, as an unsigned integer.
+
+    Raises:
+        BytecodeError: The type is not a number type.
+    """
     width = type.bits if isinstance(type, ElementType) else 0
     if width <= 0 or (isinstance(type, ElementType) and type.kind in ("complex", "quantized")):
         cursor.fail("a number of a type that has no numbers")
+    # MLIR writes an `APInt` by width: a byte, a signed integer, or a list of 64-bit words.
     if width <= 8:
         return cursor.byte() & ((1 << width) - 1)
     if width <= 64:
@@ -162,7 +167,7 @@ def read_bits(cursor: Cursor, type: object) -> int:
 
 
 def write_bits(bits: int, width: int) -> bytes:
-    """The bits of a number of that width.
+    """Encode the bits of a number of that width.
 
     >>> write_bits(0xFFFFFFFF, 32) == svarint(0xFFFFFFFF)
     True
@@ -264,4 +269,4 @@ KINDS: Final[dict[str, Kind]] = {
         lambda vs, numbers: varint(len(vs)) + b"".join([varint(numbers.type(v)) for v in vs]),
     ),
 }
-"""Every kind of field by the name that rows call it."""
+"""Kinds of fields by their name in table rows."""

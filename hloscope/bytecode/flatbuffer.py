@@ -10,11 +10,11 @@ from typing import Final
 from hloscope.bytecode.cursor import BytecodeError
 
 _MOST: Final = 1 << 16
-"""Elements of a vector of tables or strings that are read."""
+"""Maximum number of elements in a vector of tables or strings."""
 
 
 class Table:
-    """One table: fields by their number, each missing or at its place."""
+    """A table; each field has a slot number and may be missing."""
 
     __slots__ = ("_at", "_data", "_name", "_vtable")
 
@@ -37,7 +37,7 @@ class Table:
         return value - (1 << 32) if value >> 31 else value
 
     def _field(self, slot: int) -> int:
-        """Where the field of a slot (4, 6, …) is; 0 if it is missing."""
+        """Return the offset of the field with a slot number (4, 6, …); 0 if it is missing."""
         if slot + 2 > self._number(self._vtable, 2):
             return 0
         offset = self._number(self._vtable + slot, 2)
@@ -47,12 +47,12 @@ class Table:
         return at + self._number(at, 4)
 
     def number(self, slot: int, size: int, default: int = 0) -> int:
-        """An unsigned number of so many bytes."""
+        """Return an unsigned integer of `size` bytes; `default` if it is missing."""
         at = self._field(slot)
         return self._number(at, size) if at else default
 
     def vector(self, slot: int) -> bytes | None:
-        """A vector of bytes."""
+        """Return a vector of bytes; `None` if it is missing."""
         at = self._field(slot)
         return self._bytes(self._target(at)) if at else None
 
@@ -63,7 +63,7 @@ class Table:
         return self._data[at + 4 : at + 4 + size]
 
     def string(self, slot: int) -> str:
-        """A string, empty if it is missing."""
+        """Return a string; empty if it is missing."""
         return (self.vector(slot) or b"").decode("utf-8", "surrogateescape")
 
     def _elements(self, slot: int) -> range:
@@ -77,22 +77,22 @@ class Table:
         return range(start + 4, start + 4 + 4 * count, 4)
 
     def strings(self, slot: int) -> list[str]:
-        """A vector of strings."""
+        """Return a vector of strings; empty if it is missing."""
         found = [self._bytes(self._target(at)) for at in self._elements(slot)]
         return [one.decode("utf-8", "surrogateescape") for one in found]
 
     def tables(self, slot: int) -> list[Table]:
-        """A vector of tables."""
+        """Return a vector of tables; empty if it is missing."""
         return [Table(self._data, self._target(at), self._name) for at in self._elements(slot)]
 
     def table(self, slot: int) -> Table | None:
-        """A table in this one."""
+        """Return a nested table; `None` if it is missing."""
         at = self._field(slot)
         return Table(self._data, self._target(at), self._name) if at else None
 
 
 def root(data: bytes, name: str) -> Table:
-    """The table a file begins with."""
+    """Return the root table of a file."""
     if len(data) < 8:
         raise BytecodeError("the file is too short", name, 0, "FlatBuffer")
     return Table(data, int.from_bytes(data[:4], "little"), name)

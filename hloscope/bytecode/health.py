@@ -1,4 +1,4 @@
-"""What is to be known of an artifact: who can read it, what keeps it from older versions, sizes."""
+"""Summary of an artifact: versions that can read it, obstacles to older targets, sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hloscope.vhlo import MINIMUM, RELEASES, Need, Needs, Obstacle, every_op, ve
 
 
 class Repeated(Struct, frozen=True):
-    """Constants with the same value: how many, of which type, the bytes of one."""
+    """Equal constants: their number, type, and the bytes of one."""
 
     count: int
     type: str
@@ -26,26 +26,26 @@ class Repeated(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True):
-    """What an artifact is and who can read it.
+    """Summary of an artifact and of its compatibility.
 
     Attributes:
-        name: Of the file.
-        size: Bytes of the file.
-        exported: How `jax.export` says to call it, and its derivatives; empty if it is no such.
-        producer: Who wrote it.
-        version: The version of VHLO it says it has; empty if it says none.
-        bytecode: The version of bytecode.
-        ops: How many operations it has.
-        readable_by: The oldest version of StableHLO that can read it as it is; empty if no
-            version known here can, or it has no op of VHLO.
-        because: What needs that version.
-        oldest_target: The oldest version it could be written for; empty as `readable_by` is.
-        forced_by: What needs that version.
-        obstacles: Everything that keeps it from some older version.
-        unknown: Ops of VHLO that no known version has.
-        sections: Bytes of each section.
+        name: Name of the file.
+        size: Size of the file in bytes.
+        exported: The functions of a `jax.export` file; empty for other files.
+        producer: The producer that the file names.
+        version: The VHLO version that the file states; empty if it states none.
+        bytecode: Version of MLIR bytecode.
+        ops: Number of operations.
+        readable_by: The oldest version of StableHLO that can read the file; empty if no
+            known version can, or if the file has no op of VHLO.
+        because: Ops that need that version.
+        oldest_target: The oldest version to which it converts; empty when `readable_by` is.
+        forced_by: Ops that need that version.
+        obstacles: Ops that need a version later than the minimum.
+        unknown: Ops of VHLO that are in no known version.
+        sections: Size of each section in bytes.
         without_locations: Bytes of the same artifact without debug information; `None` if unknown.
-        repeated: Constants that are there more than once.
+        repeated: Constants that occur more than once.
     """
 
     name: str
@@ -67,15 +67,15 @@ class Health(Struct, frozen=True):
 
     @property
     def is_of_the_future(self) -> bool:
-        """Does it say a version newer than the newest one known here?"""
+        """Does the artifact state a version newer than the newest known one?"""
         return is_of_the_future(self.producer)
 
 
 def examine(data: bytes, name: str) -> Health:
-    """What is to be known of bytecode, or of what `jax.export` wrote.
+    """Summarize a bytecode file, or a file of `jax.export`.
 
     Raises:
-        BytecodeError: It is damaged.
+        BytecodeError: The file is damaged.
     """
     exported: tuple[Exported, ...] = ()
     bytecode = data
@@ -91,6 +91,8 @@ def _health(found: Bytecode, name: str, size: int, exported: tuple[Exported, ...
     vhlo = [op for op in ops if op.name.startswith("vhlo.")]
     as_it_is = [_obstacle(op, need) for op in vhlo for need in needs.as_it_is(op)]
     obstacles = [_obstacle(op, need) for op in vhlo for need in needs.of(op)]
+    # A reader must know the container as well as the ops, so the oldest reader is the later of the
+    # first version with that bytecode and the versions that the ops need as they are.
     container = min(
         (r.version for r in RELEASES if r.bytecode >= image.version), default=RELEASES[-1].version
     )
@@ -124,7 +126,7 @@ def _obstacle(op: Operation, need: Need) -> Obstacle:
 
 
 def _stripped(found: Bytecode) -> int | None:
-    """Bytes of the same artifact without debug information."""
+    """Return the size in bytes without debug information; `None` if it cannot be written."""
     image = found.image
     try:
         module, orders = without_locations(found)

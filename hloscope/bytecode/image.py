@@ -1,4 +1,4 @@
-"""The sections of a file of MLIR bytecode, and the tables in them.
+"""Sections of a file of MLIR bytecode, and their tables.
 
 Source: MLIR's documentation "MLIR Bytecode Format"; `BytecodeReader.cpp`.
 """
@@ -14,7 +14,7 @@ from hloscope.bytecode.resources import Resource, read_resources
 
 MAGIC: Final = b"ML\xefR"
 NEWEST: Final = 6
-"""The newest version of bytecode that is read."""
+"""The newest supported version of bytecode."""
 
 STRINGS, DIALECTS, ENTRIES, OFFSETS, IR, RESOURCES, RESOURCE_OFFSETS, VERSIONS, PROPERTIES = range(
     9
@@ -23,26 +23,29 @@ SECTIONS: Final = (
     *("String", "Dialect", "AttrType", "AttrTypeOffset", "IR", "Resource", "ResourceOffset"),
     *("DialectVersions", "Properties"),
 )
-"""Names of the sections by their number."""
+"""Names of the sections, indexed by number."""
 _REQUIRED: Final = (STRINGS, DIALECTS, ENTRIES, OFFSETS, IR)
 
 
 class Span(NamedTuple):
-    """Where a section stands: its first byte and its size."""
+    """Position of a section: offset of its first byte, and size."""
 
     at: int
     size: int
 
 
 class OpName(NamedTuple):
-    """The name of an op, and was it registered where it was written?"""
+    """The name of an op, and whether its writer had registered it."""
 
     name: str
     registered: bool
 
 
 class Entry(NamedTuple):
-    """Where an attribute or type stands: its dialect, or text if it has no code."""
+    """Position of an attribute or type: its dialect, offset, size, and whether it has a code.
+
+    An entry without a code is text.
+    """
 
     dialect: str
     at: int
@@ -51,22 +54,22 @@ class Entry(NamedTuple):
 
 
 class Image(Struct):
-    """A file of bytecode whose tables are read.
+    """A bytecode file with its tables.
 
     Attributes:
-        data: The file.
-        name: What messages call it.
+        data: Bytes of the file.
+        name: Name of the file in messages.
         version: The version of bytecode.
-        producer: Who wrote it.
-        sections: Where each section stands, by its number.
+        producer: The producer that the file names.
+        sections: Position of each section, by its number.
         strings: The strings.
         dialects: Names of the dialects.
-        versions: Bytes of the versions of dialects that have one.
-        ops: Names of ops.
-        entries: Attributes, then types.
-        attributes: How many of the entries are attributes.
-        properties: Where the properties of ops stand.
-        resources: Data that attributes name.
+        versions: Encoded versions of the dialects that have one.
+        ops: Names of the ops.
+        entries: Positions of attributes, then of types.
+        attributes: Number of entries that are attributes.
+        properties: Positions of the properties of ops.
+        resources: Data that attributes refer to by name.
     """
 
     data: bytes
@@ -84,31 +87,31 @@ class Image(Struct):
     resources: list[Resource] = field(default_factory=list)
 
     def cursor(self, section: int) -> Cursor:
-        """Read a section from its beginning."""
+        """Return a cursor at the beginning of a section."""
         at, size = self.sections[section]
         return Cursor(self.data, at, at + size, SECTIONS[section], self.name)
 
     def string(self, number: int, cursor: Cursor) -> bytes:
-        """The string of that number, which the cursor has just read."""
+        """Return a string by its number; errors name the cursor's position."""
         if number >= len(self.strings):
             cursor.fail(f"string {number:,} of {len(self.strings):,}")
         return self.strings[number]
 
     def text(self, number: int, cursor: Cursor) -> str:
-        """The same as text."""
+        """Return a string by its number, decoded as UTF-8; errors name the cursor's position."""
         return self.string(number, cursor).decode("utf-8", "surrogateescape")
 
 
 def is_bytecode(data: bytes) -> bool:
-    """Does a file begin as bytecode does?"""
+    """Does a file begin with the magic number of MLIR bytecode?"""
     return data.startswith(MAGIC)
 
 
 def read_image(data: bytes, name: str = "<bytes>") -> Image:
-    """The tables of a file of bytecode.
+    """Read the tables of a bytecode file.
 
     Raises:
-        BytecodeError: It is damaged.
+        BytecodeError: The file is damaged.
     """
     image = Image(data, name)
     cursor = Cursor(data, 0, len(data), "header", name)
@@ -126,6 +129,7 @@ def read_image(data: bytes, name: str = "<bytes>") -> Image:
         cursor.fail("one of the sections Resource and ResourceOffset is missing")
     if image.version >= 5 and PROPERTIES not in image.sections:
         cursor.fail(f"there is no section {SECTIONS[PROPERTIES]}")
+    # Each table refers to those read before it: dialects to strings, entries to dialects.
     _strings(image)
     _dialects(image)
     _entries(image)
@@ -135,9 +139,9 @@ def read_image(data: bytes, name: str = "<bytes>") -> Image:
 
 
 def producer_of(data: bytes) -> tuple[int, str]:
-    """Version of the bytecode and name of the producer, of a file that may be damaged behind them.
+    """Return the bytecode version and the producer of a file that may be damaged after them.
 
-    The name is empty if the file does not even have that much.
+    The producer is empty if the header is damaged.
     """
     try:
         return _header(Cursor(data, 0, len(data), "header", "")) if is_bytecode(data) else (0, "")
@@ -157,7 +161,7 @@ def _header(cursor: Cursor) -> tuple[int, str]:
 
 
 def section_header(cursor: Cursor) -> tuple[int, int]:
-    """The number and the size of the section that begins here; padding is passed over."""
+    """Read the header of a section, with its padding; return the section's number and size."""
     at = cursor.at
     number = cursor.byte()
     size = cursor.varint()
@@ -190,6 +194,7 @@ def _strings(image: Image) -> None:
     cursor = image.cursor(STRINGS)
     sizes = [cursor.varint() for _ in range(cursor.count())]
     end = cursor.end
+    # Strings are stored in the reverse order of their sizes, so they are read from the end.
     found = []
     for size in sizes:
         if not 0 < size <= end - cursor.at or image.data[end - 1]:
@@ -239,6 +244,8 @@ def _entries(image: Image) -> None:
     at, size = image.sections[ENTRIES]
     end = at + size
     counts = cursor.count(), cursor.count()
+    # The sizes of entries add up to their section, so each entry's offset is the sum of the sizes
+    # before it, and any disagreement is an error.
     image.attributes = counts[0]
     for total in (counts[0], sum(counts)):
         while len(image.entries) < total:
@@ -274,7 +281,7 @@ def _resources(image: Image) -> None:
 
 
 def entry_cursor(image: Image, entry: Entry) -> Cursor:
-    """Read an attribute or a type."""
+    """Return a cursor over an attribute or a type."""
     return Cursor(image.data, entry.at, entry.at + entry.size, SECTIONS[ENTRIES], image.name)
 
 

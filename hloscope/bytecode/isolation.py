@@ -1,4 +1,4 @@
-"""Which ops read nothing that is defined around them: their values are numbered anew."""
+"""Ops that read no value defined outside of them; their values are numbered separately."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from hloscope.mlir import Operation, Value
 
 
 def isolated_ops(module: Operation, *, by_trait: bool = False) -> set[Operation]:
-    """The ops with regions that are isolated from above.
+    """Return the ops with regions that are isolated from above.
 
     Args:
-        module: The op at the top.
-        by_trait: Count only those whose definition says so, not those that happen to be.
+        module: The outermost op.
+        by_trait: Include only ops whose definition has the trait `IsolatedFromAbove`.
     """
     found: set[Operation] = set()
     depth_of: dict[Value, int] = {}
-    # The ops around the present one, the ops still to be seen in each, and the least depth at
-    # which something that is read inside is defined.
+    # A stack entry is an op with the ops of its regions that are left. `lowest` has, for each
+    # entry, the least depth at which a value is defined that its regions read.
     stack: list[tuple[Operation, Iterator[Operation]]] = [(module, _inside(module, depth_of, 1))]
     lowest = [1]
     while stack:
@@ -37,13 +37,19 @@ def isolated_ops(module: Operation, *, by_trait: bool = False) -> set[Operation]
             low = lowest.pop()
             if lowest and low < lowest[-1]:
                 lowest[-1] = low
+            # `stack` now has the ops around `op`, so values of its own regions are at depth
+            # `len(stack) + 1` or more: it is isolated if nothing shallower is read.
             if is_isolated(op.name) or (not by_trait and low > len(stack)):
                 found.add(op)
     return found
 
 
 def _inside(op: Operation, depth_of: dict[Value, int], depth: int) -> Iterator[Operation]:
-    """The ops in the regions of an op; their results are at that depth, forward reads included."""
+    """Iterate over the ops in the regions of an op.
+
+    Depths of all arguments and results are recorded first, since an op may read a value that is
+    defined later.
+    """
     for block in op.blocks:
         for argument in block.arguments:
             depth_of[argument] = depth

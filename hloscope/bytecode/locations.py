@@ -1,4 +1,4 @@
-"""Locations of bytecode: the ways of their rows, as `values` has those of attributes."""
+"""Encodings of locations in bytecode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hloscope.mlir import (
 )
 
 LOCATIONS: Final = (type(UNKNOWN), FileLoc, NameLoc, CallSiteLoc, FusedLoc)
-"""Classes of locations that are read."""
+"""Supported classes of locations."""
 
 
 def _range(_: str, file: object, numbers: Sequence[int]) -> FileLoc:
@@ -32,7 +32,10 @@ def _range(_: str, file: object, numbers: Sequence[int]) -> FileLoc:
 
 
 def _range_fields(_: str, value: FileLoc) -> Sequence[Any]:
-    """As few numbers as MLIR writes: the end is lost of what begins in column 0 of its line."""
+    """Return the file name and the numbers of a range, as few as MLIR writes.
+
+    If a range starts in column 0 and ends on the same line, its end is not written.
+    """
     line, column, end = value.line, value.column, value.end_column
     if value.end_line != line:
         numbers: tuple[int, ...] = (line, column, value.end_line, end)
@@ -64,4 +67,4 @@ LOCATION_WAYS: Final[dict[str, Way]] = {
         lambda _, value: (StringAttr.of(value.name), value.child),
     ),
 }
-"""Ways of locations by their name in rows."""
+"""Encodings of locations by the name that table rows give them."""

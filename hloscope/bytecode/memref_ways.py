@@ -1,8 +1,8 @@
-"""Types `memref<…>` in bytecode: their ways.
+"""Encodings of `memref<…>` types in bytecode.
 
-A buffer of the usual layout is a type of its own in the tree; all others are kept as text, which
-is taken apart here: the sizes with the type of the elements, then a layout and a memory space,
-either of which may be missing.
+A memref with the identity layout and no memory space is a `BufferType`. Every other one is text,
+which is split here: the sizes with the element type, then an optional layout and an optional memory
+space.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LAYOUTS: Final = ("affine_map<", "strided<")
 
 
 def identity(rank: int) -> str:
-    """The layout of a buffer that says nothing.
+    """Return the identity layout of a memref, as text.
 
     >>> identity(2)
     'affine_map<(d0, d1) -> (d0, d1)>'
@@ -41,7 +41,7 @@ def identity(rank: int) -> str:
 
 
 def memref_way(text: str) -> str:
-    """The name of the way of a type, by its text; empty if it is no `memref`."""
+    """Return the name of the encoding of a type's text; empty if it is not a `memref`."""
     if not text.startswith("memref<"):
         return ""
     parts = _parts(text)
@@ -51,7 +51,7 @@ def memref_way(text: str) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between the commas."""
+    """Split the parameters of a memref at its top-level commas."""
     inside = text.removeprefix("memref<").removesuffix(">")
     found, depth, start = [], 0, 0
     for sign in _SIGN.finditer(inside):
@@ -92,7 +92,7 @@ def _dialect_type(head: str, more: Sequence[str]) -> DialectType:
 
 
 def _fields(_: str, value: BufferType | DialectType) -> Fields:
-    """The space if there is one, then shape, elements and layout."""
+    """Return the memory space if there is one, then shape, element type and layout."""
     if isinstance(value, BufferType):
         tensor, rest = value.element, []
     else:
@@ -134,4 +134,4 @@ MEMREF_WAYS: Final[dict[str, Way]] = {
         lambda _, space, element: _unranked(element, space), _unranked_fields
     ),
 }
-"""Ways by their name in rows."""
+"""Encodings by the name that table rows give them."""

@@ -1,7 +1,7 @@
-"""In which order a writer numbers dialects, ops, attributes and types.
+"""Numbering of dialects, ops, attributes and types for writing.
 
-What is used more often has a smaller number, so that numbers are short; the order among equals is
-that of a certain walk, which readers do not need and which makes bytes the same.
+An entry that is used more often has a smaller number, so that numbers are short. Ties are in the
+order of MLIR's traversal: readers do not need that order, but equal bytes do.
 
 Source: MLIR's `IRNumbering.cpp`.
 """
@@ -34,16 +34,16 @@ from hloscope.mlir import (
 )
 
 _GROUPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
-"""Numbers below each of these are as long as each other."""
+"""Numbers below each of these limits have encodings of equal length."""
 _ALL: Final = Inherent("", False)
-"""All attributes of an op that nobody knows."""
+"""The attributes of an unregistered op, as one dictionary."""
 
 
 _RESOURCE: Final = ("resource",)
 
 
 class Numbered:
-    """An attribute, type or name of an op: how it is written and how often it is used."""
+    """An attribute, type or op name, with its encoding and its number of uses."""
 
     __slots__ = ("chosen", "code", "dialect", "number", "uses", "value")
 
@@ -53,7 +53,7 @@ class Numbered:
 
 
 class Tables:
-    """What is numbered, in the order of the walk until `sort` has put it in the order of files."""
+    """Everything to number, in the order of traversal; after `sort`, in the order of the file."""
 
     def __init__(self) -> None:
         self.dialects: dict[str, int] = {}
@@ -61,18 +61,19 @@ class Tables:
         self.attributes: list[Numbered] = []
         self.types: list[Numbered] = []
         self.resources: dict[str, int] = {}
-        # By identity, which is quick, and by value; those of VHLO apart from the others.
+        # By `id`, since to hash a long value is slow, then by value. Index: `2 * vhlo + is_type`.
         self._known: tuple[dict[int, Numbered], ...] = ({}, {}, {}, {})
         self._equal: tuple[dict[Any, Numbered], ...] = ({}, {}, {}, {})
+        # The values themselves, so that no `id` is reused while the tables are in use.
         self._alive: list[Any] = []
         self._lists: dict[tuple[str, int], list[Numbered]] = {}
 
     def dialect(self, name: str) -> int:
-        """The number of a dialect."""
+        """Return the number of a dialect, which is added if it is new."""
         return self.dialects.setdefault(name, len(self.dialects))
 
     def use_op(self, name: str) -> None:
-        """Count a use of the name of an op."""
+        """Count a use of an op name."""
         found = self.ops.get(name)
         if found is not None:
             found.uses += 1
@@ -81,7 +82,7 @@ class Tables:
         self.ops[name] = Numbered(name, self.dialect(dialect), None)
 
     def use(self, value: Any, is_type: bool, vhlo: bool) -> None:
-        """Count a use of an attribute, type or location; number it and its parts if it is new."""
+        """Count a use of an attribute, type or location; a new one is added with its parts."""
         found = self._known[2 * vhlo + is_type].get(id(value))
         if found is not None:
             found.uses += 1
@@ -89,6 +90,8 @@ class Tables:
         new = self._enter(value, is_type, vhlo)
         if new is None:
             return
+        # Parts are numbered depth first, each after the value that contains it, as MLIR does; a
+        # known part only counts, since its own parts were counted when it was new.
         stack = [self._parts(new)]
         while stack:
             for part, of_type, flavour in stack[-1]:
@@ -104,7 +107,7 @@ class Tables:
                 stack.pop()
 
     def _enter(self, value: Any, is_type: bool, vhlo: bool) -> Numbered | None:
-        """The value's number if it is new; else count the use of the one that is equal."""
+        """Add a value and return it; if an equal one is known, count its use and return `None`."""
         which = 2 * vhlo + is_type
         self._alive.append(value)
         plain = value if is_type else canonical(value)
@@ -115,7 +118,7 @@ class Tables:
             return None
         chosen = choose(plain, vhlo=vhlo)
         if vhlo and chosen.dialect != "vhlo":
-            # It stands in VHLO as it stands elsewhere.
+            # VHLO has no row for it, so it is the same entry as outside of VHLO.
             self.use(plain, is_type, False)
             self._known[which][id(value)] = self._known[which - 2][id(plain)]
             self._equal[which][plain] = self._known[which - 2][id(plain)]
@@ -143,7 +146,7 @@ class Tables:
                     yield part, is_type, vhlo
 
     def found(self, value: Any, is_type: bool, vhlo: bool) -> Numbered:
-        """What has been numbered."""
+        """Return the entry of a value that was added before."""
         which = 2 * vhlo + is_type
         found = self._known[which].get(id(value))
         if found is None:
@@ -151,11 +154,14 @@ class Tables:
         return found
 
     def number(self, value: Any, is_type: bool, vhlo: bool) -> int:
-        """The number of what has been numbered."""
+        """Return the number of a value that was added before."""
         return self.found(value, is_type, vhlo).number
 
     def use_all(self, key: tuple[str, int], values: Iterable[Attribute], vhlo: bool) -> None:
-        """Count a use of each of these values, which are those of all ops of this key."""
+        """Count a use of each value.
+
+        All ops with one `key` must have the same values, so that they are looked up once.
+        """
         known = self._lists.get(key)
         if known is not None:
             for item in known:
@@ -167,13 +173,15 @@ class Tables:
         self._lists[key] = [self.found(value, False, vhlo) for value in values]
 
     def sort(self) -> None:
-        """Give numbers: those used more often come first."""
+        """Number the entries: those used more often come first."""
         self.attributes = _sorted(self.attributes)
         self.types = _sorted(self.types)
         self.ops = {op.value: op for op in _sorted(list(self.ops.values()))}
 
 
 def _sorted(items: list[Numbered]) -> list[Numbered]:
+    # MLIR sorts by use, splits the result where encodings become longer, and groups each part by
+    # dialect. The dialect that ended one part begins the next: it needs no new group header.
     items = sorted(items, key=lambda item: -item.uses)
     found: list[Numbered] = []
     first, start, before = 0, 0, 0
@@ -192,7 +200,10 @@ def _sorted(items: list[Numbered]) -> list[Numbered]:
 
 
 def canonical(value: Any) -> Any:
-    """An attribute whose literals are bytes, so that equal ones are the same; else as it is."""
+    """Return an attribute whose literals are bytes, so that equal ones compare equal.
+
+    Attributes without literals are returned unchanged.
+    """
     kind = type(value)
     if kind is DenseAttr:
         if type(value.literal) is str:
@@ -225,16 +236,16 @@ Properties: TypeAlias = Sequence[tuple[Inherent, Attribute | None]]
 
 
 class OpAttributes:
-    """How the attributes of ops are written: as properties and a dictionary, or as a dictionary."""
+    """The attributes of ops as they are written: properties and a dictionary, or one dictionary."""
 
     def __init__(self, version: int) -> None:
         self.version = version
         self._dictionaries: dict[int, DictAttr | Outer] = {}
-        # By the op's name and the identity of its properties, which are kept.
+        # By op name and `id` of the properties. The entry holds them, so the `id` is not reused.
         self._known: dict[tuple[str, int], tuple[Any, Properties]] = {}
 
     def discardable(self, op: Operation) -> DictAttr | Outer | None:
-        """The dictionary of an op; before version 5 it holds all attributes."""
+        """Return the dictionary of discardable attributes; before version 5, of all attributes."""
         if self.version >= 5:
             attributes: Mapping[str, Attribute] = op.attributes
         elif op.attributes:
@@ -247,13 +258,13 @@ class OpAttributes:
             return None
         found = self._dictionaries.get(id(op))
         if found is None:
-            # By name: no two are the same, so that values are never compared.
+            # Sorted by name. Names are unique, so values are never compared.
             found = in_dictionary(tuple(sorted(attributes.items())), vhlo=is_vhlo(op))
             self._dictionaries[id(op)] = found
         return found
 
     def properties(self, op: Operation) -> Properties:
-        """The properties of an op in the order in which they are written."""
+        """List the properties of an op in the order in which they are written."""
         if self.version < 5:
             return ()
         key = op.name, id(op.properties)
@@ -265,7 +276,7 @@ class OpAttributes:
     def _listed(self, op: Operation) -> Properties:
         properties = op.properties
         if not registered(op.name):
-            # What nobody knows the attributes of has them all in one.
+            # The attributes of an unregistered op are one dictionary.
             everything = DictAttr(tuple(sorted(properties.items())))
             return [(_ALL, everything)] if properties else ()
         slots = inherent(op.name, self.version >= NATIVE)
@@ -278,21 +289,21 @@ class OpAttributes:
 
 
 def is_vhlo(op: Operation) -> bool:
-    """Is an op one of VHLO, so that its attributes and types are?"""
+    """Is an op of the dialect VHLO, so that its attributes and types are VHLO's?"""
     return op.name.startswith("vhlo.")
 
 
 class Flavours:
-    """Which values have types of VHLO: those of its ops and of their regions.
+    """The values that have types of VHLO: results of its ops, and block arguments in their regions.
 
-    A cast between VHLO and other dialects has on one side what it has not on the other.
+    A cast between VHLO and another dialect has VHLO's types on one side only.
     """
 
     def __init__(self) -> None:
         self._casts: dict[Value, bool] = {}
 
     def of(self, value: Value) -> bool:
-        """Is the type of a value one of VHLO?"""
+        """Does a value have a type of VHLO?"""
         owner = value.owner
         if isinstance(owner, Operation):
             if owner.name == "builtin.unrealized_conversion_cast":
@@ -303,9 +314,10 @@ class Flavours:
         return parent is not None and is_vhlo(parent)
 
     def results(self, op: Operation) -> bool:
-        """Are the types of an op's results those of VHLO?"""
+        """Do the results of an op have types of VHLO?"""
         if op.name != "builtin.unrealized_conversion_cast":
             return is_vhlo(op)
+        # A cast's results are in VHLO exactly if its operand is not.
         vhlo = bool(op.operands) and not self.of(op.operands[0])
         for result in op.results:
             self._casts[result] = vhlo
@@ -313,10 +325,12 @@ class Flavours:
 
 
 def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Tables, OpAttributes]:
-    """Everything in a module, numbered."""
+    """Number everything in a module."""
     tables, attributes = Tables(), OpAttributes(version)
     mark_casts(module, flavours)
     _number_op(module, tables, attributes, flavours)
+    # MLIR numbers the ops of a region before the regions nested in them; the last region on the
+    # stack is the next.
     stack: list[tuple[Region, bool]] = [(region, is_vhlo(module)) for region in module.regions]
     while stack:
         region, vhlo = stack.pop()
@@ -334,7 +348,7 @@ def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Table
 
 
 def mark_casts(module: Operation, flavours: Flavours) -> None:
-    """Say which casts go to VHLO: in the order of the program, as each depends on those before."""
+    """Record the casts to VHLO, in program order, since each depends on those before it."""
     stack = [module]
     while stack:
         op = stack.pop()
@@ -350,7 +364,12 @@ def mark_casts(module: Operation, flavours: Flavours) -> None:
 
 
 def _check(op: Operation) -> None:
-    """Refuse what would be written wrong."""
+    """Check that an op can be written.
+
+    Raises:
+        UnsupportedError: Its properties are unknown, or its group sizes do not match its
+            operands or results.
+    """
     dialect = op.name.partition(".")[0]
     if dialect in DIALECTS.named and op.name not in DEFINITIONS:
         raise UnsupportedError(f"{op.name} cannot be written: its properties are not known")
@@ -383,5 +402,5 @@ def _number_op(op: Operation, tables: Tables, attributes: OpAttributes, flavours
 
 
 def located(location: Any) -> Any:
-    """A location; nothing of it is left to be read."""
+    """Return a location with its text parsed."""
     return resolve_location(location) if isinstance(location, LazyLoc) else location

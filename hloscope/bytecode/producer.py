@@ -1,4 +1,4 @@
-"""Who wrote a file of bytecode, and what messages about files of versions to come say of it."""
+"""The producer of a bytecode file, and notes about it in error messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRODUCER: Final = "StableHLO_v"
 
 
 def version_in(producer: str) -> Version | None:
-    """The version an artifact says it has, in the name of its producer.
+    """Return the version that an artifact's producer states; `None` if it states none.
 
     >>> version_in("StableHLO_v1.10.0"), version_in("MLIR23.0.0git")
     ((1, 10, 0), None)
@@ -26,7 +26,7 @@ def version_in(producer: str) -> Version | None:
 
 
 def is_of_the_future(producer: str) -> bool:
-    """Does a producer name a version newer than the newest one that is known here?
+    """Does a producer state a version newer than the newest known one?
 
     >>> is_of_the_future("StableHLO_v2.0.0"), is_of_the_future("StableHLO_v1.0.0")
     (True, False)
@@ -37,11 +37,11 @@ def is_of_the_future(producer: str) -> bool:
 
 @contextmanager
 def producer_noted(data: bytes, *, always: bool = False) -> Iterator[None]:
-    """Errors name the producer of a file and the newest version known here.
+    """Add a note to errors: the producer of a file, and the newest known version.
 
     Args:
         data: The file.
-        always: Note producers of known versions too: the file has what no version has.
+        always: Add the note for known versions too, for errors about ops of no version.
 
     Source: the note of `BytecodeReader.cpp`, "in bytecode version 6 produced by: …".
     """

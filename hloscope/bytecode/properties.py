@@ -1,4 +1,4 @@
-"""Attributes of ops in bytecode: inherent ones as properties, the others as a dictionary."""
+"""Attributes of ops in bytecode: properties for inherent ones, a dictionary for the others."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from hloscope.mlir import NO_ATTRIBUTES, Attribute, DictAttr
 from hloscope.vhlo import attributes_of
 
 APPENDED: Final = frozenset({"reduction_op"})
-"""Attributes that a newer version of a dialect has after all others of an op.
+"""Attributes that a newer dialect version appends to an op's attributes.
 
-They are written only where they are given, so that older readers take the op without them.
+They are written only if they are given, so that older readers accept the op without them.
 """
 UNKNOWN_FUTURE: Final = "{}"
-"""Name of a property of an op that this version does not know: its number."""
+"""Name of a property of an unknown op: its position."""
 
 
 class Inherent(NamedTuple):
-    """An inherent attribute: its name, and may it be missing?"""
+    """An inherent attribute: its name, and whether it may be missing."""
 
     name: str
     optional: bool
 
 
+# Asked for each op with properties; op names are few.
 @cache
 def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
-    """The inherent attributes of an op in the order in which bytecode has them.
+    """Return the inherent attributes of an op in the order of bytecode; `None` for an unknown op.
 
     >>> [one.name for one in inherent("builtin.module")]
     ['sym_name', 'sym_visibility']
 
     Args:
-        op: Its name.
-        native: Without the sizes of groups, which stand elsewhere in a new version of bytecode.
+        op: Name of the op.
+        native: Omit group sizes, which newer bytecode stores separately.
     """
     names = attributes_of(op)
     if names is not None:
@@ -55,9 +56,10 @@ def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
     return tuple(sorted(found))
 
 
+# Asked for each op; op names are few.
 @cache
 def registered(op: str) -> bool:
-    """Is an op, by its name, one of a dialect that is known?
+    """Does an op name belong to a known dialect?
 
     >>> registered("vhlo.add_v1"), registered("mine.add")
     (True, False)
@@ -67,14 +69,15 @@ def registered(op: str) -> bool:
 
 
 class Properties:
-    """Reads the attributes of ops."""
+    """A reader of the attributes of ops."""
 
     def __init__(self, image: Image, entries: Entries) -> None:
         self.image, self.entries = image, entries
+        # Ops share properties; each is decoded once for each op name.
         self._known: dict[tuple[int, str], Mapping[str, Attribute]] = {}
 
     def dictionary(self, value: object, at: int, cursor: Cursor) -> Mapping[str, Attribute]:
-        """The attributes of a dictionary."""
+        """Return the entries of a dictionary attribute."""
         if not isinstance(value, DictAttr):
             cursor.fail("the attributes of an op are not a dictionary", at)
         return dict(value.entries)
@@ -82,7 +85,7 @@ class Properties:
     def read(
         self, number: int, op: str, registered: bool, asking: Cursor
     ) -> Mapping[str, Attribute]:
-        """The properties of that number, which are those of an op."""
+        """Return the properties with a number, for an op of that name."""
         known = self._known.get((number, op))
         if known is not None:
             return known
@@ -106,12 +109,14 @@ class Properties:
         if slots is None:
             if not op.startswith("vhlo."):
                 raise UnsupportedError(f"{op} has properties, of which nothing is known")
-            # Of an op of a version to come only the number of its attributes can be told.
+            # An op of a later VHLO version: its attributes are known by number only.
             while cursor.at < cursor.end:
                 name = UNKNOWN_FUTURE.format(len(found))
                 found[name] = self.entries.attribute(cursor.varint())
             return found
         for name, optional in slots:
+            # Optional attributes have a flag in the lowest bit; appended ones may be absent at the
+            # end.
             if name in APPENDED and cursor.at == cursor.end:
                 continue
             number = cursor.varint()
@@ -130,7 +135,7 @@ class Properties:
     def divided(
         self, op: str, attributes: Mapping[str, Attribute]
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """Inherent attributes and others of a dictionary that has both, before version 5."""
+        """Split the dictionary of bytecode before version 5 into inherent and other attributes."""
         slots = inherent(op)
         if not registered(op):
             return NO_ATTRIBUTES, attributes

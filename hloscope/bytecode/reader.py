@@ -1,8 +1,8 @@
-"""Operations of MLIR bytecode → the syntax tree.
+"""Reading of operations from MLIR bytecode.
 
-Values are numbered within what is isolated from above, so an op may read one that comes later; it
-is made when it is first read.  Regions may be nested as deeply as a file likes: the reader keeps
-its own stack.
+Values are numbered within each op that is isolated from above. An op may read a value that is
+defined later, so a value is made when it is first read. Nesting of regions is limited only by
+`MOST_REGIONS`: the reader has an explicit stack.
 
 Source: MLIR's documentation "MLIR Bytecode Format"; `BytecodeReader.cpp`.
 """
@@ -34,25 +34,25 @@ from hloscope.mlir import (
 )
 
 MOST_REGIONS: Final = 500
-"""How deep regions may be nested, as in texts."""
+"""Maximum nesting of regions, as in texts."""
 
 ATTRIBUTES, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, HAS_PROPERTIES = (
     1 << i for i in range(7)
 )
 _HEAD: Final = ATTRIBUTES | RESULTS | HAS_PROPERTIES
 _HEADS: Final = tuple((mask & _HEAD).bit_count() for mask in range(128))
-"""How many numbers an op has behind its location, up to that of its results, by its mask."""
+"""Count of numbers after an op's location, up to that of its results, by the op's mask."""
 
 
 class Bytecode(Struct):
-    """What a file of bytecode says.
+    """Contents of a bytecode file.
 
     Attributes:
-        module: The tree.
+        module: The module.
         image: The file's tables.
-        orders: Of values whose uses have an order of their own: the numbers as they stand, and
-            whether they are pairs.
-        by_trait: Are only ops isolated from above whose definition says so?  Old writers did so.
+        orders: Use-list orders as the file has them: whether the numbers are pairs, and
+            the numbers.
+        by_trait: Are only ops with the trait isolated from above, as old writers have it?
     """
 
     module: Operation
@@ -62,17 +62,17 @@ class Bytecode(Struct):
 
 
 def read_bytecode(data: bytes, name: str = "<bytes>") -> Bytecode:
-    """The tree that a file of MLIR bytecode stands for.
+    """Read a file of MLIR bytecode.
 
     Args:
-        data: The file.
-        name: What messages call it.
+        data: Bytes of the file.
+        name: Name of the file in messages.
 
     Raises:
         BytecodeError: The file is damaged; the message names the byte and the section.
-        UnsupportedError: It has something that is not read yet.
+        UnsupportedError: It has an unsupported attribute, type or op.
 
-    Errors about a file of a version to come name its producer and the newest version known here.
+    Errors about a file of a later version name its producer and the newest known version.
     """
     with producer_noted(data):
         image = read_image(data, name)
@@ -80,24 +80,24 @@ def read_bytecode(data: bytes, name: str = "<bytes>") -> Bytecode:
 
 
 class _Frame:
-    """A region whose ops are being read, and the op it belongs to.
+    """A region whose ops are being read, and its op.
 
     Attributes:
-        op: What is known of the op: name, operands, results, properties, attributes, location.
-        regions: Regions read of it.
-        left: Regions to read.
+        op: Parts of the op: name, operands, results, properties, attributes, location.
+        regions: The op's regions that are read.
+        left: Number of regions to read.
         isolated: Is the op isolated from above?
-        ends: Where its section ends, -1 if it has none of its own.
+        ends: Offset of the end of the op's own section, or -1.
         base: Number of the first value of this region.
-        count: Values of this region.
+        count: Number of values of this region.
         next: Number of the next value that is defined.
-        blocks: Blocks read.
-        blocks_left: Blocks to read.
-        ahead: Blocks that ops go to and that are not read yet, by their number.
-        arguments: Of the present block.
-        operations: Of the present block.
-        ops_left: Ops to read in it.
-        outer: Values of what is around, if this is isolated.
+        blocks: Blocks that are read.
+        blocks_left: Number of blocks to read.
+        ahead: Successor blocks that are not read yet, by number.
+        arguments: Arguments of the current block.
+        operations: Operations of the current block.
+        ops_left: Number of ops to read in the current block.
+        outer: Values of the enclosing region, if the op is isolated.
     """
 
     __slots__ = (
@@ -148,6 +148,9 @@ class _Reader:
             cursor.fail(f"{number >> 1} operations at the top where one is needed")
         self._op(self.top)
         frames = self.frames
+        # The op at the top of the stack is unfinished. `_op` pushes an op with regions, and
+        # `_next_block` finishes a block, then a region, then the op, so the loop ends after the
+        # module.
         while frames:
             frame = frames[-1]
             if frame.ops_left:
@@ -174,6 +177,7 @@ class _Reader:
         mask = cursor.byte()
         if mask & 0x80:
             cursor.fail("an op has more parts than are known", at)
+        # Location, attributes, properties and number of results are read in one go.
         first, *head = cursor.varints(1 + _HEADS[mask & _HEAD])
         location = entries.location(first)
         properties, attributes = self._attributes(mask, head, name, registered)
@@ -197,6 +201,8 @@ class _Reader:
         isolated, left = bool(count & 1), count >> 1
         if left > cursor.end - cursor.at:
             cursor.fail(f"{left:,} regions where {cursor.end - cursor.at:,} bytes are left")
+        # Functions are isolated by definition in newer artifacts, so one that is not shows a writer
+        # that only used the trait.
         if name == "vhlo.func_v1" and not isolated:
             self.by_trait = True
         parts = name, operands, results, properties, attributes, location, successors
@@ -206,7 +212,7 @@ class _Reader:
     def _attributes(
         self, mask: int, numbers: list[int], name: str, registered: bool
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
-        """Read the properties and the other attributes of an op, given as numbers of entries."""
+        """Return properties and other attributes of an op, given the numbers of their entries."""
         cursor = self.cursor
         attributes: Mapping[str, Attribute] = NO_ATTRIBUTES
         if mask & ATTRIBUTES:
@@ -215,12 +221,13 @@ class _Reader:
         if mask & HAS_PROPERTIES:
             number = numbers[1 if mask & ATTRIBUTES else 0]
             return self.properties.read(number, name, registered, cursor), attributes
+        # Before version 5 inherent attributes are in the dictionary.
         if self.image.version < 5 and attributes:
             return self.properties.divided(name, attributes)
         return NO_ATTRIBUTES, attributes
 
     def _define(self, types: list[Any]) -> tuple[Value, ...]:
-        """The values of these types, which are those that come next."""
+        """Return the next values of the region, with these types."""
         if not self.frames:
             return tuple([Value(type, None, index) for index, type in enumerate(types)])
         frame = self.frames[-1]
@@ -229,6 +236,8 @@ class _Reader:
         if last > frame.base + frame.count:
             self.cursor.fail(f"a region defines more than the {frame.count:,} values it has")
         values = self.values
+        # An op that was read before may use a value before its definition. That value exists
+        # already, without a type, and gets its type here.
         made = []
         for index, type in enumerate(types):
             value = values[first + index]
@@ -253,7 +262,7 @@ class _Reader:
         return tuple(found)
 
     def _successors(self) -> tuple[Block, ...]:
-        """Blocks of the present region, of which some are still to be read."""
+        """Read the successors of an op, blocks of the current region."""
         cursor = self.cursor
         at, count = cursor.at, cursor.count()
         if not self.frames:
@@ -262,7 +271,10 @@ class _Reader:
         return tuple([self._block(frame, cursor.varint()) for _ in range(count)])
 
     def _block(self, frame: _Frame, number: int) -> Block:
-        """The block of that number, which is made when it is first asked for."""
+        """Return a block of the current region by its number.
+
+        A block that is not read yet is made now.
+        """
         blocks = len(frame.blocks) + 1 + frame.blocks_left
         if number >= blocks:
             self.cursor.fail(f"block {number:,} of {blocks:,}")
@@ -274,8 +286,9 @@ class _Reader:
         return found
 
     def _uses(self, values: tuple[Value, ...]) -> None:
-        """Orders of uses of results or arguments, kept as they stand."""
+        """Read use-list orders of results or arguments, unchanged."""
         cursor = self.cursor
+        # With one value the numbers of entries and values are implied, and not in the file.
         entries = cursor.count(2) if len(values) != 1 else 1
         for _ in range(entries):
             index = cursor.varint() if len(values) != 1 else 0
@@ -309,7 +322,7 @@ class _Reader:
         self._next_region(frame)
 
     def _next_region(self, frame: _Frame) -> None:
-        """Begin the next region of the op, or make the op if there is none."""
+        """Begin the next region of the op; make the op if there is none."""
         if not frame.left:
             self._leave(frame)
             return
@@ -317,6 +330,8 @@ class _Reader:
         cursor = self.cursor
         frame.blocks, frame.operations = [], []
         frame.blocks_left = cursor.count()
+        # Values of a region follow those of the enclosing one, unless the op is isolated: then its
+        # own numbering starts at 0.
         outer = self.frames[-2] if len(self.frames) > 1 and not frame.isolated else None
         frame.base = frame.next = outer.base + outer.count if outer else 0
         frame.count = cursor.count() if frame.blocks_left else 0
@@ -325,7 +340,7 @@ class _Reader:
         self._next_block(frame)
 
     def _next_block(self, frame: _Frame) -> None:
-        """Begin the next block, end the region if there is none."""
+        """Begin the next block; end the region if there is none."""
         if frame.operations or frame.arguments or frame.blocks_left < 0:
             self._end_block(frame)
         if frame.blocks_left <= 0:
@@ -344,6 +359,7 @@ class _Reader:
         frame.ops_left = number >> 1
         frame.arguments = self._arguments() if number & 1 else ()
         frame.blocks_left -= 1
+        # An empty block has nothing to read, so it is finished here.
         if not frame.ops_left and not frame.arguments:
             frame.blocks.append(frame.ahead.pop(len(frame.blocks), Block()))
 
@@ -378,7 +394,7 @@ class _Reader:
         return values
 
     def _leave(self, frame: _Frame) -> None:
-        """Make the op whose regions are read."""
+        """Make the op whose regions have been read."""
         cursor = self.cursor
         if frame.ends >= 0 and cursor.at != frame.ends:
             cursor.fail("the section of an op's regions does not end with them")

@@ -1,7 +1,7 @@
-"""Data that attributes name and a file keeps apart: `dense_resource<name>`, in text and bytecode.
+"""Resources of `dense_resource<name>` attributes: data apart from the ops, in text and bytecode.
 
-In a text it stands at the end, `{-# dialect_resources: { builtin: { name: "0x…" } } #-}`: four
-bytes of alignment, then the data.  In bytecode one section has names and sizes, another the data.
+A text ends with `{-# dialect_resources: { builtin: { name: "0x…" } } #-}`: four bytes of alignment,
+then the data. Bytecode has names and sizes in one section, data in another.
 
 Source: MLIR's documentation "MLIR Bytecode Format"; `BytecodeWriter.cpp`.
 """
@@ -29,18 +29,18 @@ from hloscope.mlir import (
 BLOB: Final = 0
 PADDING: Final = b"\xcb"
 MOST_TEXT: Final = 1 << 28
-"""Bytes of data that are shown as text; twice as many letters."""
+"""Maximum size in bytes of data shown as text, with two digits for each byte."""
 
 
 class Resource(NamedTuple):
     """One resource of a file.
 
     Attributes:
-        dialect: Whose it is.
-        name: What attributes call it.
-        at: Where its data begins.
-        size: Bytes of the data; 0 if the file has none.
-        alignment: The address of the data has to be a multiple of this.
+        dialect: Dialect that owns it.
+        name: Name that attributes use.
+        at: Offset of its data in the file.
+        size: Size of the data in bytes; 0 if the file has none.
+        alignment: Required alignment of the data in bytes.
     """
 
     dialect: str
@@ -56,7 +56,7 @@ class Resource(NamedTuple):
 def read_resources(
     offsets: Cursor, data: Cursor, dialects: list[str], strings: list[bytes]
 ) -> list[Resource]:
-    """The resources of dialects, in the order of their numbers."""
+    """Read the resources of dialects, in the order of their numbers."""
     for _ in range(offsets.count()):
         offsets.varint()
         _skip(offsets, data)
@@ -77,7 +77,7 @@ def read_resources(
 
 
 def _skip(offsets: Cursor, data: Cursor) -> None:
-    """Pass over resources that belong to no dialect."""
+    """Skip resources that belong to no dialect."""
     for _ in range(offsets.count(3)):
         offsets.varint()
         data.part(offsets.varint())
@@ -85,7 +85,7 @@ def _skip(offsets: Cursor, data: Cursor) -> None:
 
 
 def _blob(part: Cursor) -> tuple[int, int, int]:
-    """Alignment, place and size of the data."""
+    """Read alignment, offset and size of a blob."""
     alignment, size = part.varint(), part.varint()
     if not alignment or alignment & (alignment - 1) or alignment > 1 << 31:
         part.fail(f"alignment {alignment:,} is not a power of two")
@@ -97,12 +97,12 @@ def _blob(part: Cursor) -> tuple[int, int, int]:
 def write_resources(
     dialect: int, names: Iterable[tuple[int, str]], values: dict[str, tuple[int, bytes]]
 ) -> tuple[bytes, bytes, int]:
-    """Both sections of the resources of a dialect, and how the second has to be aligned.
+    """Return both sections of the resources of a dialect, and the alignment of the second.
 
     Args:
-        dialect: Its number.
-        names: The number of the string of each name, and the name.
-        values: Alignment and data by name; what is missing is written without data.
+        dialect: Number of the dialect.
+        names: Each name with the number of its string.
+        values: Alignment and data by name; other resources are written without data.
     """
     offsets, data, most = bytearray(), bytearray(), 1
     count = 0
@@ -111,6 +111,8 @@ def write_resources(
         alignment, blob = values.get(name, (0, b""))
         if name in values:
             data += varint(alignment) + varint(len(blob))
+            # Data is padded relative to the section, so the section itself must have the largest
+            # alignment of them all.
             if alignment > 1:
                 data += PADDING * (-len(data) % alignment)
                 most = max(most, alignment)
@@ -127,10 +129,10 @@ _NAME: Final = r'([A-Za-z_][\w$.]*|"(?:[^"\\]|\\.)*")'
 
 
 def resource_text(data: bytes, resources: Iterable[Resource]) -> str:
-    """What stands at the end of a text, empty if there is no resource with data.
+    """Return the resource section at the end of a text; empty if no resource has data.
 
     Raises:
-        UnsupportedError: There is too much of it.
+        UnsupportedError: The data exceeds `MOST_TEXT` bytes.
     """
     found = [one for one in resources if one.size]
     if sum(one.size for one in found) > MOST_TEXT:
@@ -163,7 +165,7 @@ _USE: Final = pattern(rf"dense_resource<\s*{_NAME}\s*>\s*:\s*(.*)", re.DOTALL)
 
 
 def is_resource(value: VerbatimAttr) -> bool:
-    """Does an attribute name a resource?"""
+    """Does an attribute refer to a resource?"""
     return value.text.startswith("dense_resource<")
 
 
@@ -181,11 +183,11 @@ def _fields(_: str, value: VerbatimAttr) -> tuple[Type, str]:
 
 
 RESOURCE_WAYS: Final[dict[str, Way]] = {"resource": Way(_make, _fields)}
-"""Ways by their name in rows."""
+"""Encodings by the name that table rows give them."""
 
 
 def padded(at: int, alignment: int) -> Iterator[bytes]:
-    """What stands between the size of an aligned section at that place and the section."""
+    """Yield the alignment and padding of a section, given the offset after its size."""
     head = varint(alignment)
     yield head
     yield PADDING * (-(at + len(head)) % alignment)

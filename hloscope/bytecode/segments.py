@@ -1,7 +1,7 @@
-"""How many operands or results each group of an op has: numbers beside its other properties.
+"""Numbers of operands or results in each group of an op.
 
-Before version 6 of bytecode they are an attribute like the others; from then on they stand behind
-them, as a list in which zeros may be left out.
+Before version 6 of bytecode they are an attribute like others. From version 6 they follow the
+properties, as a list that may omit zeros.
 
 Source: MLIR's `BytecodeImplementation.h` (`writeSparseArray`) and `OpDefinitionsGen.cpp`.
 """
@@ -17,7 +17,7 @@ from hloscope.mlir import I32, Attribute, DenseArrayAttr
 OPERANDS, RESULTS = "operandSegmentSizes", "resultSegmentSizes"
 NAMES: Final = (OPERANDS, RESULTS)
 NATIVE: Final = 6
-"""The first version of bytecode that has them apart from the attributes."""
+"""The first bytecode version that stores them apart from the attributes."""
 
 _ROWS: Final = """
     bufferization.alloc_tensor 3
@@ -35,24 +35,28 @@ _ROWS: Final = """
     tensor.pad 3
     tensor.parallel_insert_slice 5
 """
-"""Ops, their groups of operands and those of results.  Source: the definitions of the dialects."""
+"""Ops, with their numbers of operand groups and result groups.
+
+Source: the definitions of the dialects.
+
+"""
 
 GROUPS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
     op: tuple(zip(NAMES, map(int, counts), strict=False))
     for op, *counts in map(str.split, _ROWS.strip().splitlines())
 }
-"""The lists that an op has, by its name: the attribute, and of how many groups it tells."""
+"""The group lists of an op, by its name: the attribute and its number of groups."""
 
 _DENSE_BEYOND: Final = 256
 _MOST_PACKED: Final = 8
-"""Bits of a position that is packed with its number."""
+"""Maximum bits of a position that is packed with its number."""
 
 
 def sizes_of(value: Attribute | None, groups: int) -> tuple[int, ...]:
-    """The sizes of the groups that an attribute says.
+    """Return the group sizes of an attribute.
 
     Raises:
-        ValueError: It does not say them.
+        ValueError: The attribute is not a list of `groups` sizes.
     """
     if not isinstance(value, DenseArrayAttr) or len(value.values) != groups:
         raise ValueError(f"the sizes of {groups} groups are needed")
@@ -62,11 +66,13 @@ def sizes_of(value: Attribute | None, groups: int) -> tuple[int, ...]:
 
 
 def packed(sizes: Sequence[int]) -> bytes:
-    """The sizes of groups as bytecode has them from version 6 on.
+    """Encode group sizes as bytecode does from version 6.
 
     >>> packed((1, 1, 0)).hex(), packed((0, 2, 0)).hex(), packed((0, 0)).hex()
     ('0d030301', '07030b', '03')
     """
+    # MLIR writes only nonzero sizes, each with its position in the low bits, unless most are
+    # nonzero or a position is too large.
     there = [(at, size) for at, size in enumerate(sizes) if size]
     last = there[-1][0] if there else 0
     if last > _DENSE_BEYOND or len(there) > len(sizes) // 2:
@@ -79,7 +85,7 @@ def packed(sizes: Sequence[int]) -> bytes:
 
 
 def unpacked(cursor: Cursor, groups: int) -> DenseArrayAttr:
-    """The inverse of `packed`, read as the attribute that texts show."""
+    """Read group sizes, the inverse of `packed`, as the attribute that texts have."""
     at = cursor.at
     head = cursor.varint()
     count = head >> 1

@@ -1,4 +1,4 @@
-"""Types of bytecode: their ways."""
+"""Encodings of types."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ from hloscope.mlir import (
 
 
 def plain_element(type: object) -> ElementType:
-    """The type of elements that a type is."""
+    """Return a type as an element type.
+
+    Raises:
+        ValueError: The type cannot be an element type.
+    """
     if isinstance(type, ElementType) and type.name != "none":
         return type
     if isinstance(type, DialectType) and type.text.startswith("!"):
@@ -44,14 +48,18 @@ def plain_element(type: object) -> ElementType:
 
 
 def sizes_of(shape: Sequence[int]) -> tuple[int | None, ...]:
-    """Sizes of the numbers of bytecode."""
+    """Return tensor sizes from bytecode's integers; `None` for a dynamic size.
+
+    Raises:
+        ValueError: A size is negative, or the rank is too large.
+    """
     if len(shape) > MOST_RANK or any(size < 0 and size != DYNAMIC for size in shape):
         raise ValueError("a size is negative, or there are too many")
     return tuple([None if size == DYNAMIC else size for size in shape])
 
 
 def shape_of(sizes: Sequence[int | None]) -> tuple[int, ...]:
-    """The numbers of bytecode for sizes."""
+    """Return bytecode's integers for tensor sizes."""
     return tuple([DYNAMIC if size is None else size for size in sizes])
 
 
@@ -236,4 +244,4 @@ TYPE_WAYS: Final[dict[str, Way]] = {
         _scalable, lambda _, type: (tuple(map(int, type.scalable)), type.sizes, type.element)
     ),
 }
-"""Ways by their name in rows; a type of elements has its own name."""
+"""Encodings by the name that table rows give them; an element type has its own name."""

@@ -1,8 +1,7 @@
-"""What attributes and types of bytecode are in memory: made of their fields, and taken apart.
+"""All encodings: pairs of functions that make a value from its fields, and return its fields.
 
-Each way to be is a pair of functions by the name a row gives it: one makes the value of the fields
-and raises `ValueError` where there is no such value; the other gives the fields of a value.  What
-else stands in the row (the name of an enum, say) is the first argument of both.
+Table rows name the encoding. The first function raises `ValueError` if no value has those fields.
+Further words of the row, such as the name of an enum, are the first argument of both functions.
 """
 
 from __future__ import annotations
@@ -25,4 +24,4 @@ WAYS: Final[dict[str, Way]] = {
     **LOCATION_WAYS,
     **RESOURCE_WAYS,
 }
-"""Every way by its name in rows."""
+"""Encodings by the name that table rows give them."""

@@ -1,4 +1,4 @@
-"""VHLO as a dialect that texts are read and printed with."""
+"""VHLO as a dialect for the MLIR parser and printer."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _read_function(parser: AsmParser, state: State) -> None:
 
 
 def _write_function(printer: AsmPrinter, op: Operation) -> None:
-    """`@name(%arg0: t) -> (t) {…} {…}`, of attributes that are spelled already."""
+    """Print `@name(%arg0: t) -> (t) {…} {…}`; attributes are already in VHLO's spelling."""
     name, signature = op.get("sym_name"), op.get("function_type")
     if (
         not isinstance(name, VerbatimAttr)
@@ -118,7 +118,7 @@ _LOOK: Final = pattern(r'(?m)^\s*(?:%\S.*= )?(?:vhlo\.func_v1 |"vhlo\.\w+_v\d+"\
 
 
 def is_vhlo_text(text: str) -> bool:
-    """Are there ops of VHLO in a text?
+    """Does a text have ops of VHLO?
 
     >>> is_vhlo_text('"vhlo.return_v1"() : () -> ()'), is_vhlo_text("// vhlo.func_v1")
     (True, False)
@@ -127,9 +127,9 @@ def is_vhlo_text(text: str) -> bool:
 
 
 def parse_vhlo(text: str, name: str = "<string>") -> Operation:
-    """The tree of a text in VHLO.
+    """Parse a text in VHLO.
 
     Raises:
-        ParseError: The text is no VHLO.
+        ParseError: The text is not valid VHLO.
     """
     return parse_mlir(text, name, dialects=VHLO_DIALECTS)

@@ -1,8 +1,8 @@
-"""How VHLO's attributes and types are spelled: one row for each, which is read and written by.
+"""Spelling of VHLO's attributes and types: one row each, for parser and printer.
 
-A row: name | spelling.  In a spelling stand the names of the fields that the row of bytecode has,
-`{name:kind}`; what is in `[[…]]` may be left out.  An attribute or type without a row has no
-fields.  The kinds are explained in `vhlo_printing` and `vhlo_parsing`.
+A row: name | spelling. `{name:kind}` in a spelling is a field of the bytecode row, and `[[…]]` is
+optional. Attributes and types without a row have no fields. The kinds are explained in
+`vhlo_printing` and `vhlo_parsing`.
 
 Source: `VhloAttrs.td`, `VhloTypes.td`, and what jaxlib prints.
 """
@@ -49,7 +49,7 @@ mode = {mode:mode}>
 
 
 class Piece(NamedTuple):
-    """A part of a spelling: a text, or a field with its kind; may it be left out?"""
+    """A part of a spelling: text, or a field with its kind; and whether it is optional."""
 
     text: str
     kind: str = ""
@@ -78,10 +78,10 @@ FORMS: Final[dict[str, tuple[Piece, ...]]] = {
     if row.strip()
     for name, _, spelling in [row.partition(" | ")]
 }
-"""Spellings by name; those of attributes begin with `#`."""
+"""Spellings by name; names of attributes begin with `#`."""
 
 ROWS: Final[dict[str, tuple[CodeRow, ...]]] = {}
-"""Rows of bytecode by the same names; a tensor has two, with and without encoding."""
+"""Bytecode rows by name, as in `FORMS`; a tensor type has two, with and without encoding."""
 for _sign, _table in (("#", ATTRIBUTES), ("", TYPES)):
     for _row in _table:
         _name = _sign + _row.name

@@ -1,4 +1,4 @@
-"""Attributes and types of VHLO read from their text, by the rows that they are printed by."""
+"""Parsing of VHLO's attributes and types, by the rows that printing uses."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _SIGNS: Final = pattern(r'"(?:[^"\\]|\\.)*"|->|>=|[<\[({]|[>\])}]|,')
 
 
 class SpellingError(ValueError):
-    """A text spells no attribute or type of VHLO."""
+    """A text is not an attribute or type of VHLO."""
 
 
 def parse_spelled(text: str) -> Any:
-    """The attribute or type of a text, one of VHLO or of MLIR itself.
+    """Parse an attribute or type of VHLO or of MLIR's builtin dialect.
 
     >>> parse_spelled("!vhlo.tensor_v1<2x?x!vhlo.i32_v1>").sizes
     (2, None)
 
     Raises:
-        SpellingError: The text is neither.
+        SpellingError: The text is neither of them.
     """
     cursor = _Cursor(text)
     try:
@@ -59,7 +59,7 @@ def parse_spelled(text: str) -> Any:
 
 
 class _Cursor:
-    """A place in a text."""
+    """A position in a text, with reading functions."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.depth = text, 0, 0
@@ -88,6 +88,8 @@ class _Cursor:
             what = "unknown vhlo attribute" if sign == "#" else f"unknown vhlo type: {name}"
             raise SpellingError(what)
         whole, fields, skipped = None, {}, False
+        # The spelling is followed piece by piece. An optional part begins with text, so that text
+        # decides whether the part is present.
         for piece in FORMS.get(key, ()):
             if piece.optional and not piece.kind:
                 skipped = not self._sees(piece.text)
@@ -112,12 +114,12 @@ class _Cursor:
         return seen
 
     def expect(self, word: str) -> None:
-        """Step over a word that must be there."""
+        """Skip a required word."""
         if not self._word(word):
             raise SpellingError(f"expected `{word}`")
 
     def _word(self, word: str) -> bool:
-        """Step over a word; there may be spaces within, too."""
+        """Skip a word if it is next; symbols may have spaces between them."""
         at = self.at
         for sign in word if not word[0].isalpha() else (word,):
             at = self._blank(at)
@@ -132,7 +134,7 @@ class _Cursor:
         return found.end() if found else at
 
     def matched(self, wanted: Any, what: str) -> str:
-        """Read what a pattern says."""
+        """Read the text that a pattern matches, or fail with `what` was expected."""
         found = wanted.match(self.text, self.at)
         if found is None:
             raise SpellingError(f"expected {what}")
@@ -140,7 +142,7 @@ class _Cursor:
         return str(found[1])
 
     def list(self, read: Callable[[], Any], closers: str) -> tuple[Any, ...]:
-        """Read several with commas up to one of the closing signs."""
+        """Read a list with commas, up to one of the closing brackets."""
         if self.text[self._blank(self.at) :][:1] in closers:
             return ()
         found = [read()]
@@ -149,16 +151,17 @@ class _Cursor:
         return tuple(found)
 
     def types(self) -> tuple[Any, ...]:
-        """Read types, or `()` for none of them."""
+        """Read types, or `()` for an empty list."""
         if self._sees("()"):
             self._text("()")
             return ()
         return self.list(self.one, ")>")
 
     def rest(self) -> str:
-        """Step over the text up to a comma or to what closes the bracket it stands in."""
+        """Return the text up to a comma or the closing bracket, which is not skipped."""
         start, depth = self.at, 0
         for sign in _SIGNS.finditer(self.text, start):
+            # Strings, arrows and `>=` contain bracket characters that do not nest.
             if sign[0][0] in '"-' or sign[0] == ">=":
                 continue
             if not depth and sign[0] in ",>])}":
@@ -169,7 +172,7 @@ class _Cursor:
         return self.text[start:]
 
     def whole(self) -> str:
-        """Step over the text up to what closes the bracket, commas too."""
+        """Return the text up to the closing bracket, commas included."""
         parts = [self.rest()]
         while self._sees(","):
             self._text(",")
@@ -182,7 +185,7 @@ class _Cursor:
         return parse_type(text) if is_type else parse_attribute(text)
 
     def pairs(self) -> tuple[tuple[Any, Any], ...]:
-        """Read `key = value` with commas."""
+        """Read pairs `key = value` with commas."""
 
         def pair() -> tuple[Any, Any]:
             if not self._sees("#vhlo.string_v1"):
@@ -194,7 +197,7 @@ class _Cursor:
         return self.list(pair, "}")
 
     def mode(self) -> Any:
-        """Read how accurate a result is."""
+        """Read the mode of a result accuracy."""
         if not self._sees("#vhlo") or not _ENUM.match(self.text, self.at):
             raise SpellingError("expected VHLO result accuracy mode")
         return self.one()
@@ -213,7 +216,7 @@ def _size(text: str) -> int:
 
 
 def enum_of(name: str, value: str) -> Any:
-    """The value of an enum by its name in VHLO.
+    """Return the value of an enum, by VHLO's names of enum and value.
 
     Raises:
         SpellingError: The enum has no such value.
@@ -228,7 +231,7 @@ def enum_of(name: str, value: str) -> Any:
 
 
 def _made(rows: tuple[CodeRow, ...], fields: dict[str, Any]) -> Any:
-    """The value of a row, of its fields."""
+    """Return the value with the given fields, in the encoding of its row."""
     row = rows[-1] if "encoding" in fields else rows[0]
     argument = row.value[1] if len(row.value) > 1 else row.name
     return WAYS[row.value[0]].make(argument, *[fields.get(name) for name, _ in row.fields])
@@ -261,7 +264,7 @@ def _string(cursor: _Cursor) -> bytes:
 
 
 _WHOLE: Final[Mapping[str, Callable[[_Cursor], Any]]] = {"plain": _plain, "number": _number}
-"""Kinds that give the value, not a field of it."""
+"""Readers that return the whole value, not a field."""
 
 _READERS: Final[Mapping[str, Callable[[_Cursor], Any]]] = {
     "one": _Cursor.one,

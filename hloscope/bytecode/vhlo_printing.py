@@ -1,11 +1,11 @@
-"""A tree of VHLO as text: attributes and types of its ops spelled as VHLO's.
+"""Printing of a VHLO tree as text, with VHLO's spelling of attributes and types.
 
-In memory they are those of StableHLO, so the text is that of another tree, in which they stand as
-they are spelled.  The kinds of fields in spellings:
+In memory the values are StableHLO's. So a second tree is printed whose attributes and types are
+texts. Kinds of fields in spellings:
 
 | kind | what is written |
 |---|---|
-| `one` `many` `types` | an attribute or type; several with commas; types, `()` if there are none |
+| `one` `many` `types` | an attribute or type; several with commas; types, `()` for an empty list |
 | `int` `ints` `f64` `f64s` | numbers |
 | `sizes` `bounds` | `4x?x`, `4, ?` |
 | `truth` `string` `mode` | `true`, `"a"`, an accuracy's mode |
@@ -46,13 +46,13 @@ _PLAIN: Final = (IntegerAttr, DenseAttr)
 def print_vhlo(
     module: Operation, *, generic: bool = False, locations: bool = False, aliases: bool = True
 ) -> str:
-    """The text of a module of VHLO, of any version.
+    """Print a module of VHLO, of any version.
 
     Args:
-        module: The tree.
-        generic: Print all ops in generic form; else functions have their own.
-        locations: Print where ops and arguments come from.
-        aliases: Give locations and long attributes names.
+        module: The module.
+        generic: Print all ops in generic form; by default functions have a pretty form.
+        locations: Print the locations of ops and arguments.
+        aliases: Print aliases for locations and long attributes.
 
     >>> from hloscope.bytecode.artifacts import in_version
     >>> from hloscope.dialects import DIALECTS
@@ -72,10 +72,12 @@ def print_vhlo(
 
 
 class _Spelling:
-    """The tree whose attributes and types are texts."""
+    """Rebuilds a tree with attributes and types as texts."""
 
     def __init__(self) -> None:
         self._flavours = Flavours()
+        # By `id`: ops share types and attributes. Each entry holds the value, so the `id` is not
+        # reused.
         self._texts: dict[int, tuple[Any, Any]] = {}
 
     def run(self, module: Operation) -> Operation:
@@ -93,7 +95,7 @@ class _Spelling:
             if self._flavours.of(old):
                 new.type = self._type(old.type)
         made = copied(op, operands, results, regions)
-        made.source = None  # only locations that are said are printed
+        made.source = None  # without a source only explicit locations are printed
         if not is_vhlo(op):
             return made
         for region in regions:
@@ -123,14 +125,14 @@ class _Spelling:
 
 
 def spelled(value: Any) -> str:
-    """An attribute or type as it stands in VHLO's text.
+    """Return an attribute or type in VHLO's spelling.
 
     >>> from hloscope.mlir import I64, ArrayAttr
     >>> spelled(ArrayAttr((IntegerAttr(1, I64),)))
     '#vhlo.array_v1<[#vhlo.integer_v1<1 : i64>]>'
     """
     if isinstance(value, EnumAttr | BoolAttr | DenseAttr):
-        # These have nothing inside that would have to be taken apart.
+        # These have no parts in VHLO's spelling.
         return _simple(value)
     chosen = choose(value, vhlo=True)
     if chosen.dialect != "vhlo":
@@ -164,7 +166,7 @@ def _named(chosen: Chosen) -> dict[str, Any]:
 
 
 def _given(pieces: Sequence[Any], fields: Mapping[str, Any]) -> bool:
-    """Is the part that may be left out there?"""
+    """Is the optional part of a spelling present?"""
     (name,) = (piece.text for piece in pieces if piece.optional and piece.kind)
     return fields.get(name) is not None
 

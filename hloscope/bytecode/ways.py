@@ -1,4 +1,4 @@
-"""How values are made of fields and taken apart: what the ways of attributes and types share."""
+"""Common parts of the encodings of attributes, types and locations."""
 
 from __future__ import annotations
 
@@ -8,30 +8,37 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from hloscope.mlir import StringAttr
 
 DYNAMIC: Final = -(1 << 63)
-"""A size or bound that is not known, as a number."""
+"""The integer of a dynamic size or of an unknown bound."""
 
 Fields: TypeAlias = Sequence[Any]
 
 
 class Way(NamedTuple):
-    """How a value is made of its fields, and taken apart."""
+    """An encoding: `make` returns a value from its fields, `fields` returns the fields of a value.
+
+    Both have a further first argument: the second word of the table row, or the row's name.
+    """
 
     make: Callable[..., Any]
     fields: Callable[[str, Any], Fields]
 
 
 def text_of(value: object) -> str:
-    """The text of a string attribute."""
+    """Return the text of a string attribute.
+
+    Raises:
+        ValueError: `value` is not a string attribute.
+    """
     if not isinstance(value, StringAttr):
         raise ValueError("a string attribute is needed")
     return value.text
 
 
 def only(type: Any) -> Way:
-    """The way of a value that has no fields."""
+    """Return the encoding of a value without fields."""
     return Way(lambda _: type, lambda _, value: ())
 
 
 def wrap(cls: Any, field: str) -> Way:
-    """A class of one field."""
+    """Return the encoding of a class with one field."""
     return Way(lambda _, value: cls(value), lambda _, value: (getattr(value, field),))

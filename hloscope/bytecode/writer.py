@@ -1,4 +1,4 @@
-"""The syntax tree → MLIR bytecode, byte for byte as MLIR writes it.
+"""Writing of MLIR bytecode, with the same bytes that MLIR writes.
 
 Source: MLIR's `BytecodeWriter.cpp`.
 """
@@ -40,7 +40,7 @@ from hloscope.mlir import (
 )
 
 Orders = Mapping[Value, tuple[bool, tuple[int, ...]]]
-"""Orders of uses of values as they are written: are the numbers pairs, and the numbers."""
+"""Use-list orders of values: whether the numbers are pairs, and the numbers."""
 
 _NO_ORDERS: Final[Orders] = {}
 
@@ -53,17 +53,17 @@ def write_bytecode(
     orders: Orders = _NO_ORDERS,
     by_trait: bool = False,
 ) -> bytes:
-    """A module as a file of MLIR bytecode.
+    """Write a module as a file of MLIR bytecode.
 
     Args:
-        module: The tree.
-        producer: Who writes it.
+        module: The module.
+        producer: Name of the producer.
         version: The version of bytecode, 0 to 6.
-        orders: Values whose uses have an order of their own.
-        by_trait: Mark only those ops as isolated from above whose definition says so.
+        orders: Use-list orders of values, where they differ from program order.
+        by_trait: Mark only ops with the trait `IsolatedFromAbove` as isolated.
 
     Raises:
-        UnsupportedError: Something in it has no form in bytecode.
+        UnsupportedError: An attribute, type or op has no form in bytecode.
     """
     flavours = Flavours()
     tables, attributes = numbered(module, version, flavours)
@@ -75,7 +75,7 @@ def _section(number: int, data: bytes | bytearray) -> bytes:
 
 
 def _aligned(number: int, data: bytes, at: int, alignment: int) -> bytes:
-    """A section that begins at a multiple of a number; `at` is where its header does."""
+    """Return a section aligned to `alignment` bytes; `at` is the offset of its header."""
     head = bytes([number]) + varint(len(data))
     if not (at + len(head)) % alignment:
         return head + data
@@ -84,7 +84,7 @@ def _aligned(number: int, data: bytes, at: int, alignment: int) -> bytes:
 
 
 class _Strings:
-    """Strings in the order in which they are first written."""
+    """Strings, numbered by first use."""
 
     def __init__(self) -> None:
         self.numbers: dict[bytes, int] = {}
@@ -102,7 +102,7 @@ class _Strings:
 
 
 class _Numbers:
-    """What fields ask for: numbers of what is in them, of VHLO or not."""
+    """Numbers of field values, in VHLO's encoding or not."""
 
     def __init__(self, tables: Tables, strings: _Strings, vhlo: bool) -> None:
         self._tables, self._vhlo = tables, vhlo
@@ -132,11 +132,14 @@ class _Writer:
         self.isolated = isolated_ops(module, by_trait=by_trait)
         self.strings = _Strings()
         self.properties: dict[bytes, int] = {}
+        # By op name and `id` of the properties, which the module holds.
         self.known: dict[tuple[str, int], bytes] = {}
         self.values: dict[Value, bytes] = {}
         self.blocks: dict[Block, int] = {}
 
     def file(self, producer: str) -> bytes:
+        # Strings are numbered when they are first written, so the order of these calls decides the
+        # bytes; the string section itself comes last.
         dialects = self._dialects()
         offsets, entries = self._entries()
         ir = self._ir()
@@ -219,12 +222,15 @@ class _Writer:
     # ----------------------------------------------------------------------------------- IR
 
     def _ir(self) -> bytes:
-        """The ops; regions within regions are written by a stack of our own."""
+        """Return the encoded ops, with an explicit stack for nested regions."""
         out = bytearray(varint(2))
         self._op(self.module, out)
         stack: list[tuple[Operation, bytearray, Any]] = []
         if self.module.regions:
             stack.append(self._regions(self.module, out, 0))
+        # Each stack entry is an op whose regions are being written into a buffer. The generator
+        # yields an op with regions, which are written next, before it resumes. A buffer of its own
+        # is needed where a section precedes the regions with their size.
         while stack:
             op, buffer, steps = stack[-1]
             for inner, base in steps:
@@ -240,20 +246,22 @@ class _Writer:
     def _regions(
         self, op: Operation, out: bytearray, base: int
     ) -> tuple[Operation, bytearray, Any]:
-        """Begin to write the regions of an op."""
+        """Return the stack entry that writes the regions of an op."""
         isolated = op in self.isolated
         out += varint(len(op.regions) << 1 | isolated)
         buffer = bytearray() if isolated and self.version >= 2 else out
         return op, buffer, self._steps(op, buffer, 0 if isolated else base)
 
     def _steps(self, op: Operation, out: bytearray, base: int) -> Iterable[tuple[Operation, int]]:
-        """Write the regions of an op; yield each op inside whose regions the caller writes next."""
+        """Write the regions of an op; yield each inner op whose regions come next."""
         values = self.values
         vhlo = op.name.startswith("vhlo.")
         for region in op.regions:
             out += varint(len(region.blocks))
             if not region.blocks:
                 continue
+            # All values of a region are numbered before its ops are written: an op may read one
+            # that is defined later.
             number = _number_values(region, base, values)
             for at, block in enumerate(region.blocks):
                 self.blocks[block] = at
@@ -290,6 +298,7 @@ class _Writer:
         tables = self.tables
         vhlo = op.name.startswith("vhlo.")
         out += tables.ops[op.name].code
+        # The mask comes before the parts that it describes, so its byte is filled in at the end.
         at = len(out)
         out.append(0)
         mask = 0
@@ -325,7 +334,11 @@ class _Writer:
         out[at] = mask
 
     def _operands(self, op: Operation) -> bytes:
-        """The numbers of the values that an op takes."""
+        """Return the encoded operands of an op.
+
+        Raises:
+            UnsupportedError: An operand is not visible in the op's region.
+        """
         values = self.values
         try:
             return b"".join([values[operand] for operand in op.operands])
@@ -334,7 +347,11 @@ class _Writer:
             raise UnsupportedError(f"{op.name} {reason}; `hloscope verify` says where") from None
 
     def _successors(self, op: Operation) -> bytes:
-        """The numbers of the blocks that an op may go to."""
+        """Return the encoded successor blocks of an op.
+
+        Raises:
+            UnsupportedError: A block is in another region.
+        """
         region = None if op.parent is None else op.parent.parent
         if any(block.parent is not region or block not in self.blocks for block in op.successors):
             raise UnsupportedError(f"{op.name} goes to a block of another region")
@@ -342,7 +359,7 @@ class _Writer:
         return varint(len(numbers)) + b"".join(numbers)
 
     def _properties(self, op: Operation, properties: Any) -> bytes:
-        """The number of the properties of an op; ops that share them have the same."""
+        """Return the number of an op's properties, which ops with one mapping share."""
         key = op.name, id(op.properties)
         known = self.known.get(key)
         if known is None:
@@ -365,7 +382,7 @@ class _Writer:
         return self.properties.setdefault(b"".join(out), len(self.properties))
 
     def _uses(self, values: tuple[Value, ...]) -> bytes:
-        """The orders of uses of results or arguments, nothing if they have none."""
+        """Return the encoded use-list orders of results or arguments; empty if they have none."""
         orders = self.orders
         found = [(index, orders[value]) for index, value in enumerate(values) if value in orders]
         if not found:
@@ -380,7 +397,7 @@ class _Writer:
 
 
 def _number_values(region: Region, number: int, values: dict[Value, bytes]) -> int:
-    """Number the values of a region; the number after the last."""
+    """Number the values of a region, from `number`; return the next free number."""
     for block in region.blocks:
         for argument in block.arguments:
             values[argument] = varint(number)
